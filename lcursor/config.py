@@ -1,0 +1,70 @@
+"""The settings that the Python half reads, as frozen values.
+
+Vocabulary: imports only errors. Defaults, help texts and validation for people live in
+`lua/lcursor/config.lua`; a contract test keeps names, types and defaults equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from lcursor.errors import ConfigInvalid
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionConfig:
+    """The completion slot."""
+
+    model: str = "qwen2.5-coder-0.5b"
+    """A name of the manifest, or the path of a GGUF file."""
+    gpu_layers: int = -1
+    """Layers on the GPU; -1 is all where the build has a GPU backend."""
+    threads: int = 0
+    """Threads of llama.cpp; 0 is the number of physical cores."""
+    context_tokens: int = 4096
+    """Cells of the KV cache."""
+    prefix_tokens: int = 768
+    """Most tokens before the cursor."""
+    suffix_tokens: int = 96
+    """Most tokens after the cursor."""
+    max_tokens: int = 64
+    """Most tokens of one suggestion."""
+    max_lines: int = 12
+    """Most lines of one suggestion."""
+    budget_ms: int = 4000
+    """Time that the model may write; then the suggestion is cut at what it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings that cross the wire."""
+
+    completion: CompletionConfig = field(default_factory=CompletionConfig)
+
+
+def from_table(table: Mapping[str, Any]) -> Config:
+    """Read the table of a `hello` or `config` message.
+
+    Keys that are not ours are skipped: most settings concern the editor half alone.
+
+    Raises:
+        ConfigInvalid: a value has the wrong type.
+    """
+    raw = table.get("completion") or {}
+    if not isinstance(raw, Mapping):
+        raise ConfigInvalid("completion: expected a table", "See :help lcursor-config")
+    values: dict[str, Any] = {}
+    for spec in fields(CompletionConfig):
+        if spec.name not in raw:
+            continue
+        value, default = raw[spec.name], spec.default
+        if type(value) is not type(default):
+            raise ConfigInvalid(
+                f"completion.{spec.name}: expected {type(default).__name__}, "
+                f"found {type(value).__name__}",
+                "See :help lcursor-config",
+            )
+        values[spec.name] = value
+    return Config(completion=CompletionConfig(**values))

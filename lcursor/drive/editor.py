@@ -1,0 +1,172 @@
+"""A Neovim with the plugin installed as a user would have it, in a home of its own.
+
+The plugin is a package on the package path (`pack/*/start`), so that Neovim sources it by itself.
+Nothing of the person's own configuration is read or written.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lcursor.drive.client import Client, NeovimError
+from lcursor.drive.screen import Screen
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+GHOST = "LCursorGhost"
+# Redraw events name the group that a link ends at, so the ghost gets a colour of its own.
+PREAMBLE = 'vim.api.nvim_set_hl(0, "LCursorGhost", { fg = "#7f848e", italic = true })\n'
+
+
+class Editor:
+    """One Neovim with a screen.
+
+    Args:
+        neovim: its executable, 0.11 or newer.
+        home: an empty folder that becomes the home of the child.
+        init: Lua text of its init.lua.
+        files: command line arguments after the options.
+        env: more environment variables; PATH, locale and LCURSOR_* of this process are kept.
+    """
+
+    def __init__(
+        self,
+        neovim: Path,
+        home: Path,
+        *,
+        init: str = "",
+        files: tuple[Path | str, ...] = (),
+        columns: int = 80,
+        lines: int = 24,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        plugin: bool = True,
+    ) -> None:
+        self.home = home
+        self.screen = Screen()
+        environment = self._prepare(init, plugin)
+        environment.update(env or {})
+        self.client = Client(
+            [str(neovim), "--embed", "-n", "-i", "NONE", *map(str, files)],
+            env=environment,
+            cwd=cwd or home,
+            stderr=home / "neovim.stderr",
+            on_notify=self._on_notify,
+        )
+        options = {"rgb": True, "ext_linegrid": True, "ext_hlstate": True}
+        self.client.request("nvim_ui_attach", columns, lines, options)
+
+    def _prepare(self, init: str, plugin: bool) -> dict[str, str]:
+        folders = {
+            "XDG_CONFIG_HOME": self.home / "config",
+            "XDG_DATA_HOME": self.home / "data",
+            "XDG_STATE_HOME": self.home / "state",
+            "XDG_CACHE_HOME": self.home / "cache",
+            "XDG_RUNTIME_DIR": self.home / "run",
+        }
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o700)
+        config = folders["XDG_CONFIG_HOME"] / "nvim"
+        config.mkdir(exist_ok=True)
+        (config / "init.lua").write_text(PREAMBLE + init)
+        if plugin:
+            start = folders["XDG_DATA_HOME"] / "nvim/site/pack/user/start"
+            start.mkdir(parents=True, exist_ok=True)
+            if not (start / "lcursor.nvim").exists():
+                (start / "lcursor.nvim").symlink_to(ROOT)
+        kept = {"PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"}
+        base = {
+            name: value
+            for name, value in os.environ.items()
+            if name in kept or name.startswith("LCURSOR_")
+        }
+        base.setdefault("LANG", "C.UTF-8")
+        return {**base, "HOME": str(self.home), **{k: str(v) for k, v in folders.items()}}
+
+    def _on_notify(self, method: str, args: list[Any]) -> None:
+        if method == "redraw":
+            self.screen.feed(args)
+
+    def __enter__(self) -> Editor:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave Neovim without saving; kill it when it does not go."""
+        try:
+            self.client.notify("nvim_command", "silent! qall!")
+        except NeovimError:
+            pass
+        self.client.close()
+
+    def lua(self, code: str, *args: object, timeout_s: float = 20) -> Any:
+        """Run Lua in the editor and return its result."""
+        return self.client.request("nvim_exec_lua", code, list(args), timeout_s=timeout_s)
+
+    def command(self, text: str) -> None:
+        """Run an Ex command."""
+        self.client.request("nvim_command", text)
+
+    def keys(self, keys: str) -> None:
+        """Press keys, in Neovim's notation (`<Esc>`, `<lt>` for a literal `<`)."""
+        while keys:
+            taken = self.client.request("nvim_input", keys)
+            keys = keys.encode()[taken:].decode()
+
+    def type(self, text: str, pace_ms: float = 0) -> None:
+        """Type text key by key, as a person at that pace."""
+        for char in text:
+            self.keys("<lt>" if char == "<" else "<CR>" if char == "\n" else char)
+            time.sleep(pace_ms / 1000)
+
+    def lines(self) -> list[str]:
+        """Return the lines of the current buffer."""
+        lines: list[str] = self.client.request("nvim_buf_get_lines", 0, 0, -1, False)
+        return lines
+
+    def ghost(self) -> str:
+        """Return the ghost text as it stands on the screen."""
+        return self.screen.text_of(GHOST)
+
+    def wait_ghost(self, predicate: Callable[[str], bool] = bool, timeout_s: float = 20) -> str:
+        """Wait until the ghost on the screen satisfies `predicate`, and return it.
+
+        Raises:
+            TimeoutError: it did not; the message holds the screen.
+        """
+        if not self.screen.wait(lambda s: predicate(s.text_of(GHOST)), timeout_s):
+            shown = "\n".join(self.screen.marked(GHOST, "«", "»"))
+            raise TimeoutError(f"no such ghost in {timeout_s} s; the screen:\n{shown}")
+        return self.ghost()
+
+    def wait_lua(self, code: str, *args: object, timeout_s: float = 20) -> Any:
+        """Ask Lua again and again until the answer is true, and return it.
+
+        Raises:
+            TimeoutError: it never was.
+        """
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            value = self.lua(code, *args)
+            if value:
+                return value
+            time.sleep(0.01)
+        raise TimeoutError(f"not true in {timeout_s} s: {code}")
+
+    def wait_state(self, state: str = "ready", timeout_s: float = 60) -> None:
+        """Wait until the host is in a state."""
+        self.wait_lua(
+            "return require('lcursor.status').get().state == ...", state, timeout_s=timeout_s
+        )

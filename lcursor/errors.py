@@ -1,0 +1,172 @@
+"""Every error that lcursor raises on purpose, with its code, its severity and what to do about it.
+
+Vocabulary: imports nothing of ours. A foreign library's exception becomes one of these in the one
+file that imports the library. `code` crosses the wire and is mirrored in `lua/lcursor/protocol.lua`.
+
+    LcursorError
+    ├── ConfigInvalid          a setting has a wrong type, value or name
+    ├── DependencyMissing      a Python package cannot be imported
+    ├── InstallFailed          the environment could not be made
+    ├── HostDied               the Python process ended; it is started again (raised in Lua)
+    ├── HostFailed             it ended too often and stays down (raised in Lua)
+    ├── ProtocolMismatch       the Lua and the Python half are of different versions
+    ├── MessageInvalid         a message on the wire lacks a field or has a wrong type
+    ├── ModelError
+    │   ├── ModelUnknown       no model of that name in the manifest
+    │   ├── ModelMissing       the model's file is not on this machine
+    │   ├── ModelCorrupt       the file is not what it should be
+    │   ├── ModelUnsuitable    the model cannot do what the slot asks
+    │   ├── DownloadFailed     no source could deliver the file
+    │   └── DiskFull           the file does not fit
+    └── EngineError
+        ├── EngineFailed       llama.cpp refused or broke
+        ├── OutOfMemory        the model or its cache does not fit
+        └── Cancelled          someone asked to stop; never shown
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Level = Literal["silent", "info", "warn", "error"]
+
+
+class LcursorError(Exception):
+    """Base of all: what failed, and in `hint` what to do about it.
+
+    Args:
+        message: one sentence without a final stop, for a person.
+        hint: the command or the step that helps; empty when there is none.
+    """
+
+    code: ClassVar[str] = "internal"
+    level: ClassVar[Level] = "error"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.hint}" if self.hint else self.message
+
+
+class ConfigInvalid(LcursorError):
+    """A setting has a wrong type, value or name."""
+
+    code = "config_invalid"
+    level = "warn"
+
+
+class DependencyMissing(LcursorError):
+    """A Python package cannot be imported."""
+
+    code = "dependency_missing"
+
+
+class InstallFailed(LcursorError):
+    """The Python environment could not be made."""
+
+    code = "install_failed"
+
+
+class HostDied(LcursorError):
+    """The Python process ended unexpectedly and is started again."""
+
+    code = "host_died"
+    level = "warn"
+
+
+class HostFailed(LcursorError):
+    """The Python process ended too often and stays down."""
+
+    code = "host_failed"
+
+
+class ProtocolMismatch(LcursorError):
+    """The Lua and the Python half are of different versions."""
+
+    code = "protocol_mismatch"
+
+
+class MessageInvalid(LcursorError):
+    """A message on the wire lacks a field or has a wrong type."""
+
+    code = "message_invalid"
+
+
+class ModelError(LcursorError):
+    """Something is wrong with a model's file."""
+
+    code = "model_error"
+
+
+class ModelUnknown(ModelError):
+    """No model of that name is in the manifest."""
+
+    code = "model_unknown"
+
+
+class ModelMissing(ModelError):
+    """The model's file is not on this machine."""
+
+    code = "model_missing"
+
+
+class ModelCorrupt(ModelError):
+    """The file is truncated, has the wrong digest or is no GGUF."""
+
+    code = "model_corrupt"
+
+
+class ModelUnsuitable(ModelError):
+    """The model cannot do what the slot asks, for example fill in the middle."""
+
+    code = "model_unsuitable"
+
+
+class DownloadFailed(ModelError):
+    """No source could deliver the file."""
+
+    code = "download_failed"
+
+
+class DiskFull(ModelError):
+    """The file does not fit on the disk."""
+
+    code = "disk_full"
+
+
+class EngineError(LcursorError):
+    """The in-process engine could not do its work."""
+
+    code = "engine_error"
+
+
+class EngineFailed(EngineError):
+    """llama.cpp refused or broke."""
+
+    code = "engine_failed"
+
+
+class OutOfMemory(EngineError):
+    """The model or its cache does not fit into memory."""
+
+    code = "out_of_memory"
+
+
+class Cancelled(EngineError):
+    """Someone asked to stop. Never shown."""
+
+    code = "cancelled"
+    level = "silent"
+
+
+def tree(root: type[LcursorError] = LcursorError) -> list[type[LcursorError]]:
+    """Return an error class and all below it, in the order of the drawing above."""
+    return [root, *(leaf for child in root.__subclasses__() for leaf in tree(child))]
+
+
+def levels() -> dict[str, Level]:
+    """Return the severity of every code, in the order of the tree above."""
+    return {error.code: error.level for error in tree()}

@@ -1,0 +1,229 @@
+"""The families of FIM models: which markers they know, and in what order a prompt goes.
+
+A table and its reading; pure. A template names markers as `<pre>` and takes `{prefix}`, `{suffix}`,
+`{repo}`, `{path}` and `{code}` from the request. PSM families read prefix, suffix, then write the
+middle; SPM families read the suffix first, so that typing only appends.
+Source: the models' cards and papers; the llama.cpp vocabulary code for the spellings of markers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from lcursor.errors import ModelUnsuitable
+
+Order = Literal["psm", "spm"]
+Tokenize = Callable[[str, bool], list[int]]
+"""Text to token ids; True reads markers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How one family of models wants its prompt.
+
+    Attributes:
+        name: as in the manifest.
+        order: "psm" or "spm".
+        markers: name to spelling; `pre` and `suf` are needed, `mid` may be missing.
+        single: template of a file on its own.
+        project: template with the project's name and other files; "" where there is none.
+        file: template of one other file inside `{files}` of `project`.
+    """
+
+    name: str
+    order: Order
+    markers: Mapping[str, str]
+    single: str
+    project: str = ""
+    file: str = ""
+    stops: tuple[str, ...] = field(default=())
+
+
+_STARCODER = {
+    "pre": "<fim_prefix>",
+    "suf": "<fim_suffix>",
+    "mid": "<fim_middle>",
+    "repo": "<repo_name>",
+    "file": "<file_sep>",
+}
+_QWEN = {
+    "pre": "<|fim_prefix|>",
+    "suf": "<|fim_suffix|>",
+    "mid": "<|fim_middle|>",
+    "repo": "<|repo_name|>",
+    "file": "<|file_sep|>",
+}
+_PSM = "<pre>{prefix}<suf>{suffix}<mid>"
+_QWEN_PROJECT = "<repo>{repo}\n{files}<file>{path}\n" + _PSM
+
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        family.name: family
+        for family in (
+            Family(
+                "qwen2.5-coder",
+                "psm",
+                _QWEN,
+                _PSM,
+                _QWEN_PROJECT,
+                "<file>{path}\n{code}\n",
+                ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|fim_pad|>"),
+            ),
+            Family(
+                "qwen3-coder",
+                "psm",
+                _QWEN,
+                _PSM,
+                _QWEN_PROJECT,
+                "<file>{path}\n{code}\n",
+                ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|fim_pad|>"),
+            ),
+            Family(
+                "starcoder2",
+                "psm",
+                _STARCODER,
+                _PSM,
+                "<repo>{repo}{files}<file><pre>{path}\n{prefix}<suf>{suffix}<mid>",
+                "<file>{path}\n{code}",
+            ),
+            Family(
+                "granite",
+                "psm",
+                {**_STARCODER, "repo": "<reponame>", "file": "<filename>"},
+                _PSM,
+            ),
+            Family(
+                "codegemma",
+                "psm",
+                {
+                    "pre": "<|fim_prefix|>",
+                    "suf": "<|fim_suffix|>",
+                    "mid": "<|fim_middle|>",
+                    "file": "<|file_separator|>",
+                },
+                _PSM,
+                "{files}" + _PSM,
+                "{path}\n{code}<file>",
+            ),
+            Family(
+                "deepseek-coder-v2",
+                "psm",
+                {"pre": "<｜fim▁begin｜>", "suf": "<｜fim▁hole｜>", "mid": "<｜fim▁end｜>"},
+                _PSM,
+                "{files}#{path}\n" + _PSM,
+                "#{path}\n{code}\n",
+            ),
+            Family(
+                "codellama",
+                "psm",
+                {"pre": "▁<PRE>", "suf": "▁<SUF>", "mid": "▁<MID>"},
+                _PSM,
+                stops=("▁<EOT>",),
+            ),
+            Family(
+                "codestral",
+                "spm",
+                {"pre": "[PREFIX]", "suf": "[SUFFIX]"},
+                "<suf>{suffix}<pre>{prefix}",
+                "<suf>{suffix}<pre>{files}+++++ {path}\n{prefix}",
+                "+++++ {path}\n{code}\n\n",
+            ),
+            Family(
+                "mellum",
+                "spm",
+                {
+                    "pre": "<fim_prefix>",
+                    "suf": "<fim_suffix>",
+                    "mid": "<fim_middle>",
+                    "file": "<filename>",
+                },
+                "<suf>{suffix}<pre>{prefix}<mid>",
+                "{files}<file>{path}\n<suf>{suffix}<pre>{prefix}<mid>",
+                "<file>{path}\n{code}",
+            ),
+            Family(
+                "seed-coder",
+                "spm",
+                {"pre": "<[fim-prefix]>", "suf": "<[fim-suffix]>", "mid": "<[fim-middle]>"},
+                "<suf>{suffix}<pre>{prefix}<mid>",
+            ),
+        )
+    }
+)
+
+# Tried in this order on a model that the manifest does not name.
+_GUESSES = (
+    "qwen2.5-coder",
+    "deepseek-coder-v2",
+    "codestral",
+    "seed-coder",
+    "starcoder2",
+    "mellum",
+    "granite",
+    "codegemma",
+    "codellama",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A family with its markers as token ids of one model."""
+
+    family: Family
+    ids: Mapping[str, int]
+    stops: frozenset[int]
+
+    @property
+    def template(self) -> str:
+        """The project template where all its markers exist, else the single-file one."""
+        template = self.family.project
+        known = all(name in self.ids for name in re.findall(r"<(\w+)>", template))
+        return template if template and known else self.family.single
+
+
+def resolve(name: str, tokenize: Tokenize) -> Resolved:
+    """Find a family's markers in a model's vocabulary.
+
+    Args:
+        name: of the family; "" tries all.
+        tokenize: the model's tokenizer.
+
+    Raises:
+        ModelUnsuitable: a marker is missing or is more than one token.
+    """
+    candidates = [FAMILIES[name]] if name else [FAMILIES[guess] for guess in _GUESSES]
+    missing = ""
+    for family in candidates:
+        ids = {key: _single(text, tokenize) for key, text in family.markers.items()}
+        needed = re.findall(r"<(\w+)>", family.single)
+        missing = next((family.markers[key] for key in needed if ids[key] is None), "")
+        if not missing:
+            found = {key: token for key, token in ids.items() if token is not None}
+            extra = (_single(text, tokenize) for text in family.stops)
+            stops = frozenset(found.values()) | {token for token in extra if token is not None}
+            return Resolved(family, MappingProxyType(found), stops)
+    raise ModelUnsuitable(
+        "this model cannot fill in the middle: "
+        + (f"{missing} is no token of it" if name else "it has no FIM markers"),
+        "Choose another completion.model; see: python -m lcursor models list",
+    )
+
+
+def _single(text: str, tokenize: Tokenize) -> int | None:
+    tokens = tokenize(text, True)
+    return tokens[0] if len(tokens) == 1 else None
+
+
+def parts(template: str) -> Iterator[tuple[Literal["marker", "field", "text"], str]]:
+    """Split a template into markers, fields of the request, and literal text."""
+    for piece in re.split(r"(<\w+>|\{\w+\})", template):
+        if piece.startswith("<"):
+            yield "marker", piece[1:-1]
+        elif piece.startswith("{"):
+            yield "field", piece[1:-1]
+        elif piece:
+            yield "text", piece

@@ -1,0 +1,352 @@
+"""llama.cpp through llama-cpp-python's low-level calls: the only importer of `llama_cpp`.
+
+Owns the C objects and their life; knows tokens and positions, nothing of code or completions.
+A `Model` may be read from any thread; a `Context` belongs to one thread at a time, but its
+`abort` may be raised from any. Every C call releases the GIL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lcursor.errors import (
+    Cancelled,
+    DependencyMissing,
+    EngineFailed,
+    ModelCorrupt,
+    ModelUnsuitable,
+    OutOfMemory,
+)
+
+try:
+    import llama_cpp as L  # noqa: N812
+    import numpy as np
+except ImportError as error:
+    raise DependencyMissing(
+        f"llama.cpp cannot be loaded ({error})", "Run :LCursor install, or make test in a checkout"
+    ) from error
+except (OSError, RuntimeError) as error:  # a shared library is missing or of another machine
+    raise DependencyMissing(
+        f"llama.cpp's library cannot be loaded ({error})", "Run :LCursor install again"
+    ) from error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Progress = Callable[[float], bool]
+"""Called with 0.0 to 1.0 while a model loads; returning False stops the load."""
+
+WARN, ERROR = 2, 3  # enum ggml_log_level
+ABORTED = 2  # llama_decode
+
+_libc = ctypes.CDLL(None)
+_complaints: list[str] = []
+
+
+@L.llama_log_callback  # kept by the module: a collected callback would crash llama.cpp
+def _collect(level: int, text: bytes, _data: object) -> None:
+    if level in (WARN, ERROR):
+        _complaints.append(text.decode("utf-8", "replace").strip())
+
+
+def _listen(listening: bool) -> None:
+    """Collect llama.cpp's warnings, or let libc's `abs` swallow its log without taking the GIL."""
+    sink = _collect if listening else ctypes.cast(_libc.abs, L.llama_log_callback)
+    L.llama_log_set(sink, ctypes.c_void_p(0))
+
+
+_listen(False)
+L.llama_backend_init()
+
+
+def has_gpu() -> bool:
+    """Whether this build can put layers on a GPU that is here."""
+    return bool(L.llama_supports_gpu_offload())
+
+
+def system_info() -> str:
+    """Return llama.cpp's own words on what it was built with."""
+    text: bytes = L.llama_print_system_info()
+    return text.decode()
+
+
+class Model:
+    """A loaded GGUF: its weights, tokenizer and metadata.
+
+    Args:
+        path: the file.
+        gpu_layers: layers on the GPU; -1 is all.
+        progress: told how far the load is; may stop it.
+
+    Raises:
+        Cancelled: `progress` returned False.
+        ModelCorrupt: llama.cpp cannot read the file.
+        ModelUnsuitable: it knows no such architecture, or the model keeps no per-token cache.
+        OutOfMemory: the weights do not fit.
+    """
+
+    def __init__(self, path: Path, gpu_layers: int, progress: Progress) -> None:
+        stopped = False
+
+        def report(fraction: float, _data: object) -> bool:
+            nonlocal stopped
+            stopped = not progress(fraction)
+            return not stopped
+
+        callback = L.llama_progress_callback(report)  # must outlive the call below
+        params = L.llama_model_default_params()
+        if params.n_gpu_layers is None or L.llama_context_default_params().n_batch != 2048:
+            raise DependencyMissing(
+                "llama-cpp-python and its library are of different versions",
+                "Run :LCursor install again",
+            )
+        params.n_gpu_layers = gpu_layers if has_gpu() else 0
+        params.progress_callback = callback
+        _complaints.clear()
+        _listen(True)
+        try:
+            self.handle = L.llama_model_load_from_file(str(path).encode(), params)
+        finally:
+            _listen(False)
+        if not self.handle:
+            if stopped:
+                raise Cancelled("the load was stopped")
+            raise _load_error(path)
+        self.path = path
+        self._vocab = L.llama_model_get_vocab(self.handle)
+        self.n_vocab: int = L.llama_vocab_n_tokens(self._vocab)
+        self.bos: int = L.llama_vocab_bos(self._vocab)
+        self.add_bos: bool = L.llama_vocab_get_add_bos(self._vocab)
+        self.n_ctx_train: int = L.llama_model_n_ctx_train(self.handle)
+        self.size_bytes: int = L.llama_model_size(self.handle)
+        if L.llama_model_is_recurrent(self.handle) or L.llama_model_is_hybrid(self.handle):
+            self.close()
+            raise ModelUnsuitable(
+                f"{path.name} is a recurrent or hybrid model: it cannot take back single tokens, "
+                "so each keystroke would read everything anew",
+                "Choose another completion.model; see: python -m lcursor models list",
+            )
+
+    def close(self) -> None:
+        """Free the weights. No context of this model may be used afterwards."""
+        if self.handle:
+            L.llama_model_free(self.handle)
+            self.handle = None
+
+    def metadata(self, key: str) -> str:
+        """Return a metadata value as text, "" when the file has none."""
+        buffer = ctypes.create_string_buffer(4096)
+        length = L.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if length >= 0 else ""
+
+    def tokenize(self, text: str, special: bool = False) -> list[int]:
+        """Turn text into token ids, without BOS.
+
+        Args:
+            text: may hold surrogate escapes for bytes that are no UTF-8.
+            special: read markers such as `<|fim_prefix|>` as one token. Never for buffer text.
+
+        Thread: any.
+        """
+        data = text.encode("utf-8", "surrogateescape")
+        room = len(data) + 8
+        tokens = (L.llama_token * room)()
+        count = L.llama_tokenize(self._vocab, data, len(data), tokens, room, False, special)
+        if count < 0:
+            raise EngineFailed(f"{len(data)} bytes could not be tokenized")
+        return list(tokens[:count])
+
+    def piece(self, token: int) -> bytes:
+        """Return the bytes of one token; b"" for a marker."""
+        buffer = ctypes.create_string_buffer(256)
+        length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
+        return buffer.raw[: max(length, 0)]
+
+    def is_end(self, token: int) -> bool:
+        """Whether the model means "nothing follows" by this token."""
+        return bool(L.llama_vocab_is_eog(self._vocab, token))
+
+    @cached_property
+    def description(self) -> str:
+        """Architecture, size and quantization in llama.cpp's words."""
+        buffer = ctypes.create_string_buffer(256)
+        L.llama_model_desc(self.handle, buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace")
+
+
+def _load_error(path: Path) -> Exception:
+    reason = next((line for line in _complaints if line), "llama.cpp gives no reason")
+    text = " ".join(_complaints).lower()
+    if "unknown model architecture" in text:
+        return ModelUnsuitable(
+            f"{path.name}: this llama.cpp does not know the model's architecture ({reason})",
+            "Choose another completion.model; see: python -m lcursor models list",
+        )
+    if "alloc" in text or "out of memory" in text:
+        return OutOfMemory(
+            f"{path.name} does not fit into memory ({reason})",
+            "Choose a smaller completion.model, or lower completion.gpu_layers",
+        )
+    return ModelCorrupt(
+        f"{path.name} cannot be loaded ({reason})",
+        "Check the file: python -m lcursor models verify; then pull it again",
+    )
+
+
+class Abort:
+    """A flag that llama.cpp polls itself, without the GIL.
+
+    llama.cpp calls `strlen` on two bytes of ours: 0 goes on, 1 stops. Raised from any thread;
+    seen within one node of the compute graph on a CPU.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = ctypes.create_string_buffer(2)
+
+    def install(self, context: Any) -> None:
+        """Make a context poll this flag; the flag must outlive the context."""
+        poll = ctypes.cast(_libc.strlen, L.ggml_abort_callback)
+        L.llama_set_abort_callback(context, poll, ctypes.cast(self._buffer, ctypes.c_void_p))
+
+    def set(self) -> None:
+        """Ask the running decode to stop."""
+        self._buffer[0] = b"\x01"
+
+    def clear(self) -> None:
+        """Forget it, before the next piece of work."""
+        self._buffer[0] = b"\x00"
+
+    def is_set(self) -> bool:
+        """Whether someone asked."""
+        return self._buffer[0] != b"\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSize:
+    """What a context holds and how it computes."""
+
+    cells: int = 4096
+    """Tokens of the KV cache, over all sequences; rounded up to 256 by llama.cpp."""
+    batch: int = 512
+    ubatch: int = 64
+    """Tokens computed at once; the grain of an abort on a GPU."""
+    sequences: int = 2
+    outputs: int = 8
+    """Most positions of one batch that give logits."""
+    threads: int = 0
+
+
+class Context:
+    """A KV cache and the batch that fills it.
+
+    Raises:
+        OutOfMemory: the cache does not fit.
+    """
+
+    def __init__(self, model: Model, size: ContextSize) -> None:
+        params = L.llama_context_default_params()
+        params.n_ctx = size.cells
+        params.n_batch = size.batch
+        params.n_ubatch = size.ubatch
+        params.n_seq_max = size.sequences
+        params.n_outputs_max = size.outputs
+        params.n_threads = params.n_threads_batch = size.threads
+        params.flash_attn_type = -1  # llama.cpp decides
+        params.kv_unified = True  # a copied sequence shares its cells
+        self.handle = L.llama_init_from_model(model.handle, params)
+        if not self.handle:
+            raise OutOfMemory(
+                f"no room for a cache of {size.cells} tokens",
+                "Lower completion.context_tokens, or choose a smaller completion.model",
+            )
+        self.abort = Abort()
+        self.abort.install(self.handle)
+        self.cells: int = L.llama_n_ctx(self.handle)
+        self.batch_tokens = size.batch
+        self._model = model
+        self._memory = L.llama_get_memory(self.handle)
+        self._batch = L.llama_batch_init(size.batch, 0, 1)
+        shape = (size.batch,)
+        view = np.ctypeslib.as_array
+        self._token = view(self._batch.token, shape)  # int32 [batch]
+        self._pos = view(self._batch.pos, shape)  # int32 [batch]
+        self._wants = view(self._batch.logits, shape)  # int8 [batch]
+        view(self._batch.n_seq_id, shape)[:] = 1
+
+    def close(self) -> None:
+        """Free the cache."""
+        if self.handle:
+            L.llama_batch_free(self._batch)
+            L.llama_free(self.handle)
+            self.handle = None
+
+    def decode(self, tokens: Sequence[int], position: int, sequence: int = 0) -> None:
+        """Read tokens into a sequence; afterwards `logits()` are those behind the last one.
+
+        Args:
+            tokens: 1 to `batch_tokens` ids.
+            position: of the first; must follow the sequence's last.
+            sequence: its id.
+
+        Raises:
+            Cancelled: `abort` was set; what is in the cache is told by `length()`.
+            OutOfMemory: the cache is full.
+            EngineFailed: llama.cpp refused.
+        """
+        count = len(tokens)
+        self._batch.n_tokens = count
+        self._token[:count] = tokens
+        self._pos[:count] = np.arange(position, position + count)
+        self._wants[:count] = 0
+        self._wants[count - 1] = 1
+        for i in range(count):
+            self._batch.seq_id[i][0] = sequence
+        result = L.llama_decode(self.handle, self._batch)
+        if result == ABORTED:
+            raise Cancelled("a newer request came")
+        if result == 1:
+            raise OutOfMemory(
+                f"the cache of {self.cells} tokens is full", "Raise completion.context_tokens"
+            )
+        if result != 0:
+            raise EngineFailed(
+                f"llama.cpp could not read {count} tokens at {position} (code {result})",
+                "Run :LCursor restart; if it comes again, see :LCursor log",
+            )
+
+    def logits(self) -> NDArray[np.float32]:
+        """Return the logits behind the last token: a view [n_vocab], valid until the next decode.
+
+        Cost: waits for the GPU where there is one.
+        """
+        pointer = L.llama_get_logits_ith(self.handle, -1)
+        if not pointer:
+            raise EngineFailed("llama.cpp gave no logits", "Run :LCursor restart")
+        return np.ctypeslib.as_array(pointer, shape=(self._model.n_vocab,))
+
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        """Take the positions [start, end) out of a sequence; -1 is the end. False if impossible."""
+        return bool(L.llama_memory_seq_rm(self._memory, sequence, start, end))
+
+    def copy(self, source: int, target: int, start: int, end: int) -> None:
+        """Give the cells [start, end) of one sequence to another as well. Copies nothing."""
+        L.llama_memory_seq_cp(self._memory, source, target, start, end)
+
+    def length(self, sequence: int = 0) -> int:
+        """Return the position behind the sequence's last token; 0 when it is empty."""
+        return int(L.llama_memory_seq_pos_max(self._memory, sequence)) + 1
+
+
+def argmax(logits: NDArray[np.float32]) -> int:
+    """Return the most likely token. Cost: 0.013 ms for 152k logits."""
+    return int(logits.argmax())
+
+
+def probability(logits: NDArray[np.float32], token: int) -> float:
+    """Return the probability of a token, 0 to 1. Cost: under 1 ms for 152k logits."""
+    return float(1.0 / np.exp(logits - logits[token]).sum())

@@ -1,0 +1,131 @@
+"""From a request to tokens: what of the file the model sees, and in what order.
+
+Pure functions of text; the tokenizer is passed in. The window before the cursor starts at a line
+whose number is a multiple of `STEP_LINES` where it can, so that typing on leaves its beginning, and
+with it the KV cache, as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lcursor.fim.families import Resolved, Tokenize, parts
+
+STEP_LINES = 32
+MOST_BYTES_A_TOKEN = 8
+"""Text of budget × this is tokenized at most: denser code than that is very rare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text around a cursor, as far as the editor sent it."""
+
+    prefix: str
+    suffix: str
+    first_row: int = 0
+    """Row of the first line of `prefix` in the file."""
+    path: str = ""
+    repo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Tokens to read, ready for the model to go on."""
+
+    tokens: tuple[int, ...]
+    prefix: str
+    """What of the text before the cursor is in the prompt."""
+    suffix: str
+
+
+def build(
+    source: Source,
+    family: Resolved,
+    tokenize: Tokenize,
+    *,
+    prefix_tokens: int,
+    suffix_tokens: int,
+    bos: int | None = None,
+) -> Prompt:
+    """Lay out a prompt in the family's order.
+
+    Args:
+        source: text around the cursor.
+        family: its template and the ids of its markers.
+        tokenize: the model's tokenizer; buffer text is never read as markers.
+        prefix_tokens: most tokens of text before the cursor.
+        suffix_tokens: most tokens of text after the cursor.
+        bos: id to begin with, where the model wants one.
+    """
+    prefix, before = _window_before(source, tokenize, prefix_tokens)
+    suffix, after = _window_after(source.suffix, tokenize, suffix_tokens)
+    filled = {
+        "prefix": before,
+        "suffix": after,
+        "path": tokenize(source.path or "untitled", False),
+        "repo": tokenize(source.repo or "project", False),
+        "files": [],
+    }
+    tokens: list[int] = [] if bos is None else [bos]
+    for kind, text in parts(family.template):
+        if kind == "marker":
+            tokens.append(family.ids[text])
+        elif kind == "field":
+            tokens += filled[text]
+        else:
+            tokens += tokenize(text, False)
+    return Prompt(tuple(tokens), prefix, suffix)
+
+
+def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str, list[int]]:
+    """Return the text before the cursor that fits, and its tokens."""
+    lines = source.prefix.split("\n")
+    room = budget * MOST_BYTES_A_TOKEN
+    start = _skip(lines, 0, room)
+    while True:
+        start = _next_anchor(start, source.first_row, len(lines))
+        text = "\n".join(lines[start:])[-room:]
+        tokens = tokenize(text, False)
+        if len(tokens) <= budget:
+            return text, tokens
+        if start == len(lines) - 1:
+            return text, tokens[-budget:]
+        start = _skip(lines, start + 1, len(text) * budget // len(tokens))
+
+
+def _skip(lines: list[str], start: int, room: int) -> int:
+    """Return the first line from `start` on whose text to the end is at most `room` long."""
+    size = sum(len(line) + 1 for line in lines[start:])
+    while size > room and start < len(lines) - 1:
+        size -= len(lines[start]) + 1
+        start += 1
+    return start
+
+
+def _next_anchor(start: int, first_row: int, count: int) -> int:
+    """Return the first line at or after `start` where a window may begin.
+
+    The last stretch before the cursor is shorter than a step; there any line will do.
+    """
+    if start == 0:
+        return 0
+    row = first_row + start
+    anchored = -(-row // STEP_LINES) * STEP_LINES - first_row
+    return anchored if anchored < count else start
+
+
+def _window_after(suffix: str, tokenize: Tokenize, budget: int) -> tuple[str, list[int]]:
+    """Return whole lines after the cursor that fit, and their tokens."""
+    if budget == 0:
+        return "", []
+    text = suffix[: budget * MOST_BYTES_A_TOKEN]
+    tokens = tokenize(text, False)
+    while len(tokens) > budget:
+        cut = text.rfind("\n", 0, len(text) - 1)
+        if cut <= 0:
+            return text, tokens[:budget]
+        text = text[: max(cut, int(len(text) * budget / len(tokens)))]
+        cut = text.rfind("\n")
+        text = text[:cut] if cut > 0 else text
+        tokens = tokenize(text, False)
+    return text, tokens

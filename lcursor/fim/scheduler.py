@@ -1,0 +1,104 @@
+"""Who runs next: one thread that owns llama.cpp, and a mailbox of one request.
+
+The latest request wins: it takes the place of a waiting one and aborts a running one. Nothing here
+waits for the model, so every method but `close` returns at once on any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+Work = TypeVar("Work")
+
+
+@dataclass(slots=True)
+class Job(Generic[Work]):
+    """A request in the mailbox."""
+
+    id: int
+    work: Work
+    arrived_s: float = field(default_factory=time.perf_counter)
+
+
+class Scheduler(Generic[Work]):
+    """Runs jobs one by one on its own thread.
+
+    Args:
+        prepare: called once on the thread, before the first job (loads the model).
+        run: called for each job that still matters.
+        abort: makes a running `run` or `prepare` return soon; called on any thread.
+        resume: takes the abort back, on the thread, before the next job.
+        dropped: told of each job that was superseded or cancelled before it ran.
+    """
+
+    def __init__(
+        self,
+        *,
+        prepare: Callable[[], None],
+        run: Callable[[Job[Work]], None],
+        abort: Callable[[], None],
+        resume: Callable[[], None],
+        dropped: Callable[[Job[Work]], None],
+    ) -> None:
+        self._prepare, self._run = prepare, run
+        self._abort, self._resume, self._dropped = abort, resume, dropped
+        self._changed = threading.Condition()
+        self._waiting: Job[Work] | None = None
+        self._running: Job[Work] | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._loop, name="lcursor-engine", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def submit(self, job: Job[Work]) -> None:
+        """Make this the next job; everything older is abandoned."""
+        with self._changed:
+            older, self._waiting = self._waiting, job
+            if self._running:
+                self._abort()
+            self._changed.notify()
+        if older:
+            self._dropped(older)
+
+    def cancel(self, number: int) -> None:
+        """Abandon job `number`, waiting or running."""
+        with self._changed:
+            older = None
+            if self._waiting and self._waiting.id == number:
+                older, self._waiting = self._waiting, None
+            elif self._running and self._running.id == number:
+                self._abort()
+        if older:
+            self._dropped(older)
+
+    def close(self, timeout_s: float = 1.0) -> bool:
+        """Stop; return whether the thread ended in time."""
+        with self._changed:
+            self._is_closed = True
+            self._waiting = None
+            self._abort()
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _loop(self) -> None:
+        self._prepare()
+        while job := self._next():
+            self._run(job)
+
+    def _next(self) -> Job[Work] | None:
+        with self._changed:
+            self._running = None
+            self._changed.wait_for(lambda: self._waiting is not None or self._is_closed)
+            if self._is_closed:
+                return None
+            self._running, self._waiting = self._waiting, None
+            self._resume()
+            return self._running

@@ -1,0 +1,1 @@
+"""The process that Neovim starts: messages in, messages out. The only package that knows pynvim."""

@@ -1,0 +1,110 @@
+"""Which function answers which message. Runs on the loop's thread; each handler returns at once.
+
+Owns the completer. A bad message is answered with an error; it never ends the host.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import lcursor
+from lcursor import config, protocol
+from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
+from lcursor.fim.completer import Completer
+from lcursor.protocol import Hello
+
+Send = Callable[[str, Mapping[str, Any]], None]
+Handler = Callable[[Any], None]
+
+
+class Dispatch:
+    """The host's table of messages.
+
+    Args:
+        send: sends a message to Neovim, from any thread.
+        stop: ends the host's loop.
+    """
+
+    def __init__(self, send: Send, stop: Callable[[], None]) -> None:
+        self._send, self._stop = send, stop
+        self._completer: Completer | None = None
+        self._handlers: dict[str, Handler] = {
+            "hello": self._hello,
+            "config": self._config,
+            "shutdown": lambda _: self._stop(),
+            "model.load": lambda _: self._load(),
+            "fim.request": lambda params: self._slot().request(params),
+            "fim.cancel": lambda params: self._slot().cancel(params["id"]),
+        }
+        self._settings = config.Config()
+
+    def __call__(self, method: str, params: object) -> None:
+        """Handle one message."""
+        try:
+            self._handlers.get(method, _unknown)(protocol.check(method, params))
+        except LcursorError as error:
+            self._error(error)
+        except Exception:  # the root of every handler
+            self._send("log", {"level": "error", "message": traceback.format_exc()})
+            self._error(LcursorError(f"{method} failed", "See :LCursor log"))
+
+    def close(self) -> bool:
+        """Stop the engine; return whether it ended in time."""
+        return self._completer is None or self._completer.close()
+
+    def _hello(self, params: Hello) -> None:
+        self._send(
+            "ready",
+            {
+                "protocol": protocol.PROTOCOL,
+                "version": lcursor.__version__,
+                "python": platform.python_version(),
+                "pid": os.getpid(),
+            },
+        )
+        if params["protocol"] != protocol.PROTOCOL:
+            raise ProtocolMismatch(
+                f"the plugin speaks protocol {params['protocol']}, "
+                f"its Python half {protocol.PROTOCOL}",
+                "Update the plugin as a whole, then restart Neovim",
+            )
+        self._settings = config.from_table(params["config"])
+        self._load()
+
+    def _config(self, params: protocol.ConfigChanged) -> None:
+        settings = config.from_table(params["config"])
+        if settings != self._settings:
+            self._settings = settings
+            self._load()
+
+    def _load(self) -> None:
+        """Load the model, anew when one is loaded."""
+        if self._completer:
+            self._completer.close()
+        self._completer = Completer(self._settings.completion, self._send)
+        self._completer.start()
+
+    def _slot(self) -> Completer:
+        if self._completer is None:
+            raise MessageInvalid("a request came before hello", "Run :LCursor restart")
+        return self._completer
+
+    def _error(self, error: LcursorError) -> None:
+        self._send(
+            "error",
+            {
+                "id": 0,
+                "code": error.code,
+                "message": error.message,
+                "hint": error.hint,
+                "level": error.level,
+            },
+        )
+
+
+def _unknown(_params: object) -> None:
+    raise MessageInvalid("unknown message")

@@ -1,0 +1,204 @@
+"""The wire between the two halves: every message, its fields and its version.
+
+Vocabulary: imports only errors. This file is the one source; `lua/lcursor/protocol.lua` is
+generated from it (`make docs`) and a contract test compares both sides.
+
+Rules of the wire. Notifications only, in both directions; one table of arguments a message.
+Positions are 0-based rows and byte columns, ends exclusive. Text is UTF-8 with `\\n` between lines;
+bytes that are no UTF-8 travel as surrogate escapes. Buffer messages carry `tick`, the buffer's
+changedtick when the message was made, so that the receiver can tell a stale one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+
+from lcursor.errors import Level, MessageInvalid
+
+PROTOCOL = 1
+"""Number of this version of the wire; both halves must have the same one."""
+
+Trigger = Literal["auto", "manual"]
+HostState = Literal["loading_model", "ready", "failed"]
+StopReason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled", "failed"]
+"""Why a completion ended: the model said so, one line was asked for, a budget ran out, a rule of
+`fim/trim.py` cut it, a newer request came, or the engine failed."""
+
+
+class Hello(TypedDict):
+    """First message to a new host: who is calling, and with what settings."""
+
+    protocol: int
+    version: str
+    config: dict[str, Any]
+
+
+class ConfigChanged(TypedDict):
+    """The settings changed; the same table as in `hello`."""
+
+    config: dict[str, Any]
+
+
+class Empty(TypedDict):
+    """A message that says all with its name."""
+
+
+class FimRequest(TypedDict):
+    """Complete at a cursor; a newer request supersedes an older one."""
+
+    id: int
+    buf: int
+    tick: int
+    path: str  # absolute; empty for a buffer without a file
+    name: str  # relative to the project's root, as the model shall see it
+    repo: str  # name of the project's root folder
+    filetype: str
+    first_row: int  # row of the first line of `prefix`
+    row: int
+    col: int
+    prefix: str  # from the start of `first_row` to the cursor
+    suffix: str  # from the cursor on
+    single_line: bool
+    trigger: Trigger
+
+
+class FimCancel(TypedDict):
+    """Nobody waits for request `id` any more."""
+
+    id: int
+
+
+class Ready(TypedDict):
+    """Answer to `hello`: the host runs; its model may still be loading."""
+
+    protocol: int
+    version: str
+    python: str
+    pid: int
+
+
+class State(TypedDict):
+    """What the host is doing; `progress` is 0 to 1 where it is known, else -1."""
+
+    state: HostState
+    detail: str
+    progress: float
+
+
+class FimStats(TypedDict):
+    """What one completion cost."""
+
+    prompt_tokens: int
+    reused_tokens: int  # of the prompt, found in the KV cache
+    decoded_tokens: int  # of the prompt, read now
+    generated_tokens: int
+    queue_ms: float
+    prompt_ms: float
+    first_ms: float  # from the request's arrival to the first text
+    total_ms: float
+    confidence: float  # probability of the first token, 0 to 1
+
+
+class FimPartial(TypedDict):
+    """All text of request `id` so far; it only ever grows."""
+
+    id: int
+    buf: int
+    tick: int
+    text: str
+
+
+class FimDone(TypedDict):
+    """Request `id` has ended; `text` is final, and empty where there is nothing to show."""
+
+    id: int
+    buf: int
+    tick: int
+    text: str
+    reason: StopReason
+    stats: FimStats
+
+
+class ErrorMessage(TypedDict):
+    """Something failed; the words are for the user."""
+
+    id: int  # of the request that failed; 0 for none
+    code: str
+    message: str
+    hint: str
+    level: Level
+
+
+class Log(TypedDict):
+    """A line for the log."""
+
+    level: Literal["debug", "info", "warn", "error"]
+    message: str
+
+
+TO_PYTHON: dict[str, type] = {
+    "hello": Hello,
+    "config": ConfigChanged,
+    "shutdown": Empty,
+    "model.load": Empty,
+    "fim.request": FimRequest,
+    "fim.cancel": FimCancel,
+}
+
+TO_LUA: dict[str, type] = {
+    "ready": Ready,
+    "state": State,
+    "fim.partial": FimPartial,
+    "fim.done": FimDone,
+    "error": ErrorMessage,
+    "log": Log,
+}
+
+
+@cache
+def fields(message: type) -> dict[str, object]:
+    """Return each field of a message with its type; all are required."""
+    return get_type_hints(message)
+
+
+def check(method: str, params: object, table: dict[str, type] = TO_PYTHON) -> dict[str, Any]:
+    """Return `params` when it is a well-formed message of that name.
+
+    Unknown fields are let through, so that a newer half can say more than an older one knows.
+
+    Raises:
+        MessageInvalid: the name is unknown, a field is missing or has a wrong type.
+    """
+    message = table.get(method)
+    if message is None:
+        raise MessageInvalid(f"unknown message {method!r}")
+    if params == []:  # an empty Lua table has no type of its own
+        params = {}
+    if not isinstance(params, dict):
+        raise MessageInvalid(f"{method}: expected a table, found {type(params).__name__}")
+    for name, hint in fields(message).items():
+        if name not in params:
+            raise MessageInvalid(f"{method}: field {name!r} is missing")
+        if not _fits(params[name], hint):
+            raise MessageInvalid(f"{method}: field {name!r} is no {_name(hint)}")
+    return params
+
+
+def _fits(value: object, hint: object) -> bool:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin is dict or is_typeddict(hint):
+        return isinstance(value, dict) or value == []
+    if origin is list:
+        return isinstance(value, list)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(hint, type) and isinstance(value, hint)
+
+
+def _name(hint: object) -> str:
+    return getattr(hint, "__name__", str(hint))

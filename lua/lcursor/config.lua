@@ -1,0 +1,379 @@
+-- The settings: one schema from which defaults, validation and the help are made.
+-- Precedence: defaults < vim.g.lcursor (table or function) < setup(opts) < vim.b.lcursor.
+-- Resolved at first use, never at start-up. Must not require anything of ours.
+
+local M = {}
+
+---@class lcursor.Setting
+---@field key string dotted path
+---@field type string|string[] Lua type, or the list of allowed strings
+---@field default any
+---@field desc string one sentence for the help
+---@field min? number
+---@field wire? boolean the Python half reads it too
+
+---@type lcursor.Setting[]
+M.schema = {
+  { key = "enabled", type = "boolean", default = true, desc = "Whether anything runs at all." },
+  {
+    key = "python",
+    type = "string",
+    default = "",
+    desc = "Interpreter of the Python half; empty takes the one that :LCursor install made.",
+  },
+  {
+    key = "log_level",
+    type = { "debug", "info", "warn", "error" },
+    default = "info",
+    desc = "Least severity that is written to the log.",
+  },
+  {
+    key = "completion.enabled",
+    type = "boolean",
+    default = true,
+    desc = "Whether ghost text is offered.",
+  },
+  {
+    key = "completion.auto_trigger",
+    type = "boolean",
+    default = true,
+    desc = "Ask while typing; otherwise only on <Plug>(lcursor-trigger).",
+  },
+  {
+    key = "completion.debounce_ms",
+    type = "number",
+    default = 15,
+    min = 0,
+    desc = "Pause after a keystroke before the model is asked.",
+  },
+  {
+    key = "completion.model",
+    type = "string",
+    default = "qwen2.5-coder-0.5b",
+    wire = true,
+    desc = "A name from `python -m lcursor models list`, or the path of a GGUF file.",
+  },
+  {
+    key = "completion.gpu_layers",
+    type = "number",
+    default = -1,
+    min = -1,
+    wire = true,
+    desc = "Layers on the GPU; -1 is all where the build has a GPU backend.",
+  },
+  {
+    key = "completion.threads",
+    type = "number",
+    default = 0,
+    min = 0,
+    wire = true,
+    desc = "Threads of llama.cpp; 0 is the number of physical cores.",
+  },
+  {
+    key = "completion.context_tokens",
+    type = "number",
+    default = 4096,
+    min = 256,
+    wire = true,
+    desc = "Cells of the KV cache.",
+  },
+  {
+    key = "completion.prefix_tokens",
+    type = "number",
+    default = 768,
+    min = 16,
+    wire = true,
+    desc = "Most tokens before the cursor that the model reads.",
+  },
+  {
+    key = "completion.suffix_tokens",
+    type = "number",
+    default = 96,
+    min = 0,
+    wire = true,
+    desc = "Most tokens after the cursor that the model reads.",
+  },
+  {
+    key = "completion.max_tokens",
+    type = "number",
+    default = 64,
+    min = 1,
+    wire = true,
+    desc = "Most tokens of one suggestion.",
+  },
+  {
+    key = "completion.max_lines",
+    type = "number",
+    default = 12,
+    min = 1,
+    wire = true,
+    desc = "Most lines of one suggestion.",
+  },
+  {
+    key = "completion.budget_ms",
+    type = "number",
+    default = 4000,
+    min = 50,
+    wire = true,
+    desc = "Time that the model may write; then the suggestion is cut at what it has.",
+  },
+  {
+    key = "completion.in_comments",
+    type = "boolean",
+    default = true,
+    desc = "Whether to complete inside comments.",
+  },
+  {
+    key = "completion.filetypes",
+    type = "table",
+    default = { markdown = false, gitcommit = false, gitrebase = false, help = false, text = false },
+    desc = 'Per filetype: false is off, true is on; "*" stands for all others.',
+  },
+  {
+    key = "completion.max_file_bytes",
+    type = "number",
+    default = 2 * 1024 * 1024,
+    min = 0,
+    desc = "Larger buffers are left alone.",
+  },
+  {
+    key = "completion.max_line_bytes",
+    type = "number",
+    default = 4096,
+    min = 0,
+    desc = "Lines longer than this are left alone.",
+  },
+  {
+    key = "completion.secrets",
+    type = "table",
+    default = {},
+    desc = "More file name patterns (globs) that are never read, besides the built-in list.",
+  },
+  {
+    key = "keymaps.enabled",
+    type = "boolean",
+    default = true,
+    desc = "Whether the keys below are mapped while a ghost is visible.",
+  },
+  {
+    key = "keymaps.accept",
+    type = "string",
+    default = "<Tab>",
+    desc = "Takes the whole suggestion.",
+  },
+  {
+    key = "keymaps.accept_line",
+    type = "string",
+    default = "<S-Tab>",
+    desc = "Takes its first line.",
+  },
+  {
+    key = "keymaps.accept_word",
+    type = "string",
+    default = "<C-Right>",
+    desc = "Takes its first word.",
+  },
+  {
+    key = "keymaps.dismiss",
+    type = "string",
+    default = "<C-]>",
+    desc = "Hides it until the text changes.",
+  },
+}
+
+---@type lcursor.Opts? what setup() was given
+local opts_of_setup
+---@type lcursor.Config?
+local resolved
+---@type lcursor.Problem[]
+local problems = {}
+
+---@param tree table
+---@param key string dotted path
+---@return any
+local function get(tree, key)
+  local node = tree
+  for part in vim.gsplit(key, ".", { plain = true }) do
+    if type(node) ~= "table" then
+      return nil
+    end
+    node = node[part]
+  end
+  return node
+end
+
+---@param tree table
+---@param key string dotted path
+---@param value any
+local function put(tree, key, value)
+  local parts = vim.split(key, ".", { plain = true })
+  for i = 1, #parts - 1 do
+    tree[parts[i]] = tree[parts[i]] or {}
+    tree = tree[parts[i]]
+  end
+  tree[parts[#parts]] = value
+end
+
+---@return lcursor.Config
+function M.defaults()
+  local tree = {}
+  for _, setting in ipairs(M.schema) do
+    put(tree, setting.key, vim.deepcopy(setting.default))
+  end
+  return tree --[[@as lcursor.Config]]
+end
+
+---@param a string
+---@param b string
+---@return integer edits between the two words
+local function distance(a, b)
+  local row = {}
+  for j = 0, #b do
+    row[j] = j
+  end
+  for i = 1, #a do
+    local diagonal = row[0]
+    row[0] = i
+    for j = 1, #b do
+      local cost = a:byte(i) == b:byte(j) and 0 or 1
+      local best = math.min(row[j] + 1, row[j - 1] + 1, diagonal + cost)
+      diagonal = row[j]
+      row[j] = best
+    end
+  end
+  return row[#b]
+end
+
+---@param key string
+---@return string nearest key of the schema
+local function nearest(key)
+  local best, least = "", math.huge
+  for _, setting in ipairs(M.schema) do
+    local edits = distance(key, setting.key)
+    if edits < least then
+      best, least = setting.key, edits
+    end
+  end
+  return best
+end
+
+---@param setting lcursor.Setting
+---@param value any
+---@return string? complaint
+local function complaint(setting, value)
+  if type(setting.type) == "table" then
+    local allowed = setting.type --[[@as string[] ]]
+    if not vim.tbl_contains(allowed, value) then
+      return ("expected one of %s, found %s"):format(
+        table.concat(allowed, ", "),
+        vim.inspect(value)
+      )
+    end
+  elseif type(value) ~= setting.type then
+    return ("expected a %s, found %s"):format(setting.type, vim.inspect(value))
+  elseif setting.type == "number" and value ~= math.floor(value) then
+    return ("expected a whole number, found %s"):format(vim.inspect(value))
+  elseif setting.min and value < setting.min then
+    return ("expected at least %d, found %s"):format(setting.min, vim.inspect(value))
+  end
+end
+
+--- Check a user's table and copy what is right into `into`.
+---@param user table
+---@param into table
+---@param where string for the message, for example "setup()"
+---@return lcursor.Problem[]
+local function merge(user, into, where)
+  local found, known = {}, {}
+  local function add(key, text)
+    table.insert(found, { key = key, message = ("%s: %s: %s"):format(where, key, text) })
+  end
+  for _, setting in ipairs(M.schema) do
+    known[setting.key] = setting
+  end
+  local function walk(tree, path)
+    for name, value in pairs(tree) do
+      local key = path == "" and tostring(name) or (path .. "." .. tostring(name))
+      local setting = known[key]
+      if setting then
+        local text = complaint(setting, value)
+        if text then
+          add(key, text)
+        elseif setting.type == "table" and not vim.islist(value) then
+          put(into, key, vim.tbl_extend("force", get(into, key) or {}, value))
+        else
+          put(into, key, vim.deepcopy(value))
+        end
+      elseif type(value) == "table" and type(get(M.defaults(), key)) == "table" then
+        walk(value, key)
+      else
+        add(key, ('no such setting, did you mean "%s"?'):format(nearest(key)))
+      end
+    end
+  end
+  walk(user, "")
+  return found
+end
+
+---@param opts? lcursor.Opts
+function M.setup(opts)
+  opts_of_setup = opts
+  resolved = nil
+end
+
+---@return lcursor.Config
+function M.get()
+  if resolved then
+    return resolved
+  end
+  local config = M.defaults()
+  problems = {}
+  local sources = { { "vim.g.lcursor", vim.g.lcursor }, { "setup()", opts_of_setup } }
+  for _, source in ipairs(sources) do
+    local where, user = source[1], source[2]
+    if type(user) == "function" then
+      user = user()
+    end
+    if type(user) == "table" then
+      vim.list_extend(problems, merge(user, config, where))
+    elseif user ~= nil then
+      table.insert(problems, { key = where, message = where .. ": expected a table" })
+    end
+  end
+  resolved = config
+  return config
+end
+
+--- The settings as one buffer sees them.
+---@param buf integer
+---@return lcursor.Config
+function M.for_buffer(buf)
+  local config, own = M.get(), vim.b[buf].lcursor
+  if type(own) ~= "table" then
+    return config
+  end
+  local copy = vim.deepcopy(config)
+  merge(own, copy, "vim.b.lcursor")
+  return copy
+end
+
+--- What is wrong with the user's settings, for start-up and health.
+---@return lcursor.Problem[]
+function M.problems()
+  M.get()
+  return problems
+end
+
+--- The part of the settings that the Python half reads.
+---@return table
+function M.for_host()
+  local config, wire = M.get(), {}
+  for _, setting in ipairs(M.schema) do
+    if setting.wire then
+      put(wire, setting.key, get(config, setting.key))
+    end
+  end
+  return wire
+end
+
+return M

@@ -1,0 +1,267 @@
+-- The Python process: one state machine that starts it, greets it, restarts it and gives up.
+-- Owns the job, its state and the last lines of its stderr. Knows nothing of completions.
+--
+--   stopped -> starting -> loading_model -> ready
+--                 |              |            |      the process ended: back to starting after a
+--                 +--------------+------------+----> pause, at most 3 times a minute, then failed
+
+local config = require("lcursor.config")
+local install = require("lcursor.install")
+local log = require("lcursor.log")
+local notify = require("lcursor.notify")
+local protocol = require("lcursor.protocol")
+local rpc = require("lcursor.rpc")
+local status = require("lcursor.status")
+
+local M = {}
+
+local PAUSES_MS = { 200, 1000, 4000 } -- before the first, second and third restart
+local WINDOW_MS = 60 * 1000
+local HELLO_MS = 15 * 1000
+local LEAVE_MS = 300
+
+---@class lcursor.HostInfo
+---@field job? integer
+---@field python? string
+---@field pid? integer
+---@field version? string of the Python half
+---@field started_ms? integer vim.uv.now() at the start
+---@field ready_ms? number from the start to the answer to hello
+---@field model_ms? number from the start to a loaded model
+---@field stderr string[] last lines
+local host = { stderr = {} }
+
+---@type integer[] times of the last unexpected ends
+local ends = {}
+---@type uv.uv_timer_t? runs while hello is unanswered, or before a restart
+local timer
+
+---@param ms integer
+---@param fn fun()
+local function after(ms, fn)
+  if timer then
+    timer:close()
+  end
+  timer = assert(vim.uv.new_timer())
+  timer:start(ms, 0, function()
+    timer:close()
+    timer = nil
+    vim.schedule(fn)
+  end)
+end
+
+local function calm()
+  if timer then
+    timer:close()
+    timer = nil
+  end
+end
+
+---@param code string
+---@param message string
+---@param hint string
+local function complain(code, message, hint)
+  notify.error({ code = code, message = message, hint = hint, level = protocol.levels[code] })
+end
+
+--- Let go of the process, whatever it does.
+local function drop()
+  local job = host.job
+  host.job, host.pid = nil, nil
+  rpc.connect(nil)
+  calm()
+  if job then
+    pcall(vim.fn.jobstop, job) -- throws when the job is gone already
+  end
+end
+
+---@param message string
+---@param hint string
+local function fail(message, hint)
+  drop()
+  status.set("failed", message)
+  complain("host_failed", message, hint)
+end
+
+---@return string last line that the process wrote to stderr
+local function last_words()
+  for i = #host.stderr, 1, -1 do
+    if host.stderr[i]:find("%S") then
+      return vim.trim(host.stderr[i])
+    end
+  end
+  return ""
+end
+
+---@param why string
+local function ended(why)
+  drop()
+  local now = vim.uv.now()
+  ends = vim.tbl_filter(function(at)
+    return now - at < WINDOW_MS
+  end, ends)
+  table.insert(ends, now)
+  local words = last_words()
+  log.warn("host: %s; stderr: %s", why, words)
+  if #ends > #PAUSES_MS then
+    fail(
+      ("the Python host ended %d times in a minute (%s)"):format(#ends, why),
+      "Look at :LCursor log and :checkhealth lcursor, then run :LCursor restart"
+    )
+    return
+  end
+  complain("host_died", "the Python host ended (" .. why .. ")", "It is started again")
+  status.set("starting", "restart " .. #ends)
+  after(PAUSES_MS[#ends], M.start)
+end
+
+---@param data string[]
+local function on_stderr(_, data)
+  for _, line in ipairs(data) do
+    if line ~= "" then
+      log.debug("host: %s", line)
+      table.insert(host.stderr, line)
+      if #host.stderr > 50 then
+        table.remove(host.stderr, 1)
+      end
+    end
+  end
+end
+
+--- The command line of the host.
+---@param python string
+---@return string[]
+function M.argv(python)
+  local script = vim.fs.joinpath(install.plugin_root(), "rplugin", "python3", "lcursor_host.py")
+  return { python, "-I", "-X", "utf8", script }
+end
+
+--- Start the process unless it runs. Returns at once.
+function M.start()
+  if host.job or status.get().state == "failed" then
+    return
+  end
+  local python = install.python()
+  if not python then
+    status.set("absent", "no Python environment")
+    install.offer(M.start)
+    return
+  end
+  status.set("starting", "")
+  host = { python = python, started_ms = vim.uv.now(), stderr = {} }
+  local job
+  local ok, result = pcall(vim.fn.jobstart, M.argv(python), {
+    rpc = true,
+    cwd = install.plugin_root(),
+    on_stderr = on_stderr,
+    on_exit = function(id, code)
+      if id == host.job then
+        ended("exit code " .. code)
+      end
+    end,
+  })
+  job = ok and result or 0
+  if job <= 0 then
+    fail("cannot run " .. python, "Run :LCursor install")
+    return
+  end
+  host.job = job
+  rpc.connect(job, function()
+    if host.job == job then
+      ended("its channel was closed")
+    end
+  end)
+  after(HELLO_MS, function()
+    if host.job == job then
+      ended("no answer to hello in " .. HELLO_MS / 1000 .. " s")
+    end
+  end)
+  rpc.notify("hello", {
+    protocol = protocol.version,
+    version = M.version(),
+    config = config.for_host(),
+  })
+end
+
+--- Stop the process and start it anew, forgetting earlier failures.
+function M.restart()
+  M.stop()
+  ends = {}
+  notify.forget()
+  M.start()
+end
+
+--- Stop the process; it stays down until start().
+function M.stop()
+  if host.job then
+    rpc.notify("shutdown")
+  end
+  drop()
+  status.set("stopped", "")
+end
+
+--- At the end of Neovim: ask, wait a little, then end it.
+function M.leave()
+  local job = host.job
+  if job and rpc.notify("shutdown") then
+    host.job = nil
+    vim.fn.jobwait({ job }, LEAVE_MS)
+    pcall(vim.fn.jobstop, job) -- throws when the job is gone already
+  end
+  calm()
+end
+
+---@return lcursor.HostInfo
+function M.info()
+  return host
+end
+
+---@return string version of the plugin, as lcursor/__init__.py says
+function M.version()
+  local path = vim.fs.joinpath(install.plugin_root(), "lcursor", "__init__.py")
+  local file = io.open(path, "r")
+  local text = file and file:read("*a") or ""
+  if file then
+    file:close()
+  end
+  return text:match('__version__ = "([^"]+)"') or "unknown"
+end
+
+rpc.on("ready", function(params)
+  calm()
+  host.ready_ms = vim.uv.now() - host.started_ms
+  host.pid, host.version = params.pid, params.version
+  if params.protocol ~= protocol.version then
+    fail(
+      ("the Python half speaks protocol %s, the plugin %d"):format(
+        tostring(params.protocol),
+        protocol.version
+      ),
+      "Update the plugin as a whole, then run :LCursor install"
+    )
+    return
+  end
+  log.info("host %s, pid %d, ready after %d ms", params.version, params.pid, host.ready_ms)
+  status.set("loading_model", "")
+end)
+
+rpc.on("state", function(params)
+  if params.state == "ready" and not host.model_ms then
+    host.model_ms = vim.uv.now() - host.started_ms
+  end
+  status.set(params.state, params.detail, params.progress)
+end)
+
+rpc.on("error", function(params)
+  if params.code == "protocol_mismatch" then
+    fail(params.message, params.hint)
+  else
+    notify.error(params)
+  end
+end)
+
+rpc.on("log", function(params)
+  log.write(params.level, "host: %s", params.message)
+end)
+
+return M

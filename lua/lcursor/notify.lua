@@ -1,0 +1,61 @@
+-- The only caller of vim.notify: errors by code, progress in place.
+-- The same code is told once in 30 seconds; each message also goes to the log.
+
+local log = require("lcursor.log")
+
+local M = {}
+
+local QUIET_MS = 30 * 1000
+local SEVERITY = {
+  info = vim.log.levels.INFO,
+  warn = vim.log.levels.WARN,
+  error = vim.log.levels.ERROR,
+}
+
+---@type table<string, integer> code -> time it was last told
+local told = {}
+
+---@param text string
+---@param level "info"|"warn"|"error"
+local function tell(text, level)
+  vim.notify("lcursor: " .. text, SEVERITY[level], { title = "lcursor" })
+end
+
+---@param text string
+function M.info(text)
+  tell(text, "info")
+end
+
+---@param text string
+function M.warn(text)
+  log.warn("%s", text)
+  tell(text, "warn")
+end
+
+--- Tell an error in the words of errors.py: "what failed. what to do."
+---@param err lcursor.Error
+function M.error(err)
+  local text = err.hint ~= "" and (err.message .. ". " .. err.hint) or err.message
+  log.write(err.level == "silent" and "debug" or err.level, "%s: %s", err.code, text)
+  local now = vim.uv.now()
+  if err.level == "silent" or (told[err.code] and now - told[err.code] < QUIET_MS) then
+    return
+  end
+  told[err.code] = now
+  tell(text, err.level)
+end
+
+--- Forget what was told, so that the next failure speaks again (after :LCursor restart).
+function M.forget()
+  told = {}
+end
+
+--- Show how far something is, in one place that is overwritten; the last text stays in :messages.
+---@param text string
+---@param done? boolean
+function M.progress(text, done)
+  local shown = ("lcursor: " .. text):sub(1, math.max(vim.o.columns - 12, 20))
+  vim.api.nvim_echo({ { shown } }, done or false, {})
+end
+
+return M

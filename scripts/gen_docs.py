@@ -1,0 +1,173 @@
+"""Write every generated file and block: the Lua protocol, the settings and keys in the help.
+
+`python scripts/gen_docs.py` rewrites them; `--check` only says which differ and exits with 1.
+Each fact has one source: `lcursor/protocol.py`, `lcursor/errors.py`, `lua/lcursor/config.lua`,
+`commands.lua`, `highlights.lua`, and the command line's own help.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from lcursor import errors, protocol  # noqa: E402
+from lcursor.install import find_neovim  # noqa: E402
+
+BLOCK = r"(?P<open>^[^\n]*generated: {name}[^\n]*\n).*?(?P<close>^[^\n]*end: {name}\b)"
+
+
+def lua_protocol() -> str:
+    """Return `lua/lcursor/protocol.lua`."""
+
+    def table(name: str, messages: dict[str, type]) -> list[str]:
+        lines = [f"M.{name} = {{"]
+        for method, message in messages.items():
+            fields = ", ".join(f'"{field}"' for field in protocol.fields(message))
+            key = f'["{method}"]' if "." in method else method
+            lines.append(f"  {key} = {{ {fields} }}," if fields else f"  {key} = {{}},")
+        return [*lines, "}", ""]
+
+    lines = [
+        "-- Generated from lcursor/protocol.py and lcursor/errors.py by `make docs`: do not edit.",
+        "-- The wire as the Lua half knows it: the version, each message with its fields, the",
+        "-- severity of each error code.",
+        "",
+        "local M = {}",
+        "",
+        f"M.version = {protocol.PROTOCOL}",
+        "",
+        *table("to_python", protocol.TO_PYTHON),
+        *table("to_lua", protocol.TO_LUA),
+        "M.levels = {",
+        *(f'  {code} = "{level}",' for code, level in errors.levels().items()),
+        "}",
+        "",
+        "return M",
+        "",
+    ]
+    return "\n".join(_wrap_lua(lines))
+
+
+def _wrap_lua(lines: list[str]) -> list[str]:
+    """Break a table over lines as stylua would when it passes 100 columns."""
+    out: list[str] = []
+    for line in lines:
+        match = re.fullmatch(r"  (\S+ = )\{ (.*) \},", line)
+        if len(line) <= 100 or not match:
+            out.append(line)
+            continue
+        out.append(f"  {match[1]}{{")
+        out += [f"    {item}," for item in match[2].split(", ")]
+        out.append("  },")
+    return out
+
+
+def from_lua() -> dict[str, list[dict[str, str]]]:
+    """Ask a real Neovim for the tables that live in Lua."""
+    script = """
+        local function rows(module) return require("lcursor." .. module).describe() end
+        io.stdout:write(vim.json.encode({
+          config = rows("config"), commands = rows("commands"),
+          highlights = rows("highlights"), events = rows("events"), plugs = rows("commands.maps"),
+        }))
+    """.replace('rows("commands.maps")', 'require("lcursor.commands").describe_maps()').replace(
+        'rows("events")', 'require("lcursor.status").describe_events()'
+    )
+    neovim = find_neovim(ROOT / ".venv")
+    if neovim is None:
+        sys.exit("no Neovim found. Run: make test")
+    with tempfile.TemporaryDirectory() as home:
+        env = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home}
+        command = [str(neovim), "--clean", "--headless", "--cmd", f"set rtp^={ROOT}"]
+        done = subprocess.run(
+            [*command, "+lua " + " ".join(script.split()), "+qa!"],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    tables: dict[str, list[dict[str, str]]] = json.loads(done.stdout)
+    return tables
+
+
+def help_rows(rows: list[dict[str, str]], tag: str) -> str:
+    """Return rows of {name, text, default?} as a help section of 78 columns."""
+    lines: list[str] = []
+    for row in rows:
+        label = f"*{tag.format(row['tag'] if 'tag' in row else row['name'])}*"
+        head = row["name"] + (f"  (default: {row['default']})" if row.get("default") else "")
+        if len(head) + len(label) + 1 <= 78:
+            lines.append(head + " " * (78 - len(head) - len(label)) + label)
+        else:
+            lines += [" " * (78 - len(label)) + label, head]
+        lines += textwrap.wrap(row["text"], 72, initial_indent="    ", subsequent_indent="    ")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def markdown_rows(rows: list[dict[str, str]], head: tuple[str, str]) -> str:
+    """Return rows of {name, text} as a Markdown table."""
+    out = [f"| {head[0]} | {head[1]} |", "| --- | --- |"]
+    out += [f"| `{row['name']}` | {row['text'].replace('|', chr(92) + '|')} |" for row in rows]
+    return "\n".join(out) + "\n"
+
+
+def replace_block(text: str, name: str, body: str) -> str:
+    """Put `body` between the marks of one generated block."""
+    pattern = re.compile(BLOCK.format(name=re.escape(name)), re.S | re.M)
+    if not pattern.search(text):
+        sys.exit(f"no block {name!r} found")
+    return pattern.sub(lambda m: m["open"] + body.rstrip("\n") + "\n" + m["close"], text)
+
+
+def outputs() -> dict[Path, str]:
+    """Return the wanted content of every file that has generated parts."""
+    tables = from_lua()
+    help_path, readme_path = ROOT / "doc/lcursor.txt", ROOT / "README.md"
+    help_text, readme = help_path.read_text(), readme_path.read_text()
+    for name, tag in [
+        ("config", "lcursor-config-{}"),
+        ("commands", "{}"),
+        ("plugs", "{}"),
+        ("highlights", "hl-{}"),
+        ("events", "{}"),
+    ]:
+        help_text = replace_block(help_text, name, help_rows(tables[name], tag))
+    codes = [
+        {"name": error.code, "text": (error.__doc__ or "").splitlines()[0]}
+        for error in errors.tree()
+    ]
+    help_text = replace_block(help_text, "errors", help_rows(codes, "lcursor-error-{}"))
+    readme = replace_block(readme, "commands", markdown_rows(tables["commands"], ("command", "")))
+    return {
+        ROOT / "lua/lcursor/protocol.lua": lua_protocol(),
+        help_path: help_text,
+        readme_path: readme,
+    }
+
+
+def main() -> None:
+    """Rewrite, or with `--check` compare."""
+    if "--protocol" in sys.argv:
+        (ROOT / "lua/lcursor/protocol.lua").write_text(lua_protocol())
+        return
+    stale = [path for path, text in outputs().items() if path.read_text() != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is out of date. Run: make docs")
+        sys.exit(1 if stale else 0)
+    for path, text in outputs().items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The engine with the real model: what it writes, what it reuses, how it stops."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from lcursor.config import CompletionConfig
+from lcursor.errors import Cancelled, ModelCorrupt
+from lcursor.fim.engine import Engine
+from lcursor.fim.prompt import Source
+
+BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
+AFTER = "\n\n\nprint(add(2, 3))\n"
+
+
+def complete(engine: Engine, before: str = BEFORE, after: str = AFTER, **options: bool):
+    """Complete; return the result and every partial text."""
+    partials: list[str] = []
+    source = Source(before, after, 0, "shapes.py", "demo")
+    return engine.complete(source, partials.append, **options), partials
+
+
+def test_it_completes_code(engine: Engine) -> None:
+    result, _ = complete(engine)
+    assert result.text == "a + b"
+    assert 0 < result.confidence <= 1
+
+
+def test_partials_grow_into_the_result(engine: Engine) -> None:
+    result, partials = complete(engine)
+    assert partials
+    for earlier, later in zip(partials, [*partials[1:], result.text], strict=True):
+        assert later.startswith(earlier)
+
+
+def test_the_same_prompt_again_reads_one_token(engine: Engine) -> None:
+    first, _ = complete(engine)
+    again, _ = complete(engine)
+    assert again.text == first.text
+    assert again.prompt_tokens - again.reused_tokens == 1
+
+
+def test_typing_reads_what_changed_and_the_suffix(engine: Engine) -> None:
+    complete(engine, BEFORE[:-1])
+    result, _ = complete(engine)
+    suffix = len(engine.model.tokenize(AFTER))
+    assert result.prompt_tokens - result.reused_tokens <= suffix + 4
+
+
+def test_reuse_changes_nothing(engine: Engine) -> None:
+    for end in range(len(BEFORE) - 8, len(BEFORE)):
+        complete(engine, BEFORE[:end])
+    warm, _ = complete(engine)
+    complete(engine, "x = 1\n", "")
+    cold, _ = complete(engine)
+    assert warm.text == cold.text
+
+
+def test_one_line_when_asked(engine: Engine) -> None:
+    result, _ = complete(engine, "def f(items):\n    for item in items:", "\n", single_line=True)
+    assert "\n" not in result.text
+
+
+def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
+    """Stop at many moments; afterwards the answer is that of an undisturbed engine."""
+    wanted, _ = complete(engine)
+    filler = "".join(f"value_{n} = {n}\n" for n in range(60))
+    delays_ms = []
+    for number in range(6):
+        asked: list[float] = []
+
+        def ask(asked: list[float] = asked) -> None:
+            asked.append(time.perf_counter())
+            engine.abort.set()
+
+        timer = threading.Timer(0.03 + number * 0.04, ask)
+        timer.start()
+        with pytest.raises(Cancelled):
+            for turn in range(100):
+                complete(engine, f"# {number} {turn}\n" + filler + BEFORE)
+        delays_ms.append((time.perf_counter() - asked[0]) * 1000)
+        timer.join()
+        engine.abort.clear()
+        assert engine._context.length() == len(engine._cells)
+        after, _ = complete(engine)
+        assert after.text == wanted.text
+    assert min(delays_ms) < 100  # the bench has the real number; this one catches a dead flag
+
+
+def test_a_file_of_garbage_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"no GGUF at all" * 100)
+    with pytest.raises(ModelCorrupt, match=r"model\.gguf"):
+        Engine(path, "", CompletionConfig(), lambda fraction: True)
+
+
+def test_a_load_can_be_stopped(model_path: Path) -> None:
+    with pytest.raises(Cancelled):
+        Engine(model_path, "", CompletionConfig(), lambda fraction: fraction < 0.3)
+
+
+def test_a_window_larger_than_the_cache_is_cut(model_path: Path) -> None:
+    config = CompletionConfig(context_tokens=256, prefix_tokens=4096, max_tokens=8)
+    small = Engine(model_path, "", config, lambda fraction: True)
+    try:
+        result, _ = complete(small, "".join(f"value_{n} = {n}\n" for n in range(400)), AFTER)
+        assert result.prompt_tokens + 8 <= 256
+    finally:
+        small.close()

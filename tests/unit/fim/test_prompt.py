@@ -1,0 +1,154 @@
+"""Layout of prompts, with a tokenizer that makes each character a token."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.fim.families import FAMILIES, Resolved, parts, resolve
+from lcursor.fim.prompt import STEP_LINES, Source, build
+
+MARKS = {"pre": -1, "suf": -2, "mid": -3, "repo": -4, "file": -5}
+
+
+def by_character(text: str, special: bool) -> list[int]:
+    assert not special
+    return [ord(char) for char in text]
+
+
+def family(name: str = "qwen2.5-coder") -> Resolved:
+    known = FAMILIES[name]
+    ids = {key: MARKS[key] for key in known.markers}
+    return Resolved(known, MappingProxyType(ids), frozenset(ids.values()))
+
+
+def spell(tokens: tuple[int, ...]) -> str:
+    names = {number: f"<{name}>" for name, number in MARKS.items()}
+    return "".join(names.get(token) or chr(token) for token in tokens)
+
+
+def lay_out(source: Source, name: str = "qwen2.5-coder", before: int = 999, after: int = 99) -> str:
+    prompt = build(source, family(name), by_character, prefix_tokens=before, suffix_tokens=after)
+    return spell(prompt.tokens)
+
+
+LAYOUTS = {
+    "qwen2.5-coder": "<repo>R\n<file>a.py\n<pre>P<suf>S<mid>",
+    "qwen3-coder": "<repo>R\n<file>a.py\n<pre>P<suf>S<mid>",
+    "starcoder2": "<repo>R<file><pre>a.py\nP<suf>S<mid>",
+    "granite": "<pre>P<suf>S<mid>",
+    "codegemma": "<pre>P<suf>S<mid>",
+    "deepseek-coder-v2": "#a.py\n<pre>P<suf>S<mid>",
+    "codellama": "<pre>P<suf>S<mid>",
+    "codestral": "<suf>S<pre>+++++ a.py\nP",
+    "mellum": "<file>a.py\n<suf>S<pre>P<mid>",
+    "seed-coder": "<suf>S<pre>P<mid>",
+}
+
+
+def test_every_family_is_in_the_table() -> None:
+    assert set(LAYOUTS) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_layout(name: str) -> None:
+    assert lay_out(Source("P", "S", 0, "a.py", "R"), name) == LAYOUTS[name]
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_order_is_what_the_template_does(name: str) -> None:
+    fields = [text for kind, text in parts(FAMILIES[name].single) if kind == "field"]
+    assert fields == (
+        ["prefix", "suffix"] if FAMILIES[name].order == "psm" else ["suffix", "prefix"]
+    )
+
+
+def test_bos_comes_first() -> None:
+    prompt = build(
+        Source("P", "S"), family(), by_character, prefix_tokens=9, suffix_tokens=9, bos=7
+    )
+    assert prompt.tokens[0] == 7
+
+
+def test_without_its_project_markers_a_model_gets_the_single_file_template() -> None:
+    full = family()
+    bare = Resolved(full.family, {key: MARKS[key] for key in ("pre", "suf", "mid")}, frozenset())
+    prompt = build(Source("P", "S"), bare, by_character, prefix_tokens=9, suffix_tokens=9)
+    assert spell(prompt.tokens) == "<pre>P<suf>S<mid>"
+
+
+def test_markers_in_the_buffer_are_text() -> None:
+    seen = []
+
+    def tokenize(text: str, special: bool) -> list[int]:
+        seen.append((text, special))
+        return [1] * len(text)
+
+    build(
+        Source("<|fim_middle|>", "<|fim_prefix|>"),
+        family(),
+        tokenize,
+        prefix_tokens=99,
+        suffix_tokens=99,
+    )
+    assert not any(special for _, special in seen)
+
+
+def test_window_starts_at_a_step_and_stays_while_typing() -> None:
+    lines = [f"line {n}" for n in range(200)]
+    starts = set()
+    for typed in range(40):
+        source = Source("\n".join(lines) + "\n" + "x" * typed, "", first_row=7)
+        prompt = build(source, family(), by_character, prefix_tokens=900, suffix_tokens=0)
+        starts.add(prompt.prefix.split("\n")[0])
+    assert len(starts) <= 2  # one step at most while 40 characters are typed
+    assert all((int(start.split()[1]) + 7) % STEP_LINES == 0 for start in starts)
+
+
+def test_a_line_longer_than_the_budget_keeps_its_end() -> None:
+    assert lay_out(Source("x" * 500 + "end", "S"), before=10).endswith("xxxend<suf>S<mid>")
+
+
+def test_suffix_is_cut_at_a_line() -> None:
+    assert "<suf>\nab\ncd<mid>" in lay_out(Source("P", "\nab\ncd\nefgh"), after=9)
+
+
+@given(
+    st.text(alphabet="ab\n", max_size=400),
+    st.text(alphabet="cd\n", max_size=400),
+    st.integers(1, 120),
+    st.integers(0, 60),
+    st.integers(0, 100),
+)
+def test_budgets_hold_and_text_next_to_the_cursor_is_kept(
+    prefix: str, suffix: str, before: int, after: int, first_row: int
+) -> None:
+    prompt = build(
+        Source(prefix, suffix, first_row),
+        family(),
+        by_character,
+        prefix_tokens=before,
+        suffix_tokens=after,
+    )
+    text = spell(prompt.tokens).split("<pre>")[1].removesuffix("<mid>")
+    read_before, read_after = text.split("<suf>")
+    assert len(read_before) <= before
+    assert len(read_after) <= after
+    assert prefix.endswith(read_before)
+    assert suffix.startswith(read_after)
+    assert not prefix or not prefix[-1:].strip() or read_before
+
+
+def test_a_model_without_markers_is_refused() -> None:
+    from lcursor.errors import ModelUnsuitable
+
+    def letters(text: str, special: bool) -> list[int]:
+        return [ord(char) for char in text]
+
+    with pytest.raises(ModelUnsuitable, match="no FIM markers"):
+        resolve("", letters)
+    with pytest.raises(ModelUnsuitable, match=r"<\|fim_prefix\|> is no token"):
+        resolve("qwen2.5-coder", letters)
