@@ -376,4 +376,17 @@ function M.for_host()
   return wire
 end
 
+--- The settings, for the help.
+---@return { name: string, text: string, default: string }[]
+function M.describe()
+  return vim.tbl_map(function(setting)
+    local text = setting.desc
+    if type(setting.type) == "table" then
+      text = text .. " One of " .. table.concat(setting.type, ", ") .. "."
+    end
+    local default = vim.inspect(setting.default, { newline = " ", indent = "" })
+    return { name = setting.key, text = text, default = default }
+  end, M.schema)
+end
+
 return M

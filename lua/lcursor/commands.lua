@@ -1,0 +1,227 @@
+-- :LCursor. One table of subcommands is dispatch, completion and help.
+
+local M = {}
+
+---@class (exact) lcursor.Command
+---@field name string
+---@field text string one sentence for the help
+---@field run fun(args: string[])
+---@field args? string[] what may follow
+
+---@param lines string[]
+---@param title string
+local function float(lines, title)
+  local width = #title + 4
+  for _, line in ipairs(lines) do
+    width = math.max(width, vim.api.nvim_strwidth(line))
+  end
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].modifiable, vim.bo[buf].bufhidden = false, "wipe"
+  width = math.min(width, vim.o.columns - 4)
+  local height = math.min(#lines, vim.o.lines - 4)
+  vim.api.nvim_open_win(buf, true, {
+    relative = "editor",
+    width = width,
+    height = height,
+    col = math.floor((vim.o.columns - width) / 2),
+    row = math.floor((vim.o.lines - height) / 2),
+    style = "minimal",
+    border = "rounded",
+    title = " " .. title .. " ",
+  })
+  for _, lhs in ipairs({ "q", "<Esc>" }) do
+    vim.keymap.set("n", lhs, "<Cmd>close<CR>", { buffer = buf, nowait = true })
+  end
+end
+
+---@param ms? number
+---@return string
+local function milliseconds(ms)
+  return ms and ("%.0f ms"):format(ms) or "-"
+end
+
+---@return string[]
+function M.status_lines()
+  local config, host = require("lcursor.config").get(), require("lcursor.host").info()
+  local state, answer = require("lcursor.status").get(), require("lcursor.complete").last_answer()
+  local progress = state.progress >= 0 and (" %d%%"):format(state.progress * 100) or ""
+  local lines = {
+    "state       " .. state.state .. progress,
+    "detail      " .. (state.detail ~= "" and state.detail or "-"),
+    "model       " .. config.completion.model,
+    "python      " .. (host.python or "-"),
+    "process     " .. (host.pid and ("%d, version %s"):format(host.pid, host.version) or "-"),
+    "started in  " .. milliseconds(host.ready_ms),
+    "model ready " .. milliseconds(host.model_ms),
+    "here        " .. require("lcursor.complete").why().text,
+  }
+  if answer then
+    local stats = answer.stats
+    vim.list_extend(lines, {
+      "last answer " .. ("%s, first text after %s, all after %s"):format(
+        answer.reason,
+        milliseconds(stats.first_ms),
+        milliseconds(stats.total_ms)
+      ),
+      "tokens      " .. ("%d of %d reused, %d read, %d made"):format(
+        stats.reused_tokens,
+        stats.prompt_tokens,
+        stats.decoded_tokens,
+        stats.generated_tokens
+      ),
+    })
+  end
+  return lines
+end
+
+---@type lcursor.Command[]
+local COMMANDS = {
+  {
+    name = "status",
+    text = "Show the state of the Python half, its model and the cost of the last completion.",
+    run = function()
+      float(M.status_lines(), "lcursor")
+    end,
+  },
+  {
+    name = "why",
+    text = "Say in one sentence why there is a suggestion here, or none.",
+    run = function()
+      require("lcursor.notify").info(require("lcursor.complete").why().text)
+    end,
+  },
+  {
+    name = "toggle",
+    text = "Switch completion off or on; with the word buffer, in this buffer only.",
+    args = { "buffer" },
+    run = function(args)
+      local here = args[1] == "buffer"
+      local on = require("lcursor").toggle(here and 0 or nil)
+      local where = here and " in this buffer" or ""
+      require("lcursor.notify").info(("completion is %s%s"):format(on and "on" or "off", where))
+    end,
+  },
+  {
+    name = "complete",
+    text = "Ask for a suggestion at the cursor; for maps with <Cmd> in insert mode.",
+    run = function()
+      require("lcursor").complete()
+    end,
+  },
+  {
+    name = "dismiss",
+    text = "Hide the suggestion until the text changes.",
+    run = function()
+      require("lcursor").dismiss()
+    end,
+  },
+  {
+    name = "install",
+    text = "Make the Python environment, or bring it up to date.",
+    run = function()
+      require("lcursor.install").run(function(err)
+        if not err then
+          require("lcursor.host").restart()
+        end
+      end)
+    end,
+  },
+  {
+    name = "restart",
+    text = "Stop the Python half and start it anew.",
+    run = function()
+      require("lcursor.complete").start()
+      require("lcursor.host").restart()
+    end,
+  },
+  {
+    name = "log",
+    text = "Open the log.",
+    run = function()
+      vim.cmd.tabedit({ vim.fn.fnameescape(require("lcursor.log").path()) })
+      vim.bo.readonly, vim.bo.autoread = true, true
+      vim.cmd("normal! G")
+    end,
+  },
+  {
+    name = "health",
+    text = "Check everything; the same as :checkhealth lcursor.",
+    run = function()
+      vim.cmd.checkhealth("lcursor")
+    end,
+  },
+}
+
+---@param name string
+---@return lcursor.Command?
+local function find(name)
+  for _, command in ipairs(COMMANDS) do
+    if command.name == name then
+      return command
+    end
+  end
+end
+
+--- Run `:LCursor {subcommand} {args}`; without a subcommand it is status.
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.run(opts)
+  local args = vim.list_slice(opts.fargs)
+  local name = table.remove(args, 1) or "status"
+  local command = find(name)
+  if not command then
+    local names = vim.tbl_map(function(known)
+      return known.name
+    end, COMMANDS)
+    return require("lcursor.notify").warn(
+      ("there is no :LCursor %s. Use one of %s"):format(name, table.concat(names, ", "))
+    )
+  end
+  command.run(args)
+end
+
+--- Complete the command line.
+---@param lead string what stands before the cursor of the word
+---@param line string
+---@return string[]
+function M.complete(lead, line)
+  local name = line:match("LCursor!?%s+(%S+)%s")
+  local words = {}
+  if name then
+    local command = find(name)
+    words = command and command.args or {}
+  else
+    for _, command in ipairs(COMMANDS) do
+      table.insert(words, command.name)
+    end
+  end
+  return vim.tbl_filter(function(word)
+    return vim.startswith(word, lead)
+  end, words)
+end
+
+--- The subcommands, for the help.
+---@return { name: string, text: string }[]
+function M.describe()
+  return vim.tbl_map(function(command)
+    return { name = ":LCursor " .. command.name, text = command.text }
+  end, COMMANDS)
+end
+
+--- The <Plug> maps, for the help.
+---@return { name: string, text: string, default: string }[]
+function M.describe_maps()
+  local keymaps = require("lcursor.config").defaults().keymaps
+  local function map(name, text, default)
+    return { name = "<Plug>(lcursor-" .. name .. ")", text = text, default = default }
+  end
+  return {
+    map("accept", "Take the whole suggestion.", keymaps.accept),
+    map("accept-line", "Take its first line; the rest stays.", keymaps.accept_line),
+    map("accept-word", "Take its next word; the rest stays.", keymaps.accept_word),
+    map("dismiss", "Hide it until the text changes.", keymaps.dismiss),
+    map("trigger", "Ask here and now, also where none would come by itself.", ""),
+  }
+end
+
+return M

@@ -1,0 +1,140 @@
+-- Whether a suggestion may be asked for, and shown, here and now; every "no" has a code and a
+-- sentence for :LCursor why. Reads editor state; must not change any.
+
+local privacy = require("lcursor.privacy")
+local text = require("lcursor.text")
+
+local M = {}
+
+local api = vim.api
+
+--- Whether a completion menu covers this place: Neovim's own, nvim-cmp's or blink.cmp's.
+---@return boolean
+function M.menu_visible()
+  if vim.fn.pumvisible() == 1 then
+    return true
+  end
+  local cmp = package.loaded["cmp"]
+  if type(cmp) == "table" and type(cmp.visible) == "function" then
+    local ok, visible = pcall(cmp.visible)
+    if ok and visible then
+      return true
+    end
+  end
+  local blink = package.loaded["blink.cmp"]
+  if type(blink) == "table" then
+    local ok, visible = pcall(blink.is_menu_visible or blink.is_visible)
+    return ok and visible == true
+  end
+  return false
+end
+
+--- Why nothing may be shown in the present mode, or nil.
+---@return string? code
+---@return string? text
+function M.mode_refusal()
+  local mode = api.nvim_get_mode().mode
+  if mode:sub(1, 1) == "R" then
+    return "replace", "Replace mode overwrites, so nothing is suggested there."
+  elseif mode:sub(1, 1) ~= "i" then
+    return "mode", "Suggestions come in insert mode only."
+  elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
+    return "macro", "A macro is being recorded or run, so nothing is suggested."
+  elseif M.menu_visible() then
+    return "menu", "The completion menu is open; the suggestion waits until it is closed."
+  end
+end
+
+---@param config lcursor.Config
+---@param filetype string
+---@return boolean
+local function filetype_is_on(config, filetype)
+  local rules = config.completion.filetypes
+  local rule = rules[filetype]
+  if rule == nil then
+    rule = rules["*"]
+  end
+  return rule ~= false
+end
+
+--- Why this buffer is left alone whatever is done in it, or nil.
+---@param buf integer
+---@param config lcursor.Config as this buffer sees it
+---@param answered fun() called later when the answer "checking" has become another one
+---@return string? code
+---@return string? text
+function M.buffer_refusal(buf, config, answered)
+  local options = vim.bo[buf]
+  local on = config.enabled and config.completion.enabled
+  if not on or vim.g.lcursor_enabled == false then
+    return "disabled", "Completion is switched off; :LCursor toggle switches it on."
+  elseif vim.b[buf].lcursor_enabled == false then
+    return "disabled_buffer", "Completion is off in this buffer; see :LCursor toggle buffer."
+  elseif options.buftype ~= "" or not options.buflisted then
+    return "special", "This is no ordinary file buffer."
+  elseif options.readonly or not options.modifiable then
+    return "readonly", "This buffer cannot be changed."
+  elseif not filetype_is_on(config, options.filetype) then
+    local format = 'Completion is off for filetype "%s" (setting completion.filetypes).'
+    return "filetype", format:format(options.filetype)
+  end
+  local bytes = api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
+  if bytes > config.completion.max_file_bytes then
+    return "big_file", "The file is larger than completion.max_file_bytes."
+  end
+  return privacy.refusal(buf, config.completion.secrets, answered)
+end
+
+---@param buf integer
+---@param row integer
+---@param col integer
+---@return boolean
+local function in_comment(buf, row, col)
+  local line = api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]
+  local leader = vim.trim(vim.bo[buf].commentstring:match("^(.-)%%s") or "")
+  if leader ~= "" and vim.startswith(vim.trim(line), leader) then
+    return true
+  end
+  local at = math.max(col - 1, 0)
+  if vim.treesitter.highlighter.active[buf] then
+    for _, capture in ipairs(vim.treesitter.get_captures_at_pos(buf, row, at)) do
+      if vim.startswith(capture.capture, "comment") then
+        return true
+      end
+    end
+  elseif vim.bo[buf].syntax ~= "" then
+    local group = vim.fn.synIDtrans(vim.fn.synID(row + 1, at + 1, true))
+    return vim.fn.synIDattr(group, "name") == "Comment"
+  end
+  return false
+end
+
+--- Why nothing is asked for at a position, or nil and whether one line is all that fits.
+---@param buf integer
+---@param row integer
+---@param col integer
+---@param config lcursor.Config
+---@param is_manual boolean
+---@return string? code
+---@return string? text
+---@return boolean single_line
+function M.place_refusal(buf, row, col, config, is_manual)
+  local offset = api.nvim_buf_get_offset
+  if offset(buf, row + 1) - offset(buf, row) - 1 > config.completion.max_line_bytes then
+    return "long_line", "The line is longer than completion.max_line_bytes.", false
+  end
+  local tail = api.nvim_buf_get_text(buf, row, col, row, -1, {})[1]
+  local single_line = text.is_visible(tail)
+  if is_manual then
+    return nil, nil, single_line
+  elseif not text.is_inert(tail) then
+    return "midline",
+      "There is text right of the cursor; <Plug>(lcursor-trigger) asks anyway.",
+      true
+  elseif not config.completion.in_comments and in_comment(buf, row, col) then
+    return "comment", "Completion in comments is off (setting completion.in_comments).", false
+  end
+  return nil, nil, single_line
+end
+
+return M

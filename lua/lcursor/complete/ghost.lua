@@ -1,0 +1,78 @@
+-- Draws the ghost: one extmark, its first line inline at the cursor, the others below.
+-- Owns the namespace and knows what is on the screen; decides nothing.
+
+local text = require("lcursor.text")
+
+local M = {}
+
+local api = vim.api
+local namespace = api.nvim_create_namespace("lcursor.ghost")
+local MARK = 1 -- always the same extmark, so that a change is no flicker
+local GROUP = "LCursorGhost"
+
+---@class (exact) lcursor.Shown
+---@field buf integer
+---@field tick integer
+---@field row integer
+---@field col integer
+---@field rest string
+
+---@type lcursor.Shown?
+local shown
+
+---@param buf integer
+---@return integer[] 'vartabstop'
+local function stops_of(buf)
+  local value = vim.bo[buf].vartabstop
+  return value == "" and {} or vim.tbl_map(tonumber, vim.split(value, ","))
+end
+
+--- Show `rest` at the cursor of the current window.
+---@param buf integer the current buffer
+---@param row integer
+---@param col integer
+---@param rest string
+---@return boolean drawn
+function M.draw(buf, row, col, rest)
+  local tick = api.nvim_buf_get_changedtick(buf)
+  local now = { buf = buf, tick = tick, row = row, col = col, rest = rest }
+  if shown and vim.deep_equal(shown, now) then
+    return true
+  elseif shown and shown.buf ~= buf then
+    M.hide()
+  end
+  local tabstop, stops = vim.bo[buf].tabstop, stops_of(buf)
+  local column = col > 0 and vim.fn.virtcol({ row + 1, col }) or 0
+  local lines = vim.split(rest, "\n", { plain = true })
+  local below = {}
+  for i = 2, #lines do
+    local line = text.expand(lines[i], 0, tabstop, stops)
+    table.insert(below, { { line == "" and " " or line, GROUP } })
+  end
+  local ok = pcall(api.nvim_buf_set_extmark, buf, namespace, row, col, {
+    id = MARK,
+    virt_text = { { text.expand(lines[1], column, tabstop, stops), GROUP } },
+    virt_text_pos = "inline",
+    virt_lines = below,
+    virt_lines_overflow = "scroll",
+    hl_mode = "combine",
+    undo_restore = false,
+  })
+  shown = ok and now or nil
+  return ok
+end
+
+--- Take it off the screen.
+function M.hide()
+  if shown then
+    pcall(api.nvim_buf_del_extmark, shown.buf, namespace, MARK) -- the buffer may be gone
+    shown = nil
+  end
+end
+
+---@return boolean
+function M.is_visible()
+  return shown ~= nil
+end
+
+return M

@@ -1,0 +1,405 @@
+-- Ghost text: asks the host, keeps the one suggestion there is, shows what of it is still to come.
+-- Nothing here waits. Each handler first makes sure that what it is about is still so.
+
+local accept = require("lcursor.complete.accept")
+local config = require("lcursor.config")
+local context = require("lcursor.context")
+local gate = require("lcursor.complete.gate")
+local ghost = require("lcursor.complete.ghost")
+local highlights = require("lcursor.highlights")
+local host = require("lcursor.host")
+local keys = require("lcursor.complete.keys")
+local notify = require("lcursor.notify")
+local privacy = require("lcursor.privacy")
+local rpc = require("lcursor.rpc")
+local status = require("lcursor.status")
+local suggestion = require("lcursor.complete.suggestion")
+local text = require("lcursor.text")
+local trigger = require("lcursor.complete.trigger")
+
+local M = {}
+
+local api = vim.api
+
+---@type boolean
+local started = false
+---@type lcursor.Suggestion? the only one; while it is not done, the host works on it
+local current
+---@type integer id of the last request
+local last_id = 0
+---@type string? where and in what text the last look was
+local last_look
+---@type { buf: integer, tick: integer }? text in which the user wants to see nothing
+local dismissed
+---@type table<integer, lcursor.Why> the last decision in each buffer
+local decisions = {}
+---@type { reason: string, stats: lcursor.Stats }? of the last request that was answered
+local last_answer
+
+local HOST_TEXT = {
+  stopped = "The Python host is not running.",
+  absent = "There is no Python environment yet; :LCursor install makes it.",
+  installing = "The Python environment is being made.",
+  starting = "The Python host is starting.",
+  loading_model = "The model is being loaded.",
+  failed = "The Python host gave up; see :LCursor log, then :LCursor restart.",
+}
+
+local EMPTY_TEXT = {
+  ["end"] = "The model had nothing to add here.",
+  line = "The model had nothing to add to this line.",
+  tokens = "The model found nothing within its token budget.",
+  time = "The model found nothing within completion.budget_ms.",
+  trimmed = "What the model said repeated the text around it.",
+  cancelled = "The request was cancelled.",
+  failed = "The model failed; see :LCursor log.",
+}
+
+---@param buf integer
+---@param code string
+---@param sentence string
+local function decide(buf, code, sentence)
+  decisions[buf] = { code = code, text = sentence, at_ms = vim.uv.now() }
+end
+
+local function hide()
+  ghost.hide()
+  keys.release()
+end
+
+--- Let go of the suggestion; the host is told when it still works on it.
+local function drop()
+  local s = current
+  current = nil
+  hide()
+  if s and not s.is_done then
+    rpc.notify("fim.cancel", { id = s.id })
+  end
+end
+
+---@param name string a key of lcursor.KeymapConfig
+---@return string? what to type instead; nil when the key is none of ours now
+local function press(name)
+  if not ghost.is_visible() or gate.menu_visible() then
+    return nil
+  elseif name == "dismiss" then
+    M.dismiss()
+    return ""
+  end
+  local kinds = { accept = "all", accept_line = "line", accept_word = "word" }
+  local typed = M.accept_keys(kinds[name])
+  return typed ~= "" and typed or nil
+end
+
+---@param s lcursor.Suggestion
+---@param rest string
+local function show(s, rest)
+  if not text.is_visible(rest) then
+    return hide()
+  end
+  local code, sentence = gate.mode_refusal()
+  if code then
+    decide(s.buf, code, sentence or "")
+    return hide()
+  end
+  local cursor = api.nvim_win_get_cursor(0)
+  if not ghost.draw(s.buf, cursor[1] - 1, cursor[2], rest) then
+    return hide()
+  end
+  keys.map(config.for_buffer(s.buf).keymaps, press)
+  decide(s.buf, "shown", "A suggestion is shown.")
+  if not s.is_told then
+    s.is_told = true
+    status.emit("LCursorCompletionShow", { buf = s.buf, text = rest })
+  end
+end
+
+---@type fun(kind: "auto"|"manual")
+local ask
+
+--- Ask when the keys have rested for a moment.
+local function ask_later()
+  local ms = config.for_buffer(api.nvim_get_current_buf()).completion.debounce_ms
+  trigger.later(ms, function()
+    ask("auto")
+  end)
+end
+
+--- Bring what is shown in line with the buffer. Runs at every key, before the screen is drawn.
+local function look()
+  local buf = api.nvim_get_current_buf()
+  local cursor = api.nvim_win_get_cursor(0)
+  local tick = api.nvim_buf_get_changedtick(buf)
+  local where = ("%d %d %d %d"):format(buf, tick, cursor[1], cursor[2])
+  local moved = where ~= last_look
+  last_look = where
+  local s = current
+  if s then
+    local rest = suggestion.rest(s)
+    if rest and (text.is_visible(rest) or not s.is_done) then
+      return show(s, rest)
+    end
+    drop()
+    if rest then
+      return ask("auto") -- all of it was typed or accepted
+    end
+  end
+  if moved then
+    ask_later()
+  end
+end
+
+---@param buf integer
+---@param own lcursor.Config
+---@return string? code
+---@return string? sentence
+local function buffer_refusal(buf, own)
+  return gate.buffer_refusal(buf, own, function()
+    if api.nvim_get_current_buf() == buf then
+      ask("auto")
+    end
+  end)
+end
+
+---@param buf integer
+---@param kind "auto"|"manual"
+---@return string? code
+---@return string? sentence
+---@return boolean single_line
+local function refusal(buf, kind)
+  local own = config.for_buffer(buf)
+  local code, sentence = buffer_refusal(buf, own)
+  if not code then
+    code, sentence = gate.mode_refusal()
+  end
+  if code then
+    return code, sentence, false
+  end
+  local state = status.get().state
+  if state == "stopped" then
+    host.start()
+    state = status.get().state
+  end
+  if state ~= "ready" then
+    return "host_" .. state, HOST_TEXT[state], false
+  end
+  local cursor = api.nvim_win_get_cursor(0)
+  local tick = api.nvim_buf_get_changedtick(buf)
+  if kind == "auto" then
+    if not own.completion.auto_trigger then
+      return "manual_only", "Suggestions come on <Plug>(lcursor-trigger) only.", false
+    elseif dismissed and dismissed.buf == buf and dismissed.tick == tick then
+      return "dismissed", "The suggestion was dismissed and nothing was typed since.", false
+    end
+  end
+  return gate.place_refusal(buf, cursor[1] - 1, cursor[2], own, kind == "manual")
+end
+
+---@param kind "auto"|"manual"
+ask = function(kind)
+  local buf = api.nvim_get_current_buf()
+  if kind == "auto" and not trigger.is_insert(api.nvim_get_mode().mode) then
+    return
+  elseif kind == "auto" and current then
+    return look()
+  end
+  trigger.cancel()
+  drop()
+  local code, sentence, single_line = refusal(buf, kind)
+  if code then
+    return decide(buf, code, sentence or "")
+  end
+  local cursor = api.nvim_win_get_cursor(0)
+  local row, col = cursor[1] - 1, cursor[2]
+  local request = context.read(buf, row, col)
+  if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
+    return decide(buf, "secret", "There is a private key near the cursor.")
+  end
+  last_id = last_id + 1
+  request.id, request.trigger, request.single_line = last_id, kind, single_line
+  current = suggestion.new(last_id, buf, row, col, single_line)
+  decide(buf, "waiting", "The model is thinking.")
+  rpc.notify("fim.request", request)
+end
+
+--- Take the text that the host has by now.
+---@param id integer
+---@param said string
+---@param is_done boolean
+local function hear(id, said, is_done)
+  local s = current
+  if not s or s.id ~= id then
+    return
+  end
+  suggestion.extend(s, said)
+  s.is_done = is_done
+  local rest = suggestion.rest(s)
+  if rest and (text.is_visible(rest) or not is_done) then
+    return show(s, rest)
+  end
+  local at_anchor = rest == s.text
+  drop()
+  if not at_anchor then
+    ask_later()
+  end
+end
+
+rpc.on("fim.partial", function(params)
+  hear(params.id, params.text, false)
+end)
+
+rpc.on("fim.done", function(params)
+  last_answer = { reason = params.reason, stats = params.stats }
+  local s = current
+  if
+    s
+    and s.id == params.id
+    and not text.is_visible(s.text)
+    and not text.is_visible(params.text)
+  then
+    decide(s.buf, "empty", EMPTY_TEXT[params.reason] or "The model had nothing to say.")
+  end
+  hear(params.id, params.text, true)
+end)
+
+local function leave()
+  trigger.cancel()
+  last_look = nil
+  if current then
+    drop()
+  end
+end
+
+--- What is wrong with the settings, in one message.
+local function tell_problems()
+  local problems = config.problems()
+  if #problems == 0 then
+    return
+  end
+  local messages = vim.tbl_map(function(problem)
+    return problem.message
+  end, problems)
+  notify.error({
+    code = "config_invalid",
+    message = table.concat(messages, "; "),
+    hint = "See :help lcursor-config",
+    level = "warn",
+  })
+end
+
+--- Begin to work. Called at the first insert in a normal buffer, or by a command.
+function M.start()
+  if started then
+    return
+  end
+  started = true
+  highlights.apply()
+  trigger.listen({
+    look = look,
+    enter = ask_later,
+    leave = leave,
+    forget = function(buf)
+      if current and current.buf == buf then
+        drop()
+      end
+      decisions[buf] = nil
+      privacy.forget(buf)
+      context.forget(buf)
+    end,
+    host = function(state)
+      if state == "ready" then
+        ask("auto")
+      elseif current and not current.is_done then
+        current.is_done = true -- nobody will say more
+        look()
+      end
+    end,
+    colors = highlights.apply,
+  })
+  tell_problems()
+  ask_later()
+end
+
+--- Ask for a suggestion here, also where none would come by itself.
+function M.trigger()
+  M.start()
+  dismissed = nil
+  ask("manual")
+end
+
+--- Keys that accept what is shown, for an <expr> map; "" when nothing is.
+---@param kind lcursor.Kind
+---@return string
+function M.accept_keys(kind)
+  local s = current
+  local rest = s and ghost.is_visible() and suggestion.rest(s)
+  if not s or not rest or rest == "" then
+    return ""
+  end
+  local piece = text.piece(rest, kind)
+  return accept.keys(piece, function()
+    status.emit("LCursorCompletionAccept", { buf = s.buf, text = piece, kind = kind })
+    look()
+  end)
+end
+
+--- Accept what is shown, from anywhere in insert mode.
+---@param kind? lcursor.Kind
+---@return boolean whether there was something
+function M.accept(kind)
+  local typed = M.accept_keys(kind or "all")
+  if typed == "" then
+    return false
+  end
+  api.nvim_feedkeys(vim.keycode(typed), "in", false)
+  return true
+end
+
+--- Hide the suggestion until the text changes.
+---@return boolean whether there was one
+function M.dismiss()
+  local s = current
+  if not s then
+    return false
+  end
+  local was_visible = ghost.is_visible()
+  dismissed = { buf = s.buf, tick = api.nvim_buf_get_changedtick(s.buf) }
+  drop()
+  decide(s.buf, "dismissed", "The suggestion was dismissed and nothing was typed since.")
+  if was_visible then
+    status.emit("LCursorCompletionDismiss", { buf = s.buf })
+  end
+  return was_visible
+end
+
+--- Look again at what holds here, after a switch was turned.
+function M.refresh()
+  if not started then
+    return
+  end
+  drop()
+  ask_later()
+end
+
+--- Why there is a ghost in the current buffer, or none.
+---@return lcursor.Why
+function M.why()
+  local buf = api.nvim_get_current_buf()
+  local code, sentence = buffer_refusal(buf, config.for_buffer(buf))
+  local state = status.get().state
+  if not code and state ~= "ready" and (started or state == "failed") then
+    code, sentence = "host_" .. state, HOST_TEXT[state]
+  end
+  if code then
+    return { code = code, text = sentence or "", at_ms = vim.uv.now() }
+  end
+  local none = "Nothing was asked here yet; suggestions come in insert mode."
+  return decisions[buf] or { code = "nothing", text = none, at_ms = vim.uv.now() }
+end
+
+---@return { reason: string, stats: lcursor.Stats }? the last answer of the host
+function M.last_answer()
+  return last_answer
+end
+
+return M

@@ -1,0 +1,96 @@
+-- The one suggestion: where it is anchored, all that it says, and whether the buffer still agrees.
+-- Reads the buffer; must not draw, map, send or change anything.
+
+local text = require("lcursor.text")
+
+local M = {}
+
+local api = vim.api
+local MAX_ROWS = 200 -- no suggestion is that long, so that the work stays bounded
+
+---@param buf integer
+---@param row integer
+---@param from integer
+---@param to integer -1 is the end of the line
+---@return string
+local function part(buf, row, from, to)
+  return api.nvim_buf_get_text(buf, row, from, row, to, {})[1]
+end
+
+--- A suggestion that says nothing yet, anchored at a position of the current buffer.
+---@param id integer
+---@param buf integer
+---@param row integer
+---@param col integer
+---@param single_line boolean
+---@return lcursor.Suggestion
+function M.new(id, buf, row, col, single_line)
+  return {
+    id = id,
+    buf = buf,
+    row = row,
+    col = col,
+    head = part(buf, row, 0, col),
+    tail = part(buf, row, col, -1),
+    line_count = api.nvim_buf_line_count(buf),
+    single_line = single_line,
+    text = "",
+    is_done = false,
+    is_told = false,
+  }
+end
+
+--- What was typed since the anchor, or nil when something else changed as well.
+---@param s lcursor.Suggestion
+---@return string?
+local function typed(s)
+  if api.nvim_get_current_buf() ~= s.buf then
+    return nil
+  end
+  local cursor = api.nvim_win_get_cursor(0)
+  local row, col = cursor[1] - 1, cursor[2]
+  local rows = row - s.row
+  if rows < 0 or rows > MAX_ROWS or (rows == 0 and col < s.col) then
+    return nil
+  elseif api.nvim_buf_line_count(s.buf) ~= s.line_count + rows then
+    return nil
+  end
+  local end_col = #s.head
+  if #part(s.buf, s.row, 0, -1) < end_col or part(s.buf, s.row, 0, end_col) ~= s.head then
+    return nil
+  elseif part(s.buf, row, col, -1) ~= s.tail then
+    return nil
+  end
+  return text.join(api.nvim_buf_get_text(s.buf, s.row, s.col, row, col, {}))
+end
+
+--- What is still to come after what was typed; nil when the buffer no longer agrees. Empty while
+--- the typing is ahead of the stream.
+---@param s lcursor.Suggestion
+---@return string?
+function M.rest(s)
+  local done = typed(s)
+  if not done then
+    return nil
+  elseif vim.startswith(s.text, done) then
+    return s.text:sub(#done + 1)
+  elseif not s.is_done and s.text ~= "" and vim.startswith(done, s.text) then
+    return ""
+  end
+  return nil
+end
+
+--- Take what the model says by now: only what extends the text so far, so that nothing that was
+--- seen ever changes.
+---@param s lcursor.Suggestion
+---@param said string
+function M.extend(s, said)
+  if s.single_line then
+    said = text.first_line(said)
+  end
+  if vim.startswith(said, s.text) then
+    s.text = said
+  end
+end
+
+return M

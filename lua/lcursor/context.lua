@@ -1,0 +1,188 @@
+-- Reads a buffer around a position into the fields of `fim.request`. The work is bounded whatever
+-- the file: never more than WINDOW lines and bytes are looked at, also in a line of a megabyte.
+
+local text = require("lcursor.text")
+
+local M = {}
+
+local api = vim.api
+
+local BEFORE_LINES, BEFORE_BYTES = 300, 16 * 1024
+local AFTER_LINES, AFTER_BYTES = 100, 8 * 1024
+local STEP_LINES = 64
+local MARKERS = { ".git", ".hg", ".svn", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" }
+
+---@class lcursor.Place
+---@field path string
+---@field name string
+---@field repo string
+
+---@type table<integer, lcursor.Place>
+local places = {}
+---@type table<integer, integer> buffer -> first row of its last window
+local starts = {}
+
+---@param str string
+---@return string without the rest of a character that was cut at its end
+local function whole_at_end(str)
+  local last = #str
+  while last > 0 and last > #str - 4 do
+    local byte = str:byte(last)
+    if byte < 0x80 then
+      return str
+    elseif byte >= 0xC0 then
+      local length = byte >= 0xF0 and 4 or byte >= 0xE0 and 3 or 2
+      return #str - last + 1 >= length and str or str:sub(1, last - 1)
+    end
+    last = last - 1
+  end
+  return str
+end
+
+--- The first row of the window. It stays where it was for as long as that gives a good window, and
+--- else moves in steps: text that begins alike is text whose KV cells can be kept.
+---@param buf integer
+---@param row integer
+---@param col integer
+---@return integer
+local function first_row_of(buf, row, col)
+  local offset = api.nvim_buf_get_offset
+  local cursor = offset(buf, row) + col
+  ---@param first integer
+  ---@return integer
+  local function bytes_from(first)
+    return cursor - offset(buf, first)
+  end
+  ---@param bytes integer
+  ---@param lines integer
+  ---@return integer least row from which at most that much is read
+  local function least(bytes, lines)
+    local low, high = math.max(0, row - lines), row
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if bytes_from(middle) <= bytes then
+        high = middle
+      else
+        low = middle + 1
+      end
+    end
+    return low
+  end
+
+  local lowest = least(BEFORE_BYTES, BEFORE_LINES)
+  local known = starts[buf]
+  if known and known >= lowest and known <= row then
+    if known == lowest or bytes_from(known) >= bytes_from(lowest) / 2 then
+      return known
+    end
+  end
+  if lowest > 0 then
+    -- Room to grow, so that the next step is some way off.
+    local roomy = least(math.floor(BEFORE_BYTES * 3 / 4), BEFORE_LINES - STEP_LINES)
+    local enough, step = bytes_from(roomy) / 2, STEP_LINES
+    lowest = roomy
+    while step > 1 do
+      local aligned = math.ceil(roomy / step) * step
+      if aligned <= row and bytes_from(aligned) >= enough then
+        lowest = aligned
+        break
+      end
+      step = step / 2
+    end
+  end
+  starts[buf] = lowest
+  return lowest
+end
+
+---@param buf integer
+---@param row integer
+---@param col integer
+---@return string prefix
+---@return integer first_row
+local function before(buf, row, col)
+  local first = first_row_of(buf, row, col)
+  if first == row and col > BEFORE_BYTES then
+    -- A line so long is cut, against the rule that a prefix begins with a line.
+    local cut = api.nvim_buf_get_text(buf, row, col - BEFORE_BYTES, row, col, {})
+    return text.join({ (cut[1]:gsub("^[\128-\191]+", "")) }), first
+  end
+  return text.join(api.nvim_buf_get_text(buf, first, 0, row, col, {})), first
+end
+
+---@param buf integer
+---@param row integer
+---@param col integer
+---@return string suffix without the last line's newline
+local function after(buf, row, col)
+  local offset = api.nvim_buf_get_offset
+  local from = offset(buf, row) + col
+  local last = math.min(row + AFTER_LINES, api.nvim_buf_line_count(buf) - 1)
+  local low, high = row, last
+  while low < high do -- the last row that begins within the limit
+    local middle = math.ceil((low + high) / 2)
+    if offset(buf, middle) - from < AFTER_BYTES then
+      low = middle
+    else
+      high = middle - 1
+    end
+  end
+  local room = AFTER_BYTES - math.max(0, offset(buf, low) - from)
+  local begin = low == row and col or 0
+  local length = offset(buf, low + 1) - offset(buf, low) - 1
+  local stop = math.min(length, begin + room)
+  local lines = api.nvim_buf_get_text(buf, row, col, low, stop, {})
+  if stop < length then
+    lines[#lines] = whole_at_end(lines[#lines])
+  end
+  return text.join(lines)
+end
+
+---@param buf integer
+---@return lcursor.Place
+local function place_of(buf)
+  local path = api.nvim_buf_get_name(buf)
+  local known = places[buf]
+  if known and known.path == path then
+    return known
+  end
+  local root = path ~= "" and vim.fs.root(path, MARKERS) or nil
+  local folder = root or (path ~= "" and vim.fs.dirname(path)) or vim.uv.cwd() or ""
+  local place = {
+    path = path,
+    name = path == "" and "" or (vim.fs.relpath(folder, path) or vim.fs.basename(path)),
+    repo = vim.fs.basename(folder),
+  }
+  places[buf] = place
+  return place
+end
+
+--- All that a request says of a position, but for its id and kind.
+---@param buf integer
+---@param row integer
+---@param col integer
+---@return lcursor.Request
+function M.read(buf, row, col)
+  local place = place_of(buf)
+  local prefix, first_row = before(buf, row, col)
+  return {
+    buf = buf,
+    tick = api.nvim_buf_get_changedtick(buf),
+    path = place.path,
+    name = place.name,
+    repo = place.repo,
+    filetype = vim.bo[buf].filetype,
+    first_row = first_row,
+    row = row,
+    col = col,
+    prefix = prefix,
+    suffix = after(buf, row, col),
+  }
+end
+
+--- Forget what is known of a buffer (it was unloaded).
+---@param buf integer
+function M.forget(buf)
+  places[buf], starts[buf] = nil, nil
+end
+
+return M

@@ -1,0 +1,54 @@
+-- The public Lua API and nothing else. Works without setup().
+
+local M = {}
+
+--- Set options; see :help lcursor-config. May be called again.
+---@param opts? lcursor.Opts
+function M.setup(opts)
+  require("lcursor.config").setup(opts)
+  if package.loaded["lcursor.complete"] then
+    local config = require("lcursor.config").for_host()
+    require("lcursor.rpc").notify("config", { config = config })
+    require("lcursor.complete").refresh()
+  end
+end
+
+--- Ask for a suggestion at the cursor, in insert mode, also where none would come by itself.
+function M.complete()
+  require("lcursor.complete").trigger()
+end
+
+--- Accept what the ghost shows. Only from insert mode, outside <expr> maps.
+---@param kind? "all"|"line"|"word"
+---@return boolean whether there was a ghost
+function M.accept(kind)
+  return require("lcursor.complete").accept(kind)
+end
+
+--- Hide the ghost until the text changes.
+---@return boolean whether there was one
+function M.dismiss()
+  return require("lcursor.complete").dismiss()
+end
+
+---@return boolean whether a ghost is visible
+function M.is_visible()
+  return require("lcursor.complete.ghost").is_visible()
+end
+
+--- Switch completion on or off.
+---@param buf? integer only in this buffer; 0 is the current one
+---@return boolean whether it is on now
+function M.toggle(buf)
+  local scope = buf and vim.b[buf] or vim.g
+  scope.lcursor_enabled = scope.lcursor_enabled == false
+  require("lcursor.complete").refresh()
+  return scope.lcursor_enabled
+end
+
+---@return string for a statusline, "" when there is nothing to say
+function M.status()
+  return require("lcursor.status").text()
+end
+
+return M

@@ -1,0 +1,179 @@
+-- What is never read: files that hold secrets by their name, by what stands in them, or that git
+-- ignores. Asked once per buffer and name; git answers later, and until then the file is not read.
+
+local M = {}
+
+local api = vim.api
+local GIT_MS = 5000
+local HEAD_LINES, HEAD_BYTES = 40, 4096 -- so much of a buffer is searched for a private key
+
+-- Globs. Without a slash they are compared with the file's name, else with the end of its path.
+-- Close to the defaults of Continue, without names that are ordinary source in most projects
+-- (config.json, settings.json, *.bak, *.db).
+local SECRETS = {
+  -- environment
+  "{.env,*.env}",
+  "{.env,*.env}.*",
+  ".env[-_]*",
+  ".envrc",
+  -- keys and certificates
+  "*.{pem,key,p8,p12,pfx,crt,cer,der,jks,keystore,truststore,ppk,pk8}",
+  "*.{gpg,pgp,asc,kdb,kdbx,agekey,ovpn}",
+  "{id_rsa,id_dsa,id_ecdsa,id_ed25519}*",
+  ".ssh/*",
+  ".gnupg/*",
+  -- credentials
+  "{credentials,.credentials,credential}",
+  "{credentials,.credentials,credential}.*",
+  "*{_,-}credentials.{json,yml,yaml,toml,ini}",
+  "{client_secret,service-account,service_account}*.json",
+  "{.netrc,_netrc,.pgpass,pgpass.conf,.my.cnf,.npmrc,.pypirc,.git-credentials,.htpasswd}",
+  "{.yarnrc.yml,.dockercfg,.vault-token,.terraformrc,terraform.rc,auth.json,.boto,.s3cfg}",
+  "{shadow,gshadow,sudoers,master.passwd,known_hosts,authorized_keys,krb5.keytab}",
+  "*.{keytab,tfstate,tfvars,secret,secrets,token,pwd,passwd}",
+  "*.tfstate.*",
+  "{secret,secrets}",
+  "{secret,secrets}.*",
+  "{token,tokens}",
+  "{token,tokens}.{json,yml,yaml,toml,ini,txt,xml,conf}",
+  "appsettings.*.json",
+  "{.secrets,secrets.d}/*",
+  "{.aws,.azure,.gcp,.gcloud}/*",
+  ".kube/config",
+  ".docker/config.json",
+  ".config/{gh,hub,gcloud}/*",
+  ".cargo/credentials*",
+  ".gem/credentials",
+  "wp-config.php",
+}
+
+-- Templates hold names without values.
+local HARMLESS = {
+  ".env.{example,sample,template,dist,defaults,schema}",
+  "*.env.{example,sample,template,dist}",
+  "*.pub",
+}
+
+---@class lcursor.Checked
+---@field key string what it was made from
+---@field is_secret boolean
+---@field git "unknown"|"asked"|"ignored"|"fine"|"failed"
+
+---@type table<integer, lcursor.Checked>
+local checked = {}
+
+---@param globs string[]
+---@return vim.regex? matches a whole path that begins with a slash
+local function compile(globs)
+  local branches = {}
+  for _, glob in ipairs(globs) do
+    -- Both ends of the result are anchored, or left open where the glob begins or ends with "*".
+    table.insert(branches, vim.fn.glob2regpat("*/" .. glob))
+  end
+  return #branches > 0 and vim.regex("\\c" .. table.concat(branches, "\\|")) or nil
+end
+
+---@type vim.regex?
+local secrets
+---@type vim.regex?
+local harmless
+
+---@param path string absolute
+---@param more string[] the user's globs
+---@return boolean
+function M.is_secret_path(path, more)
+  secrets = secrets or compile(SECRETS)
+  harmless = harmless or compile(HARMLESS)
+  local own = compile(more)
+  if own and own:match_str(path) then
+    return true
+  elseif harmless and harmless:match_str(path) then
+    return false
+  end
+  return secrets ~= nil and secrets:match_str(path) ~= nil
+end
+
+---@param text string
+---@return boolean whether it holds the head of a private key
+function M.has_private_key(text)
+  return text:find("-----BEGIN [%u%d ]*PRIVATE KEY") ~= nil
+    or text:find("PuTTY-User-Key-File-", 1, true) ~= nil
+    or text:find("AGE-SECRET-KEY-", 1, true) ~= nil
+end
+
+---@param buf integer
+---@return string its beginning, at most HEAD_LINES lines and about HEAD_BYTES bytes
+local function head_of(buf)
+  local last = math.min(api.nvim_buf_line_count(buf), HEAD_LINES) - 1
+  while last > 0 and api.nvim_buf_get_offset(buf, last) > HEAD_BYTES do
+    last = last - 1
+  end
+  local from, to = api.nvim_buf_get_offset(buf, last), api.nvim_buf_get_offset(buf, last + 1)
+  local end_col = math.max(0, math.min(to - from - 1, HEAD_BYTES))
+  return table.concat(api.nvim_buf_get_text(buf, 0, 0, last, end_col, {}), "\n")
+end
+
+---@param entry lcursor.Checked
+---@param path string
+---@param answered fun()
+local function ask_git(entry, path, answered)
+  local root = vim.fs.root(path, ".git")
+  if not root then
+    entry.git = "fine"
+    return
+  end
+  entry.git = "asked"
+  local command = { "git", "-C", root, "check-ignore", "-q", "--", path }
+  local ok = pcall(vim.system, command, { timeout = GIT_MS }, function(result)
+    local answers = { [0] = "ignored", [1] = "fine", [128] = "fine" } -- 128: git knows no such place
+    entry.git = answers[result.code] or "failed"
+    vim.schedule(answered)
+  end)
+  if not ok then
+    entry.git = "fine" -- there is no git here
+  end
+end
+
+--- Why a buffer must not be read, or nil.
+---@param buf integer
+---@param more string[] globs of the user's
+---@param answered fun() called, later, when git has said what was not known yet
+---@return string? code
+---@return string? text
+function M.refusal(buf, more, answered)
+  local path = api.nvim_buf_get_name(buf)
+  local key = path .. "\0" .. table.concat(more, "\0")
+  local entry = checked[buf]
+  if not entry or entry.key ~= key then
+    local real = path ~= "" and vim.uv.fs_realpath(path) or path
+    entry = {
+      key = key,
+      is_secret = M.is_secret_path(path, more) or (real ~= path and M.is_secret_path(real, more)),
+      git = path == "" and "fine" or "unknown",
+    }
+    checked[buf] = entry
+  end
+  if entry.is_secret then
+    return "secret", "Files of this name hold secrets and are never read."
+  elseif M.has_private_key(head_of(buf)) then
+    return "secret", "This text holds a private key and is never read."
+  end
+  if entry.git == "unknown" then
+    ask_git(entry, path, answered)
+  end
+  if entry.git == "asked" then
+    return "checking", "Git is being asked whether it ignores this file."
+  elseif entry.git == "ignored" then
+    return "ignored", "Git ignores this file, so it is never read."
+  elseif entry.git == "failed" then
+    return "ignored", "Git could not say whether it ignores this file, so it is not read."
+  end
+end
+
+--- Forget what is known of a buffer (it was unloaded).
+---@param buf integer
+function M.forget(buf)
+  checked[buf] = nil
+end
+
+return M

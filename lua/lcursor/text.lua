@@ -1,0 +1,112 @@
+-- Pure functions of text: what to take of a suggestion, what may stand right of the cursor, how
+-- text looks on the screen. Must not read a buffer or an option.
+
+local M = {}
+
+---@alias lcursor.Kind "all"|"line"|"word"
+
+--- The piece of a suggestion that an accept takes.
+---@param rest string what is still to come
+---@param kind lcursor.Kind
+---@return string piece a prefix of `rest`, never empty unless `rest` is
+function M.piece(rest, kind)
+  if kind == "line" then
+    return rest:match("^\n*[^\n]*")
+  elseif kind == "word" then
+    -- Bytes from 128 on are word characters, so that no UTF-8 sequence is ever cut.
+    return rest:match("^[ \t]*\n+[ \t]*")
+      or rest:match("^[ \t]*[%w_\128-\255]+")
+      or rest:match("^[ \t]*[^%s%w_\128-\255]+")
+      or rest
+  end
+  return rest
+end
+
+--- Whether text right of the cursor leaves room for a suggestion: only what editors put there by
+--- themselves, as closing brackets and the punctuation after them.
+--- Source: the rule of Copilot's client, arXiv 2405.14753.
+---@param tail string
+---@return boolean
+function M.is_inert(tail)
+  return tail:find("^%s*[%)>}%]\"'`]*%s*[:{;,]?%s*$") ~= nil
+end
+
+---@param text string
+---@return boolean whether anything of it would be seen
+function M.is_visible(text)
+  return text:find("%S") ~= nil
+end
+
+---@param text string
+---@return string
+function M.first_line(text)
+  return text:match("^[^\n]*")
+end
+
+--- How many columns a tab takes.
+---@param column integer 0-based display column at which it stands
+---@param tabstop integer
+---@param stops integer[] 'vartabstop', empty when it is not set
+---@return integer
+function M.tab_width(column, tabstop, stops)
+  if #stops == 0 then
+    return tabstop - column % tabstop
+  end
+  local edge = 0
+  for _, width in ipairs(stops) do
+    edge = edge + width
+    if column < edge then
+      return edge - column
+    end
+  end
+  local last = stops[#stops]
+  return last - (column - edge) % last
+end
+
+---@param text string
+---@return string with control characters as Neovim shows them in a buffer
+local function printable(text)
+  text = text:gsub("%c", function(char)
+    local byte = char:byte()
+    return "^" .. string.char(byte == 127 and 63 or byte + 64)
+  end)
+  return text:find("[\128-\255]") and vim.fn.strtrans(text) or text
+end
+
+--- One line as it would look in the buffer, without tabs and control characters.
+---@param line string
+---@param column integer 0-based display column at which it begins
+---@param tabstop integer
+---@param stops integer[] 'vartabstop'
+---@return string
+function M.expand(line, column, tabstop, stops)
+  if not line:find("[%c\128-\255]") then
+    return line
+  end
+  local out = {}
+  for text, tab in line:gmatch("([^\t]*)(\t?)") do
+    text = printable(text)
+    table.insert(out, text)
+    column = column + vim.api.nvim_strwidth(text)
+    if tab ~= "" then
+      local width = M.tab_width(column, tabstop, stops)
+      table.insert(out, (" "):rep(width))
+      column = column + width
+    end
+  end
+  return table.concat(out)
+end
+
+--- Bytes as `nvim_buf_get_text` gives them, a NUL being a newline, as the text of a file.
+---@param lines string[]
+---@return string
+function M.join(lines)
+  for i, line in ipairs(lines) do
+    if line:find("\n", 1, true) then
+      lines[i] = line:gsub("\n", "\0")
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+return M

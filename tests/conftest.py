@@ -1,0 +1,82 @@
+"""Fixtures of all tests that need a Neovim."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tests.fakes.control import FakeHost  # noqa: E402
+from tests.nvim.pilot import Pilot  # noqa: E402
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--update-screens`."""
+    parser.addoption("--update-screens", action="store_true", help="rewrite the golden screens")
+
+
+@pytest.fixture(scope="session")
+def neovim() -> Path:
+    """The Neovim to test with."""
+    candidates = [os.environ.get("LCURSOR_NEOVIM"), ROOT / ".venv/bin/nvim", shutil.which("nvim")]
+    for candidate in candidates:
+        if candidate and Path(candidate).exists():
+            return Path(candidate)
+    pytest.fail("no Neovim found. Run: make test")
+
+
+@pytest.fixture
+def host() -> Iterator[FakeHost]:
+    """A fake host, for as many Neovims as the test starts."""
+    with FakeHost() as fake:
+        yield fake
+
+
+@pytest.fixture
+def editor(neovim: Path, tmp_path: Path, host: FakeHost) -> Iterator[Callable[..., Pilot]]:
+    """Start Neovims: `editor({"a.py": "text"}, config=…, init=…)`, the first file opened."""
+    with ExitStack() as stack:
+        number = 0
+
+        def start(files: dict[str, str | bytes] | None = None, **more: Any) -> Pilot:
+            nonlocal number
+            number += 1
+            home = tmp_path / f"home{number}"
+            home.mkdir()
+            project = home / "project"
+            project.mkdir()
+            names = []
+            for name, content in (files or {"a.py": ""}).items():
+                path = project / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                data = content if isinstance(content, bytes) else content.encode()
+                path.write_bytes(data)
+                names.append(path)
+            more.setdefault("cwd", project)
+            fake = more.pop("host", host)
+            return stack.enter_context(Pilot(neovim, home, fake, files=tuple(names[:1]), **more))
+
+        yield start
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a screen with `tests/screens/{name}.txt`, or rewrite that with `--update-screens`."""
+
+    def compare(name: str, screen: str) -> None:
+        path = ROOT / "tests/screens" / f"{name}.txt"
+        if request.config.getoption("--update-screens"):
+            path.write_text(screen)
+        assert screen == path.read_text()
+
+    return compare

@@ -1,0 +1,178 @@
+"""The house's rules that a reader relies on: who may import what, and who may call what."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FLOORS = {
+    "errors": 0,
+    "protocol": 0,
+    "config": 0,
+    "install": 0,
+    "installer": 0,
+    "catalog": 1,
+    "fim": 2,
+    "llm": 2,
+    "index": 2,
+    "context": 3,
+    "chat": 4,
+    "edit": 4,
+    "host": 5,
+    "drive": 5,
+    "bench": 6,
+    "cli": 6,
+    "__main__": 7,
+}
+SEALED = {"fim", "llm", "index"}
+"""Rooms of one floor that never import each other."""
+
+ONE_IMPORTER = {
+    "llama_cpp": "lcursor/fim/llama.py",
+    "pynvim": "lcursor/host/session.py",
+    "huggingface_hub": "lcursor/catalog/hub.py",
+    "msgpack": "lcursor/drive/client.py",
+    "onnxruntime": None,
+    "usearch": None,
+    "tree_sitter": None,
+    "watchdog": None,
+    "httpx": None,
+}
+
+LUA_FLOORS = {
+    "config": 0,
+    "types": 0,
+    "protocol": 0,
+    "log": 1,
+    "notify": 2,
+    "rpc": 3,
+    "context": 3,
+    "privacy": 3,
+    "highlights": 3,
+    "status": 3,
+    "install": 4,
+    "host": 5,
+    "complete": 6,
+    "chat": 6,
+    "edit": 6,
+    "commands": 7,
+    "health": 7,
+    "integrations": 7,
+    "init": 8,
+}
+LUA_FEATURES = {"complete", "chat", "edit"}
+
+
+def python_files() -> list[Path]:
+    """Every Python file of the product."""
+    return sorted([*ROOT.glob("lcursor/**/*.py"), *ROOT.glob("rplugin/**/*.py")])
+
+
+def lua_files() -> list[Path]:
+    """Every Lua file of the product."""
+    return sorted([*ROOT.glob("lua/**/*.lua"), *ROOT.glob("plugin/*.lua")])
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield every module that a Python file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            if node.module == "lcursor":
+                yield from (f"lcursor.{alias.name}" for alias in node.names)
+
+
+def room(module: str) -> str:
+    """Return the floor plan's name of one of our modules."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+@pytest.mark.parametrize("path", python_files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_python_file_imports_a_higher_floor(path: Path) -> None:
+    if path.is_relative_to(ROOT / "rplugin"):
+        return
+    own = room(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    for module in imports(path):
+        other = room(module) if module.startswith("lcursor") else ""
+        if other in {"", "__version__", own}:
+            continue
+        assert other in FLOORS, f"{module} has no place in the plan"
+        assert FLOORS[other] <= FLOORS.get(own, 0), f"{own} imports {module}"
+        assert not {own, other} <= SEALED, f"{own} imports {module}"
+
+
+@pytest.mark.parametrize(("library", "owner"), ONE_IMPORTER.items())
+def test_a_heavy_library_has_one_importer(library: str, owner: str | None) -> None:
+    found = {
+        str(path.relative_to(ROOT))
+        for path in python_files()
+        if any(module.split(".")[0] == library for module in imports(path))
+    }
+    found.discard("rplugin/python3/lcursor_host.py")  # a classic remote plugin needs pynvim
+    assert found == ({owner} if owner else set())
+
+
+def requires(path: Path) -> set[str]:
+    """Return the modules of ours that a Lua file requires, at any place."""
+    return set(re.findall(r'require\(?\s*["\']lcursor\.?([\w.]*)["\']', path.read_text()))
+
+
+@pytest.mark.parametrize("path", lua_files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_lua_file_requires_a_higher_floor(path: Path) -> None:
+    if path.parent.name == "plugin":
+        return
+    own = path.relative_to(ROOT / "lua/lcursor").with_suffix("").parts[0]
+    for module in requires(path):
+        other = module.split(".")[0] or "init"
+        if other == own:
+            continue
+        assert other in LUA_FLOORS, f"{module} has no place in the plan"
+        assert LUA_FLOORS[other] <= LUA_FLOORS[own], f"{own} requires {module}"
+        assert not {own, other} <= LUA_FEATURES, f"{own} requires {module}"
+
+
+def test_the_plugin_file_requires_nothing_at_load() -> None:
+    text = (ROOT / "plugin/lcursor.lua").read_text()
+    assert not re.search(r"^(local\s+\w+\s*=\s*)?require", text, re.M)
+    assert len(text.splitlines()) <= 80
+
+
+def test_nothing_blocks_neovim() -> None:
+    for path in lua_files():
+        assert "rpcrequest" not in path.read_text(), path
+    for path in sorted((ROOT / "lcursor/host").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            name = node.func.attr
+            assert name not in {"request", "command", "call", "eval", "funcs"} or (
+                name == "request" and path.name == "dispatch.py"  # the completer's own
+            ), f"{path.name}: {name}"
+            if name == "exec_lua":
+                wanted = {word.arg: ast.unparse(word.value) for word in node.keywords}
+                assert wanted.get("async_") == "True", path
+
+
+def test_only_one_file_speaks_to_the_user_and_one_to_the_wire() -> None:
+    for path in lua_files():
+        text, name = path.read_text(), path.name
+        assert "vim.notify(" not in text or name == "notify.lua", path
+        assert "rpcnotify" not in text or name == "rpc.lua", path
+        assert not re.search(r"^\s*print\(", text, re.M), path
+
+
+def test_no_file_is_longer_than_500_lines() -> None:
+    folders = ("lcursor", "lua", "plugin", "rplugin", "tests", "bench", "scripts")
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in {".py", ".lua"}:
+                assert len(path.read_text().splitlines()) <= 500, path

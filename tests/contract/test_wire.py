@@ -1,0 +1,78 @@
+"""Both halves know the same messages, codes, settings and version."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lcursor
+from lcursor import config, errors, protocol
+from lcursor.drive.editor import Editor
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the Lua half says of itself, asked in a real Neovim."""
+    with Editor(neovim, tmp_path_factory.mktemp("wire")) as editor:
+        return editor.lua(
+            """
+            local config, protocol = require("lcursor.config"), require("lcursor.protocol")
+            return {
+              version = protocol.version, to_python = protocol.to_python,
+              to_lua = protocol.to_lua, levels = protocol.levels,
+              wire = config.for_host(), plugin = require("lcursor.host").version(),
+            }
+            """
+        )
+
+
+def names(table: dict[str, type]) -> dict[str, list[str]]:
+    """Return the fields of each message."""
+    return {method: list(protocol.fields(message)) for method, message in table.items()}
+
+
+def as_lists(table: dict[str, Any]) -> dict[str, list[str]]:
+    """Return Lua's tables, in which an empty one has no type of its own."""
+    return {key: value or [] for key, value in table.items()}
+
+
+def test_messages_and_their_fields(lua: dict[str, Any]) -> None:
+    assert lua["version"] == protocol.PROTOCOL
+    assert as_lists(lua["to_python"]) == names(protocol.TO_PYTHON)
+    assert as_lists(lua["to_lua"]) == names(protocol.TO_LUA)
+
+
+def test_error_codes_and_levels(lua: dict[str, Any]) -> None:
+    assert lua["levels"] == errors.levels()
+
+
+def test_the_two_halves_are_of_one_version(lua: dict[str, Any]) -> None:
+    assert lua["plugin"] == lcursor.__version__
+
+
+def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
+    defaults = dataclasses.asdict(config.CompletionConfig())
+    assert lua["wire"] == {"completion": defaults}
+    assert config.from_table(lua["wire"]) == config.Config()
+
+
+def test_every_error_class_is_documented_and_has_its_own_code() -> None:
+    classes = errors.tree()
+    codes = [error.code for error in classes]
+    assert len(set(codes)) == len(codes)
+    drawing = errors.__doc__ or ""
+    for error in classes:
+        assert error.__doc__, error
+        assert re.search(rf"\b{error.__name__}\b", drawing), error
+
+
+def test_the_top_of_the_changelog_is_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## \[?([0-9.]+|Unreleased)", text, re.M)
+    assert lcursor.__version__ in versions[:2]

@@ -1,0 +1,218 @@
+"""The test's end of the fake host: sees all that Neovim says and decides what is answered.
+
+Owns the socket on which the fake processes (`host.py`) report, one connection a process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lcursor.protocol import PROTOCOL
+
+SCRIPT = Path(__file__).with_name("host.py")
+STATS = {
+    "prompt_tokens": 100,
+    "reused_tokens": 90,
+    "decoded_tokens": 10,
+    "generated_tokens": 5,
+    "queue_ms": 0.1,
+    "prompt_ms": 20.0,
+    "first_ms": 30.0,
+    "total_ms": 50.0,
+    "confidence": 0.9,
+}
+
+Params = dict[str, Any]
+
+
+class FakeHost:
+    """Every host process that one test's Neovims start.
+
+    Attributes:
+        is_polite: answer `hello` at once, as a host whose model is loaded.
+        protocol: the number that the answer to `hello` tells.
+        reply: when set, each request is answered at once with what it returns.
+        log: all messages from Neovim, as (process, method, params).
+        pids: the processes, oldest first.
+    """
+
+    def __init__(self) -> None:
+        self.is_polite = True
+        self.protocol = PROTOCOL
+        self.reply: Callable[[Params], str] | None = None
+        self.log: list[tuple[int, str, Params]] = []
+        self.pids: list[int] = []
+        self._ends: dict[int, socket.socket] = {}
+        self._changed = threading.Condition()
+        self._echoes = itertools.count(1)
+        self._taken = 0
+        self._folder = Path(tempfile.mkdtemp(prefix="lcf"))
+        self.path = self._folder / "s"
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(self.path))
+        self._server.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> FakeHost:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.close()
+        for end in self._ends.values():
+            end.close()
+        shutil.rmtree(self._folder)
+
+    def init(self) -> str:
+        """Return Lua for an init.lua that puts this host in the place of the real one."""
+        argv = json.dumps([sys.executable, str(SCRIPT), str(self.path)])[1:-1]
+        return f"""
+        require("lcursor.install").python = function() return {json.dumps(sys.executable)} end
+        require("lcursor.host").argv = function() return {{ {argv} }} end
+        """
+
+    def wait(self, predicate: Callable[[], Any], timeout_s: float = 10) -> Any:
+        """Wait until `predicate` is true and return its value.
+
+        Raises:
+            TimeoutError: it never was; the message holds what came from Neovim.
+        """
+        with self._changed:
+            value = self._changed.wait_for(predicate, timeout_s)
+        if not value:
+            names = [method for _, method, _ in self.log]
+            raise TimeoutError(f"not true in {timeout_s} s; Neovim said {names}")
+        return value
+
+    def messages(self, method: str) -> list[Params]:
+        """Return the parameters of all messages of a name so far."""
+        return [params for _, name, params in self.log if name == method]
+
+    @property
+    def requests(self) -> list[Params]:
+        """All requests so far."""
+        return self.messages("fim.request")
+
+    def request(self, timeout_s: float = 10) -> Params:
+        """Wait for the next request that this method has not returned yet."""
+        self.wait(lambda: len(self.requests) > self._taken, timeout_s)
+        self._taken += 1
+        return self.requests[self._taken - 1]
+
+    def skip(self) -> None:
+        """Take all requests so far as returned."""
+        self._taken = len(self.requests)
+
+    @property
+    def cancelled(self) -> list[int]:
+        """Ids of the requests that were cancelled."""
+        return [params["id"] for params in self.messages("fim.cancel")]
+
+    def send(self, method: str, params: Params, pid: int | None = None) -> None:
+        """Say something to Neovim, from the newest process unless told otherwise."""
+        self._order({"do": "send", "method": method, "params": params}, pid)
+
+    def ready(self, pid: int | None = None) -> None:
+        """Answer `hello`, and say that the model is loaded."""
+        self.greet(pid)
+        self.state("ready", pid=pid)
+
+    def greet(self, pid: int | None = None) -> None:
+        """Answer `hello` only."""
+        pid = pid or self.pids[-1]
+        answer = {"protocol": self.protocol, "version": "fake", "python": "3", "pid": pid}
+        self.send("ready", answer, pid)
+
+    def state(
+        self, state: str, detail: str = "", progress: float = -1, pid: int | None = None
+    ) -> None:
+        """Say what the host is doing."""
+        self.send("state", {"state": state, "detail": detail, "progress": progress}, pid)
+
+    def partial(self, request: Params, text: str) -> None:
+        """Stream: all text of a request so far."""
+        self.send("fim.partial", {**self._of(request), "text": text}, request["pid"])
+
+    def done(self, request: Params, text: str, reason: str = "end") -> None:
+        """Finish a request."""
+        answer = {**self._of(request), "text": text, "reason": reason, "stats": STATS}
+        self.send("fim.done", answer, request["pid"])
+
+    def raw(self, data: bytes) -> None:
+        """Write bytes into Neovim's channel."""
+        self._order({"do": "raw", "hex": data.hex()})
+
+    def stderr(self, text: str) -> None:
+        """Write to the process's stderr."""
+        self._order({"do": "stderr", "text": text})
+
+    def exit(self, code: int) -> None:
+        """Let the newest process end by itself."""
+        self._order({"do": "exit", "code": code})
+
+    def kill(self) -> None:
+        """Kill the newest process."""
+        os.kill(self.pids[-1], signal.SIGKILL)
+
+    def sync(self) -> None:
+        """Return when Neovim has handled all that was said to it, and what it said has arrived."""
+        number = next(self._echoes)
+        code = 'local chan, n = ... vim.rpcnotify(chan, "echo", { n = n })'
+        self._order({"do": "lua", "code": code, "args": [number]})
+        self.wait(lambda: {"n": number} in self.messages("echo"))
+
+    def _of(self, request: Params) -> Params:
+        return {"id": request["id"], "buf": request["buf"], "tick": request["tick"]}
+
+    def _order(self, order: Params, pid: int | None = None) -> None:
+        end = self._ends[pid or self.pids[-1]]
+        end.sendall(json.dumps(order).encode() + b"\n")
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                end, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._read, args=(end,), daemon=True).start()
+
+    def _read(self, end: socket.socket) -> None:
+        pid = 0
+        try:
+            for line in end.makefile("rb"):
+                event = json.loads(line)
+                with self._changed:
+                    if event["event"] == "start":
+                        pid = event["pid"]
+                        self._ends[pid] = end
+                        self.pids.append(pid)
+                    else:
+                        self._hear(pid, event["method"], event["params"])
+                    self._changed.notify_all()
+        except OSError:
+            return
+
+    def _hear(self, pid: int, method: str, params: Params) -> None:
+        if method == "fim.request":
+            params = {**params, "pid": pid}
+        self.log.append((pid, method, params))
+        if method == "hello" and self.is_polite:
+            self.ready(pid)
+        elif method == "fim.request" and self.reply:
+            self.done(params, self.reply(params))

