@@ -6,6 +6,7 @@ file that imports the library. `code` crosses the wire and is mirrored in `lua/l
     LcursorError
     ├── ConfigInvalid          a setting has a wrong type, value or name
     ├── DependencyMissing      a Python package cannot be imported
+    ├── NeovimMissing          a command needs a Neovim and finds none
     ├── InstallFailed          the environment could not be made
     ├── HostDied               the Python process ended; it is started again (raised in Lua)
     ├── HostFailed             it ended too often and stays down (raised in Lua)
@@ -32,7 +33,9 @@ Level = Literal["silent", "info", "warn", "error"]
 
 
 class LcursorError(Exception):
-    """Base of all: what failed, and in `hint` what to do about it.
+    """Something failed that nobody foresaw; the log has more.
+
+    The base of all: what failed, and in `hint` what to do about it.
 
     Args:
         message: one sentence without a final stop, for a person.
@@ -62,6 +65,12 @@ class DependencyMissing(LcursorError):
     """A Python package cannot be imported."""
 
     code = "dependency_missing"
+
+
+class NeovimMissing(LcursorError):
+    """A command needs a Neovim and finds none that is new enough."""
+
+    code = "neovim_missing"
 
 
 class InstallFailed(LcursorError):

@@ -4,7 +4,7 @@
 
 Standard library only, and started by a Python that has nothing of ours, so this file checks the
 version before it imports anything, and must stay readable to every Python 3. The work is in
-`install_plan` (what to do), `install_venv`, `install_engine`; `install_report` shows it.
+`installer/`: plan (what to do), venv, engine, process, and report, which shows it.
 """
 
 import os
@@ -20,8 +20,8 @@ if not __package__:
     # As a script, Python puts lcursor/ itself on the path, where our modules would shadow others'.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from lcursor.install_plan import main  # noqa: E402
-from lcursor.install_venv import find_neovim, read_stamp  # noqa: E402
+from lcursor.installer.plan import main
+from lcursor.installer.venv import find_neovim, read_stamp
 
 __all__ = ["find_neovim", "main", "read_stamp"]
 

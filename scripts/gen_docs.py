@@ -103,13 +103,16 @@ def help_rows(rows: list[dict[str, str]], tag: str) -> str:
     """Return rows of {name, text, default?} as a help section of 78 columns."""
     lines: list[str] = []
     for row in rows:
-        label = f"*{tag.format(row['tag'] if 'tag' in row else row['name'])}*"
-        head = row["name"] + (f"  (default: {row['default']})" if row.get("default") else "")
+        label = f"*{tag.format(row['name'].replace(' ', '-'))}*"
+        default = f"  (default: {row['default']})" if row.get("default") else ""
+        is_long = len(row["name"] + default) > 78
+        head = row["name"] + ("" if is_long else default)
         if len(head) + len(label) + 1 <= 78:
             lines.append(head + " " * (78 - len(head) - len(label)) + label)
         else:
             lines += [" " * (78 - len(label)) + label, head]
-        lines += textwrap.wrap(row["text"], 72, initial_indent="    ", subsequent_indent="    ")
+        text = row["text"] + (f" Default: {row['default']}" if is_long else "")
+        lines += textwrap.wrap(text, 72, initial_indent="    ", subsequent_indent="    ")
         lines.append("")
     return "\n".join(lines)
 
@@ -117,8 +120,12 @@ def help_rows(rows: list[dict[str, str]], tag: str) -> str:
 def markdown_rows(rows: list[dict[str, str]], head: tuple[str, str]) -> str:
     """Return rows of {name, text} as a Markdown table."""
     out = [f"| {head[0]} | {head[1]} |", "| --- | --- |"]
-    out += [f"| `{row['name']}` | {row['text'].replace('|', chr(92) + '|')} |" for row in rows]
+    out += [f"| `{row['name']}` | {_escape(row['text'])} |" for row in rows]
     return "\n".join(out) + "\n"
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "\\<")
 
 
 def replace_block(text: str, name: str, body: str) -> str:
@@ -147,7 +154,7 @@ def outputs() -> dict[Path, str]:
         for error in errors.tree()
     ]
     help_text = replace_block(help_text, "errors", help_rows(codes, "lcursor-error-{}"))
-    readme = replace_block(readme, "commands", markdown_rows(tables["commands"], ("command", "")))
+    readme = replace_block(readme, "commands", markdown_rows(tables["commands"], ("command", "what it does")))
     return {
         ROOT / "lua/lcursor/protocol.lua": lua_protocol(),
         help_path: help_text,

@@ -59,7 +59,7 @@ RECURRENT = frozenset(
         *("kimi-k3", "bailingmoe3", "glm5-next", "deepseek4", "minimax-01"),
     }
 )
-"""Architectures with a state that cannot be rolled back by one token: no reuse between keystrokes."""
+"""Architectures with a state that cannot be rolled back: nothing is reused between keystrokes."""
 
 _FIM_KEYS = (
     ("fim_pre_token_id", "fim_suf_token_id", "fim_mid_token_id"),
@@ -80,7 +80,7 @@ MARKERS = (
 """Texts of the marker tokens of the families, any one row of which makes a model usable."""
 
 
-class _Broken(Exception):
+class _BrokenError(Exception):
     """The head does not say what a GGUF head says."""
 
 
@@ -127,7 +127,7 @@ class _Reader:
         """Step over `count` bytes and return where they start."""
         start, self.at = self.at, self.at + count
         if self.at > len(self.data):
-            raise _Broken("it ends in the middle of its own description")
+            raise _BrokenError("it ends in the middle of its own description")
         return start
 
     def number(self, code: str) -> Scalar:
@@ -138,7 +138,7 @@ class _Reader:
     def count(self, code: str, limit: int) -> int:
         value = int(self.number(code))
         if value > limit:
-            raise _Broken(f"it counts {value} of something that has at most {limit}")
+            raise _BrokenError(f"it counts {value} of something that has at most {limit}")
         return value
 
     def text(self) -> str:
@@ -154,7 +154,7 @@ class _Reader:
             self._skip_array()
             return None
         if kind not in _SCALARS:
-            raise _Broken(f"it has a value of the unknown type {kind}")
+            raise _BrokenError(f"it has a value of the unknown type {kind}")
         return self.number(_SCALARS[kind])
 
     def _skip_array(self) -> None:
@@ -163,12 +163,12 @@ class _Reader:
             self.skip(count * struct.calcsize("<" + _SCALARS[kind]))
             return
         if kind != _STRING:
-            raise _Broken(f"it has an array of the unknown type {kind}")
+            raise _BrokenError(f"it has an array of the unknown type {kind}")
         # Hot: a vocabulary has 150,000 texts. Local names and one unpack a text.
         data, at, end, size_of = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from
         for _ in range(count):
             if at + 8 > end:
-                raise _Broken("it ends in the middle of its own description")
+                raise _BrokenError("it ends in the middle of its own description")
             at += 8 + size_of(data, at)[0]
         self.at = at
         self.skip(0)
@@ -200,7 +200,7 @@ def _read(data: mmap.mmap) -> Head:
     reader.skip(4)
     version = int(reader.number("I"))
     if version not in (2, 3):
-        raise _Broken(f"version {version} of the format is not supported")
+        raise _BrokenError(f"version {version} of the format is not supported")
     tensors, pairs = reader.count("Q", _MAX_TENSORS), reader.count("Q", _MAX_PAIRS)
     scalars: dict[str, Scalar] = {}
     markers = None
@@ -267,7 +267,7 @@ def read_head(path: Path) -> Head:
                 raise ModelCorrupt(f"{path} {what}", _mend(path))
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 return _read(data)
-    except (_Broken, struct.error) as e:
+    except (_BrokenError, struct.error) as e:
         raise ModelCorrupt(f"{path} is a broken GGUF file: {e}", _mend(path)) from e
     except OSError as e:
         raise ModelMissing(f"{path} cannot be read ({e.strerror or e})", _mend(path)) from e

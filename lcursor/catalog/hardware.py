@@ -85,6 +85,7 @@ def parse_cores(text: str) -> int:
 
 
 def physical_cores() -> int:
+    """Count the physical cores that this process may use; at least 1."""
     found = 0
     if platform.system() == "Darwin":
         with contextlib.suppress(ValueError):

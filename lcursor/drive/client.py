@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ class Client:
             self._send([0, message, method, list(args)])
         try:
             return future.result(timeout_s)
-        except TimeoutError:
+        except FutureTimeout:
             raise NeovimError(f"{method}: no answer in {timeout_s} s") from None
 
     def notify(self, method: str, *args: object) -> None:

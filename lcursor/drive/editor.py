@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from lcursor.catalog import store
 from lcursor.drive.client import Client, NeovimError
 from lcursor.drive.screen import Screen
 
@@ -20,6 +21,34 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 GHOST = "LCursorGhost"
 # Redraw events name the group that a link ends at, so the ghost gets a colour of its own.
 PREAMBLE = 'vim.api.nvim_set_hl(0, "LCursorGhost", { fg = "#7f848e", italic = true })\n'
+
+
+def prepare_home(home: Path, init: str, plugin: bool) -> dict[str, str]:
+    """Lay out a home for Neovim with the plugin as a package.
+
+    Returns:
+        The environment variables that make it the home.
+    """
+    folders = {
+        "XDG_CONFIG_HOME": home / "config",
+        "XDG_DATA_HOME": home / "data",
+        "XDG_STATE_HOME": home / "state",
+        "XDG_CACHE_HOME": home / "cache",
+        "XDG_RUNTIME_DIR": home / "run",
+    }
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    config = folders["XDG_CONFIG_HOME"] / "nvim"
+    config.mkdir(exist_ok=True)
+    (config / "init.lua").write_text(init)
+    if plugin:
+        start = folders["XDG_DATA_HOME"] / "nvim/site/pack/user/start"
+        start.mkdir(parents=True, exist_ok=True)
+        if not (start / "lcursor.nvim").exists():
+            (start / "lcursor.nvim").symlink_to(ROOT)
+    models = {"LCURSOR_MODELS": str(store.models_dir())}  # they stay where they are
+    return {"HOME": str(home), **{k: str(v) for k, v in folders.items()}, **models}
 
 
 class Editor:
@@ -48,8 +77,13 @@ class Editor:
     ) -> None:
         self.home = home
         self.screen = Screen()
-        environment = self._prepare(init, plugin)
-        environment.update(env or {})
+        kept = {"PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"}
+        environment = {
+            "LANG": "C.UTF-8",
+            **{k: v for k, v in os.environ.items() if k in kept or k.startswith("LCURSOR_")},
+            **prepare_home(home, PREAMBLE + init, plugin),
+            **(env or {}),
+        }
         self.client = Client(
             [str(neovim), "--embed", "-n", "-i", "NONE", *map(str, files)],
             env=environment,
@@ -59,34 +93,6 @@ class Editor:
         )
         options = {"rgb": True, "ext_linegrid": True, "ext_hlstate": True}
         self.client.request("nvim_ui_attach", columns, lines, options)
-
-    def _prepare(self, init: str, plugin: bool) -> dict[str, str]:
-        folders = {
-            "XDG_CONFIG_HOME": self.home / "config",
-            "XDG_DATA_HOME": self.home / "data",
-            "XDG_STATE_HOME": self.home / "state",
-            "XDG_CACHE_HOME": self.home / "cache",
-            "XDG_RUNTIME_DIR": self.home / "run",
-        }
-        for folder in folders.values():
-            folder.mkdir(parents=True, exist_ok=True)
-            folder.chmod(0o700)
-        config = folders["XDG_CONFIG_HOME"] / "nvim"
-        config.mkdir(exist_ok=True)
-        (config / "init.lua").write_text(PREAMBLE + init)
-        if plugin:
-            start = folders["XDG_DATA_HOME"] / "nvim/site/pack/user/start"
-            start.mkdir(parents=True, exist_ok=True)
-            if not (start / "lcursor.nvim").exists():
-                (start / "lcursor.nvim").symlink_to(ROOT)
-        kept = {"PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"}
-        base = {
-            name: value
-            for name, value in os.environ.items()
-            if name in kept or name.startswith("LCURSOR_")
-        }
-        base.setdefault("LANG", "C.UTF-8")
-        return {**base, "HOME": str(self.home), **{k: str(v) for k, v in folders.items()}}
 
     def _on_notify(self, method: str, args: list[Any]) -> None:
         if method == "redraw":
@@ -112,8 +118,15 @@ class Editor:
         self.client.close()
 
     def lua(self, code: str, *args: object, timeout_s: float = 20) -> Any:
-        """Run Lua in the editor and return its result."""
-        return self.client.request("nvim_exec_lua", code, list(args), timeout_s=timeout_s)
+        """Run Lua in the editor and return its result.
+
+        Raises:
+            NeovimError: it failed, or Neovim does not answer; the message then holds the screen.
+        """
+        try:
+            return self.client.request("nvim_exec_lua", code, list(args), timeout_s=timeout_s)
+        except NeovimError as error:
+            raise NeovimError(f"{error}; the screen:\n{self._shown()}") from None
 
     def command(self, text: str) -> None:
         """Run an Ex command."""
@@ -147,8 +160,7 @@ class Editor:
             TimeoutError: it did not; the message holds the screen.
         """
         if not self.screen.wait(lambda s: predicate(s.text_of(GHOST)), timeout_s):
-            shown = "\n".join(self.screen.marked(GHOST, "«", "»"))
-            raise TimeoutError(f"no such ghost in {timeout_s} s; the screen:\n{shown}")
+            raise TimeoutError(f"no such ghost in {timeout_s} s; the screen:\n{self._shown()}")
         return self.ghost()
 
     def wait_lua(self, code: str, *args: object, timeout_s: float = 20) -> Any:
@@ -164,6 +176,9 @@ class Editor:
                 return value
             time.sleep(0.01)
         raise TimeoutError(f"not true in {timeout_s} s: {code}")
+
+    def _shown(self) -> str:
+        return "\n".join(self.screen.marked(GHOST, "«", "»"))
 
     def wait_state(self, state: str = "ready", timeout_s: float = 60) -> None:
         """Wait until the host is in a state."""

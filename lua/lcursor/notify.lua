@@ -15,21 +15,47 @@ local SEVERITY = {
 ---@type table<string, integer> code -> time it was last told
 local told = {}
 
+--- Neovim's own notifier stops the editor with a hit-enter prompt when a text does not fit the
+--- command line; a plugin's does not.
+---@return integer? cells there are; nil for as many as one likes
+local function room()
+  local is_builtin = debug.getinfo(vim.notify, "S").source:find("vim/_editor", 1, true)
+  return is_builtin and vim.o.columns * math.max(vim.o.cmdheight, 1) - 12 or nil
+end
+
 ---@param text string
+---@param cells integer
+---@return string
+local function cut(text, cells)
+  if vim.fn.strdisplaywidth(text) <= cells then
+    return text
+  end
+  return vim.fn.strcharpart(text, 0, math.max(cells - 1, 0)) .. "…"
+end
+
+---@param message string
+---@param hint string
 ---@param level "info"|"warn"|"error"
-local function tell(text, level)
-  vim.notify("lcursor: " .. text, SEVERITY[level], { title = "lcursor" })
+local function tell(message, hint, level)
+  local cells, text = room(), "lcursor: " .. message
+  local all = hint ~= "" and (text .. ". " .. hint) or text
+  if cells and vim.fn.strdisplaywidth(all) > cells then
+    -- What to do matters more than every word of what failed; the log has it whole.
+    local rest = cells - vim.fn.strdisplaywidth(hint) - 2
+    all = rest > 30 and hint ~= "" and (cut(text, rest) .. ". " .. hint) or cut(all, cells)
+  end
+  vim.notify(all, SEVERITY[level], { title = "lcursor" })
 end
 
 ---@param text string
 function M.info(text)
-  tell(text, "info")
+  tell(text, "", "info")
 end
 
 ---@param text string
 function M.warn(text)
   log.warn("%s", text)
-  tell(text, "warn")
+  tell(text, "", "warn")
 end
 
 --- Tell an error in the words of errors.py: "what failed. what to do."
@@ -42,7 +68,7 @@ function M.error(err)
     return
   end
   told[err.code] = now
-  tell(text, err.level)
+  tell(err.message, err.hint, err.level)
 end
 
 --- Forget what was told, so that the next failure speaks again (after :LCursor restart).

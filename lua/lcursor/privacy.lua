@@ -1,6 +1,8 @@
 -- What is never read: files that hold secrets by their name, by what stands in them, or that git
 -- ignores. Asked once per buffer and name; git answers later, and until then the file is not read.
 
+local notify = require("lcursor.notify")
+
 local M = {}
 
 local api = vim.api
@@ -65,12 +67,23 @@ local checked = {}
 ---@param globs string[]
 ---@return vim.regex? matches a whole path that begins with a slash
 local function compile(globs)
-  local branches = {}
-  for _, glob in ipairs(globs) do
-    -- Both ends of the result are anchored, or left open where the glob begins or ends with "*".
-    table.insert(branches, vim.fn.glob2regpat("*/" .. glob))
+  if #globs == 0 then
+    return nil
   end
-  return #branches > 0 and vim.regex("\\c" .. table.concat(branches, "\\|")) or nil
+  local branches = vim.tbl_map(function(glob)
+    -- A regex has at most nine groups that capture, so these must not.
+    return (vim.fn.glob2regpat("*/" .. glob):gsub("\\%(", "\\%%("))
+  end, globs)
+  local ok, regex = pcall(vim.regex, "\\c" .. table.concat(branches, "\\|"))
+  if ok then
+    return regex
+  end
+  notify.error({
+    code = "config_invalid",
+    message = "completion.secrets holds a pattern that is no glob: " .. table.concat(globs, ", "),
+    hint = "See :help lcursor-config",
+    level = "warn",
+  })
 end
 
 ---@type vim.regex?

@@ -15,8 +15,8 @@ FLOORS = {
     "errors": 0,
     "protocol": 0,
     "config": 0,
-    "install": 0,
-    "installer": 0,
+    "install": 1,
+    "installer": 1,
     "catalog": 1,
     "fim": 2,
     "llm": 2,
@@ -52,6 +52,7 @@ LUA_FLOORS = {
     "log": 1,
     "notify": 2,
     "rpc": 3,
+    "text": 0,
     "context": 3,
     "privacy": 3,
     "highlights": 3,
@@ -61,10 +62,10 @@ LUA_FLOORS = {
     "complete": 6,
     "chat": 6,
     "edit": 6,
-    "commands": 7,
-    "health": 7,
-    "integrations": 7,
-    "init": 8,
+    "init": 7,
+    "commands": 8,
+    "health": 8,
+    "integrations": 8,
 }
 LUA_FEATURES = {"complete", "chat", "edit"}
 
@@ -103,7 +104,7 @@ def test_no_python_file_imports_a_higher_floor(path: Path) -> None:
     own = room(".".join(path.relative_to(ROOT).with_suffix("").parts))
     for module in imports(path):
         other = room(module) if module.startswith("lcursor") else ""
-        if other in {"", "__version__", own}:
+        if other in {"", "__version__", own} or own == "":
             continue
         assert other in FLOORS, f"{module} has no place in the plan"
         assert FLOORS[other] <= FLOORS.get(own, 0), f"{own} imports {module}"
@@ -167,7 +168,8 @@ def test_only_one_file_speaks_to_the_user_and_one_to_the_wire() -> None:
         text, name = path.read_text(), path.name
         assert "vim.notify(" not in text or name == "notify.lua", path
         assert "rpcnotify" not in text or name == "rpc.lua", path
-        assert not re.search(r"^\s*print\(", text, re.M), path
+        code = re.sub(r"\[\[.*?\]\]", "", text, flags=re.S)  # Python to be run stands in these
+        assert not re.search(r"^\s*print\(", code, re.M), path
 
 
 def test_no_file_is_longer_than_500_lines() -> None:

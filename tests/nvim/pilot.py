@@ -7,27 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lcursor.drive.editor import GHOST, ROOT, Editor
+from lcursor.drive.editor import GHOST, Editor
 from tests.fakes.control import FakeHost
 
 # Counts the presses of a key that nobody uses: it has been handled when all before it have.
 BARRIER = """
 vim.g.settled = 0
+vim.g.loaded_python3_provider = 0 -- the search for it takes a second in each Python file
 vim.keymap.set({ "n", "i", "x", "s" }, "<F12>", "<Cmd>let g:settled += 1<CR>")
 vim.o.swapfile = false
 vim.o.shortmess = vim.o.shortmess .. "I"
-"""
-
-# Until lua/lcursor/install.lua is there.
-STAND_IN = """
-package.preload["lcursor.install"] = function()
-  return {
-    is_needed = function() return false end,
-    plugin_root = function() return %s end,
-    offer = function() end,
-    run = function(done) done() end,
-  }
-end
 """
 
 
@@ -50,8 +39,6 @@ class Pilot(Editor):
         for key, value in (config or {}).items():
             settings[key] = {**settings[key], **value} if key in settings else value
         given = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(settings)}]==])\n"
-        if not (ROOT / "lua/lcursor/install.lua").exists():
-            given += STAND_IN % json.dumps(str(ROOT))
         super().__init__(neovim, home, init=BARRIER + given + host.init() + init, **more)
 
     def press(self, keys: str) -> None:
@@ -105,6 +92,10 @@ class Pilot(Editor):
         """Return the code of the reason that :LCursor why would give."""
         code: str = self.lua("return require('lcursor.complete').why().code")
         return code
+
+    def wait_why(self, code: str) -> None:
+        """Wait until that is the reason for no ghost."""
+        self.wait_lua("return require('lcursor.complete').why().code == ...", code)
 
     def grid(self) -> str:
         """Return the screen with the ghost between marks, without rows that are empty."""

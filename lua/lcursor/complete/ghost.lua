@@ -55,7 +55,7 @@ function M.draw(buf, row, col, rest)
     virt_text_pos = "inline",
     virt_lines = below,
     virt_lines_overflow = "scroll",
-    hl_mode = "combine",
+    hl_mode = "replace",
     undo_restore = false,
   })
   shown = ok and now or nil

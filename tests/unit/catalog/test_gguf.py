@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -125,8 +126,6 @@ def test_garbage_never_breaks_the_reader(
     whole = bytearray(gguf_bytes())
     for _ in range(data.draw(st.integers(1, 6))):
         whole[data.draw(st.integers(4, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        gguf.check_for_completion(write(tmp_path, bytes(whole)))
-    except LcursorError as e:
-        assert e.message
-        assert e.hint
+    path = write(tmp_path, bytes(whole))
+    with contextlib.suppress(LcursorError):  # any other exception fails the test
+        assert gguf.check_for_completion(path).has_fim

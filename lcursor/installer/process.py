@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lcursor.errors import InstallFailed
-from lcursor.install_report import Report
+from lcursor.installer.report import Report
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 Listener = Callable[[str], None]
 
@@ -56,7 +56,7 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
         r"NewConnectionError|NameResolutionError|Failed to establish a new connection"
         r"|[Nn]ame resolution|Network is unreachable|Connection (refused|reset)|ReadTimeout"
         r"|Read timed out|ProxyError|dns error|error sending request|client error \(Connect\)"
-        r"|EAI_AGAIN|ENOTFOUND|ECONNREFUSED",
+        r"|EAI_AGAIN|ENOTFOUND|ECONNREFUSED|from versions: none",
         "the package index cannot be reached",
         f"Check the network, or set your index or proxy for pip (pip config list). {AGAIN}",
     ),
@@ -212,6 +212,8 @@ def clean_environment() -> dict[str, str]:
         "PIP_NO_INPUT": "1",
         "PIP_PROGRESS_BAR": "off",
         "PIP_USER": "0",
+        "UV_SYSTEM_CERTS": "1",  # as pip does by itself; uv before 0.11 calls it native TLS
+        "UV_NATIVE_TLS": "1",
     }
 
 

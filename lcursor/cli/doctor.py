@@ -1,0 +1,302 @@
+"""`python -m lcursor doctor`: what works here, what does not, and the command that mends it.
+
+The facts are told one by one, so that whoever reads them (the editor's health check) has all up to
+the one that hangs or crashes. It must work where packages are missing: the top imports the standard
+library alone, and typer is imported only for the command line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import platform
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lcursor import __version__
+from lcursor.config import CompletionConfig
+from lcursor.errors import DependencyMissing, EngineFailed, InstallFailed, LcursorError
+
+if TYPE_CHECKING:
+    import typer
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = ROOT / "requirements.lock"
+COMMAND = "python -m lcursor"
+AGAIN = "Run :LCursor install, or make test in a checkout"
+PACKAGES = {
+    "pynvim": "pynvim",
+    "msgpack": "msgpack",
+    "numpy": "numpy",
+    "typer": "typer",
+    "rich": "rich",
+    "huggingface_hub": "huggingface_hub",
+    "llama-cpp-python": "llama_cpp",
+}
+"""Package to the module that is imported; the one that may crash comes last."""
+if sys.version_info < (3, 11):
+    PACKAGES = {"tomli": "tomli", **PACKAGES}
+
+Level = Literal["warn", "error"]
+
+
+@dataclass
+class Fact:
+    """One thing that was found out, and what is wrong with it."""
+
+    section: str
+    text: str
+    """In one line, for a person."""
+    data: dict[str, Any] = field(default_factory=dict)
+    problem: LcursorError | None = None
+    level: Level = "error"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON; `problem` is there only when something is wrong."""
+        table = {"section": self.section, "text": self.text, **self.data}
+        if self.problem:
+            table["problem"] = {
+                "code": self.problem.code,
+                "level": self.level,
+                "message": self.problem.message,
+                "hint": exact(self.problem.hint),
+            }
+        return table
+
+
+def exact(hint: str) -> str:
+    """Name the interpreter and the place in a hint, so that its command runs from anywhere."""
+    command = f"cd {shlex.quote(str(ROOT))} && {shlex.quote(sys.executable)} -m lcursor"
+    return hint.replace(COMMAND, command)
+
+
+def locked_versions(lock: str) -> dict[str, set[str]]:
+    """Read which versions of each package a lock file allows, over all Pythons.
+
+    Args:
+        lock: the file's text.
+    """
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", lock, re.MULTILINE):
+        found.setdefault(name.replace("-", "_"), set()).add(version)
+    return found
+
+
+def _python() -> Fact:
+    where = sys.executable
+    data = {
+        "executable": where,
+        "version": platform.python_version(),
+        "prefix": sys.prefix,
+        "is_venv": sys.prefix != sys.base_prefix,
+        "root": str(ROOT),
+        "lcursor": __version__,
+    }
+    return Fact("python", f"{platform.python_version()}, {where}", data)
+
+
+def _environment() -> Fact:
+    from lcursor.installer.engine import cpu_runs
+    from lcursor.installer.venv import STAMP, digest, read_stamp
+
+    venv = Path(sys.prefix)
+    stamp = read_stamp(venv)
+    is_ours = (venv / STAMP).is_file()
+    fact = Fact(
+        "environment",
+        f"{venv}, made by lcursor {stamp.lcursor}" if is_ours else f"{venv}, not made by lcursor",
+        {"path": str(venv), "is_ours": is_ours, "parts": stamp.parts, "cpu_runs": True},
+    )
+    if not is_ours:
+        return fact
+    if not cpu_runs(stamp.cpu):
+        fact.data["cpu_runs"] = False
+        fact.problem = InstallFailed(
+            "The engine was compiled for another CPU, and would crash on this one", AGAIN
+        )
+    elif not {"runtime", "engine"} <= stamp.parts.keys():
+        fact.problem = InstallFailed(f"The environment in {venv} is only half made", AGAIN)
+    elif stamp.parts["runtime"] != digest(LOCK):
+        fact.problem = InstallFailed("The environment was made for another version", AGAIN)
+        fact.level = "warn"
+    return fact
+
+
+def _hardware() -> Fact:
+    from lcursor.catalog import hardware
+
+    here = hardware.detect()
+    return Fact("hardware", here.describe(), here.as_dict())
+
+
+def _model(name: str) -> Fact:
+    from lcursor.catalog import gguf, manifest, store
+    from lcursor.catalog.sink import human
+
+    fact = Fact("model", name, {"name": name, "path": None})
+    try:
+        path = store.resolve(name, "completion")
+        fact.data |= {"path": str(path), "bytes": path.stat().st_size}
+        head = gguf.check_for_completion(path)
+        known = next((m for m in manifest.load() if store.path_of(m) == path), None)
+        checked = bool(known and store.read_receipt(path, known))
+        fact.data |= {"architecture": head.architecture, "is_verified": checked}
+        if known and not checked:
+            fact.data["verify"] = exact(f"{COMMAND} models verify {known.name}")
+        words = f", {head.architecture}" + (", digest verified" if checked else "")
+        label = name if known else "a file of your own"
+        fact.text = f"{label}: {path} ({human(path.stat().st_size)}{words})"
+    except LcursorError as error:
+        fact.problem = error
+    return fact
+
+
+def _mend(environment: Fact) -> str:
+    """Say how packages come right; an environment that is whole by its stamp is made anew."""
+    if not environment.data.get("is_ours"):
+        install = shlex.join([sys.executable, "-m", "pip", "install", "-r", str(LOCK)])
+        return f"Remove the setting python and run :LCursor install, or run {install}"
+    if environment.problem:
+        return AGAIN
+    return f"Run rm -rf {shlex.quote(sys.prefix)}, then :LCursor install"
+
+
+def _package(name: str, module: str, locked: dict[str, set[str]], environment: Fact) -> Fact:
+    hint = _mend(environment)
+    is_ours = environment.data.get("is_ours", False)
+    wanted = locked.get(name.replace("-", "_"), set())
+    data = {"name": name, "module": module, "version": None, "locked": sorted(wanted)}
+    fact = Fact("package", name, data)
+    try:
+        importlib.import_module(module)
+        version = importlib.metadata.version(name)
+    except ModuleNotFoundError as error:
+        missing = name if error.name == module else f"{error.name}, which {name} needs,"
+        fact.problem = DependencyMissing(f"The package {missing} is missing", hint)
+    except importlib.metadata.PackageNotFoundError:
+        fact.text = f"{name}, version unknown"
+    except Exception as error:  # the root of a foreign package's own start
+        reason = f"{type(error).__name__}: {error}"
+        fact.problem = DependencyMissing(f"The package {name} does not load ({reason})", hint)
+    else:
+        data["version"], fact.text = version, f"{name} {version}"
+        if is_ours and wanted and version not in wanted:
+            fact.level = "warn"
+            fact.problem = DependencyMissing(
+                f"{name} is {version}, and lcursor was tested with {', '.join(sorted(wanted))}",
+                hint,
+            )
+    return fact
+
+
+def _engine(vendor: str) -> Fact:
+    fact = Fact("engine", "llama.cpp", {"has_gpu": False, "system_info": ""})
+    try:
+        from lcursor.fim import llama
+
+        fact.data = {"has_gpu": llama.has_gpu(), "system_info": llama.system_info().strip()}
+    except LcursorError as error:
+        fact.problem = error
+        return fact
+    kind = "with" if fact.data["has_gpu"] else "without"
+    fact.text = f"llama.cpp {kind} a GPU backend: {fact.data['system_info']}"
+    if vendor == "nvidia" and not fact.data["has_gpu"]:
+        fact.level = "warn"
+        fact.problem = EngineFailed(
+            "There is an NVIDIA GPU, but this llama.cpp was built without CUDA",
+            "Install the CUDA toolkit, so that nvcc is on PATH, then run :LCursor install",
+        )
+    return fact
+
+
+def _guarded(section: str, find: Callable[[], Fact]) -> Fact:
+    """Keep one broken check from taking the others with it."""
+    try:
+        return find()
+    except Exception as error:  # the root of every check
+        reason = f"{type(error).__name__}: {error}"
+        hint = "Mend what is said about the packages first"
+        return Fact(section, section, {}, LcursorError(f"This check failed ({reason})", hint))
+
+
+def examine(model: str, trying: Callable[[str], None] = lambda _: None) -> Iterator[Fact]:
+    """Find out everything, the harmless first and what may crash the process last.
+
+    Args:
+        model: the setting completion.model.
+        trying: told the name of a module before it is imported.
+    """
+    yield _python()
+    environment = _guarded("environment", _environment)
+    yield environment
+    here = _guarded("hardware", _hardware)
+    yield here
+    yield _guarded("model", lambda: _model(model))
+    locked = locked_versions(LOCK.read_text(encoding="utf-8")) if LOCK.is_file() else {}
+    runs, engine_is_there = environment.data.get("cpu_runs", True), True
+    for name, module in PACKAGES.items():
+        if module == "llama_cpp" and not runs:
+            return
+        trying(name)
+        package = _package(name, module, locked, environment)
+        if module in ("llama_cpp", "numpy") and package.data["version"] is None:
+            engine_is_there = False
+        yield package
+    if engine_is_there:
+        trying("llama.cpp")
+        yield _guarded("engine", lambda: _engine(here.data.get("vendor", "none")))
+
+
+def tell(model: str) -> None:
+    """Print each fact as one line of JSON as soon as it is known, for the editor half."""
+
+    def line(table: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(table) + "\n")
+        sys.stdout.flush()
+
+    for fact in examine(model, lambda name: line({"section": "trying", "name": name})):
+        line(fact.as_dict())
+    line({"section": "end"})
+
+
+def _is_broken(fact: Fact) -> bool:
+    return fact.problem is not None and fact.level == "error"
+
+
+def _document(facts: list[Fact]) -> dict[str, Any]:
+    tables = [fact.as_dict() for fact in facts]
+    sections = {table.pop("section"): table for table in tables if table["section"] != "package"}
+    for table in tables:
+        table.pop("section", None)
+    packages = [table for table in tables if "module" in table]
+    return {"ok": not any(map(_is_broken, facts)), **sections, "packages": packages}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    import typer
+
+    @app.command()
+    def doctor(
+        model: str = typer.Option(CompletionConfig().model, help="The setting completion.model."),
+        as_json: bool = typer.Option(False, "--json", help="Print JSON for programs."),
+    ) -> None:
+        """Look at the Python half: packages, engine, machine and model; exit status 1 if broken."""
+        facts = []
+        for fact in examine(model):
+            facts.append(fact)
+            if as_json:
+                continue
+            typer.echo(f"{fact.section:<13}{fact.text}")
+            if fact.problem:
+                typer.echo(f"{'':<11}! {fact.problem.message}. {exact(fact.problem.hint)}")
+        if as_json:
+            typer.echo(json.dumps(_document(facts), indent=1))
+        if any(map(_is_broken, facts)):
+            raise typer.Exit(1)

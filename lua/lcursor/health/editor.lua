@@ -1,0 +1,221 @@
+-- The health check's sections about what goes on inside Neovim: switches, keys, the last
+-- completion, other plugins in the same place. Reads; must not change anything.
+
+local M = {}
+
+local health = vim.health
+
+---@class (exact) lcursor.Rival another plugin that draws ghost text
+---@field name string
+---@field script? string pattern of a script that is sourced with it
+---@field module? string Lua module that is loaded with it
+---@field off string how to switch it off
+
+---@type lcursor.Rival[]
+local RIVALS = {
+  { name = "copilot.vim", script = [[/plugin/copilot\.vim$]], off = "`:Copilot disable`" },
+  { name = "copilot.lua", module = "copilot", off = "`:Copilot disable`" },
+  { name = "windsurf.vim", script = [[/plugin/codeium\.vim$]], off = "`:CodeiumDisable`" },
+  { name = "windsurf.nvim", module = "codeium.virtual_text", off = "`:Codeium Toggle`" },
+  { name = "neocodeium", module = "neocodeium", off = "`:NeoCodeium disable`" },
+  { name = "supermaven-nvim", module = "supermaven-nvim", off = "`:SupermavenStop`" },
+  { name = "llama.vim", script = [[/plugin/llama\.vim$]], off = "`:LlamaDisable`" },
+  { name = "tabnine-nvim", module = "tabnine", off = "`:TabnineDisable`" },
+  {
+    name = "minuet-ai.nvim",
+    module = "minuet.virtualtext",
+    off = "`:Minuet virtualtext disable`",
+  },
+  {
+    name = "augment.vim",
+    script = [[/plugin/augment\.vim$]],
+    off = "`:let g:augment_disable_completions = v:true`",
+  },
+}
+
+---@return integer[] ordinary buffers that are loaded
+local function file_buffers()
+  return vim.tbl_filter(function(buf)
+    return vim.api.nvim_buf_is_loaded(buf) and vim.bo[buf].buflisted and vim.bo[buf].buftype == ""
+  end, vim.api.nvim_list_bufs())
+end
+
+---@param buf integer
+---@return string
+local function name_of(buf)
+  local name = vim.api.nvim_buf_get_name(buf)
+  return name ~= "" and vim.fn.fnamemodify(name, ":~:.") or ("buffer %d (no name)"):format(buf)
+end
+
+---@param found lcursor.Findings
+function M.check_switches(found)
+  local all = true
+  local function off(text, advice)
+    all = false
+    health.warn(text, advice)
+  end
+  for _, key in ipairs({ "enabled", "completion.enabled" }) do
+    if vim.tbl_get(found.settings, unpack(vim.split(key, ".", { plain = true }))) == false then
+      local advice = ("Set `%s = true` where you configure lcursor, then restart Neovim"):format(
+        key
+      )
+      off(("Switched off by the setting %s"):format(key), advice)
+    end
+  end
+  if vim.g.lcursor_enabled == false then
+    off("Switched off by vim.g.lcursor_enabled", "Run `:LCursor toggle`")
+  end
+  for _, buf in ipairs(file_buffers()) do
+    local own = vim.b[buf].lcursor
+    if vim.b[buf].lcursor_enabled == false then
+      local advice = ("Run `:LCursor toggle buffer` in it (`:buffer %d`)"):format(buf)
+      off("Switched off in " .. name_of(buf), advice)
+    end
+    if own ~= nil and type(own) ~= "table" then
+      local advice = ("Remove it: `:lua vim.b[%d].lcursor = nil`"):format(buf)
+      off(("vim.b.lcursor of %s is no table, so it is ignored"):format(name_of(buf)), advice)
+    end
+  end
+  if all then
+    health.ok("Nothing is switched off")
+  end
+end
+
+---@param map table as maparg() gives it
+---@return string
+local function owner(map)
+  if type(map.callback) == "function" then
+    local source = debug.getinfo(map.callback, "S")
+    local where = ("%s:%d"):format(source.short_src, source.linedefined)
+    return map.desc and ("%s (%s)"):format(map.desc, where) or where
+  end
+  local script = map.sid and map.sid > 0 and vim.fn.getscriptinfo({ sid = map.sid })[1]
+  return (map.rhs or "") .. (script and (" (%s)"):format(script.name) or "")
+end
+
+---@param lhs string
+---@return string[] who has it mapped in insert mode
+local function owners(lhs)
+  local raw, found = vim.keycode(lhs), {}
+  for _, map in ipairs(vim.api.nvim_get_keymap("i")) do
+    if vim.keycode(map.lhs) == raw then
+      table.insert(found, owner(map))
+    end
+  end
+  for _, buf in ipairs(file_buffers()) do
+    for _, map in ipairs(vim.api.nvim_buf_get_keymap(buf, "i")) do
+      if vim.keycode(map.lhs) == raw then
+        table.insert(found, ("%s: %s"):format(name_of(buf), owner(map)))
+      end
+    end
+  end
+  return found
+end
+
+---@param keymaps lcursor.KeymapConfig
+local function check_keys(keymaps)
+  local plug = "<Plug>(lcursor-accept)"
+  if vim.fn.hasmapto(plug, "i") == 0 and (not keymaps.enabled or keymaps.accept == "") then
+    health.warn(
+      "No key accepts a suggestion",
+      ('Map one: `vim.keymap.set("i", "<Tab>", "%s")`, or set keymaps.enabled'):format(plug)
+    )
+  end
+  for _, name in ipairs(keymaps.enabled and { "accept", "accept_line", "accept_word" } or {}) do
+    local lhs = keymaps[name]
+    local others = lhs ~= "" and owners(lhs) or {}
+    local rest = #others > 0 and "otherwise " .. table.concat(others, "; ") or "otherwise unmapped"
+    if lhs ~= "" then
+      health.info(("%s is keymaps.%s while a ghost is visible, %s"):format(lhs, name, rest))
+    end
+  end
+end
+
+---@param found lcursor.Findings
+function M.check_completion(found)
+  local complete = require("lcursor.complete")
+  local answer = complete.last_answer()
+  if answer then
+    local stats = answer.stats
+    health.ok(
+      ("Last answer: %s, first text after %.0f ms, all after %.0f ms"):format(
+        answer.reason,
+        stats.first_ms,
+        stats.total_ms
+      )
+    )
+    health.info(
+      ("Its tokens: %d of %d reused, %d read, %d made"):format(
+        stats.reused_tokens,
+        stats.prompt_tokens,
+        stats.decoded_tokens,
+        stats.generated_tokens
+      )
+    )
+  else
+    health.info("No suggestion was asked for yet")
+  end
+  for _, buf in ipairs(file_buffers()) do
+    local why = vim.api.nvim_buf_call(buf, complete.why)
+    health.info(("%s: %s"):format(name_of(buf), why.text))
+  end
+  local rules = {}
+  for filetype, on in vim.spairs(found.settings.completion.filetypes) do
+    table.insert(rules, ("%s %s"):format(filetype, on and "on" or "off"))
+  end
+  health.info("Setting completion.filetypes: " .. table.concat(rules, ", "))
+  check_keys(found.settings.keymaps)
+end
+
+--- Menus whose own ghost text is on: theirs and ours would stand in one place.
+---@return { name: string, has_ghost: boolean, off: string }[]
+local function menus()
+  local found = {}
+  if package.loaded["blink.cmp"] then
+    local settings = package.loaded["blink.cmp.config"]
+    local ghost = type(settings) == "table"
+      and vim.tbl_get(settings, "completion", "ghost_text", "enabled")
+    local off = "Set `completion = { ghost_text = { enabled = false } }` in blink.cmp"
+    table.insert(found, { name = "blink.cmp", has_ghost = ghost == true, off = off })
+  end
+  local cmp = package.loaded["cmp"]
+  if type(cmp) == "table" then
+    local ok, settings = pcall(cmp.get_config)
+    local ghost = ok and vim.tbl_get(settings or {}, "experimental", "ghost_text")
+    local off = "Set `experimental = { ghost_text = false }` in nvim-cmp"
+    table.insert(found, { name = "nvim-cmp", has_ghost = ghost and true or false, off = off })
+  end
+  return found
+end
+
+function M.check_integrations()
+  local rivals = vim.tbl_filter(function(rival)
+    return (rival.module and package.loaded[rival.module] ~= nil)
+      or (rival.script and #vim.fn.getscriptinfo({ name = rival.script }) > 0)
+  end, RIVALS)
+  for _, rival in ipairs(rivals) do
+    health.warn(
+      rival.name .. " draws ghost text as well; the two would stand in one place",
+      "Keep one: " .. rival.off .. " or `:LCursor toggle`"
+    )
+  end
+  for _, menu in ipairs(menus()) do
+    if menu.has_ghost then
+      health.warn(menu.name .. " draws ghost text of its own", menu.off)
+    else
+      health.ok(menu.name .. ": a suggestion waits while its menu is open")
+    end
+  end
+  local inline = vim.lsp.inline_completion
+  if inline and inline.is_enabled() then
+    health.warn(
+      "Neovim's own inline completion is on; the two would stand in one place",
+      "Keep one: `:lua vim.lsp.inline_completion.enable(false)` or `:LCursor toggle`"
+    )
+  end
+  if #rivals == 0 then
+    health.ok("No other plugin draws ghost text")
+  end
+end
+
+return M

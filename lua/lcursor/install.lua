@@ -1,0 +1,231 @@
+-- The Python environment, seen from the editor: is it whole, offer to make it, make it.
+-- The work is done by lcursor/install.py in a job; here are only the stamp, the offer and the
+-- progress. Nothing here waits: not for Python, not for the user.
+
+local config = require("lcursor.config")
+local notify = require("lcursor.notify")
+local status = require("lcursor.status")
+
+local M = {}
+
+local STAMP = "lcursor-stamp.json"
+local CANDIDATES = { "python3", "python3.13", "python3.12", "python3.11", "python3.10", "python" }
+---@type (fun(err?: lcursor.Error))[]? who waits for the set-up that runs; nil when none does
+local waiting
+---@type lcursor.Status? what was going on before it
+local before
+---@type boolean whether the user was asked in this Neovim
+local asked = false
+
+---@return string directory of the plugin's checkout
+function M.plugin_root()
+  local source = debug.getinfo(1, "S").source:sub(2)
+  local file = vim.uv.fs_realpath(source) or vim.fn.fnamemodify(source, ":p")
+  return vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(file)))
+end
+
+---@return string directory of the users' environment; it need not exist
+function M.venv()
+  local root = vim.env.LCURSOR_DATA
+  if not root or root == "" then
+    local home = vim.env.XDG_DATA_HOME
+    root = vim.fs.joinpath(home and home ~= "" and home or "~/.local/share", "lcursor")
+  end
+  return vim.fs.joinpath(vim.fs.normalize(root), "venv")
+end
+
+---@param path string
+---@return string? text nil when there is no such file
+local function read(path)
+  local file = io.open(path, "rb")
+  if not file then
+    return nil
+  end
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+---@param flags string[] what the engine was compiled for
+---@return boolean whether this CPU has all of it
+local function cpu_runs(flags)
+  local text = #flags > 0 and read("/proc/cpuinfo") or ""
+  local line = text:match("\nflags%s*:([^\n]*)") or text:match("\nFeatures%s*:([^\n]*)")
+  for _, flag in ipairs(line and flags or {}) do
+    if not (line .. " "):find(" " .. flag .. " ", 1, true) then
+      return false
+    end
+  end
+  return true
+end
+
+--- What keeps an environment from being used.
+---@param venv string
+---@return string? problem nil when it is whole
+local function problem_of(venv)
+  if vim.fn.executable(vim.fs.joinpath(venv, "bin", "python")) == 0 then
+    return "there is no environment in " .. venv
+  end
+  local ok, stamp = pcall(vim.json.decode, read(vim.fs.joinpath(venv, STAMP)) or "")
+  local parts = ok and type(stamp) == "table" and stamp.format == 1 and stamp.parts or {}
+  if not parts.runtime or not parts.engine then
+    return "the environment in " .. venv .. " is half-installed"
+  end
+  local lock = read(vim.fs.joinpath(M.plugin_root(), "requirements.lock"))
+  if not lock or parts.runtime ~= vim.fn.sha256(lock) then
+    return "the environment in " .. venv .. " was made for another version of lcursor"
+  end
+  if not cpu_runs(stamp.cpu) then
+    return "the engine in " .. venv .. " was compiled for another CPU"
+  end
+end
+
+--- The interpreter to use: the setting, the users' environment, the checkout's own.
+---@return string? python nil when none is whole
+function M.python()
+  local own = config.get().python
+  if own ~= "" then
+    return vim.fs.normalize(own)
+  end
+  for _, venv in ipairs({ M.venv(), vim.fs.joinpath(M.plugin_root(), ".venv") }) do
+    if not problem_of(venv) then
+      return vim.fs.joinpath(venv, "bin", "python")
+    end
+  end
+end
+
+---@return boolean needed
+---@return string? reason
+function M.is_needed()
+  if M.python() then
+    return false
+  end
+  return true, problem_of(M.venv())
+end
+
+---@param message? string what failed; nil when nothing did
+---@param hint? string
+local function done(message, hint)
+  local err ---@type lcursor.Error?
+  if message then
+    err = { code = "install_failed", level = "error", message = message, hint = hint or "" }
+    status.set(before and before.state or "absent", message)
+    notify.progress("install", "the set-up failed", true)
+    notify.error(err)
+  else
+    status.set("stopped", "")
+    notify.progress("install", "the Python environment is ready", true)
+  end
+  local callbacks = waiting or {}
+  waiting = nil
+  for _, callback in ipairs(callbacks) do
+    callback(err)
+  end
+end
+
+--- Start install.py and show what it says, one JSON object a line.
+---@param python string
+local function start(python)
+  local script = vim.fs.joinpath(M.plugin_root(), "lcursor", "install.py")
+  local command =
+    { python, "-X", "utf8", script, "--venv", M.venv(), "--verify", "--progress", "json" }
+  local rest, last = "", {}
+  local function hear(line)
+    local ok, said = pcall(vim.json.decode, line)
+    if not ok or type(said) ~= "table" then
+      return
+    end
+    last = said
+    if said.step ~= "failed" and said.step ~= "done" then
+      local percent = said.fraction >= 0 and ("%d%% "):format(said.fraction * 100) or ""
+      local text = ("%s: %s%s (%d s)"):format(said.step, percent, said.text, said.elapsed_s)
+      status.set("installing", text, said.fraction)
+      notify.progress("install", text)
+    end
+  end
+  vim.fn.jobstart(command, {
+    cwd = M.plugin_root(),
+    on_stdout = function(_, data)
+      data[1] = rest .. data[1]
+      rest = table.remove(data)
+      vim.tbl_map(hear, data)
+    end,
+    on_exit = function(_, code)
+      if code == 0 then
+        done()
+      elseif last.step == "failed" then
+        done(last.text, last.hint)
+      else
+        local hint = "Run it in a shell to see why: " .. table.concat(command, " ", 1, #command - 2)
+        done(("the set-up ended with exit code %d"):format(code), hint)
+      end
+    end,
+  })
+end
+
+--- Start with the first Python on PATH that is new enough.
+---@param at integer index of the candidate to ask
+local function start_with(at)
+  local name = CANDIDATES[at]
+  if not name then
+    local packages = "Debian or Ubuntu: sudo apt install python3 python3-venv"
+    done("no Python 3.10 or newer on PATH", packages .. ". Then run :LCursor install")
+    return
+  end
+  local path = vim.fn.exepath(name)
+  if path == "" then
+    start_with(at + 1)
+    return
+  end
+  local code = "import sys; sys.exit(sys.version_info < (3, 10))"
+  vim.system({ path, "-I", "-c", code }, { timeout = 5000 }, function(result)
+    vim.schedule(function()
+      if result.code == 0 then
+        start(path)
+      else
+        start_with(at + 1)
+      end
+    end)
+  end)
+end
+
+--- Make the environment, or complete it. Returns at once; a second call joins the first.
+---@param on_done? fun(err?: lcursor.Error)
+function M.run(on_done)
+  local is_running = waiting ~= nil
+  waiting = waiting or {}
+  table.insert(waiting, on_done)
+  if not is_running then
+    before = status.get()
+    status.set("installing", "")
+    notify.progress("install", "making the Python environment, which takes some minutes")
+    start_with(1)
+  end
+end
+
+--- Ask once in this Neovim whether to make the environment.
+---@param on_done fun() called after it was made
+function M.offer(on_done)
+  if asked or waiting then
+    return
+  end
+  asked = true
+  local _, reason = M.is_needed()
+  local items = { "Install (compiles llama.cpp for this machine, some minutes)", "Not now" }
+  local prompt = "lcursor: " .. (reason or "there is no environment") .. ". Make it?"
+  vim.schedule(function()
+    vim.ui.select(items, { prompt = prompt }, function(_, index)
+      if index == 1 then
+        M.run(function(err)
+          if not err then
+            on_done()
+          end
+        end)
+      else
+        notify.info("nothing was installed. Run :LCursor install when you want it")
+      end
+    end)
+  end)
+end
+
+return M

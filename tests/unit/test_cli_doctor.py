@@ -1,0 +1,287 @@
+"""`python -m lcursor doctor`: its facts, its exit status, and that hardly anything can stop it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor import __version__
+from lcursor.catalog import hardware
+from lcursor.cli import doctor
+from lcursor.cli.doctor import ROOT, Fact
+from lcursor.errors import LcursorError
+
+RUNNER = "import sys; sys.path.insert(0, {root!r}); {first}; from lcursor.cli import doctor; {last}"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A file with a model of one tensor in it."""
+
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    markers = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 2)
+    head += text("general.architecture") + struct.pack("<I", 8) + text("qwen2")
+    head += text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 3)
+    head += b"".join(map(text, markers)) + text("weight") + struct.pack("<IQIQ", 1, 8, 0, 0)
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(head + bytes(-len(head) % 32) + bytes(32))
+    return path
+
+
+def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a person would."""
+    return subprocess.run(
+        [sys.executable, "-m", "lcursor", "doctor", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **env},
+        timeout=60,
+        check=False,
+    )
+
+
+def tell(model: Path | str, first: str = "pass") -> list[dict[str, Any]]:
+    """Run the doctor as the editor half does, and return its lines."""
+    code = RUNNER.format(root=str(ROOT), first=first, last="doctor.tell(sys.argv[1])")
+    command = [sys.executable, "-I", "-c", code, str(model)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def facts(model: Path | str) -> dict[str, Fact]:
+    """Return all facts by section, packages by name."""
+    return {
+        fact.data["name"] if fact.section == "package" else fact.section: fact
+        for fact in doctor.examine(str(model))
+    }
+
+
+def test_a_person_sees_a_line_for_each_fact(model: Path) -> None:
+    done = run("--model", str(model))
+    assert (done.returncode, done.stderr) == (0, "")
+    for line in (
+        rf"python +3\.\d+\.\d+, {re.escape(sys.executable)}",
+        r"environment +/",
+        r"hardware +.* physical cores",
+        rf"model +a file of your own: {re.escape(str(model))} \(.*qwen2\)",
+        r"package +numpy \d",
+        r"package +llama-cpp-python \d",
+        r"engine +llama\.cpp with(out)? a GPU backend: ",
+    ):
+        assert re.search(f"^{line}", done.stdout, re.M), line
+
+
+def test_json(model: Path) -> None:
+    done = run("--json", "--model", str(model))
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    assert document["ok"] is True
+    assert document["python"]["executable"] == sys.executable
+    assert document["python"]["lcursor"] == __version__
+    assert document["model"]["path"] == str(model)
+    assert document["model"]["bytes"] == model.stat().st_size
+    assert document["engine"]["system_info"].startswith("CPU")
+    assert document["hardware"]["cores"] >= 1
+    assert [package["name"] for package in document["packages"]] == list(doctor.PACKAGES)
+    assert all(package["version"] for package in document["packages"])
+
+
+def test_what_is_broken_is_said_with_the_exact_command(tmp_path: Path) -> None:
+    done = run(LCURSOR_MODELS=str(tmp_path))
+    assert done.returncode == 1
+    [line] = [line for line in done.stdout.splitlines() if line.strip().startswith("!")]
+    assert "The model qwen2.5-coder-0.5b is not on this machine" in line
+    command = f"cd {ROOT} && {sys.executable} -m lcursor models pull qwen2.5-coder-0.5b"
+    assert line.endswith(command)
+    document = json.loads(run("--json", LCURSOR_MODELS=str(tmp_path)).stdout)
+    assert document["ok"] is False
+    assert document["model"]["problem"]["code"] == "model_missing"
+
+
+def test_the_command_that_is_named_can_be_typed() -> None:
+    hint = doctor.exact("Check it: python -m lcursor models list")
+    command = hint.removeprefix("Check it: ")
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd="/")
+    assert done.returncode == 0, done.stderr
+    assert "qwen2.5-coder-0.5b" in done.stdout
+
+
+def test_the_editor_reads_lines_that_end_with_end(model: Path) -> None:
+    lines = tell(model)
+    assert [line["section"] for line in lines[:4]] == ["python", "environment", "hardware", "model"]
+    assert lines[-1] == {"section": "end"}
+    tried = [line["name"] for line in lines if line["section"] == "trying"]
+    assert tried == [*doctor.PACKAGES, "llama.cpp"]
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "pynvim"])
+def test_a_missing_package_stops_nothing_else(model: Path, missing: str) -> None:
+    lines = tell(model, f"sys.modules[{missing!r}] = None")
+    packages = {line["name"]: line for line in lines if line["section"] == "package"}
+    assert packages[missing]["problem"]["code"] == "dependency_missing"
+    assert "install" in packages[missing]["problem"]["hint"]
+    assert [name for name in packages if "problem" in packages[name]] == [missing]
+    assert lines[-1] == {"section": "end"}
+
+
+def test_without_numpy_the_engine_is_not_even_tried(model: Path) -> None:
+    lines = tell(model, "sys.modules['numpy'] = None")
+    assert not [line for line in lines if line["section"] == "engine"]
+    assert lines[-1] == {"section": "end"}
+
+
+def test_what_was_told_before_a_crash_is_not_lost(model: Path) -> None:
+    crash = "import os; sys.meta_path.insert(0, type('C', (), {'find_spec': staticmethod("
+    crash += "lambda name, *_: os._exit(9) if name == 'llama_cpp' else None)}))"
+    lines = tell(model, crash)
+    assert lines[-1] == {"section": "trying", "name": "llama-cpp-python"}
+    assert any(line.get("name") == "numpy" and "version" in line for line in lines)
+
+
+def test_only_the_standard_library_is_imported_at_the_top() -> None:
+    code = RUNNER.format(
+        root=str(ROOT),
+        first="before = set(sys.modules)",
+        last="print(sorted({m.split('.')[0] for m in set(sys.modules) - before}"
+        " - set(sys.stdlib_module_names)))",
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "['lcursor']"
+
+
+def test_every_requirement_is_looked_at() -> None:
+    text = (ROOT / "requirements.in").read_text()
+    wanted = set(re.findall(r"^([A-Za-z][\w-]*)", text, re.M))
+    assert wanted - {"tomli"} <= set(doctor.PACKAGES)
+    locked = doctor.locked_versions((ROOT / "requirements.lock").read_text())
+    assert {name.replace("-", "_") for name in doctor.PACKAGES} <= set(locked)
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9]{0,5}([-_.][a-z0-9]{1,4})?", fullmatch=True)
+VERSIONS = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,3}){1,3}(rc1|\.post2)?", fullmatch=True)
+
+
+@given(st.dictionaries(NAMES, st.lists(VERSIONS, min_size=1, max_size=3), max_size=8))
+def test_a_lock_says_which_versions_it_allows(wanted: dict[str, list[str]]) -> None:
+    lines = ["# made by a tool"]
+    for name, versions in wanted.items():
+        for number, version in enumerate(versions):
+            marker = f" ; python_full_version < '3.{number}'" if len(versions) > 1 else ""
+            lines += [f"{name}=={version}{marker} \\", "    --hash=sha256:00", "    # via other==9"]
+    expected: dict[str, set[str]] = {}
+    for name, versions in wanted.items():
+        expected.setdefault(name.replace("-", "_"), set()).update(versions)
+    assert doctor.locked_versions("\n".join(lines)) == expected
+
+
+def stamp(prefix: Path, monkeypatch: pytest.MonkeyPatch, **values: object) -> None:
+    """Let this interpreter seem to stand in an environment with such a stamp."""
+    table = {"format": 1, "lcursor": __version__, "python": "3", "cpu": [], "parts": {}, **values}
+    (prefix / "lcursor-stamp.json").write_text(json.dumps(table))
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+
+
+def test_an_engine_for_another_cpu_is_not_loaded(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stamp(tmp_path, monkeypatch, cpu=["avx9"], parts={"runtime": "x", "engine": "y"})
+    found = facts(model)
+    problem = found["environment"].problem
+    assert problem is not None
+    assert "another CPU" in problem.message
+    assert ":LCursor install" in problem.hint
+    assert "numpy" in found
+    assert not {"llama-cpp-python", "engine"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    ("parts", "complaint", "level"),
+    [
+        ({"runtime": "x"}, "half made", "error"),
+        ({"runtime": "x", "engine": "y"}, "another", "warn"),
+    ],
+)
+def test_an_environment_that_is_not_finished(
+    tmp_path: Path,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parts: dict[str, str],
+    complaint: str,
+    level: str,
+) -> None:
+    stamp(tmp_path, monkeypatch, parts=parts)
+    fact = facts(model)["environment"]
+    assert fact.problem is not None
+    assert complaint in fact.problem.message
+    assert fact.level == level
+
+
+def test_a_version_that_was_not_tested_is_a_warning(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "requirements.lock"
+    lock.write_text("rich==0.0.1 \\\n    --hash=sha256:00\n")
+    monkeypatch.setattr(doctor, "LOCK", lock)
+    with monkeypatch.context() as own:
+        own.setattr(sys, "prefix", str(tmp_path / "own"))  # nothing that lcursor made
+        assert facts(model)["rich"].problem is None
+    stamp(tmp_path, monkeypatch, parts={"runtime": "x", "engine": "y"})
+    fact = facts(model)["rich"]
+    assert fact.problem is not None
+    assert "tested with 0.0.1" in fact.problem.message
+    assert fact.level == "warn"
+
+
+def test_a_gpu_that_the_build_cannot_use(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lcursor.fim import llama
+
+    gpu = hardware.Hardware("nvidia", "H100", 80 << 30, 79 << 30, 64 << 30, 8)
+    monkeypatch.setattr(hardware, "detect", lambda: gpu)
+    monkeypatch.setattr(llama, "has_gpu", lambda: False)
+    fact = facts(model)["engine"]
+    assert fact.problem is not None
+    assert "without CUDA" in fact.problem.message
+    assert "nvcc" in fact.problem.hint
+    monkeypatch.setattr(llama, "has_gpu", lambda: True)
+    assert facts(model)["engine"].problem is None
+
+
+def test_one_broken_check_leaves_the_others(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def boom() -> None:
+        raise ZeroDivisionError("no cores")
+
+    monkeypatch.setattr(hardware, "detect", boom)
+    found = facts(model)
+    assert isinstance(found["hardware"].problem, LcursorError)
+    assert "ZeroDivisionError: no cores" in found["hardware"].problem.message
+    assert found["model"].problem is None
+    assert found["engine"].problem is None
+
+
+def test_a_package_that_breaks_while_it_loads(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = doctor.importlib.import_module
+
+    def load(name: str) -> ModuleType:
+        if name == "numpy":
+            raise OSError("libopenblas.so: cannot open shared object file")
+        return real(name)
+
+    monkeypatch.setattr(doctor.importlib, "import_module", load)
+    problem = facts(model)["numpy"].problem
+    assert problem is not None
+    assert "numpy does not load (OSError: libopenblas.so" in problem.message
