@@ -48,7 +48,7 @@ docs:  ## write the generated files and blocks anew
 
 bench:  ## measure speed; ARGS=--json for a machine
 	@$(SETUP) --with neovim --model $(MODEL)
-	@$(RUN) -m bench $(ARGS)
+	@$(RUN) -m lcursor bench $(ARGS)
 
 lock:  ## resolve the requirements anew; needs uv
 	@for name in requirements requirements-dev requirements-build requirements-neovim; do \

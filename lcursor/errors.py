@@ -1,7 +1,7 @@
 """Every error that lcursor raises on purpose, with its code, its severity and what to do about it.
 
 Vocabulary: imports nothing of ours. A foreign library's exception becomes one of these in the one
-file that imports the library. `code` crosses the wire and is mirrored in `lua/lcursor/protocol.lua`.
+file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lua` mirrors it.
 
     LcursorError
     ├── ConfigInvalid          a setting has a wrong type, value or name

@@ -154,7 +154,9 @@ def outputs() -> dict[Path, str]:
         for error in errors.tree()
     ]
     help_text = replace_block(help_text, "errors", help_rows(codes, "lcursor-error-{}"))
-    readme = replace_block(readme, "commands", markdown_rows(tables["commands"], ("command", "what it does")))
+    readme = replace_block(
+        readme, "commands", markdown_rows(tables["commands"], ("command", "what it does"))
+    )
     return {
         ROOT / "lua/lcursor/protocol.lua": lua_protocol(),
         help_path: help_text,

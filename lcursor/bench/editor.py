@@ -111,10 +111,11 @@ def keystrokes(neovim: Path, host: str) -> Figure:
     init = PROBE
     if host != "real":
         init += (
-            f"package.preload['lcursor.bench'] = nil\n"
-            f"vim.api.nvim_create_autocmd('InsertEnter', {{ once = true, callback = function()\n"
-            f"  require('lcursor.host').argv = function() return {{'sh', '-c', '{HOSTS[host]}'}} end\n"
-            f"end }})\n"
+            "vim.api.nvim_create_autocmd('InsertEnter', { once = true, callback = function()\n"
+            "  require('lcursor.host').argv = function()\n"
+            f"    return {{ 'sh', '-c', '{HOSTS[host]}' }}\n"
+            "  end\n"
+            "end })\n"
         )
     with _editor(neovim, init) as editor:
         editor.keys("Go<CR>")

@@ -104,10 +104,12 @@ def as_markdown(figures: Iterable[Figure], facts: dict[str, str], command: str) 
     """Return a table with what it was measured on."""
     lines = [f"Machine: {', '.join(f'{key} {value}' for key, value in facts.items())}  "]
     lines += [f"Command: `{command}`", ""]
-    lines += ["| figure | n | p50 | p95 | worst | promised | kept |", "|---|--:|--:|--:|--:|--:|---|"]
+    lines.append("| figure | n | p50 | p95 | worst | promised | kept |")
+    lines.append("|---|--:|--:|--:|--:|--:|---|")
     for each in figures:
         promise = f"{each.judged} ≤ {each.limit:g} {each.unit}" if each.limit is not None else ""
         kept = "" if each.limit is None else "yes" if each.holds else "**no**"
-        numbers = " | ".join(f"{value:.2f} {each.unit}" for value in (each.p50, each.p95, each.worst))
+        values = (each.p50, each.p95, each.worst)
+        numbers = " | ".join(f"{value:.2f} {each.unit}" for value in values)
         lines.append(f"| {each.name} | {each.count} | {numbers} | {promise} | {kept} |")
     return "\n".join(lines) + "\n"

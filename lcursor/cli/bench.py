@@ -28,9 +28,7 @@ def bench(
     neovim = find_neovim()
     runs: dict[str, Callable[[], list[Figure]]] = {
         "start": lambda: [editor.startup(neovim)],
-        "keystroke": lambda: [
-            editor.keystrokes(neovim, host) for host in ("real", "slow", "dead")
-        ],
+        "keystroke": lambda: [editor.keystrokes(neovim, host) for host in ("real", "slow", "dead")],
         "draw": lambda: [editor.draws(neovim)],
         "host": lambda: editor.host_starts(neovim),
         "cancel": lambda: [engine.stops()],

@@ -181,7 +181,7 @@ def _package(name: str, module: str, locked: dict[str, set[str]], environment: F
         fact.problem = DependencyMissing(f"The package {missing} is missing", hint)
     except importlib.metadata.PackageNotFoundError:
         fact.text = f"{name}, version unknown"
-    except Exception as error:  # the root of a foreign package's own start
+    except Exception as error:  # noqa: BLE001 - a foreign package may raise anything
         reason = f"{type(error).__name__}: {error}"
         fact.problem = DependencyMissing(f"The package {name} does not load ({reason})", hint)
     else:
@@ -217,11 +217,14 @@ def _engine(vendor: str) -> Fact:
 
 def _guarded(section: str, find: Callable[[], Fact]) -> Fact:
     """Keep one broken check from taking the others with it."""
+    hint = "Mend what is said about the packages first"
     try:
         return find()
-    except Exception as error:  # the root of every check
+    except ModuleNotFoundError as error:
+        problem = DependencyMissing(f"Not checked, since {error.name} is missing", hint)
+        return Fact(section, section, {}, problem, "warn")
+    except Exception as error:  # noqa: BLE001 - the root of every check
         reason = f"{type(error).__name__}: {error}"
-        hint = "Mend what is said about the packages first"
         return Fact(section, section, {}, LcursorError(f"This check failed ({reason})", hint))
 
 

@@ -49,4 +49,4 @@ def try_out(
     home.mkdir(mode=0o700, exist_ok=True)
     environment = {**os.environ, **prepare_home(home, init="", plugin=True)}
     names = [str(path) for path in files or [ROOT / "lcursor/fim/cells.py"]]
-    os.execve(neovim, [str(neovim), *names], environment)
+    os.execve(neovim, [str(neovim), *names], environment)  # noqa: S606 - no shell is meant

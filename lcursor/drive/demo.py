@@ -96,7 +96,9 @@ def _introduce(editor: Editor) -> None:
         raise TimeoutError(f"the host did not become ready: {messages.strip()}") from None
     took = time.perf_counter() - started
     info = editor.lua("return require('lcursor.host').info()")
-    version = editor.lua("local v = vim.version() return v.major .. '.' .. v.minor .. '.' .. v.patch")
+    version = ".".join(
+        map(str, editor.lua("local v = vim.version() return { v.major, v.minor, v.patch }"))
+    )
     detail = editor.lua("return require('lcursor.status').get().detail")
     print(f"Neovim {version} opened {SOURCE}; lcursor {info['version']} runs {detail} inside it")
     print(
@@ -131,9 +133,10 @@ def _play(editor: Editor, step: Step) -> Row:
             editor.wait_ghost(lambda text, whole=ghost: text != whole)  # type: ignore[misc]
             print(f"{key} takes a word; the rest stays:")
             _print_screen(editor)
-    editor.wait_lua("return vim.api.nvim_get_current_line():match('^%s*(.-)$') == ...", _wanted(
-        step.typed, ghost
-    ))
+    editor.wait_lua(
+        "return vim.api.nvim_get_current_line():match('^%s*(.-)$') == ...",
+        _wanted(step.typed, ghost),
+    )
     stats = editor.lua(ANSWER)
     editor.keys("<Esc>")
     editor.screen.wait(lambda screen: not screen.has(GHOST), 5)

@@ -6,6 +6,7 @@ Nothing of the person's own configuration is read or written.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -111,10 +112,8 @@ class Editor:
 
     def close(self) -> None:
         """Leave Neovim without saving; kill it when it does not go."""
-        try:
+        with contextlib.suppress(NeovimError):
             self.client.notify("nvim_command", "silent! qall!")
-        except NeovimError:
-            pass
         self.client.close()
 
     def lua(self, code: str, *args: object, timeout_s: float = 20) -> Any:

@@ -1,7 +1,7 @@
 """Which token sits where in the KV cache: the shadow of one sequence, kept in Python.
 
-Pure bookkeeping; calls nothing of llama.cpp. The engine asks it what can stay, does so, and tells it
-what was read. After an abort the cache is the truth and the shadow is cut to it.
+Pure bookkeeping; calls nothing of llama.cpp. The engine asks it what can stay, does so, and tells
+it what was read. After an abort the cache is the truth and the shadow is cut to it.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Completer:
             self._engine = Engine(path, known.get(path.name) or "", self.config, self._progress)
         except Cancelled:
             return
-        except Exception as error:  # the root of a thread
+        except Exception as error:  # noqa: BLE001 - the root of a thread
             self._state("failed", self._report(error))
             return
         if self._is_closing:
@@ -113,7 +113,7 @@ class Completer:
             )
         except Cancelled:
             return self._done(job, "cancelled")
-        except Exception as error:  # the root of a thread
+        except Exception as error:  # noqa: BLE001 - the root of a thread
             self._report(error, job.id)
             return self._done(job, "failed")
         queue_ms = (began - job.arrived_s) * 1000

@@ -48,7 +48,7 @@ class Dispatch:
             self._handlers.get(method, _unknown)(protocol.check(method, params))
         except LcursorError as error:
             self._error(error)
-        except Exception:  # the root of every handler
+        except Exception:  # noqa: BLE001 - the root of every handler
             self._send("log", {"level": "error", "message": traceback.format_exc()})
             self._error(LcursorError(f"{method} failed", "See :LCursor log"))
 

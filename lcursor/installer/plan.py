@@ -91,9 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def carry_out(
-    venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool = False
-) -> None:
+def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool = False) -> None:
     """Bring an environment to where its locks want it.
 
     Args:

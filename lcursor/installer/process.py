@@ -182,8 +182,9 @@ class Tools:
         lines: queue.Queue[str | None] = queue.Queue()
 
         def read() -> None:
-            for line in process.stdout or ():
-                lines.put(line)
+            with process.stdout or contextlib.nullcontext(()) as stream:
+                for line in stream:
+                    lines.put(line)
             lines.put(None)
 
         threading.Thread(target=read, name="tool-output", daemon=True).start()

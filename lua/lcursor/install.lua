@@ -68,14 +68,14 @@ local function problem_of(venv)
   end
   local ok, stamp = pcall(vim.json.decode, read(vim.fs.joinpath(venv, STAMP)) or "")
   local parts = ok and type(stamp) == "table" and stamp.format == 1 and stamp.parts or {}
-  if not parts.runtime or not parts.engine then
+  if type(parts) ~= "table" or not parts.runtime or not parts.engine then
     return "the environment in " .. venv .. " is half-installed"
   end
   local lock = read(vim.fs.joinpath(M.plugin_root(), "requirements.lock"))
   if not lock or parts.runtime ~= vim.fn.sha256(lock) then
     return "the environment in " .. venv .. " was made for another version of lcursor"
   end
-  if not cpu_runs(stamp.cpu) then
+  if not cpu_runs(stamp.cpu or {}) then
     return "the engine in " .. venv .. " was compiled for another CPU"
   end
 end

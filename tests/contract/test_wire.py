@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the Lua half says of itself, asked in a real Neovim."""
     with Editor(neovim, tmp_path_factory.mktemp("wire")) as editor:
-        return editor.lua(
+        said: dict[str, Any] = editor.lua(
             """
             local config, protocol = require("lcursor.config"), require("lcursor.protocol")
             return {
@@ -30,6 +30,7 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
             }
             """
         )
+    return said
 
 
 def names(table: dict[str, type]) -> dict[str, list[str]]:

@@ -59,14 +59,17 @@ class Pilot(Editor):
         self.keys(keys)
         return self.request()
 
-    def request(self) -> dict[str, Any]:
-        """Wait for the next request.
+    def request(self, end: str = "") -> dict[str, Any]:
+        """Wait for the next request whose prefix has that end.
 
         Raises:
             TimeoutError: there was none; the message says why, and holds the screen.
         """
         try:
-            return self.host.request()
+            request = self.host.request()
+            while not request["prefix"].endswith(end):
+                request = self.host.request()
+            return request
         except TimeoutError as error:
             screen = "\n".join(self.screen.rows())
             raise TimeoutError(f"{error}; why: {self.why()}\n{screen}") from None

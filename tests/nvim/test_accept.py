@@ -104,9 +104,7 @@ def test_undo_takes_back_the_accept_and_nothing_else(
     nvim = editor({"a.py": ""})
     nvim.insert("i")
     nvim.keys("before ")
-    while (request := nvim.request())["prefix"] != "before ":
-        pass
-    host.done(request, text)
+    host.done(nvim.request("before "), text)
     nvim.wait_ghost()
     nvim.press("<Tab>")
     nvim.press(" after<Esc>")
@@ -127,9 +125,7 @@ def test_dot_repeats_an_insert_with_an_accept(editor: Start, host: FakeHost, tex
     nvim = editor({"a.py": "\n\n"}, init="vim.o.autoindent = true\n")
     nvim.insert("i")
     nvim.keys("foo ")
-    while (request := nvim.request())["prefix"] != "foo ":
-        pass
-    host.done(request, text)
+    host.done(nvim.request("foo "), text)
     nvim.wait_ghost()
     nvim.press("<Tab>")
     nvim.press(" bar<Esc>")

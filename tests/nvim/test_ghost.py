@@ -27,9 +27,8 @@ def marks(editor: Pilot) -> list[Any]:
 def test_the_request_says_all_that_the_model_needs(editor: Start, host: FakeHost) -> None:
     nvim = editor({"src/a.py": "import os\n\ndef f(x):\nrest\n", ".git/HEAD": ""})
     nvim.keys("jj")
-    request = nvim.insert("A<CR>")
-    while request["prefix"].endswith(":"):
-        request = nvim.request()
+    nvim.keys("A<CR>")
+    request = nvim.request("\n    ")
     assert request["prefix"] == "import os\n\ndef f(x):\n    "
     assert request["suffix"] == "\nrest"
     assert (request["row"], request["col"], request["first_row"]) == (3, 4, 0)

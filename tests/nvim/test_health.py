@@ -1,4 +1,4 @@
-"""`:checkhealth lcursor` in every kind of ruin: the finding is there, and the command that mends it."""
+"""`:checkhealth lcursor` in every kind of ruin: the finding, and the command that mends it."""
 
 from __future__ import annotations
 

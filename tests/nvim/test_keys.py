@@ -155,21 +155,22 @@ def test_a_ghost_inside_a_snippet_goes_first_and_the_jump_still_works(
 ) -> None:
     nvim = editor({"a.py": "\n"})
     nvim.insert("i")
-    nvim.lua("vim.snippet.expand('foo(${1:a}) ${2:b}')")
+    nvim.lua("vim.snippet.expand('foo(${1:a})$0')")
     nvim.settle()
     host.skip()
     nvim.keys("g")
-    host.done(nvim.request(), "host")
+    host.done(nvim.request("(g"), "host")
     nvim.wait_ghost()
     nvim.press("<Tab>")
-    assert nvim.lines()[0] == "foo(ghost) b"
+    assert nvim.lines()[0] == "foo(ghost)"
     nvim.press("<Tab>")
     nvim.press("end")
-    assert nvim.lines()[0] == "foo(ghost) end"
+    assert nvim.lines()[0] == "foo(ghost)end"
 
 
 def test_the_native_menu_hides_it_and_has_the_keys(editor: Start, host: FakeHost) -> None:
     nvim = editor({"a.py": "alpha\nalpine\nal\n"}, init=USER_MAPS["global"] + "\n")
+    nvim.command("set completeopt=menuone,noinsert")
     nvim.command("call cursor(3, 1)")
     nvim.offer("ways", "A")
     nvim.press("<C-n>")
@@ -182,6 +183,17 @@ def test_the_native_menu_hides_it_and_has_the_keys(editor: Start, host: FakeHost
     assert nvim.count() == 1
     nvim.press("<Tab>")
     assert nvim.lines()[2] == "always"
+
+
+def test_taking_an_item_of_the_menu_asks_anew(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "alpha\nalpine\nal\n"})
+    nvim.command("call cursor(3, 1)")
+    nvim.offer("ways", "A")
+    nvim.press("<C-n>")
+    assert (nvim.lines()[2], nvim.ghost(), nvim.count()) == ("alpha", "", 1)
+    nvim.press("<C-y>")
+    assert nvim.count() == 2
+    assert host.requests[1]["prefix"].endswith("\nalpha")
 
 
 def test_an_answer_that_comes_while_the_menu_is_open_waits(editor: Start, host: FakeHost) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -136,6 +137,16 @@ def test_a_missing_package_stops_nothing_else(model: Path, missing: str) -> None
     assert packages[missing]["problem"]["code"] == "dependency_missing"
     assert "install" in packages[missing]["problem"]["hint"]
     assert [name for name in packages if "problem" in packages[name]] == [missing]
+    assert lines[-1] == {"section": "end"}
+
+
+def test_without_a_toml_reader_the_packages_are_still_told(model: Path) -> None:
+    reader = "tomllib" if sys.version_info >= (3, 11) else "tomli"
+    lines = tell(model, f"sys.modules[{reader!r}] = None")
+    problem = next(line for line in lines if line["section"] == "model")["problem"]
+    assert (problem["code"], problem["level"]) == ("dependency_missing", "warn")
+    assert f"{reader} is missing" in problem["message"]
+    assert any(line.get("name") == "numpy" and "version" in line for line in lines)
     assert lines[-1] == {"section": "end"}
 
 
@@ -274,14 +285,14 @@ def test_one_broken_check_leaves_the_others(model: Path, monkeypatch: pytest.Mon
 
 
 def test_a_package_that_breaks_while_it_loads(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = doctor.importlib.import_module
+    real = importlib.import_module
 
     def load(name: str) -> ModuleType:
         if name == "numpy":
             raise OSError("libopenblas.so: cannot open shared object file")
         return real(name)
 
-    monkeypatch.setattr(doctor.importlib, "import_module", load)
+    monkeypatch.setattr(importlib, "import_module", load)
     problem = facts(model)["numpy"].problem
     assert problem is not None
     assert "numpy does not load (OSError: libopenblas.so" in problem.message

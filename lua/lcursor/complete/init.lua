@@ -207,6 +207,9 @@ ask = function(kind)
   drop()
   local code, sentence, single_line = refusal(buf, kind)
   if code then
+    if code == "menu" then
+      last_look = nil -- closing it changes nothing else
+    end
     return decide(buf, code, sentence or "")
   end
   local cursor = api.nvim_win_get_cursor(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,7 +105,7 @@ def test_a_suggestion_only_grows(
             text = text[:end]
             break
     seen.append(suggestion.finish(text))
-    for earlier, later in zip(seen, seen[1:], strict=False):
+    for earlier, later in pairwise(seen):
         assert later.startswith(earlier)
     assert seen[-1] == "" or text.startswith(seen[-1])
     if single_line:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from lcursor import protocol
+from lcursor.config import CompletionConfig
 from lcursor.fim import completer
 from lcursor.host.dispatch import Dispatch
 
@@ -53,7 +54,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     Slot.made = []
     monkeypatch.setattr("lcursor.host.dispatch.Completer", Slot)
     return Desk()
@@ -76,11 +77,9 @@ def test_another_protocol_is_told_and_nothing_is_loaded(desk: Desk) -> None:
 
 def test_requests_reach_the_slot(desk: Desk) -> None:
     desk.dispatch("hello", HELLO)
-    fields = {name: "" for name in protocol.fields(protocol.FimRequest)}
+    fields = dict.fromkeys(protocol.fields(protocol.FimRequest), "")
     numbers = {"id": 7, "buf": 1, "tick": 1, "first_row": 0, "row": 0, "col": 0}
-    desk.dispatch(
-        "fim.request", {**fields, **numbers, "single_line": False, "trigger": "auto"}
-    )
+    desk.dispatch("fim.request", {**fields, **numbers, "single_line": False, "trigger": "auto"})
     desk.dispatch("fim.cancel", {"id": 7})
     assert Slot.made[0].asked[1:] == [("request", 7), ("cancel", 7)]
     assert not desk.errors()
@@ -138,9 +137,7 @@ def test_a_missing_model_is_told_with_the_command_that_helps(
     """The real completer, up to the point where it needs a file."""
     monkeypatch.setenv("LCURSOR_MODELS", str(tmp_path))
     sent: list[tuple[str, Mapping[str, Any]]] = []
-    slot = completer.Completer(
-        completer.CompletionConfig(), lambda *message: sent.append(message)
-    )
+    slot = completer.Completer(CompletionConfig(), lambda *message: sent.append(message))
     slot._load()
     errors = [params for method, params in sent if method == "error"]
     assert [error["code"] for error in errors] == ["model_missing"]

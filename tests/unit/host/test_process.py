@@ -74,7 +74,7 @@ class Neovim:
         """Return the next message of that name."""
         while True:
             _, name, (_, args) = self.next()
-            assert name == "nvim_exec_lua"
+            assert name.endswith("_lua")
             if args[1] == method:
                 return dict(args[2])
 

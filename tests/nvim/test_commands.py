@@ -1,0 +1,286 @@
+"""The command, the public Lua API, the statusline, highlights and what happens at start-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lcursor.drive.client import NeovimError
+from tests.fakes.control import FakeHost
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+
+DEF = {"a.py": "def f(x):\n"}
+NOTES = """
+_G.notes = {}
+vim.notify = function(text, level) table.insert(_G.notes, { text, level }) end
+"""
+
+
+def notes(nvim: Pilot) -> list[list[object]]:
+    """Return what the user was told: [text, level]."""
+    told: list[list[object]] = nvim.lua("return _G.notes")
+    return told
+
+
+def test_nothing_is_loaded_before_the_first_insert(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init="for name in pairs(package.loaded) do "
+        "if name:find('^lcursor') then package.loaded[name] = nil end end\n")
+    loaded = "return vim.tbl_filter(function(n) return n:find('^lcursor') end, "
+    loaded += "vim.tbl_keys(package.loaded))"
+    assert nvim.lua(loaded) == []
+    assert nvim.lua("return vim.fn.exists(':LCursor')") == 2
+    assert nvim.lua("return vim.fn.maparg('<Plug>(lcursor-accept)', 'i') ~= ''") is True
+    assert host.pids == []
+
+
+def test_the_host_starts_at_the_first_insert_in_a_file(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.lua("vim.bo.buftype = 'nofile'")
+    nvim.press("ix<Esc>")
+    assert host.pids == []
+    nvim.lua("vim.bo.buftype = ''")
+    nvim.insert("A")
+    assert len(host.pids) == 1
+    assert host.messages("hello")[0]["config"]["completion"]["model"] == "qwen2.5-coder-0.5b"
+
+
+def test_toggle(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.offer("return x", "o")
+    nvim.keys("<Cmd>LCursor toggle<CR>")
+    assert nvim.shows() == ""
+    assert nvim.why() == "disabled"
+    nvim.press("a")
+    assert nvim.count() == 1
+    nvim.keys("<Cmd>LCursor toggle<CR>")
+    host.skip()
+    assert nvim.count() == 2
+    assert [text for text, _ in notes(nvim)] == [
+        "lcursor: completion is off",
+        "lcursor: completion is on",
+    ]
+
+
+def test_toggle_buffer(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.insert("o")
+    nvim.press("<Esc>")
+    nvim.command("LCursor toggle buffer")
+    assert nvim.why() == "disabled_buffer"
+    nvim.command("edit! other.py")
+    assert nvim.insert("i")["path"].endswith("other.py")
+    nvim.press("<Esc>")
+    nvim.command("buffer! 1")
+    nvim.command("LCursor toggle buffer")
+    assert nvim.why() != "disabled_buffer"
+    assert notes(nvim)[-1][0] == "lcursor: completion is on in this buffer"
+
+
+def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.command("LCursor why")
+    nvim.offer("return x", "o")
+    nvim.keys("<Cmd>LCursor why<CR>")
+    nvim.press("<C-]>")
+    nvim.command("LCursor why")
+    nvim.press("a")
+    nvim.command("LCursor why")
+    host.done(host.requests[-1], "", "trimmed")
+    nvim.settle()
+    nvim.command("LCursor why")
+    nvim.press("<Esc>")
+    nvim.command("LCursor why")
+    assert [text for text, _ in notes(nvim)] == [
+        "lcursor: Nothing was asked here yet; suggestions come in insert mode.",
+        "lcursor: A suggestion is shown.",
+        "lcursor: The suggestion was dismissed and nothing was typed since.",
+        "lcursor: The model is thinking.",
+        "lcursor: What the model said repeated the text around it.",
+        "lcursor: What the model said repeated the text around it.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("end", "nothing to add here"),
+        ("line", "nothing to add to this line"),
+        ("tokens", "token budget"),
+        ("time", "budget_ms"),
+        ("failed", "model failed"),
+        ("cancelled", "cancelled"),
+    ],
+)
+def test_why_the_model_said_nothing(
+    editor: Start, host: FakeHost, reason: str, words: str
+) -> None:
+    nvim = editor(DEF)
+    host.done(nvim.insert("o"), "", reason)
+    nvim.settle()
+    assert words in nvim.lua("return require('lcursor.complete').why().text")
+
+
+def test_why_names_the_state_of_the_host(editor: Start, host: FakeHost) -> None:
+    host.is_polite = False
+    nvim = editor(DEF)
+    nvim.keys("o")
+    host.wait(lambda: host.messages("hello"))
+    assert nvim.why() == "host_starting"
+    host.greet()
+    host.state("loading_model", "qwen", 0.25)
+    nvim.settle()
+    assert nvim.why() == "host_loading_model"
+    assert nvim.lua("return require('lcursor').status()") == "lc: loading 25%"
+    host.state("failed", "no such model")
+    nvim.settle()
+    assert nvim.why() == "host_failed"
+    assert host.requests == []
+    host.state("ready")
+    assert nvim.request()
+
+
+def test_status(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.offer("return x", "o")
+    nvim.press("<Esc>")
+    nvim.command("LCursor status")
+    nvim.command("redraw")
+    screen = "\n".join(nvim.screen.rows())
+    for part in ("ready", "qwen2.5-coder-0.5b", str(host.pids[0]), "first text after 30 ms", "90 of 100"):
+        assert part in screen
+    nvim.press("q")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
+    nvim.command("LCursor")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 2
+
+
+def test_status_before_anything_runs(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.command("LCursor status")
+    nvim.command("redraw")
+    assert "stopped" in "\n".join(nvim.screen.rows())
+    assert host.pids == []
+
+
+def test_log(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.insert("o")
+    nvim.press("<Esc>")
+    nvim.command("LCursor log")
+    nvim.wait_lua("vim.cmd.checktime() return vim.fn.search('host fake, pid', 'nw') > 0")
+    assert nvim.lua("return vim.bo.readonly") is True
+    assert nvim.lua("return vim.api.nvim_buf_get_name(0)").endswith("/state/nvim/lcursor.log")
+
+
+def test_restart(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.insert("o")
+    first = host.pids[0]
+    nvim.keys("<Cmd>LCursor restart<CR>")
+    host.wait(lambda: len(host.pids) == 2)
+    assert nvim.request()["pid"] != first
+    assert "shutdown" in [method for pid, method, _ in host.log if pid == first]
+
+
+def test_an_unknown_subcommand(editor: Start) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.command("LCursor nonsense")
+    text = str(notes(nvim)[0][0])
+    assert "nonsense" in text
+    assert "status, why, toggle" in text
+
+
+def test_completion_of_the_command_line(editor: Start) -> None:
+    nvim = editor(DEF)
+    complete = "return vim.fn.getcompletion(..., 'cmdline')"
+    names = nvim.lua(complete, "LCursor ")
+    assert {"install", "status", "toggle", "log", "restart", "why", "complete"} <= set(names)
+    assert nvim.lua(complete, "LCursor st") == ["status"]
+    assert nvim.lua(complete, "LCursor toggle ") == ["buffer"]
+    assert nvim.lua(complete, "LCursor why ") == []
+    described = nvim.lua("return require('lcursor.commands').describe()")
+    assert [row["name"] for row in described] == [f":LCursor {name}" for name in names] or set(
+        row["name"] for row in described
+    ) == {f":LCursor {name}" for name in names}
+    assert all(row["text"].endswith(".") for row in described)
+
+
+def test_described_maps_exist(editor: Start) -> None:
+    nvim = editor(DEF)
+    rows = nvim.lua("return require('lcursor.commands').describe_maps()")
+    for row in rows:
+        assert nvim.lua("return vim.fn.maparg(..., 'i') ~= ''", row["name"]), row
+    defaults = nvim.lua("return require('lcursor.config').defaults().keymaps")
+    assert {row["default"] for row in rows if row["default"]} == {
+        value for value in defaults.values() if isinstance(value, str)
+    }
+
+
+def test_the_statusline(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init="vim.o.statusline = '[%{get(g:, \"lcursor_status\", \"\")}]'\n")
+    nvim.insert("o")
+    nvim.settle()
+    assert "[lc]" in nvim.screen.rows()
+    assert nvim.lua("return require('lcursor.integrations.lualine')()") == "lc"
+
+
+def test_setup_after_the_start_reaches_the_host(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.insert("o")
+    nvim.lua("require('lcursor').setup({ completion = { max_tokens = 7 } })")
+    nvim.settle()
+    assert host.messages("config")[-1]["config"]["completion"]["max_tokens"] == 7
+
+
+def test_wrong_settings_are_told_once_with_the_nearest_name(editor: Start, host: FakeHost) -> None:
+    nvim = editor(
+        DEF,
+        init=NOTES,
+        config={"completion": {"debounce": 1, "max_tokens": "many"}, "keymap": {"accept": "x"}},
+    )
+    nvim.insert("o")
+    told = notes(nvim)
+    assert len(told) == 1
+    for part in ("completion.debounce_ms", "completion.max_tokens: expected a number", "keymap"):
+        assert part in str(told[0][0])
+
+
+def test_the_ghosts_colour_follows_the_colour_scheme_and_the_user(editor: Start) -> None:
+    nvim = editor(DEF, init="vim.cmd('hi clear LCursorGhost')\n")
+    link = "return vim.api.nvim_get_hl(0, { name = 'LCursorGhost' }).link"
+    nvim.insert("o")
+    assert nvim.lua(link) == "Comment"
+    nvim.command("colorscheme habamax")
+    assert nvim.lua(link) == "Comment"
+    nvim.command("hi! link LCursorGhost Error")
+    nvim.lua("require('lcursor.highlights').apply()")
+    assert nvim.lua(link) == "Error"
+    assert nvim.lua("return require('lcursor.highlights').describe()[1].name") == "LCursorGhost"
+
+
+def test_an_error_of_ours_is_told_once_and_typing_goes_on(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.insert("o")
+    nvim.lua("require('lcursor.context').read = function() error('broken') end")
+    nvim.press("a")
+    nvim.press("b")
+    nvim.press("c")
+    assert nvim.lines()[1] == "    abc"
+    told = notes(nvim)
+    assert len(told) == 1
+    assert "an error in lcursor" in str(told[0][0])
+
+
+def test_leaving_neovim_ends_the_host(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.insert("o")
+    pid = host.pids[0]
+    nvim.close()
+    host.wait(lambda: (pid, "shutdown", []) in host.log or (pid, "shutdown", {}) in host.log)
+    host.wait(lambda: not Path(f"/proc/{pid}").exists())
+    with pytest.raises(NeovimError):
+        nvim.lines()

@@ -1,0 +1,193 @@
+"""The editor's side of the set-up: which environment is whole, the offer, the progress."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.installer.engine import cpu_flags
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = hashlib.sha256((ROOT / "requirements.lock").read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def ask(neovim: Path, tmp_path: Path) -> Any:
+    """Run Lua in a Neovim and return what it returns."""
+    root = tmp_path / "plugin"
+    (root / "lua" / "lcursor").mkdir(parents=True)
+    for file in (ROOT / "lua/lcursor").glob("*.lua"):
+        (root / "lua/lcursor" / file.name).write_text(file.read_text())
+    (root / "lcursor").mkdir()
+    (root / "requirements.lock").write_bytes((ROOT / "requirements.lock").read_bytes())
+
+    def run(code: str, path: str = "/usr/bin:/bin", script: str = "") -> Any:
+        (root / "lcursor" / "install.py").write_text(textwrap.dedent(script))
+        (tmp_path / "ask.lua").write_text(
+            f"vim.opt.rtp:prepend({str(root)!r})\n"
+            "local install = require('lcursor.install')\n"
+            "local said = {}\n"
+            "vim.notify = function(text) table.insert(said, text) end\n"
+            "local result = (function()\n" + textwrap.dedent(code) + "\nend)()\n"
+            "io.stdout:write('\\n=' .. vim.json.encode(result))\n"
+        )
+        done = subprocess.run(
+            [str(neovim), "--clean", "--headless", "-l", str(tmp_path / "ask.lua")],
+            env={"PATH": path, "HOME": str(tmp_path), "LCURSOR_DATA": str(tmp_path / "data")},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert "\n=" in done.stdout, done.stderr
+        return json.loads(done.stdout.rpartition("\n=")[2])
+
+    return run
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """Where a user's environment is, with something executable in it."""
+    python = tmp_path / "data" / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+    return tmp_path / "data" / "venv"
+
+
+NEEDED = (
+    "local needed, why = install.is_needed(); return { needed, why or '', install.python() or '' }"
+)
+
+
+def stamp(venv: Path, **parts: str) -> dict[str, Any]:
+    """Write a stamp and return it."""
+    data = {"format": 1, "python": "3.11", "cpu": cpu_flags(), "parts": parts}
+    (venv / "lcursor-stamp.json").write_text(json.dumps(data))
+    return data
+
+
+def test_a_whole_environment_is_used(ask: Any, venv: Path) -> None:
+    stamp(venv, runtime=LOCK, engine="key")
+    assert ask(NEEDED) == [False, "", str(venv / "bin" / "python")]
+
+
+def test_no_environment_at_all(ask: Any, tmp_path: Path) -> None:
+    assert ask(NEEDED) == [True, f"there is no environment in {tmp_path}/data/venv", ""]
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "[1]", "null", '{"format": 1}', '{"format": 1, "parts": 0}']
+)
+def test_a_half_installed_environment_is_not_used(ask: Any, venv: Path, text: str | None) -> None:
+    if text is not None:
+        (venv / "lcursor-stamp.json").write_text(text)
+    needed, why, python = ask(NEEDED)
+    assert (needed, python) == (True, "")
+    assert why.endswith("is half-installed")
+
+
+def test_an_environment_without_the_engine_is_not_used(ask: Any, venv: Path) -> None:
+    stamp(venv, runtime=LOCK)
+    assert ask(NEEDED)[0] is True
+
+
+def test_an_environment_of_another_lock_is_not_used(ask: Any, venv: Path) -> None:
+    stamp(venv, runtime="0" * 64, engine="key")
+    assert ask(NEEDED)[1].endswith("was made for another version of lcursor")
+
+
+def test_an_environment_for_another_cpu_is_not_used(ask: Any, venv: Path) -> None:
+    data = stamp(venv, runtime=LOCK, engine="key")
+    data["cpu"].append("avx1024")
+    (venv / "lcursor-stamp.json").write_text(json.dumps(data))
+    assert ask(NEEDED)[1].endswith("was compiled for another CPU")
+
+
+def test_the_setting_wins(ask: Any) -> None:
+    code = """
+        vim.g.lcursor = { python = "~/my/python" }
+        return { install.is_needed(), install.python() }
+    """
+    needed, python = ask(code)
+    assert needed is False
+    assert python.endswith("/my/python")
+
+
+RUN = """
+    local results, states = {}, {}
+    local status = require("lcursor.status")
+    local set = status.set
+    status.set = function(state, detail, at)
+      table.insert(states, { state, detail })
+      set(state, detail, at)
+    end
+    install.run(function(err) table.insert(results, err or "fine") end)
+    install.run(function(err) table.insert(results, err or "fine") end)
+    vim.wait(10000, function() return #results == 2 end, 5)
+    return { results = results, states = states, said = said, final = status.get().state }
+"""
+
+
+def test_the_set_up_shows_its_progress_and_tells_all_who_wait(ask: Any) -> None:
+    script = """
+        print('{"step": "engine", "fraction": 0.25, "text": "compiling", "elapsed_s": 61}')
+        print('{"step": "done", "fraction": 1, "text": "ready", "hint": ""}')
+    """
+    out = ask(RUN, script=script)
+    assert out["results"] == ["fine", "fine"]
+    assert ["installing", "engine: 25% compiling (61 s)"] in out["states"]
+    assert out["final"] == "stopped"
+
+
+def test_a_failed_set_up_says_what_to_do_once(ask: Any) -> None:
+    script = """
+        print('{"step": "failed", "text": "the disk is full", "hint": "Free some"}')
+        raise SystemExit(1)
+    """
+    out = ask(RUN, script=script)
+    assert [error["message"] for error in out["results"]] == ["the disk is full"] * 2
+    assert [text for text in out["said"] if "disk" in text] == [
+        "lcursor: the disk is full. Free some"
+    ]
+
+
+def test_a_set_up_that_crashes_leaves_a_command_to_run(ask: Any) -> None:
+    out = ask(RUN, script="raise SystemExit(7)")
+    assert "exit code 7" in out["results"][0]["message"]
+    assert "install.py" in out["results"][0]["hint"]
+
+
+def test_a_machine_without_a_new_enough_python_is_told(ask: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "python3").chmod(0o755)
+    out = ask(RUN, path=str(folder))
+    assert "no Python 3.10 or newer" in out["results"][0]["message"]
+    assert "apt install python3" in out["results"][0]["hint"]
+
+
+@pytest.mark.parametrize(("answer", "ran"), [("1", True), ("2", False), ("nil", False)])
+def test_the_offer_is_made_once(ask: Any, answer: str, ran: bool) -> None:
+    code = f"""
+        local asked, made = 0, false
+        vim.ui.select = function(items, opts, choose)
+          asked = asked + 1
+          choose(items[{answer if answer != "nil" else 0}], {answer})
+        end
+        install.offer(function() made = true end)
+        install.offer(function() made = true end)
+        vim.wait(5000, function() return made end, 5)
+        install.offer(function() end)
+        vim.wait(50)
+        return {{ asked, made }}
+    """.replace("vim.wait(5000", "vim.wait(5000" if ran else "vim.wait(300")
+    script = 'print(\'{"step": "done", "text": "", "fraction": 1}\')'
+    assert ask(code, script=script) == [1, ran]

@@ -1,0 +1,47 @@
+"""Tools with a log in a temporary place, and programs made of a few lines of shell."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lcursor.installer.process import Tools
+from lcursor.installer.report import Report
+
+
+@pytest.fixture
+def said() -> io.StringIO:
+    """What the person saw."""
+    return io.StringIO()
+
+
+@pytest.fixture
+def tools(tmp_path: Path, said: io.StringIO) -> Tools:
+    """Tools that tell a log file, not a terminal."""
+    return Tools(Report("plain", said), tmp_path / "log" / "install.log")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """Make an executable that is found first on PATH: `program("nvcc", "echo release 12.4")`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def make(name: str, body: str) -> Path:
+        path = folder / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def here() -> Path:
+    """The interpreter that runs the tests."""
+    return Path(sys.executable)

@@ -1,0 +1,151 @@
+"""`install.py` as make and the editor start it, and the files that it reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lcursor.installer import engine
+from lcursor.installer.venv import STAMP, Stamp, digest, python_version, write_stamp
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "lcursor" / "install.py"
+
+
+def run(
+    *arguments: str, path: str = "/usr/bin:/bin", **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Start it with an interpreter that sees none of our packages."""
+    return subprocess.run(
+        [sys.executable, "-I", "-S", str(SCRIPT), *arguments],
+        env={"PATH": path, "LCURSOR_CUDA": "0", **env},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+
+
+def test_an_old_python_is_told_in_one_sentence() -> None:
+    code = (
+        "import sys, runpy; sys.version_info = (3, 8, 18, 'final', 0);"
+        f"sys.argv = ['install.py']; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("lcursor: Python 3.10 or newer is needed, and this is Python 3.8")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_machine_without_a_compiler_is_told_at_once(tmp_path: Path) -> None:
+    done = run(
+        "--venv", str(tmp_path / "venv"), "--progress", "json", path="/none", HOME=str(tmp_path)
+    )
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == 1
+    assert last["step"] == "failed"
+    assert "no C compiler here" in last["text"]
+    assert "build-essential" in last["hint"]
+    assert not (tmp_path / "venv").exists()
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("--venv", str(tmp_path / "venv"), XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert done.returncode == 1
+    assert re.search(r"^lcursor: .*file.*\. ", done.stdout, re.MULTILINE)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment that its stamp calls whole."""
+    for name in ("CMAKE_ARGS",):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LCURSOR_CUDA", "0")
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    parts = {
+        "runtime": digest(ROOT / "requirements.lock"),
+        "dev": digest(ROOT / "requirements-dev.lock"),
+        "engine": engine.find_target().key,
+    }
+    write_stamp(venv, Stamp(python=python_version(venv), cpu=engine.cpu_flags(), parts=parts))
+    return venv
+
+
+def test_a_second_run_has_nothing_to_do(whole: Path, tmp_path: Path) -> None:
+    before = (whole / STAMP).read_text()
+    done = run("--venv", str(whole), "--with", "dev", HOME=str(tmp_path))
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith(f"lcursor: {whole} is ready")
+    assert (whole / STAMP).read_text() == before
+    log = next((tmp_path / ".cache/lcursor/log").glob("*.log"))
+    assert log.read_text() == ""
+
+
+def test_it_prints_which_neovim_is_used(tmp_path: Path) -> None:
+    nvim = tmp_path / "nvim"
+    nvim.write_text("#!/bin/sh\necho NVIM v0.11.4\n")
+    nvim.chmod(0o755)
+    done = run("--print", "neovim", "--venv", "x", path=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, f"{nvim}\n")
+    done = run("--print", "neovim", "--venv", "x", path="/none")
+    assert done.returncode == 1
+    assert "Install Neovim 0.11 or newer" in done.stderr
+
+
+LOCKS = sorted(ROOT.glob("requirements*.lock"))
+
+
+def test_all_locks_are_there() -> None:
+    assert [path.name for path in LOCKS] == [
+        "requirements-build.lock",
+        "requirements-dev.lock",
+        "requirements-neovim.lock",
+        "requirements.lock",
+    ]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_a_lock_pins_everything_by_hash_and_names_no_index(lock: Path) -> None:
+    text = lock.read_text()
+    assert "://" not in text
+    blocks = re.split(r"^(?=[^\s#])", text, flags=re.MULTILINE)[1:]
+    assert blocks
+    for block in blocks:
+        assert re.match(r"[a-z0-9.-]+==\S+", block), block
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block
+
+
+def test_each_requirement_is_in_its_lock() -> None:
+    for wanted in ROOT.glob("requirements*.in"):
+        locked = wanted.with_suffix(".lock").read_text()
+        for line in wanted.read_text().splitlines():
+            if name := re.match(r"\w[\w-]*", line):
+                assert re.search(rf"^{name[0].replace('_', '-')}==", locked, re.MULTILINE), line
+
+
+def test_the_project_file_and_the_lock_agree_about_the_engine() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    assert f'"llama-cpp-python=={engine.locked_version()}"' in project
+    assert (
+        f"llama-cpp-python=={engine.locked_version()}\n" in (ROOT / "requirements.in").read_text()
+    )
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make")
+def test_make_without_a_target_only_tells() -> None:
+    done = subprocess.run(
+        ["make"], cwd=ROOT, capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    targets = re.findall(r"^  make (\w+)", done.stdout, re.MULTILINE)
+    assert targets[:5] == ["help", "demo", "try", "test", "check"]
