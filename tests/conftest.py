@@ -61,7 +61,9 @@ def editor(neovim: Path, tmp_path: Path, host: FakeHost) -> Iterator[Callable[..
                 names.append(path)
             more.setdefault("cwd", project)
             fake = more.pop("host", host)
-            return stack.enter_context(Pilot(neovim, home, fake, files=tuple(names[:1]), **more))
+            pilot = Pilot(neovim, home, fake, files=tuple(names[:1]), **more)
+            stack.enter_context(pilot)
+            return pilot
 
         yield start
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lcursor.errors import InstallFailed
-from lcursor.installer.process import FREE, ROOT, Tools, diagnose
+from lcursor.installer.process import AGAIN, ROOT, Tools, diagnose
 
 PACKAGE = "llama-cpp-python"
 HOOK = Path(__file__).with_name("engine.cmake")
@@ -170,7 +170,7 @@ def check_room(directory: Path) -> None:
         raise InstallFailed(
             f"the disk of {directory} has {free >> 20} MB free, and the build needs"
             f" {ROOM_BYTES >> 20} MB",
-            f"{FREE}, or set XDG_CACHE_HOME to a larger disk",
+            f"Set XDG_CACHE_HOME to a larger disk, or free some space. {AGAIN}",
         )
 
 

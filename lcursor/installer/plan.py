@@ -80,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
         report.finish(f"{venv} is ready")
     except InstallFailed as error:
-        report.fail(error.message, error.hint, [*tools.tail][-12:] if tools else [])
+        output = [line for line in (tools.tail if tools else ()) if "WARNING" not in line]
+        report.fail(error.message, error.hint, output[-8:])
         return 1
     except KeyboardInterrupt:
         report.fail("interrupted", "Run the same command again: it goes on where it stopped", [])

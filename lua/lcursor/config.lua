@@ -126,7 +126,13 @@ M.schema = {
   {
     key = "completion.filetypes",
     type = "table",
-    default = { markdown = false, gitcommit = false, gitrebase = false, help = false, text = false },
+    default = {
+      gitcommit = false,
+      gitrebase = false,
+      help = false,
+      markdown = false,
+      text = false,
+    },
     desc = 'Per filetype: false is off, true is on; "*" stands for all others.',
   },
   {
@@ -248,11 +254,15 @@ end
 ---@return string nearest key of the schema
 local function nearest(key)
   local best, least = "", math.huge
-  for _, setting in ipairs(M.schema) do
-    local edits = distance(key, setting.key)
+  local function consider(candidate)
+    local edits = distance(key, candidate)
     if edits < least then
-      best, least = setting.key, edits
+      best, least = candidate, edits
     end
+  end
+  for _, setting in ipairs(M.schema) do
+    consider(setting.key)
+    consider(setting.key:match("^%w+")) -- the table that it is in
   end
   return best
 end
@@ -332,7 +342,12 @@ function M.get()
   for _, source in ipairs(sources) do
     local where, user = source[1], source[2]
     if type(user) == "function" then
-      user = user()
+      local ok, result = pcall(user)
+      user = result
+      if not ok then
+        user = nil
+        table.insert(problems, { key = where, message = where .. " failed: " .. tostring(result) })
+      end
     end
     if type(user) == "table" then
       vim.list_extend(problems, merge(user, config, where))

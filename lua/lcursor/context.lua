@@ -127,11 +127,12 @@ local function after(buf, row, col)
     end
   end
   local room = AFTER_BYTES - math.max(0, offset(buf, low) - from)
-  local begin = low == row and col or 0
-  local length = offset(buf, low + 1) - offset(buf, low) - 1
-  local stop = math.min(length, begin + room)
+  local stop = (low == row and col or 0) + room
+  if stop >= offset(buf, low + 1) - offset(buf, low) - 1 then
+    stop = -1 -- all of the line
+  end
   local lines = api.nvim_buf_get_text(buf, row, col, low, stop, {})
-  if stop < length then
+  if stop ~= -1 then
     lines[#lines] = whole_at_end(lines[#lines])
   end
   return text.join(lines)

@@ -100,6 +100,10 @@ class FakeHost:
             raise TimeoutError(f"not true in {timeout_s} s; Neovim said {names}")
         return value
 
+    def wait_count(self, count: int) -> None:
+        """Wait until so many processes were started and have heard `hello`."""
+        self.wait(lambda: len(self.pids) == len(self.messages("hello")) == count)
+
     def messages(self, method: str) -> list[Params]:
         """Return the parameters of all messages of a name so far."""
         return [params for _, name, params in self.log if name == method]

@@ -100,6 +100,14 @@ class Pilot(Editor):
         """Wait until that is the reason for no ghost."""
         self.wait_lua("return require('lcursor.complete').why().code == ...", code)
 
+    def stays_silent(self, code: str) -> None:
+        """Type in insert mode and see that nobody is asked, for that reason."""
+        self.press("ox")
+        self.wait_why(code)
+        self.press("y")
+        assert self.host.requests == []
+        assert self.ghost() == ""
+
     def grid(self) -> str:
         """Return the screen with the ghost between marks, without rows that are empty."""
         rows = self.screen.marked(GHOST, "«", "»")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -13,15 +12,6 @@ from tests.nvim.pilot import Pilot
 Start = Callable[..., Pilot]
 
 DEF = {"a.py": "def f(x):\n"}
-
-
-def assert_silent(nvim: Pilot, code: str) -> None:
-    """Type in insert mode and see that nobody was asked, for that reason."""
-    nvim.press("ox")
-    nvim.wait_why(code)
-    nvim.press("y")
-    assert nvim.host.requests == []
-    assert nvim.ghost() == ""
 
 
 @pytest.mark.parametrize(
@@ -36,8 +26,14 @@ def assert_silent(nvim: Pilot, code: str) -> None:
         ("special", "vim.bo.buftype = 'nofile'"),
         ("special", "vim.bo.buftype = 'acwrite'"),
         ("special", "vim.bo.buflisted = false"),
-        ("filetype", "require('lcursor').setup({ completion = { filetypes = { python = false } } })"),
-        ("filetype", "require('lcursor').setup({ completion = { filetypes = { ['*'] = false } } })"),
+        (
+            "filetype",
+            "require('lcursor').setup({ completion = { filetypes = { python = false } } })",
+        ),
+        (
+            "filetype",
+            "require('lcursor').setup({ completion = { filetypes = { ['*'] = false } } })",
+        ),
         ("filetype", "vim.bo.filetype = 'gitcommit'"),
         ("filetype", "vim.b.lcursor = { completion = { filetypes = { python = false } } }"),
         ("big_file", "require('lcursor').setup({ completion = { max_file_bytes = 4 } })"),
@@ -47,7 +43,7 @@ def assert_silent(nvim: Pilot, code: str) -> None:
 def test_switched_off(editor: Start, code: str, setting: str) -> None:
     nvim = editor(DEF)
     nvim.lua(setting)
-    assert_silent(nvim, code)
+    nvim.stays_silent(code)
 
 
 def test_a_filetype_is_on_where_all_others_are_off(editor: Start) -> None:
@@ -81,11 +77,17 @@ def test_a_long_line(editor: Start) -> None:
 
 @pytest.mark.parametrize(
     ("tail", "single_line"),
-    [("", False), ("  ", False), (")", True), ("):", True), ("')", True), ("]};", True), (" ,", True)],
+    [
+        ("", False),
+        ("  ", False),
+        (")", True),
+        ("):", True),
+        ("')", True),
+        ("]};", True),
+        (" ,", True),
+    ],
 )
-def test_text_to_the_right_that_does_not_count(
-    editor: Start, tail: str, single_line: bool
-) -> None:
+def test_text_to_the_right_that_does_not_count(editor: Start, tail: str, single_line: bool) -> None:
     nvim = editor({"a.py": "x" + tail + "\n"})
     assert nvim.insert("a")["single_line"] is single_line
 
@@ -185,151 +187,3 @@ def test_a_prompt(editor: Start, host: FakeHost) -> None:
     nvim.press("ihello")
     assert host.pids == []
     assert nvim.why() == "special"
-
-
-SECRET_NAMES = [
-    ".env",
-    ".env.local",
-    "prod.env",
-    ".envrc",
-    "server.pem",
-    "server.key",
-    "store.p12",
-    "store.pfx",
-    "store.jks",
-    "release.keystore",
-    "id_rsa",
-    "id_ed25519_work",
-    "mail.gpg",
-    ".netrc",
-    ".pgpass",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    ".htpasswd",
-    "credentials",
-    "credentials.json",
-    "secrets.yaml",
-    "secrets.py",
-    "main.tfstate",
-    "prod.tfvars",
-    "vault.kdbx",
-    "home.ovpn",
-    ".aws/config",
-    ".ssh/config",
-    ".kube/config",
-    ".docker/config.json",
-    "shadow",
-    "deep/in/a/.ENV",
-]
-PUBLIC_NAMES = [
-    ".env.example",
-    ".env.sample",
-    ".env.template",
-    "id_rsa.pub",
-    "environment.py",
-    "env.py",
-    "config.json",
-    "kube/config",
-    "keys.py",
-    "secretary.py",
-    "tokenizer.py",
-    "token.py",
-    "shadow.css",
-    "monkey.py",
-    "credential_form.py",
-]
-
-
-def test_names_of_secrets(editor: Start) -> None:
-    nvim = editor(DEF)
-    code = "return require('lcursor.privacy').is_secret_path('/home/me/' .. ..., {})"
-    assert [name for name in SECRET_NAMES if not nvim.lua(code, name)] == []
-    assert [name for name in PUBLIC_NAMES if nvim.lua(code, name)] == []
-
-
-@pytest.mark.parametrize("name", [".env", "x.pem", ".aws/credentials"])
-def test_a_secret_file_is_never_sent(editor: Start, host: FakeHost, name: str) -> None:
-    nvim = editor({name: "KEY=1\n"})
-    nvim.lua("vim.bo.filetype = 'sh'")
-    assert_silent(nvim, "secret")
-    assert host.pids == []
-
-
-def test_patterns_of_the_users_own(editor: Start, host: FakeHost) -> None:
-    nvim = editor(
-        {"private/a.py": ""}, config={"completion": {"secrets": ["private/*", "*.hidden"]}}
-    )
-    assert_silent(nvim, "secret")
-    assert host.pids == []
-
-
-def test_a_link_to_a_secret_file(editor: Start, host: FakeHost) -> None:
-    nvim = editor({".env": "KEY=1\n"})
-    nvim.lua("vim.uv.fs_symlink('.env', 'plain.py')")
-    nvim.command("edit plain.py")
-    assert_silent(nvim, "secret")
-
-
-@pytest.mark.parametrize("place", ["top", "near the cursor"])
-def test_text_with_a_private_key(editor: Start, host: FakeHost, place: str) -> None:
-    head = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
-    text = head + "x\n" * 400 if place == "top" else "x\n" * 400 + head
-    nvim = editor({"notes.py": text})
-    nvim.press("Go")
-    nvim.wait_why("secret") if place == "top" else nvim.wait_state()
-    nvim.press("y")
-    assert host.requests == []
-    assert nvim.why() == "secret"
-
-
-def git(folder: str, *args: str) -> None:
-    """Run git in a folder."""
-    subprocess.run(["git", "-C", folder, *args], check=True, capture_output=True)
-
-
-def test_files_that_git_ignores(editor: Start, host: FakeHost) -> None:
-    nvim = editor({"kept.py": "", "build/out.py": "", ".gitignore": "build/\n"})
-    root = nvim.lua("return vim.uv.cwd()")
-    git(root, "init", "-q")
-    nvim.command("edit build/out.py")
-    assert_silent(nvim, "ignored")
-    assert host.pids == []
-    nvim.press("<Esc>")
-    nvim.command("edit! kept.py")
-    assert nvim.insert("A")["name"] == "kept.py"
-    nvim.press("<Esc>")
-    sent = len(host.requests)
-    nvim.command("silent saveas! build/other.py")
-    nvim.press("Ax")
-    nvim.wait_why("ignored")
-    assert len(host.requests) == sent
-
-
-def test_while_git_is_asked_nothing_is_read(editor: Start, host: FakeHost) -> None:
-    nvim = editor(
-        {"a.py": ""},
-        init="""
-        local system = vim.system
-        vim.system = function(command, opts, done)
-          if command[4] == "check-ignore" then
-            _G.answer = function() done({ code = 1 }) end
-            return
-          end
-          return system(command, opts, done)
-        end
-        """,
-    )
-    git(nvim.lua("return vim.uv.cwd()"), "init", "-q")
-    nvim.press("ix")
-    assert nvim.why() == "checking"
-    nvim.press("y")
-    assert (host.pids, host.requests) == ([], [])
-    nvim.lua("_G.answer()")
-    assert nvim.request()["prefix"] == "xy"
-
-
-def test_without_git_files_are_read(editor: Start) -> None:
-    nvim = editor({"a.py": ""}, init="vim.env.PATH = '/nowhere'\n")
-    nvim.lua("vim.fn.mkdir('.git')")
-    assert nvim.insert("i")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lcursor.drive.screen import Screen
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
 
@@ -81,7 +82,7 @@ def test_no_frame_between_two_typed_letters_is_without_the_ghost(
     nvim.offer("return x", "o")
     missing: list[str] = []
 
-    def look(screen: Any) -> bool:
+    def look(screen: Screen) -> bool:
         text = screen.text_of("LCursorGhost")
         typed = screen.rows()[1].strip()
         if not typed.endswith(text) or typed != "return x":
@@ -158,8 +159,13 @@ def test_it_is_hidden_in_the_frame_of_the_key(editor: Start, host: FakeHost, key
     nvim = editor({"a.py": "first\nfoo bar\nlast\n"})
     nvim.offer("return x", "jA")
     frames: list[bool] = []
+
+    def gone(screen: Screen) -> bool:
+        frames.append(screen.has("LCursorGhost"))
+        return not frames[-1]
+
     nvim.keys(keys)
-    nvim.screen.wait(lambda s: frames.append(s.has("LCursorGhost")) or not frames[-1], 5)
+    assert nvim.screen.wait(gone, 5)
     # One frame with it was there before the key; the next one must be without.
     assert frames.count(True) <= 1
     assert nvim.shows() == ""
@@ -206,7 +212,7 @@ def test_nothing_is_shown_when_there_is_nothing_to_see(editor: Start, host: Fake
     host.done(request, "\n   \n")
     assert nvim.shows() == ""
     assert nvim.lua("return vim.fn.maparg('<Tab>', 'i', false, true).buffer") != 1
-    assert nvim.why() == "empty"
+    assert nvim.why() == "empty_end"
     assert nvim.count() == 1
 
 

@@ -1,4 +1,4 @@
-"""The keys are lcursor's only while a ghost is visible; the user's own maps come back as they were."""
+"""The keys are lcursor's while a ghost is visible; then the user's maps come back as they were."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ Start = Callable[..., Pilot]
 
 DEF = {"a.py": "def f(x):\n"}
 
+PUT = "function() vim.api.nvim_put({{ '{}' }}, 'c', false, true) end"
 USER_MAPS = {
     "global": "vim.keymap.set('i', '<Tab>', 'GLOBAL')",
-    "global lua": "vim.keymap.set('i', '<Tab>', function() vim.api.nvim_put({ 'LUA' }, 'c', false, true) end)",
+    "global lua": f"vim.keymap.set('i', '<Tab>', {PUT.format('LUA')})",
     "global expr": "vim.keymap.set('i', '<Tab>', function() return 'EXPR' end, { expr = true })",
     "buffer": "vim.keymap.set('i', '<Tab>', 'BUFFER', { buffer = 0 })",
-    "buffer lua": "vim.keymap.set('i', '<Tab>', function() vim.api.nvim_put({ 'BLUA' }, 'c', false, true) end, { buffer = 0 })",
-    "buffer expr": "vim.keymap.set('i', '<Tab>', function() return 'BEXPR' end, { buffer = 0, expr = true })",
+    "buffer lua": f"vim.keymap.set('i', '<Tab>', {PUT.format('BLUA')}, {{ buffer = 0 }})",
+    "buffer expr": "vim.keymap.set('i', '<Tab>', function() return 'BEXPR' end,"
+    " { buffer = 0, expr = true })",
     "buffer vim expr": "vim.cmd([[inoremap <buffer> <expr> <silent> <nowait> <Tab> 'V' .. 'IM']])",
     "buffer both modes": "vim.cmd([[noremap! <buffer> <Tab> BOTH]])",
-    "buffer abbreviation-like plug": "vim.cmd([[inoremap <Plug>(mine) MINE\nimap <buffer> <Tab> <Plug>(mine)]])",
+    "buffer plug": "vim.cmd([[inoremap <Plug>(mine) MINE\nimap <buffer> <Tab> <Plug>(mine)]])",
 }
 RESULT = {
     "global": "GLOBAL",
@@ -33,7 +35,7 @@ RESULT = {
     "buffer expr": "BEXPR",
     "buffer vim expr": "VIM",
     "buffer both modes": "BOTH",
-    "buffer abbreviation-like plug": "MINE",
+    "buffer plug": "MINE",
 }
 
 MAPARG = """
@@ -230,9 +232,7 @@ def test_other_menus_have_the_keys_too(
 
 def test_a_menu_of_blink_hides_it_at_once(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
-    nvim.lua(
-        "package.loaded['blink.cmp'] = { is_menu_visible = function() return vim.g.menu end }"
-    )
+    nvim.lua("package.loaded['blink.cmp'] = { is_menu_visible = function() return vim.g.menu end }")
     nvim.offer("return x", "o")
     event = "vim.g.menu = ...; vim.api.nvim_exec_autocmds('User', { pattern = %r })"
     nvim.lua(event % "BlinkCmpMenuOpen", True)

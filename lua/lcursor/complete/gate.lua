@@ -1,5 +1,5 @@
--- Whether a suggestion may be asked for, and shown, here and now; every "no" has a code and a
--- sentence for :LCursor why. Reads editor state; must not change any.
+-- Whether a suggestion may be asked for, and shown, here and now; every "no" has a code of
+-- why.lua. Reads editor state; must not change any.
 
 local privacy = require("lcursor.privacy")
 local text = require("lcursor.text")
@@ -31,17 +31,16 @@ end
 
 --- Why nothing may be shown in the present mode, or nil.
 ---@return string? code
----@return string? text
 function M.mode_refusal()
   local mode = api.nvim_get_mode().mode
   if mode:sub(1, 1) == "R" then
-    return "replace", "Replace mode overwrites, so nothing is suggested there."
+    return "replace"
   elseif mode:sub(1, 1) ~= "i" then
-    return "mode", "Suggestions come in insert mode only."
+    return "mode"
   elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
-    return "macro", "A macro is being recorded or run, so nothing is suggested."
+    return "macro"
   elseif M.menu_visible() then
-    return "menu", "The completion menu is open; the suggestion waits until it is closed."
+    return "menu"
   end
 end
 
@@ -62,25 +61,23 @@ end
 ---@param config lcursor.Config as this buffer sees it
 ---@param answered fun() called later when the answer "checking" has become another one
 ---@return string? code
----@return string? text
 function M.buffer_refusal(buf, config, answered)
   local options = vim.bo[buf]
   local on = config.enabled and config.completion.enabled
   if not on or vim.g.lcursor_enabled == false then
-    return "disabled", "Completion is switched off; :LCursor toggle switches it on."
+    return "disabled"
   elseif vim.b[buf].lcursor_enabled == false then
-    return "disabled_buffer", "Completion is off in this buffer; see :LCursor toggle buffer."
+    return "disabled_buffer"
   elseif options.buftype ~= "" or not options.buflisted then
-    return "special", "This is no ordinary file buffer."
+    return "special"
   elseif options.readonly or not options.modifiable then
-    return "readonly", "This buffer cannot be changed."
+    return "readonly"
   elseif not filetype_is_on(config, options.filetype) then
-    local format = 'Completion is off for filetype "%s" (setting completion.filetypes).'
-    return "filetype", format:format(options.filetype)
+    return "filetype"
   end
   local bytes = api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
   if bytes > config.completion.max_file_bytes then
-    return "big_file", "The file is larger than completion.max_file_bytes."
+    return "big_file"
   end
   return privacy.refusal(buf, config.completion.secrets, answered)
 end
@@ -116,25 +113,22 @@ end
 ---@param config lcursor.Config
 ---@param is_manual boolean
 ---@return string? code
----@return string? text
 ---@return boolean single_line
 function M.place_refusal(buf, row, col, config, is_manual)
   local offset = api.nvim_buf_get_offset
   if offset(buf, row + 1) - offset(buf, row) - 1 > config.completion.max_line_bytes then
-    return "long_line", "The line is longer than completion.max_line_bytes.", false
+    return "long_line", false
   end
   local tail = api.nvim_buf_get_text(buf, row, col, row, -1, {})[1]
   local single_line = text.is_visible(tail)
   if is_manual then
-    return nil, nil, single_line
+    return nil, single_line
   elseif not text.is_inert(tail) then
-    return "midline",
-      "There is text right of the cursor; <Plug>(lcursor-trigger) asks anyway.",
-      true
+    return "midline", true
   elseif not config.completion.in_comments and in_comment(buf, row, col) then
-    return "comment", "Completion in comments is off (setting completion.in_comments).", false
+    return "comment", false
   end
-  return nil, nil, single_line
+  return nil, single_line
 end
 
 return M

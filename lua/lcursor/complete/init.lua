@@ -16,6 +16,7 @@ local status = require("lcursor.status")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
 local trigger = require("lcursor.complete.trigger")
+local why = require("lcursor.complete.why")
 
 local M = {}
 
@@ -31,36 +32,8 @@ local last_id = 0
 local last_look
 ---@type { buf: integer, tick: integer }? text in which the user wants to see nothing
 local dismissed
----@type table<integer, lcursor.Why> the last decision in each buffer
-local decisions = {}
 ---@type { reason: string, stats: lcursor.Stats }? of the last request that was answered
 local last_answer
-
-local HOST_TEXT = {
-  stopped = "The Python host is not running.",
-  absent = "There is no Python environment yet; :LCursor install makes it.",
-  installing = "The Python environment is being made.",
-  starting = "The Python host is starting.",
-  loading_model = "The model is being loaded.",
-  failed = "The Python host gave up; see :LCursor log, then :LCursor restart.",
-}
-
-local EMPTY_TEXT = {
-  ["end"] = "The model had nothing to add here.",
-  line = "The model had nothing to add to this line.",
-  tokens = "The model found nothing within its token budget.",
-  time = "The model found nothing within completion.budget_ms.",
-  trimmed = "What the model said repeated the text around it.",
-  cancelled = "The request was cancelled.",
-  failed = "The model failed; see :LCursor log.",
-}
-
----@param buf integer
----@param code string
----@param sentence string
-local function decide(buf, code, sentence)
-  decisions[buf] = { code = code, text = sentence, at_ms = vim.uv.now() }
-end
 
 local function hide()
   ghost.hide()
@@ -97,9 +70,9 @@ local function show(s, rest)
   if not text.is_visible(rest) then
     return hide()
   end
-  local code, sentence = gate.mode_refusal()
+  local code = gate.mode_refusal()
   if code then
-    decide(s.buf, code, sentence or "")
+    why.note(s.buf, code)
     return hide()
   end
   local cursor = api.nvim_win_get_cursor(0)
@@ -107,7 +80,7 @@ local function show(s, rest)
     return hide()
   end
   keys.map(config.for_buffer(s.buf).keymaps, press)
-  decide(s.buf, "shown", "A suggestion is shown.")
+  why.note(s.buf, "shown")
   if not s.is_told then
     s.is_told = true
     status.emit("LCursorCompletionShow", { buf = s.buf, text = rest })
@@ -152,7 +125,6 @@ end
 ---@param buf integer
 ---@param own lcursor.Config
 ---@return string? code
----@return string? sentence
 local function buffer_refusal(buf, own)
   return gate.buffer_refusal(buf, own, function()
     if api.nvim_get_current_buf() == buf then
@@ -164,16 +136,12 @@ end
 ---@param buf integer
 ---@param kind "auto"|"manual"
 ---@return string? code
----@return string? sentence
 ---@return boolean single_line
 local function refusal(buf, kind)
   local own = config.for_buffer(buf)
-  local code, sentence = buffer_refusal(buf, own)
-  if not code then
-    code, sentence = gate.mode_refusal()
-  end
+  local code = buffer_refusal(buf, own) or gate.mode_refusal()
   if code then
-    return code, sentence, false
+    return code, false
   end
   local state = status.get().state
   if state == "stopped" then
@@ -181,15 +149,15 @@ local function refusal(buf, kind)
     state = status.get().state
   end
   if state ~= "ready" then
-    return "host_" .. state, HOST_TEXT[state], false
+    return "host_" .. state, false
   end
   local cursor = api.nvim_win_get_cursor(0)
   local tick = api.nvim_buf_get_changedtick(buf)
   if kind == "auto" then
     if not own.completion.auto_trigger then
-      return "manual_only", "Suggestions come on <Plug>(lcursor-trigger) only.", false
+      return "manual_only", false
     elseif dismissed and dismissed.buf == buf and dismissed.tick == tick then
-      return "dismissed", "The suggestion was dismissed and nothing was typed since.", false
+      return "dismissed", false
     end
   end
   return gate.place_refusal(buf, cursor[1] - 1, cursor[2], own, kind == "manual")
@@ -205,23 +173,23 @@ ask = function(kind)
   end
   trigger.cancel()
   drop()
-  local code, sentence, single_line = refusal(buf, kind)
+  local code, single_line = refusal(buf, kind)
   if code then
     if code == "menu" then
       last_look = nil -- closing it changes nothing else
     end
-    return decide(buf, code, sentence or "")
+    return why.note(buf, code)
   end
   local cursor = api.nvim_win_get_cursor(0)
   local row, col = cursor[1] - 1, cursor[2]
   local request = context.read(buf, row, col)
   if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
-    return decide(buf, "secret", "There is a private key near the cursor.")
+    return why.note(buf, "secret_text")
   end
   last_id = last_id + 1
   request.id, request.trigger, request.single_line = last_id, kind, single_line
   current = suggestion.new(last_id, buf, row, col, single_line)
-  decide(buf, "waiting", "The model is thinking.")
+  why.note(buf, "waiting")
   rpc.notify("fim.request", request)
 end
 
@@ -260,7 +228,7 @@ rpc.on("fim.done", function(params)
     and not text.is_visible(s.text)
     and not text.is_visible(params.text)
   then
-    decide(s.buf, "empty", EMPTY_TEXT[params.reason] or "The model had nothing to say.")
+    why.note(s.buf, "empty_" .. params.reason)
   end
   hear(params.id, params.text, true)
 end)
@@ -271,8 +239,8 @@ local function leave()
   local s = current
   if s then
     drop()
-    if decisions[s.buf].code == "waiting" then
-      decide(s.buf, "left", "Insert mode was left before the model had answered.")
+    if why.get(s.buf).code == "waiting" then
+      why.note(s.buf, "left")
     end
   end
 end
@@ -309,7 +277,7 @@ function M.start()
       if current and current.buf == buf then
         drop()
       end
-      decisions[buf] = nil
+      why.forget(buf)
       privacy.forget(buf)
       context.forget(buf)
     end,
@@ -372,7 +340,7 @@ function M.dismiss()
   local was_visible = ghost.is_visible()
   dismissed = { buf = s.buf, tick = api.nvim_buf_get_changedtick(s.buf) }
   drop()
-  decide(s.buf, "dismissed", "The suggestion was dismissed and nothing was typed since.")
+  why.note(s.buf, "dismissed")
   if was_visible then
     status.emit("LCursorCompletionDismiss", { buf = s.buf })
   end
@@ -392,26 +360,12 @@ end
 ---@return lcursor.Why
 function M.why()
   local buf = api.nvim_get_current_buf()
-  local code, sentence = buffer_refusal(buf, config.for_buffer(buf))
+  local code = buffer_refusal(buf, config.for_buffer(buf))
   local state = status.get().state
   if not code and state ~= "ready" and (started or state == "failed") then
-    code, sentence = "host_" .. state, HOST_TEXT[state]
+    code = "host_" .. state
   end
-  if code then
-    return { code = code, text = sentence or "", at_ms = vim.uv.now() }
-  end
-  local none = "Nothing was asked here yet; suggestions come in insert mode."
-  return decisions[buf] or { code = "nothing", text = none, at_ms = vim.uv.now() }
-end
-
----@return integer? id of the request that is shown or awaited
-function M.current_id()
-  return current and current.id
-end
-
----@return boolean whether the host has said all it will say of what is shown
-function M.is_settled()
-  return current == nil or current.is_done
+  return why.get(buf, code)
 end
 
 ---@return { reason: string, stats: lcursor.Stats }? the last answer of the host

@@ -29,12 +29,15 @@ local function guarded(fn)
     local ok, err = xpcall(fn, debug.traceback, ...)
     if not ok then
       log.error("%s", err)
-      notify.error({
-        code = "internal",
-        message = "an error in lcursor: " .. err:match("^[^\n]*"),
-        hint = "Please report it with what :LCursor log says",
-        level = "error",
-      })
+      -- Later, or Neovim would say that an autocommand failed.
+      vim.schedule(function()
+        notify.error({
+          code = "internal",
+          message = "an error in lcursor: " .. err:match("^[^\n]*"),
+          hint = "Please report it with what :LCursor log says",
+          level = "error",
+        })
+      end)
     end
   end
 end
@@ -72,7 +75,10 @@ function M.listen(on)
   ---@param pattern? string|string[]
   ---@param callback fun(event: vim.api.keyset.create_autocmd.callback_args)
   local function at(events, pattern, callback)
-    api.nvim_create_autocmd(events, { group = group, pattern = pattern, callback = guarded(callback) })
+    api.nvim_create_autocmd(
+      events,
+      { group = group, pattern = pattern, callback = guarded(callback) }
+    )
   end
   at({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, nil, on.look)
   -- The menu is still there while these run.

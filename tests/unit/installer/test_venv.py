@@ -61,7 +61,7 @@ def venv(
     pristine: Path, tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], Venv]:
     """Open an environment of this test's own, whose index is a folder and nothing else."""
-    shutil.copytree(pristine, tmp_path / "venv", symlinks=True)
+    shutil.copytree(pristine, tmp_path / "venv", symlinks=True, copy_function=os.link)
     (tmp_path / "index").mkdir()
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
@@ -171,6 +171,16 @@ def test_a_foreign_directory_is_never_removed(tmp_path: Path, tools: Tools) -> N
     with pytest.raises(InstallFailed, match="is no Python environment"):
         Venv(tmp_path / "home", tools).ensure()
     assert (tmp_path / "home" / "letter").read_text() == "dear"
+
+
+def test_a_python_that_cannot_make_environments_is_told(
+    tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InstallFailed, match="lacks ensurepip") as failure:
+        Venv(tmp_path / "venv", tools).ensure()
+    assert "apt install python3-venv" in failure.value.hint
 
 
 def test_a_stamp_that_lies_is_found_out(venv: Callable[[], Venv]) -> None:

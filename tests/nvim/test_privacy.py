@@ -1,0 +1,161 @@
+"""What is never read: files with secrets by name or text, and files that git ignores."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+
+DEF = {"a.py": "def f(x):\n"}
+SECRET_NAMES = [
+    ".env",
+    ".env.local",
+    "prod.env",
+    ".envrc",
+    "server.pem",
+    "server.key",
+    "store.p12",
+    "store.pfx",
+    "store.jks",
+    "release.keystore",
+    "id_rsa",
+    "id_ed25519_work",
+    "mail.gpg",
+    ".netrc",
+    ".pgpass",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".htpasswd",
+    "credentials",
+    "credentials.json",
+    "secrets.yaml",
+    "secrets.py",
+    "main.tfstate",
+    "prod.tfvars",
+    "vault.kdbx",
+    "home.ovpn",
+    ".aws/config",
+    ".ssh/config",
+    ".kube/config",
+    ".docker/config.json",
+    "shadow",
+    "deep/in/a/.ENV",
+]
+PUBLIC_NAMES = [
+    ".env.example",
+    ".env.sample",
+    ".env.template",
+    "id_rsa.pub",
+    "environment.py",
+    "env.py",
+    "config.json",
+    "kube/config",
+    "keys.py",
+    "secretary.py",
+    "tokenizer.py",
+    "token.py",
+    "shadow.css",
+    "monkey.py",
+    "credential_form.py",
+]
+
+
+def test_names_of_secrets(editor: Start) -> None:
+    nvim = editor(DEF)
+    code = "return require('lcursor.privacy').is_secret_path('/home/me/' .. ..., {})"
+    assert [name for name in SECRET_NAMES if not nvim.lua(code, name)] == []
+    assert [name for name in PUBLIC_NAMES if nvim.lua(code, name)] == []
+
+
+@pytest.mark.parametrize("name", [".env", "x.pem", ".aws/credentials"])
+def test_a_secret_file_is_never_sent(editor: Start, host: FakeHost, name: str) -> None:
+    nvim = editor({name: "KEY=1\n"})
+    nvim.lua("vim.bo.filetype = 'sh'")
+    nvim.stays_silent("secret")
+    assert host.pids == []
+
+
+def test_patterns_of_the_users_own(editor: Start, host: FakeHost) -> None:
+    nvim = editor(
+        {"private/a.py": ""}, config={"completion": {"secrets": ["private/*", "*.hidden"]}}
+    )
+    nvim.stays_silent("secret")
+    assert host.pids == []
+
+
+def test_a_link_to_a_secret_file(editor: Start, host: FakeHost) -> None:
+    nvim = editor({".env": "KEY=1\n"})
+    nvim.lua("vim.uv.fs_symlink('.env', 'plain.py')")
+    nvim.command("edit plain.py")
+    nvim.stays_silent("secret")
+
+
+@pytest.mark.parametrize("place", ["top", "near the cursor"])
+def test_text_with_a_private_key(editor: Start, host: FakeHost, place: str) -> None:
+    head = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+    text = head + "x\n" * 400 if place == "top" else "x\n" * 400 + head
+    nvim = editor({"notes.py": text})
+    nvim.press("Go")
+    nvim.wait_why("secret_text") if place == "top" else nvim.wait_state()
+    nvim.press("y")
+    assert host.requests == []
+    assert nvim.why() == "secret_text"
+
+
+def git(folder: str, *args: str) -> None:
+    """Run git in a folder."""
+    subprocess.run(["git", "-C", folder, *args], check=True, capture_output=True)
+
+
+def test_files_that_git_ignores(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"kept.py": "", "build/out.py": "", ".gitignore": "build/\n"})
+    root = nvim.lua("return vim.uv.cwd()")
+    git(root, "init", "-q")
+    nvim.command("edit build/out.py")
+    nvim.stays_silent("ignored")
+    assert host.pids == []
+    nvim.press("<Esc>")
+    nvim.command("edit! kept.py")
+    assert nvim.insert("A")["name"] == "kept.py"
+    nvim.press("<Esc>")
+    sent = len(host.requests)
+    nvim.command("silent saveas! build/other.py")
+    nvim.press("Ax")
+    nvim.wait_why("ignored")
+    assert len(host.requests) == sent
+
+
+def test_while_git_is_asked_nothing_is_read(editor: Start, host: FakeHost) -> None:
+    nvim = editor(
+        {"a.py": ""},
+        init="""
+        local system = vim.system
+        vim.system = function(command, opts, done)
+          if command[4] == "check-ignore" then
+            _G.answer = function() done({ code = 1 }) end
+            return
+          end
+          return system(command, opts, done)
+        end
+        """,
+    )
+    git(nvim.lua("return vim.uv.cwd()"), "init", "-q")
+    nvim.press("ix")
+    assert nvim.why() == "checking"
+    nvim.press("y")
+    assert (host.pids, host.requests) == ([], [])
+    nvim.lua("_G.answer()")
+    assert nvim.request()["prefix"] == "xy"
+
+
+def test_without_git_files_are_read(editor: Start) -> None:
+    nvim = editor({"a.py": ""}, init="vim.env.PATH = '/nowhere'\n")
+    nvim.lua("vim.fn.mkdir('.git')")
+    assert nvim.insert("i")
