@@ -51,7 +51,7 @@ bench:  ## measure speed; ARGS=--json for a machine
 	@$(RUN) -m lcursor bench $(ARGS)
 
 lock:  ## resolve the requirements anew; needs uv
-	@for name in requirements requirements-dev requirements-build requirements-neovim; do \
+	@for name in requirements requirements/dev requirements/build requirements/neovim; do \
 	  uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" $$name.in --output-file $$name.lock || exit 1; done
 

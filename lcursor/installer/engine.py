@@ -25,7 +25,7 @@ from lcursor.installer.process import AGAIN, ROOT, Tools, diagnose
 
 PACKAGE = "llama-cpp-python"
 HOOK = Path(__file__).with_name("engine.cmake")
-BUILD_LOCK = ROOT / "requirements-build.lock"
+BUILD_LOCK = ROOT / "requirements/build.lock"
 
 BUILD_CPU_S = 250
 """Processor seconds of a CPU build, measured with gcc 12 on a virtual EPYC core."""

@@ -115,7 +115,7 @@ def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bo
         )
         venv.install_wheel("engine", wheel, target.key, engine.cpu_flags())
     if {"dev", "lint"} & {*extras}:
-        venv.install("dev", "test tools", ROOT / "requirements-dev.lock")
+        venv.install("dev", "test tools", ROOT / "requirements/dev.lock")
     if "lint" in extras:
         _install_stylua(venv, tools)
     if "neovim" in extras:
@@ -172,7 +172,7 @@ def _build_venv(path: Path, lock: Path, tools: Tools) -> Path:
 
 
 def _install_neovim(venv: Venv, tools: Tools) -> None:
-    lock = ROOT / "requirements-neovim.lock"
+    lock = ROOT / "requirements/neovim.lock"
     found = find_neovim(venv.path)
     if found and (venv.path not in found.parents or not venv.lacks("neovim", digest(lock))):
         return

@@ -75,7 +75,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     parts = {
         "runtime": digest(ROOT / "requirements.lock"),
-        "dev": digest(ROOT / "requirements-dev.lock"),
+        "dev": digest(ROOT / "requirements/dev.lock"),
         "engine": engine.find_target().key,
     }
     write_stamp(venv, Stamp(python=python_version(venv), cpu=engine.cpu_flags(), parts=parts))
@@ -103,16 +103,16 @@ def test_it_prints_which_neovim_is_used(tmp_path: Path) -> None:
     assert "Install Neovim 0.11 or newer" in done.stderr
 
 
-LOCKS = sorted(ROOT.glob("requirements*.lock"))
+LOCKS = sorted([ROOT / "requirements.lock", *ROOT.glob("requirements/*.lock")])
 
 
 def test_all_locks_are_there() -> None:
-    assert [path.name for path in LOCKS] == [
-        "requirements-build.lock",
-        "requirements-dev.lock",
-        "requirements-neovim.lock",
+    assert {path.name for path in LOCKS} == {
+        "build.lock",
+        "dev.lock",
+        "neovim.lock",
         "requirements.lock",
-    ]
+    }
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)

@@ -373,4 +373,14 @@ function M.last_answer()
   return last_answer
 end
 
+---@return integer? id of the request that is shown or awaited
+function M.current_id()
+  return current and current.id
+end
+
+---@return boolean whether the host has said all it will say of what is shown
+function M.is_settled()
+  return current == nil or current.is_done
+end
+
 return M
