@@ -49,13 +49,8 @@ end
 
 ---@param found lcursor.Findings
 local function check_config(found)
-  local ok, problems = pcall(config.problems) -- vim.g.lcursor may be a function of the user's
-  if not ok then
-    health.error(
-      "The settings cannot be read: " .. tostring(problems),
-      "Mend the function in vim.g.lcursor; all settings are in :help lcursor-config"
-    )
-  elseif #problems == 0 then
+  local problems = config.problems()
+  if #problems == 0 then
     health.ok("The settings are right")
   else
     for _, problem in ipairs(problems) do
@@ -131,34 +126,30 @@ local function check_log()
   end
 end
 
----@type { title: string, check: fun(found: lcursor.Findings), reads_settings?: boolean }[]
+---@type { title: string, check: fun(found: lcursor.Findings) }[]
 local SECTIONS = {
   { title = "Neovim", check = check_neovim },
   { title = "Configuration", check = check_config },
-  { title = "Python environment", check = python.check_environment, reads_settings = true },
+  { title = "Python environment", check = python.check_environment },
   { title = "Host", check = check_host },
   { title = "Model", check = python.check_model },
   { title = "Device", check = python.check_device },
-  { title = "Completion", check = editor.check_completion, reads_settings = true },
+  { title = "Completion", check = editor.check_completion },
   { title = "Log", check = check_log },
   { title = "Integrations", check = editor.check_integrations },
 }
 
 --- Run all checks; Neovim calls it.
 function M.check()
-  local ok, settings = pcall(config.get) -- vim.g.lcursor may be a function of the user's
-  local found = { settings = ok and settings or config.defaults() } ---@type lcursor.Findings
-  found.is_own = found.settings.python ~= ""
-  found.python = ok and install.python() or nil
+  local settings = config.get()
+  ---@type lcursor.Findings
+  local found =
+    { settings = settings, is_own = settings.python ~= "", python = install.python() or nil }
   for _, section in ipairs(SECTIONS) do
     health.start("lcursor: " .. section.title)
-    if not ok and section.reads_settings then
-      health.info("Not checked: the settings cannot be read (see Configuration above)")
-    else
-      local fine, failure = pcall(section.check, found) -- the root of every check
-      if not fine then
-        health.error("This check failed: " .. tostring(failure), LOG)
-      end
+    local fine, failure = pcall(section.check, found) -- the root of every check
+    if not fine then
+      health.error("This check failed: " .. tostring(failure), LOG)
     end
   end
 end

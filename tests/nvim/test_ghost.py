@@ -180,6 +180,15 @@ def test_a_change_elsewhere_in_the_line_hides_it(editor: Start, host: FakeHost) 
     assert nvim.ghost() == ""
 
 
+def test_a_change_right_of_the_cursor_hides_it(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "print();\n"})
+    nvim.command("call cursor(1, 7)")
+    nvim.offer("x", "i")
+    nvim.keys("<Del>")
+    assert nvim.request()["suffix"] == ";"
+    assert nvim.shows() == ""
+
+
 def test_a_running_request_is_cancelled_when_nobody_waits(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     request = nvim.insert("o")

@@ -373,11 +373,9 @@ def test_wrong_settings(start: Callable[..., Editor]) -> None:
 
 def test_settings_that_cannot_be_read(start: Callable[..., Editor]) -> None:
     found = report(start(init="vim.g.lcursor = function() error('boom') end"))
-    assert "vim.g.lcursor" in found.error("The settings cannot be read")
+    assert ":help lcursor-config" in found.warning("vim.g.lcursor failed")
     assert "boom" in found.section("Configuration")
-    assert "Not checked: the settings" in found.section("Python environment")
     assert "State: stopped" in found.section("Host")
-    assert len(found.problems) == 1
 
 
 def test_everything_that_is_switched_off_is_named(

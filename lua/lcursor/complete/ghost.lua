@@ -38,8 +38,6 @@ function M.draw(buf, row, col, rest)
   local now = { buf = buf, tick = tick, row = row, col = col, rest = rest }
   if shown and vim.deep_equal(shown, now) then
     return true
-  elseif shown and shown.buf ~= buf then
-    M.hide()
   end
   local tabstop, stops = vim.bo[buf].tabstop, stops_of(buf)
   local column = col > 0 and vim.fn.virtcol({ row + 1, col }) or 0
