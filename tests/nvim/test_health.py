@@ -373,7 +373,7 @@ def test_wrong_settings(start: Callable[..., Editor]) -> None:
 
 def test_settings_that_cannot_be_read(start: Callable[..., Editor]) -> None:
     found = report(start(init="vim.g.lcursor = function() error('boom') end"))
-    assert ":help lcursor-config" in found.warning("vim.g.lcursor failed")
+    assert "lcursor-config" in found.warning("vim.g.lcursor failed")
     assert "boom" in found.section("Configuration")
     assert "State: stopped" in found.section("Host")
 
