@@ -1,38 +1,93 @@
-"""Which token sits where in the KV cache: the shadow of one sequence, kept in Python.
+"""Which token sits where in the KV cache: the shadow of the two sequences, kept in Python.
 
-Pure bookkeeping; calls nothing of llama.cpp. The engine asks it what can stay, does so, and tells
-it what was read. After an abort the cache is the truth and the shadow is cut to it.
+Pure bookkeeping; calls nothing of llama.cpp. The engine asks for a plan, carries it out and notes
+each step here as soon as it is done, so that the shadow is true at every moment, aborts included.
+
+Two sequences share cells. PREFIX holds the tokens before the suffix marker, at positions 0, 1, ...
+FULL holds the same, then the marker, a gap of unused positions, the suffix, and the tail: the
+middle marker and what was written behind it.
+
+    position   0 ............. n   n+1 ......... at ......... at+len(suffix)
+    FULL       prefix tokens  SUF  (gap)         suffix       MID, written tokens
+    PREFIX     prefix tokens
+
+Typing fills the gap, so a keystroke reads only its own tokens and SUF; the suffix keeps its cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["splice", "exact"]
+
+GAP = 24
+"""Positions left free before the suffix. Positions are only phases: a hole costs no cell."""
+MOST_STALE = 16
+"""Prefix tokens that may have changed since the suffix was read; then it is read anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to bring the cache to a prompt.
+
+    Attributes:
+        kind: "splice" keeps the suffix where it is; "exact" reads it anew.
+        keep: tokens of the prefix that stay.
+        keep_tail: whether the middle marker is still right behind an unchanged prompt.
+    """
+
+    kind: Kind
+    keep: int
+    keep_tail: bool = False
 
 
 class Cells:
-    """The tokens of one sequence, at positions 0, 1, 2, ..."""
+    """The shadow. Empty at first."""
 
     def __init__(self) -> None:
-        self._tokens: list[int] = []
+        self.prefix: list[int] = []
+        self.has_marker = False
+        """Whether FULL has the suffix marker behind the prefix."""
+        self.suffix: tuple[int, ...] | None = None
+        """The suffix in FULL; None when there is none or it is broken off."""
+        self.suffix_at = 0
+        self.tail: list[int] = []
+        self.stale = 0
 
-    def __len__(self) -> int:
-        return len(self._tokens)
+    def plan(self, prefix: Sequence[int], suffix: tuple[int, ...]) -> Plan:
+        """Say how to get from what is here to a prompt."""
+        keep = common(self.prefix, prefix)
+        if self.suffix != suffix or not self.fits(len(prefix)):
+            return Plan("exact", keep)
+        changed = max(len(prefix), len(self.prefix)) - keep
+        if self.stale + changed > MOST_STALE:
+            return Plan("exact", keep)
+        is_same = self.has_marker and keep == len(prefix) == len(self.prefix)
+        return Plan("splice", keep, keep_tail=is_same and len(self.tail) > 0)
 
-    def common(self, tokens: Sequence[int]) -> int:
-        """Return how many of `tokens` are here already, from the start.
+    def fits(self, prefix_tokens: int) -> bool:
+        """Whether a prefix of that length and its marker end before the suffix begins."""
+        return prefix_tokens < self.suffix_at
 
-        At least the last one is always left to read: logits come only from reading.
-        """
-        most = min(len(self._tokens), len(tokens) - 1)
-        for i in range(most):
-            if self._tokens[i] != tokens[i]:
-                return i
-        return max(most, 0)
+    @property
+    def tail_at(self) -> int:
+        """Position of the middle marker."""
+        return self.suffix_at + len(self.suffix or ())
 
-    def cut(self, length: int) -> None:
-        """Forget everything from position `length` on."""
-        del self._tokens[length:]
+    @property
+    def end(self) -> int:
+        """Position behind the last token of FULL."""
+        if self.suffix is None:
+            return len(self.prefix) + self.has_marker
+        return self.tail_at + len(self.tail)
 
-    def add(self, tokens: Sequence[int]) -> None:
-        """Note that these were read behind the last one."""
-        self._tokens.extend(tokens)
+
+def common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the length of the common start."""
+    length = min(len(one), len(other))
+    for i in range(length):
+        if one[i] != other[i]:
+            return i
+    return length

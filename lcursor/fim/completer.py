@@ -39,6 +39,7 @@ class Completer:
             run=self._run,
             abort=self._abort,
             resume=self._resume,
+            idle=self._idle,
             dropped=lambda job: self._done(job, "cancelled"),
         )
 
@@ -119,8 +120,8 @@ class Completer:
         queue_ms = (began - job.arrived_s) * 1000
         stats = FimStats(
             prompt_tokens=result.prompt_tokens,
-            reused_tokens=result.reused_tokens,
-            decoded_tokens=result.prompt_tokens - result.reused_tokens,
+            reused_tokens=max(result.prompt_tokens - result.read_tokens, 0),
+            decoded_tokens=result.read_tokens,
             generated_tokens=result.generated_tokens,
             queue_ms=round(queue_ms, 2),
             prompt_ms=round(result.prompt_ms, 2),
@@ -146,6 +147,18 @@ class Completer:
             stats=stats or _no_stats(job),
         )
         self._emit("fim.done", done)
+
+    def _idle(self) -> bool:
+        if self._engine is None:
+            return False
+        try:
+            more: bool = self._engine.idle()
+        except Cancelled:
+            return True
+        except Exception as error:  # noqa: BLE001 - the root of a thread
+            self._report(error)
+            return False
+        return more
 
     def _abort(self) -> None:
         if self._engine is not None:

@@ -1,27 +1,32 @@
 """One request on its sequence: prompt in, text out, the KV cache kept for the next one.
 
-Owns the model, its context and the shadow of the cache. Runs on the scheduler's thread alone;
+Owns the model, its context, the cache and the vocabulary. Runs on the scheduler's thread alone;
 `abort` may be set from any.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lcursor.catalog import gguf
 from lcursor.catalog.hardware import physical_cores
 from lcursor.config import CompletionConfig
-from lcursor.errors import Cancelled, EngineFailed
 from lcursor.fim import families, llama, prompt, trim
-from lcursor.fim.cells import Cells
+from lcursor.fim.cache import Cache
 from lcursor.fim.families import Resolved
+from lcursor.fim.vocabulary import Vocabulary
 
-SLICE_TOKENS = 128
-"""Prompt tokens read between two looks at the abort flag, where the GPU does not poll it."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PIECES_AT_ONCE = 8192
+"""Tokens whose text is read between two looks at the mailbox; about 20 ms."""
 
 Reason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled"]
 OnText = Callable[[str], None]
@@ -34,7 +39,7 @@ class Result:
     text: str = ""
     reason: Reason = "end"
     prompt_tokens: int = 0
-    reused_tokens: int = 0
+    read_tokens: int = 0
     generated_tokens: int = 0
     prompt_ms: float = 0.0
     first_ms: float = 0.0
@@ -56,20 +61,28 @@ class Engine:
         ModelCorrupt, ModelUnsuitable, OutOfMemory, Cancelled: see `llama.Model`.
     """
 
+    splices = True
+    """Whether a keystroke may keep the suffix where it is; off, every prompt is read exactly."""
+    heals = True
+    """Whether the token at the cursor is taken back and written anew."""
+
     def __init__(
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
     ) -> None:
         gguf.check_for_completion(path)
         self.config = config
         self.model = llama.Model(path, config.gpu_layers, progress)
-        self._pieces: dict[int, bytes] = {}
         try:
             self.family: Resolved = families.resolve(family, self.model.tokenize)
             self._context = llama.Context(self.model, self._size())
         except Exception:
             self.model.close()
             raise
-        self._cells = Cells()
+        self._pieces: list[bytes] = []
+        self._vocabulary: Vocabulary | None = None
+        self._cache = Cache(self._context)
+        self._first_logits: NDArray[np.float32] | None = None
+        self._latest: prompt.Prompt | None = None
         self._bos = self.model.bos if self.model.add_bos else None
         self._warm()
 
@@ -111,27 +124,68 @@ class Engine:
             bos=self._bos,
         )
         facts = trim.around(built.prefix, built.suffix, single_line, self.config.max_lines)
+        heal = b""
+        if self.heals and self._vocabulary:
+            before, heal = self._vocabulary.take_back(built.before)
+            built = dataclasses.replace(built, before=tuple(before))
         result.prompt_tokens = len(built.tokens)
-        result.reused_tokens = self._read(built.tokens)
+        self._bring(built)
+        result.read_tokens = self._cache.read_tokens
         result.prompt_ms = _ms_since(started)
-        self._write(facts, started, on_text, result)
+        self._write(heal, facts, started, on_text, result)
         result.total_ms = _ms_since(started)
         return result
 
-    def _write(self, facts: trim.Around, started: float, on_text: OnText, result: Result) -> None:
-        """Decode greedily; the cache then holds the prompt and what was written."""
+    def _bring(self, built: prompt.Prompt, exact: bool = False) -> None:
+        """Read what is new of a prompt, and keep the logits behind it."""
+        self._latest = built
+        plan = self._cache.bring(built, exact=exact or not self.splices)
+        if not plan.keep_tail or self._first_logits is None:
+            self._first_logits = self._context.logits().copy()
+
+    def idle(self) -> bool:
+        """Do one piece of what makes later requests better; return whether there is more.
+
+        First the vocabulary is read, by parts, then the suffix behind what was typed since.
+
+        Raises:
+            Cancelled: `abort` was set.
+        """
+        if self._vocabulary is None:
+            start = len(self._pieces)
+            for token in range(start, min(start + PIECES_AT_ONCE, self.model.n_vocab)):
+                self._pieces.append(self.model.piece(token))
+            if len(self._pieces) == self.model.n_vocab:
+                self._vocabulary = Vocabulary(self._pieces)
+            return True
+        if self._latest is not None and self._cache.cells.stale:
+            self._bring(self._latest, exact=True)
+        return False
+
+    def _write(
+        self, heal: bytes, facts: trim.Around, started: float, on_text: OnText, result: Result
+    ) -> None:
+        """Decode greedily behind the prompt.
+
+        Args:
+            heal: text before the cursor that must be written first, as it was taken off the prompt.
+        """
         suggestion, data, text = trim.Suggestion(facts), b"", ""
         began = time.perf_counter()
         result.reason = "tokens"
+        logits = self._first_logits if self._first_logits is not None else self._context.logits()
         for number in range(self.config.max_tokens):
-            logits = self._context.logits()
-            token = llama.argmax(logits)
+            among = self._vocabulary.allowed(heal) if heal and self._vocabulary else None
+            token, share = llama.most_likely(logits, among)
             if number == 0:
-                result.confidence = llama.probability(logits, token)
-            if token in self.family.stops or self.model.is_end(token):
+                result.confidence = share
+            if not heal and (token in self.family.stops or self.model.is_end(token)):
                 result.reason = "end"
                 break
-            data += self._piece(token)
+            piece = self.model.piece(token)
+            taken = min(len(piece), len(heal))
+            heal = heal[taken:]
+            data += piece[taken:]
             text = data.decode("utf-8", "ignore")
             result.generated_tokens += 1
             if suggestion.grow(text):
@@ -143,37 +197,9 @@ class Engine:
             if _ms_since(began) > self.config.budget_ms:
                 result.reason = "time"
                 break
-            self._decode([token])
+            self._cache.write(token)
+            logits = self._context.logits()
         result.text = suggestion.finish(text)
-
-    def _read(self, tokens: tuple[int, ...]) -> int:
-        """Bring the cache to hold exactly these tokens; return how many it had."""
-        kept = self._cells.common(tokens)
-        if not self._context.remove(0, kept):
-            raise EngineFailed("this model's cache cannot be cut", "Choose another model")
-        self._cells.cut(kept)
-        for start in range(kept, len(tokens), SLICE_TOKENS):
-            self._decode(tokens[start : start + SLICE_TOKENS])
-        return kept
-
-    def _decode(self, tokens: tuple[int, ...] | list[int]) -> None:
-        """Read tokens behind the last one; keep the shadow true whatever happens."""
-        if self.abort.is_set():
-            raise Cancelled("a newer request came")
-        try:
-            self._context.decode(tokens, len(self._cells))
-        except Exception:
-            length = min(self._context.length(), len(self._cells))
-            self._context.remove(0, length)
-            self._cells.cut(length)
-            raise
-        self._cells.add(tokens)
-
-    def _piece(self, token: int) -> bytes:
-        piece = self._pieces.get(token)
-        if piece is None:
-            piece = self._pieces[token] = self.model.piece(token)
-        return piece
 
     @property
     def _prefix_tokens(self) -> int:
@@ -190,7 +216,8 @@ class Engine:
 
     def _warm(self) -> None:
         """Read one token, so that the first request does not pay for page faults and graphs."""
-        self._decode([next(iter(self.family.ids.values()))])
+        token = next(iter(self.family.ids.values()))
+        self._bring(prompt.Prompt((token,), None, (), (token,), "", ""))
 
 
 def _ms_since(start: float) -> float:

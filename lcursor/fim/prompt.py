@@ -30,12 +30,29 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Tokens to read, ready for the model to go on."""
+    """Tokens to read, ready for the model to go on.
 
-    tokens: tuple[int, ...]
+    Attributes:
+        before: all up to the cursor: names, and for an SPM family the suffix as well.
+        marker: the suffix marker where the suffix comes behind the cursor (PSM), else None.
+        after: the suffix behind the marker.
+        middle: what the model is to go on from; one or two tokens.
+        prefix: what of the text before the cursor is in the prompt.
+        suffix: what of the text after it.
+    """
+
+    before: tuple[int, ...]
+    marker: int | None
+    after: tuple[int, ...]
+    middle: tuple[int, ...]
     prefix: str
-    """What of the text before the cursor is in the prompt."""
     suffix: str
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """All of it, in the order in which the model reads."""
+        marker = () if self.marker is None else (self.marker,)
+        return (*self.before, *marker, *self.after, *self.middle)
 
 
 def build(
@@ -66,15 +83,22 @@ def build(
         "repo": tokenize(source.repo or "project", False),
         "files": [],
     }
-    tokens: list[int] = [] if bos is None else [bos]
+    read: list[int] = [] if bos is None else [bos]
+    at_cursor, marker_at = len(read), None
     for kind, text in parts(family.template):
         if kind == "marker":
-            tokens.append(family.ids[text])
+            if text == "suf" and family.family.order == "psm":
+                marker_at = len(read)
+            read.append(family.ids[text])
         elif kind == "field":
-            tokens += filled[text]
+            read += filled[text]
+            at_cursor = len(read) if text == "prefix" else at_cursor
         else:
-            tokens += tokenize(text, False)
-    return Prompt(tuple(tokens), prefix, suffix)
+            read += tokenize(text, False)
+    if marker_at is not None:
+        marker, middle = read[marker_at], tuple(read[marker_at + 1 + len(after) :])
+        return Prompt(tuple(read[:marker_at]), marker, tuple(after), middle, prefix, suffix)
+    return Prompt(tuple(read[:at_cursor]), None, (), tuple(read[at_cursor:]), prefix, suffix)
 
 
 def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str, list[int]]:

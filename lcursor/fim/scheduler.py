@@ -1,7 +1,8 @@
 """Who runs next: one thread that owns llama.cpp, and a mailbox of one request.
 
-The latest request wins: it takes the place of a waiting one and aborts a running one. Nothing here
-waits for the model, so every method but `close` returns at once on any thread.
+The latest request wins: it takes the place of a waiting one and aborts a running one. When nobody
+has asked for a moment, idle work runs, which any request aborts as well. Nothing here waits for the
+model, so every method but `close` returns at once on any thread.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 Work = TypeVar("Work")
+
+IDLE_S = 0.25
+"""Pause after the last request before idle work begins."""
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class Scheduler(Generic[Work]):
         run: called for each job that still matters.
         abort: makes a running `run` or `prepare` return soon; called on any thread.
         resume: takes the abort back, on the thread, before the next job.
+        idle: does one piece of work that nobody waits for; returns whether there is more.
         dropped: told of each job that was superseded or cancelled before it ran.
     """
 
@@ -42,13 +47,16 @@ class Scheduler(Generic[Work]):
         run: Callable[[Job[Work]], None],
         abort: Callable[[], None],
         resume: Callable[[], None],
+        idle: Callable[[], bool],
         dropped: Callable[[Job[Work]], None],
     ) -> None:
         self._prepare, self._run = prepare, run
         self._abort, self._resume, self._dropped = abort, resume, dropped
+        self._idle = idle
         self._changed = threading.Condition()
         self._waiting: Job[Work] | None = None
         self._running: Job[Work] | None = None
+        self._is_idling = False
         self._is_closed = False
         self._thread = threading.Thread(target=self._loop, name="lcursor-engine", daemon=True)
 
@@ -60,7 +68,7 @@ class Scheduler(Generic[Work]):
         """Make this the next job; everything older is abandoned."""
         with self._changed:
             older, self._waiting = self._waiting, job
-            if self._running:
+            if self._running or self._is_idling:
                 self._abort()
             self._changed.notify()
         if older:
@@ -90,15 +98,25 @@ class Scheduler(Generic[Work]):
 
     def _loop(self) -> None:
         self._prepare()
-        while job := self._next():
-            self._run(job)
+        has_idle_work = True
+        while True:
+            job = self._next(IDLE_S if has_idle_work else None)
+            if job:
+                self._run(job)
+                has_idle_work = True
+            elif self._is_closed:
+                return
+            else:
+                has_idle_work = self._idle()
 
-    def _next(self) -> Job[Work] | None:
+    def _next(self, timeout_s: float | None) -> Job[Work] | None:
+        """Wait for a job; None when the time is up or all is over."""
         with self._changed:
-            self._running = None
-            self._changed.wait_for(lambda: self._waiting is not None or self._is_closed)
+            self._running, self._is_idling = None, False
+            self._changed.wait_for(lambda: self._waiting is not None or self._is_closed, timeout_s)
             if self._is_closed:
                 return None
             self._running, self._waiting = self._waiting, None
+            self._is_idling = self._running is None
             self._resume()
             return self._running

@@ -24,6 +24,8 @@ def model_path() -> Path:
 def loaded(model_path: Path) -> Iterator[Engine]:
     """Load it once."""
     engine = Engine(model_path, "qwen2.5-coder", CompletionConfig(), lambda fraction: True)
+    while engine.idle():
+        pass
     yield engine
     engine.close()
 

@@ -37,18 +37,48 @@ def test_partials_grow_into_the_result(engine: Engine) -> None:
         assert later.startswith(earlier)
 
 
-def test_the_same_prompt_again_reads_one_token(engine: Engine) -> None:
+def test_the_same_prompt_again_reads_nothing(engine: Engine) -> None:
     first, _ = complete(engine)
     again, _ = complete(engine)
     assert again.text == first.text
-    assert again.prompt_tokens - again.reused_tokens == 1
+    assert again.read_tokens == 0
 
 
-def test_typing_reads_what_changed_and_the_suffix(engine: Engine) -> None:
-    complete(engine, BEFORE[:-1])
+def test_typing_inside_a_word_reads_nothing(engine: Engine) -> None:
+    before = BEFORE.removesuffix("return ")
+    complete(engine, before + "re")
+    result, _ = complete(engine, before + "retu")
+    assert result.text == "rn a + b"
+    assert result.read_tokens == 0
+
+
+def test_typing_on_reads_a_handful(engine: Engine) -> None:
+    before = BEFORE.removesuffix("return ")
+    for end in range(1, len("return sum((a")):
+        result, _ = complete(engine, before + "return sum((a"[:end])
+        if end > 1:
+            assert result.read_tokens <= 6, end
+
+
+def test_idle_time_reads_the_suffix_anew(engine: Engine) -> None:
+    complete(engine, BEFORE + "x")
+    complete(engine, BEFORE + "x +")
+    assert engine._cache.cells.stale > 0
+    while engine.idle():
+        pass
+    assert engine._cache.cells.stale == 0
+    again, _ = complete(engine, BEFORE + "x +")
+    assert again.read_tokens == 0
+
+
+@pytest.mark.parametrize("switch", ["splices", "heals"])
+def test_switches_change_how_not_what(
+    engine: Engine, switch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, _ = complete(engine)
+    monkeypatch.setattr(engine, switch, False)
     result, _ = complete(engine)
-    suffix = len(engine.model.tokenize(AFTER))
-    assert result.prompt_tokens - result.reused_tokens <= suffix + 4
+    assert result.text == wanted.text
 
 
 def test_reuse_changes_nothing(engine: Engine) -> None:
@@ -85,7 +115,8 @@ def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
         delays_ms.append((time.perf_counter() - asked[0]) * 1000)
         timer.join()
         engine.abort.clear()
-        assert engine._context.length() == len(engine._cells)
+        assert engine._context.length(0) == engine._cache.cells.end
+        assert engine._context.length(1) == len(engine._cache.cells.prefix)
         after, _ = complete(engine)
         assert after.text == wanted.text
     assert min(delays_ms) < 100  # the bench has the real number; this one catches a dead flag

@@ -1,35 +1,54 @@
-"""The shadow of the KV cache against a slow reference."""
+"""The shadow of the KV cache, and what is read for which change of the prompt."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.cells import Cells
+from lcursor.fim.cells import GAP, MOST_STALE, Cells, Plan, common
 
-tokens = st.lists(st.integers(0, 3), min_size=1, max_size=12)
-
-
-@given(st.lists(tokens, min_size=1, max_size=8))
-def test_reading_prompts_one_after_another_keeps_exactly_the_common_start(
-    prompts: list[list[int]],
-) -> None:
-    cells, reference = Cells(), list[int]()
-    for prompt in prompts:
-        kept = cells.common(prompt)
-        assert kept < len(prompt)
-        assert reference[:kept] == prompt[:kept]
-        rest = reference[kept : kept + 1]
-        assert kept == len(prompt) - 1 or rest != prompt[kept : kept + 1]
-        cells.cut(kept)
-        cells.add(prompt[kept:])
-        reference = list(prompt)
-        assert len(cells) == len(reference)
+tokens = st.lists(st.integers(0, 3), max_size=12)
 
 
-def test_an_abort_cuts_the_shadow() -> None:
+@given(tokens, tokens)
+def test_common_is_the_longest_common_start(one: list[int], other: list[int]) -> None:
+    length = common(one, other)
+    assert one[:length] == other[:length]
+    assert one[length : length + 1] != other[length : length + 1] or one[length:] == []
+
+
+def held(prefix: list[int], suffix: tuple[int, ...], stale: int = 0) -> Cells:
+    """A cache as an exact reading leaves it."""
     cells = Cells()
-    cells.add([1, 2, 3, 4])
-    cells.cut(2)
-    assert len(cells) == 2
-    assert cells.common([1, 2, 3]) == 2
+    cells.prefix, cells.suffix, cells.has_marker = list(prefix), suffix, True
+    cells.suffix_at, cells.tail, cells.stale = len(prefix) + 1 + GAP, [9], stale
+    return cells
+
+
+def test_an_empty_cache_reads_all() -> None:
+    assert Cells().plan([1, 2], (3,)) == Plan("exact", 0)
+
+
+def test_typing_keeps_the_suffix() -> None:
+    assert held([1, 2], (3,)).plan([1, 2, 5], (3,)) == Plan("splice", 2)
+
+
+def test_nothing_new_keeps_the_tail() -> None:
+    assert held([1, 2], (3,)).plan([1, 2], (3,)) == Plan("splice", 2, keep_tail=True)
+
+
+def test_another_suffix_is_read() -> None:
+    assert held([1, 2], (3,)).plan([1, 2, 5], (4,)).kind == "exact"
+
+
+def test_a_full_gap_is_read_anew() -> None:
+    cells = held([1, 2], (3,))
+    cells.suffix_at = 4
+    assert cells.plan([1, 2, 5], (3,)).kind == "splice"
+    assert cells.plan([1, 2, 5, 6], (3,)).kind == "exact"
+
+
+def test_too_many_changes_are_read_anew() -> None:
+    assert held([1], (3,), MOST_STALE - 1).plan([1, 2], (3,)).kind == "splice"
+    assert held([1], (3,), MOST_STALE).plan([1, 2], (3,)).kind == "exact"
+    assert held([1] * 30, (3,)).plan([1], (3,)).kind == "exact"

@@ -17,6 +17,7 @@ class Desk:
         self.started: list[int] = []
         self.finished: list[tuple[int, str]] = []
         self.dropped: list[int] = []
+        self.idled: list[str] = []
         self.threads: set[int] = set()
         self._aborted = threading.Event()
         self.released = threading.Event()
@@ -26,6 +27,7 @@ class Desk:
             run=self._run,
             abort=self._abort,
             resume=self._aborted.clear,
+            idle=self._idle,
             dropped=self._drop,
         )
 
@@ -47,6 +49,15 @@ class Desk:
             self._changed.wait_for(lambda: self._aborted.is_set() or self.released.is_set(), 10)
         how = "aborted" if self._aborted.is_set() else "done"
         self._note(lambda: self.finished.append((job.id, how)))
+
+    def _idle(self) -> bool:
+        """Run until something comes, as a long refresh would."""
+        self._note(lambda: self.idled.append("began"))
+        with self._changed:
+            self._changed.wait_for(lambda: self._aborted.is_set() or self.released.is_set(), 10)
+        how = "aborted" if self._aborted.is_set() else "done"
+        self._note(lambda: self.idled.append(how))
+        return how == "aborted"
 
     def release(self) -> None:
         self._note(self.released.set)
@@ -109,3 +120,15 @@ def test_close_ends_a_running_job() -> None:
     desk.wait(lambda: desk.started == [1])
     assert desk.scheduler.close(5)
     assert desk.finished == [(1, "aborted")]
+
+
+def test_idle_work_runs_when_nobody_asks_and_gives_way(desk: Desk) -> None:
+    desk.wait(lambda: desk.idled == ["began"])
+    desk.scheduler.submit(Job(1, ""))
+    desk.wait(lambda: desk.started == [1])
+    assert desk.idled == ["began", "aborted"]
+    desk.release()
+    desk.wait(lambda: desk.finished == [(1, "done")])
+    desk.wait(lambda: desk.idled[-1] == "done")
+    assert desk.scheduler.close(5)
+    assert desk.idled.count("done") == 1  # nothing more to do: it is not asked again

@@ -1,0 +1,152 @@
+"""Brings the KV cache to a prompt with as little reading as can be, and keeps its shadow true.
+
+Owns the two sequences of `cells.Cells` in one `llama.Context`. Runs on the engine's thread; every
+method may raise Cancelled between two slices, and leaves cache and shadow in agreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lcursor.errors import Cancelled
+from lcursor.fim.cells import GAP, Cells, Plan
+from lcursor.fim.llama import Context
+from lcursor.fim.prompt import Prompt
+
+FULL, PREFIX = 0, 1
+SLICE_TOKENS = 128
+"""Prompt tokens read between two looks at the abort flag, where the GPU does not poll it."""
+
+
+class Cache:
+    """The cells of one buffer's prompt.
+
+    Args:
+        context: a context with at least two sequences.
+        can_splice: whether cells may be shifted; else every change is read exactly.
+    """
+
+    def __init__(self, context: Context, can_splice: bool = True) -> None:
+        self._context = context
+        self._can_splice = can_splice
+        self.cells = Cells()
+        self.read_tokens = 0
+        """Tokens read since the last `bring` began."""
+
+    def bring(self, prompt: Prompt, *, exact: bool = False) -> Plan:
+        """Make the cache hold a prompt up to and with its middle; logits() are those behind it.
+
+        Args:
+            prompt: what shall be there.
+            exact: read the suffix anew even where it could stay.
+
+        Returns:
+            What was done. With `keep_tail` nothing was read and logits() are of something else.
+        """
+        self.read_tokens = 0
+        prefix, middle = list(prompt.before), list(prompt.middle)
+        if not middle:  # a family without a middle marker goes on from its last token
+            prefix, middle = prefix[:-1], prefix[-1:]
+        plan = self.cells.plan(prefix, prompt.after)
+        if plan.kind == "splice" and not (exact and self.cells.stale) and prompt.after:
+            self._splice(plan, prefix, prompt.marker, middle)
+            return plan
+        plan = Plan("exact", plan.keep)
+        self._read_exactly(plan.keep, prefix, prompt, middle)
+        return plan
+
+    def write(self, token: int) -> None:
+        """Read one token behind the tail."""
+        self._read_tail([token])
+
+    def forget_written(self, middle: int) -> None:
+        """Take away what stands behind the middle of `middle` tokens."""
+        if len(self.cells.tail) > middle:
+            self._context.remove(FULL, self.cells.tail_at + middle)
+            del self.cells.tail[middle:]
+
+    def _splice(self, plan: Plan, prefix: list[int], marker: int | None, middle: list[int]) -> None:
+        cells, context = self.cells, self._context
+        if plan.keep_tail:
+            self.forget_written(len(middle))
+            return
+        context.remove(FULL, cells.tail_at)
+        cells.tail = []
+        self._cut_prefix(plan.keep)
+        changed = len(prefix) - plan.keep
+        ending = [] if marker is None else [marker]
+        self._read_prefix(prefix[plan.keep :], ending)
+        cells.stale += max(changed, 1)
+        self._read_tail(middle)
+
+    def _read_exactly(
+        self, keep: int, prefix: list[int], prompt: Prompt, middle: list[int]
+    ) -> None:
+        cells, context = self.cells, self._context
+        if cells.suffix is not None:
+            context.remove(FULL, cells.suffix_at)
+            cells.suffix, cells.tail = None, []
+        self._cut_prefix(keep)
+        self._read_prefix(prefix[keep:], [])
+        end = len(prefix)
+        behind = [] if prompt.marker is None else [prompt.marker]
+        gap = GAP if prompt.after and self._can_splice else 0
+        body = [*behind, *prompt.after]
+        try:
+            # Without a gap the middle follows at once, so all is one batch.
+            self._decode(body if gap else [*body, *middle], end, FULL)
+        except BaseException:
+            context.remove(FULL, end)
+            raise
+        if gap:
+            context.move(FULL, end + len(behind), -1, gap)
+        cells.suffix_at = end + len(behind) + gap
+        cells.suffix, cells.has_marker, cells.stale = prompt.after, bool(behind), 0
+        if gap:
+            self._read_tail(middle)
+        else:
+            cells.tail = list(middle)
+
+    def _read_tail(self, tokens: list[int]) -> None:
+        """Read tokens behind the tail."""
+        try:
+            self._decode(tokens, self.cells.end, FULL)
+        except BaseException:
+            self._context.remove(FULL, self.cells.end)
+            raise
+        self.cells.tail += tokens
+
+    def _cut_prefix(self, keep: int) -> None:
+        """Take the prefix from `keep` on, and the marker behind it, out of both sequences."""
+        cells, context = self.cells, self._context
+        end = len(cells.prefix) + 1
+        if cells.suffix is None:
+            context.remove(FULL, keep)
+        else:
+            context.remove(FULL, keep, end)
+        context.remove(PREFIX, keep)
+        del cells.prefix[keep:]
+        cells.has_marker = False
+
+    def _read_prefix(self, tokens: list[int], ending: list[int]) -> None:
+        """Read tokens behind the prefix, and an ending that stays in FULL alone."""
+        cells, context = self.cells, self._context
+        start = len(cells.prefix)
+        try:
+            self._decode([*tokens, *ending], start, PREFIX)
+        finally:
+            got = max(0, min(context.length(PREFIX) - start, len(tokens) + len(ending)))
+            kept = min(got, len(tokens))
+            if got:
+                context.copy(PREFIX, FULL, start, start + got)
+            context.remove(PREFIX, start + kept)
+            cells.prefix += tokens[:kept]
+            cells.has_marker = got > len(tokens)
+
+    def _decode(self, tokens: Sequence[int], position: int, sequence: int) -> None:
+        for start in range(0, len(tokens), SLICE_TOKENS):
+            if self._context.abort.is_set():
+                raise Cancelled("a newer request came")
+            part = tokens[start : start + SLICE_TOKENS]
+            self._context.decode(part, position + start, sequence)
+            self.read_tokens += len(part)

@@ -1,0 +1,194 @@
+"""The cache against a slow exact reference: any edits, any aborts, shadow and cells agree.
+
+The context here is a model of llama.cpp's own rules: cells with positions and sequences, a batch
+must follow its sequence's last position, a cell's position is shared by all sequences it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcursor.errors import Cancelled
+from lcursor.fim.cache import FULL, PREFIX, Cache
+from lcursor.fim.cells import GAP
+from lcursor.fim.prompt import Prompt
+
+SUF, MID = 100, 101
+
+
+class Flag:
+    """An abort that comes after a number of looks."""
+
+    def __init__(self) -> None:
+        self.looks_left = -1
+
+    def is_set(self) -> bool:
+        if self.looks_left > 0:
+            self.looks_left -= 1
+        return self.looks_left == 0
+
+
+class Memory:
+    """Cells as llama.cpp keeps them; stands where the context stands."""
+
+    def __init__(self) -> None:
+        self.cells: list[tuple[int, int, set[int]]] = []  # token, position, sequences
+        self.abort = Flag()
+
+    def decode(self, tokens: Sequence[int], position: int, sequence: int = 0) -> None:
+        assert tokens
+        last = self.length(sequence)
+        assert position == last, f"sequence {sequence} ends at {last}, batch begins at {position}"
+        for start in range(0, len(tokens), 2):  # what was computed before an abort stays
+            if self.abort.is_set():
+                raise Cancelled("aborted inside")
+            for i, token in enumerate(tokens[start : start + 2], start):
+                self.cells.append((token, position + i, {sequence}))
+
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        for _, position, owners in self.cells:
+            if position >= start and (end < 0 or position < end):
+                owners.discard(sequence)
+        self.cells = [cell for cell in self.cells if cell[2]]
+        return True
+
+    def copy(self, source: int, target: int, start: int, end: int) -> None:
+        for _, position, owners in self.cells:
+            if source in owners and start <= position < end:
+                owners.add(target)
+
+    def move(self, sequence: int, start: int, end: int, by: int) -> None:
+        for i, (token, position, owners) in enumerate(self.cells):
+            if sequence in owners and position >= start and (end < 0 or position < end):
+                assert owners == {sequence}, "a shift moves the cell for every sequence"
+                self.cells[i] = (token, position + by, owners)
+
+    def length(self, sequence: int = 0) -> int:
+        return max((p for _, p, owners in self.cells if sequence in owners), default=-1) + 1
+
+    def of(self, sequence: int) -> list[tuple[int, int]]:
+        """Return (position, token) of a sequence, in order."""
+        return sorted((p, token) for token, p, owners in self.cells if sequence in owners)
+
+
+def prompt(before: Sequence[int], after: Sequence[int]) -> Prompt:
+    return Prompt(tuple(before), SUF, tuple(after), (MID,), "", "")
+
+
+def spm(before: Sequence[int]) -> Prompt:
+    return Prompt(tuple(before), None, (), (MID,), "", "")
+
+
+def agree(memory: Memory, cache: Cache) -> None:
+    """Assert that the shadow says what the cells hold."""
+    cells = cache.cells
+    assert memory.of(PREFIX) == list(enumerate(cells.prefix))
+    full = list(enumerate(cells.prefix))
+    if cells.has_marker:
+        full.append((len(cells.prefix), SUF))
+    if cells.suffix is not None:
+        body = [*cells.suffix, *cells.tail]
+        full += [(cells.suffix_at + i, token) for i, token in enumerate(body)]
+    assert memory.of(FULL) == full
+    positions = [position for position, _ in memory.of(FULL)]
+    assert len(set(positions)) == len(positions)
+
+
+texts = st.lists(st.integers(1, 4), max_size=40)
+edits = st.tuples(
+    st.sampled_from(["type", "delete", "paste", "move", "suffix", "again", "write", "idle", "spm"]),
+    st.lists(st.integers(1, 4), min_size=1, max_size=30),
+    st.integers(-1, 12),
+)
+
+
+@settings(max_examples=300)
+@given(texts, texts, st.lists(edits, max_size=25))
+def test_any_edits_and_aborts(
+    before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
+) -> None:
+    memory = Memory()
+    cache = Cache(memory)  # type: ignore[arg-type]
+    for kind, some, patience in steps:
+        if kind == "type":
+            before = [*before, *some[:3]]
+        elif kind == "delete":
+            before = before[: -len(some)]
+        elif kind == "paste":
+            before = [*before[:2], *some, *before[2:]]
+        elif kind == "move":
+            before, after = [*before, *after[:3]], after[3:]
+        elif kind == "suffix":
+            after = some
+        wanted = spm(before) if kind == "spm" else prompt(before, after)
+        memory.abort.looks_left = patience
+        try:
+            cache.bring(wanted, exact=kind == "idle")
+            if kind == "write":
+                for token in some:
+                    cache.write(token)
+        except Cancelled:
+            agree(memory, cache)
+            continue
+        finally:
+            memory.abort.looks_left = -1
+        agree(memory, cache)
+        assert cache.cells.prefix == before
+        expected = [*before, *([SUF] if wanted.marker else []), *wanted.after, MID]
+        read = [token for _, token in memory.of(FULL)]
+        assert read[: len(expected)] == expected
+
+
+def bring(cache: Cache, before: Sequence[int], after: Sequence[int]) -> int:
+    cache.bring(prompt(before, after))
+    return cache.read_tokens
+
+
+@pytest.fixture
+def cache() -> Cache:
+    return Cache(Memory())  # type: ignore[arg-type]
+
+
+def test_a_keystroke_reads_its_token_and_the_two_markers(cache: Cache) -> None:
+    before, after = list(range(1, 60)), list(range(200, 260))
+    assert bring(cache, before, after) == 59 + 1 + 60 + 1
+    assert bring(cache, [*before, 7], after) == 3
+    assert bring(cache, [*before, 7], after) == 0
+    assert bring(cache, [*before, 8], after) == 3
+
+
+def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: Cache) -> None:
+    before, after = list(range(1, 60)), list(range(200, 260))
+    bring(cache, before, after)
+    bring(cache, [*before, 7], after)
+    cache.bring(prompt([*before, 7], after), exact=True)
+    assert cache.read_tokens == 1 + 60 + 1
+    assert cache.cells.stale == 0
+    assert cache.cells.suffix_at == 60 + 1 + GAP
+
+
+def test_what_was_written_goes_before_the_next_prompt(cache: Cache) -> None:
+    bring(cache, [1, 2], [3])
+    cache.write(5)
+    cache.write(6)
+    assert bring(cache, [1, 2], [3]) == 0
+    assert cache.cells.tail == [MID]
+
+
+def test_without_a_suffix_there_is_no_gap(cache: Cache) -> None:
+    assert bring(cache, [1, 2], []) == 4
+    assert bring(cache, [1, 2, 3], []) == 3
+
+
+def test_a_family_without_a_middle_marker_goes_on_from_its_last_token() -> None:
+    memory = Memory()
+    cache = Cache(memory)  # type: ignore[arg-type]
+    cache.bring(Prompt((1, 2, 3), None, (), (), "", ""))
+    assert [token for _, token in memory.of(FULL)] == [1, 2, 3]
+    cache.bring(Prompt((1, 2, 3, 4), None, (), (), "", ""))
+    assert [token for _, token in memory.of(FULL)] == [1, 2, 3, 4]
+    assert cache.read_tokens <= 2
