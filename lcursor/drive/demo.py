@@ -33,8 +33,8 @@ class Step:
 
 
 STEPS = (
-    Step("return len(self._tokens)", "return", ("<Tab>",)),
-    Step("self._tokens.extend(tokens)", "self.", ("<C-Right>", "<Tab>")),
+    Step("return length", "return", ("<Tab>",)),
+    Step("if one[i] != other[i]:", "if", ("<C-Right>", "<Tab>")),
 )
 
 ANSWER = """
@@ -110,7 +110,8 @@ def _introduce(editor: Editor) -> None:
 
 def _play(editor: Editor, step: Step) -> Row:
     """Write one line anew with the ghost's help."""
-    editor.command(f"call search('\\V{step.line}', 'w')")
+    if not editor.lua("return vim.fn.search('\\\\V' .. ..., 'w')", step.line):
+        raise LookupError(f"{step.line!r} is no longer in {SOURCE}")
     editor.keys('zz"_cc')
     before = editor.lua("return #vim.api.nvim_get_current_line()")
     for char in step.typed[:-1]:
@@ -170,7 +171,7 @@ def _print_table(rows: list[Row]) -> None:
         table.append(
             (
                 row.typed,
-                row.suggestion,
+                row.suggestion.split("\n")[0],
                 f"{row.ghost_ms:.0f} ms",
                 f"{stats['prompt_tokens']:.0f} tokens",
                 f"{stats['decoded_tokens']:.0f}",

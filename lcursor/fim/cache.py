@@ -102,10 +102,16 @@ class Cache:
             context.move(FULL, end + len(behind), -1, gap)
         cells.suffix_at = end + len(behind) + gap
         cells.suffix, cells.has_marker, cells.stale = prompt.after, bool(behind), 0
-        if gap:
-            self._read_tail(middle)
-        else:
+        if not gap:
             cells.tail = list(middle)
+            return
+        try:
+            self._read_tail(middle)
+        except BaseException:
+            # The move is carried out inside this decode: stopped there, keys may be half turned.
+            context.remove(FULL, cells.suffix_at)
+            cells.suffix = None
+            raise
 
     def _read_tail(self, tokens: list[int]) -> None:
         """Read tokens behind the tail."""

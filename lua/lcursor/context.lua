@@ -112,7 +112,7 @@ end
 ---@param buf integer
 ---@param row integer
 ---@param col integer
----@return string suffix without the last line's newline
+---@return string suffix
 local function after(buf, row, col)
   local offset = api.nvim_buf_get_offset
   local from = offset(buf, row) + col
@@ -134,6 +134,8 @@ local function after(buf, row, col)
   local lines = api.nvim_buf_get_text(buf, row, col, low, stop, {})
   if stop ~= -1 then
     lines[#lines] = whole_at_end(lines[#lines])
+  elseif low == api.nvim_buf_line_count(buf) - 1 and vim.bo[buf].endofline then
+    table.insert(lines, "") -- the file ends with a newline, and the model shall see it
   end
   return text.join(lines)
 end

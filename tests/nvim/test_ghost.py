@@ -31,7 +31,7 @@ def test_the_request_says_all_that_the_model_needs(editor: Start, host: FakeHost
     nvim.keys("A<CR>")
     request = nvim.request("\n    ")
     assert request["prefix"] == "import os\n\ndef f(x):\n    "
-    assert request["suffix"] == "\nrest"
+    assert request["suffix"] == "\nrest\n"
     assert (request["row"], request["col"], request["first_row"]) == (3, 4, 0)
     assert (request["name"], request["repo"]) == ("src/a.py", "project")
     assert request["path"].endswith("/project/src/a.py")
@@ -185,7 +185,7 @@ def test_a_change_right_of_the_cursor_hides_it(editor: Start, host: FakeHost) ->
     nvim.command("call cursor(1, 7)")
     nvim.offer("x", "i")
     nvim.keys("<Del>")
-    assert nvim.request()["suffix"] == ";"
+    assert nvim.request()["suffix"] == ";\n"
     assert nvim.shows() == ""
 
 

@@ -152,7 +152,7 @@ def test_a_small_file_is_read_whole(lua: Call) -> None:
     lines = numbered(90)
     request = window(lua, lines, 40, 3)
     assert request["first_row"] == 0
-    assert request["prefix"] + request["suffix"] == "\n".join(lines)
+    assert request["prefix"] + request["suffix"] == "\n".join(lines) + "\n"
     assert request["prefix"].endswith("\n000")
     assert (request["path"], request["name"]) == ("", "")
 
@@ -167,9 +167,9 @@ def test_the_window_is_bounded(lua: Call, row: int, width: int) -> None:
     assert len(prefix) <= 16 * 1024
     assert prefix.count("\n") == row - request["first_row"] <= 300
     assert prefix == "\n".join([*lines[request["first_row"] : row], lines[row][:2]])
-    assert len(suffix) <= 8 * 1024
+    assert len(suffix) <= 8 * 1024 + 1
     assert suffix.count("\n") <= 100
-    assert "\n".join([lines[row][2:], *lines[row + 1 :]]).startswith(suffix)
+    assert "\n".join([lines[row][2:], *lines[row + 1 :], ""]).startswith(suffix)
     room = 16 * 1024 if width > 8 else 300 * 9
     if row >= 300:
         assert len(prefix) > room / 4
@@ -235,7 +235,7 @@ def test_random_windows_are_the_text(lua: Call) -> None:
         whole = "\n".join(lines).encode()
         at = len("\n".join(lines[:row]).encode()) + (row > 0) + col
         assert whole[:at].endswith(request["prefix"].encode())
-        assert whole[at:].startswith(request["suffix"].encode())
+        assert (whole[at:] + b"\n").startswith(request["suffix"].encode())
 
 
 @pytest.mark.parametrize("eol", [True, False])
@@ -247,7 +247,8 @@ def test_the_last_line_is_read_whole(lua: Call, eol: bool) -> None:
     local read = require("lcursor.context").read
     return { read(0, 1, 0).suffix, read(0, 1, 2).suffix, read(0, 0, 1).suffix }
     """
-    assert lua(code, eol) == ["cd", "", "b\ncd"]
+    end = "\n" if eol else ""
+    assert lua(code, eol) == ["cd" + end, end, "b\ncd" + end]
 
 
 def test_merging_settings(lua: Call) -> None:
