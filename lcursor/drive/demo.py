@@ -162,6 +162,12 @@ def _print_screen(editor: Editor) -> None:
     print("  └" + "─" * COLUMNS + "\n")
 
 
+def _short(text: str, most: int = 32) -> str:
+    """Return the first line of a text, cut."""
+    first, newline, _ = text.partition("\n")
+    return first if len(first) <= most and not newline else first[: most - 1] + "…"
+
+
 def _print_table(rows: list[Row]) -> None:
     head = ("typed", "suggestion", "keystroke → ghost", "prompt", "read now", "written", "tokens/s")
     table = [head]
@@ -171,7 +177,7 @@ def _print_table(rows: list[Row]) -> None:
         table.append(
             (
                 row.typed,
-                row.suggestion.split("\n")[0],
+                _short(row.suggestion),
                 f"{row.ghost_ms:.0f} ms",
                 f"{stats['prompt_tokens']:.0f} tokens",
                 f"{stats['decoded_tokens']:.0f}",

@@ -1,7 +1,8 @@
 """Brings the KV cache to a prompt with as little reading as can be, and keeps its shadow true.
 
-Owns the two sequences of `cells.Cells` in one `llama.Context`. Runs on the engine's thread; every
-method may raise Cancelled between two slices, and leaves cache and shadow in agreement.
+Owns the two sequences of `cells.Cells` in one `llama.Context`, and a third on which a suffix is read
+anew while the old one still serves. Runs on the engine's thread; every method may raise Cancelled
+between two slices, and leaves cache and shadow in agreement.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from lcursor.fim.cells import GAP, Cells, Plan
 from lcursor.fim.llama import Context
 from lcursor.fim.prompt import Prompt
 
-FULL, PREFIX = 0, 1
+FULL, PREFIX, SPARE = 0, 1, 2
 SLICE_TOKENS = 128
 """Prompt tokens read between two looks at the abort flag, where the GPU does not poll it."""
 
@@ -22,7 +23,7 @@ class Cache:
     """The cells of one buffer's prompt.
 
     Args:
-        context: a context with at least two sequences.
+        context: a context with at least three sequences.
         can_splice: whether cells may be shifted; else every change is read exactly.
     """
 
@@ -83,34 +84,39 @@ class Cache:
         self, keep: int, prefix: list[int], prompt: Prompt, middle: list[int]
     ) -> None:
         cells, context = self.cells, self._context
-        if cells.suffix is not None:
+        is_refresh = cells.suffix == prompt.after and keep == len(prefix) == len(cells.prefix)
+        if cells.suffix is not None and not is_refresh:
             context.remove(FULL, cells.suffix_at)
             cells.suffix, cells.tail = None, []
-        self._cut_prefix(keep)
-        self._read_prefix(prefix[keep:], [])
+        if not is_refresh:
+            self._cut_prefix(keep)
+            self._read_prefix(prefix[keep:], [])
         end = len(prefix)
-        behind = [] if prompt.marker is None else [prompt.marker]
+        marker = [] if prompt.marker is None else [prompt.marker]
         gap = GAP if prompt.after and self._can_splice else 0
-        body = [*behind, *prompt.after]
+        # Without a gap the middle follows at once, so all is one batch.
+        body = [*marker, *prompt.after, *([] if gap else middle)]
+        context.copy(PREFIX, SPARE, 0, end)
         try:
-            # Without a gap the middle follows at once, so all is one batch.
-            self._decode(body if gap else [*body, *middle], end, FULL)
+            self._decode(body, end, SPARE)
         except BaseException:
-            context.remove(FULL, end)
+            context.remove(SPARE, 0)
             raise
-        if gap:
-            context.move(FULL, end + len(behind), -1, gap)
-        cells.suffix_at = end + len(behind) + gap
-        cells.suffix, cells.has_marker, cells.stale = prompt.after, bool(behind), 0
+        context.remove(FULL, end)
+        context.copy(SPARE, FULL, end, end + len(body))
+        context.remove(SPARE, 0)
+        cells.suffix_at = end + len(marker) + gap
+        cells.suffix, cells.has_marker, cells.stale = prompt.after, bool(marker), 0
+        cells.tail = [] if gap else list(middle)
         if not gap:
-            cells.tail = list(middle)
             return
+        context.move(FULL, end + len(marker), -1, gap)
         try:
             self._read_tail(middle)
         except BaseException:
             # The move is carried out inside this decode: stopped there, keys may be half turned.
             context.remove(FULL, cells.suffix_at)
-            cells.suffix = None
+            cells.suffix, cells.tail = None, []
             raise
 
     def _read_tail(self, tokens: list[int]) -> None:

@@ -24,7 +24,7 @@ Kind = Literal["splice", "exact"]
 
 GAP = 24
 """Positions left free before the suffix. Positions are only phases: a hole costs no cell."""
-MOST_STALE = 16
+MOST_STALE = 24
 """Prefix tokens that may have changed since the suffix was read; then it is read anew."""
 
 

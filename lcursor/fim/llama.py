@@ -235,7 +235,7 @@ class ContextSize:
     batch: int = 512
     ubatch: int = 64
     """Tokens computed at once; the grain of an abort on a GPU."""
-    sequences: int = 2
+    sequences: int = 3
     outputs: int = 8
     """Most positions of one batch that give logits."""
     threads: int = 0

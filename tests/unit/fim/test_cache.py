@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.errors import Cancelled
-from lcursor.fim.cache import FULL, PREFIX, Cache
+from lcursor.fim.cache import FULL, PREFIX, SPARE, Cache
 from lcursor.fim.cells import GAP
 from lcursor.fim.prompt import Prompt
 
@@ -94,6 +94,7 @@ def agree(memory: Memory, cache: Cache) -> None:
         body = [*cells.suffix, *cells.tail]
         full += [(cells.suffix_at + i, token) for i, token in enumerate(body)]
     assert memory.of(FULL) == full
+    assert memory.of(SPARE) == []
     positions = [position for position, _ in memory.of(FULL)]
     assert len(set(positions)) == len(positions)
 
@@ -169,6 +170,20 @@ def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: Cache) ->
     assert cache.read_tokens == 1 + 60 + 1
     assert cache.cells.stale == 0
     assert cache.cells.suffix_at == 60 + 1 + GAP
+
+
+def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
+    memory = Memory()
+    cache = Cache(memory)  # type: ignore[arg-type]
+    before, after = list(range(1, 60)), list(range(200, 260))
+    bring(cache, before, after)
+    bring(cache, [*before, 7], after)
+    memory.abort.looks_left = 10
+    with pytest.raises(Cancelled):
+        cache.bring(prompt([*before, 7], after), exact=True)
+    memory.abort.looks_left = -1
+    agree(memory, cache)
+    assert bring(cache, [*before, 7, 8], after) == 3
 
 
 def test_what_was_written_goes_before_the_next_prompt(cache: Cache) -> None:
