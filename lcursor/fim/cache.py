@@ -1,8 +1,8 @@
 """Brings the KV cache to a prompt with as little reading as can be, and keeps its shadow true.
 
-Owns the two sequences of `cells.Cells` in one `llama.Context`, and a third on which a suffix is read
-anew while the old one still serves. Runs on the engine's thread; every method may raise Cancelled
-between two slices, and leaves cache and shadow in agreement.
+Owns the two sequences of `cells.Cells` in one `llama.Context`, and a third on which a suffix is
+read anew while the old one still serves. Runs on the engine's thread; every method may raise
+Cancelled between two slices, and leaves cache and shadow in agreement.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ M.schema = {
   {
     key = "completion.debounce_ms",
     type = "number",
-    default = 15,
+    default = 0,
     min = 0,
-    desc = "Pause after a keystroke before the model is asked.",
+    desc = "Pause after a keystroke before the model is asked; a newer request stops an older one.",
   },
   {
     key = "completion.model",

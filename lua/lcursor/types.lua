@@ -83,6 +83,21 @@
 ---@field total_ms number
 ---@field confidence number
 
+---@class (exact) lcursor.Answer how a request ended
+---@field text string all of it; empty where there is nothing to show
+---@field reason string why it ended there
+---@field stats? lcursor.Stats nil when the host did not answer
+
+---@class (exact) lcursor.Waiter who asked for a completion
+---@field partial fun(id: integer, text: string) all text so far
+---@field done fun(id: integer, answer: lcursor.Answer)
+
+---@class (exact) lcursor.Spot where a front end wants a suggestion
+---@field buf integer
+---@field row integer
+---@field col integer
+---@field is_manual boolean the user asked for it
+
 ---@class (exact) lcursor.Why the last decision about showing something here
 ---@field code string for example "secret", "filetype", "waiting"
 ---@field text string one sentence

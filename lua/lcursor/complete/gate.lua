@@ -30,8 +30,9 @@ function M.menu_visible()
 end
 
 --- Why nothing may be shown in the present mode, or nil.
+---@param for_menu? boolean it is a menu that asks, so one may be open
 ---@return string? code
-function M.mode_refusal()
+function M.mode_refusal(for_menu)
   local mode = api.nvim_get_mode().mode
   if mode:sub(1, 1) == "R" then
     return "replace"
@@ -39,7 +40,7 @@ function M.mode_refusal()
     return "mode"
   elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
     return "macro"
-  elseif M.menu_visible() then
+  elseif not for_menu and M.menu_visible() then
     return "menu"
   end
 end

@@ -7,11 +7,10 @@ local context = require("lcursor.context")
 local gate = require("lcursor.complete.gate")
 local ghost = require("lcursor.complete.ghost")
 local highlights = require("lcursor.highlights")
-local host = require("lcursor.host")
 local keys = require("lcursor.complete.keys")
 local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
-local rpc = require("lcursor.rpc")
+local requests = require("lcursor.complete.requests")
 local status = require("lcursor.status")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
@@ -26,14 +25,12 @@ local api = vim.api
 local started = false
 ---@type lcursor.Suggestion? the only one; while it is not done, the host works on it
 local current
----@type integer id of the last request
-local last_id = 0
 ---@type string? where and in what text the last look was
 local last_look
 ---@type { buf: integer, tick: integer }? text in which the user wants to see nothing
 local dismissed
----@type { reason: string, stats: lcursor.Stats }? of the last request that was answered
-local last_answer
+---@type lcursor.Waiter the ghost's ear for what the host says
+local waiter
 
 local function hide()
   ghost.hide()
@@ -46,7 +43,7 @@ local function drop()
   current = nil
   hide()
   if s and not s.is_done then
-    rpc.notify("fim.cancel", { id = s.id })
+    requests.cancel(s.id, waiter)
   end
 end
 
@@ -139,17 +136,9 @@ end
 ---@return boolean single_line
 local function refusal(buf, kind)
   local own = config.for_buffer(buf)
-  local code = buffer_refusal(buf, own) or gate.mode_refusal()
+  local code = buffer_refusal(buf, own) or gate.mode_refusal() or requests.refusal()
   if code then
     return code, false
-  end
-  local state = status.get().state
-  if state == "stopped" then
-    host.start()
-    state = status.get().state
-  end
-  if state ~= "ready" then
-    return "host_" .. state, false
   end
   local cursor = api.nvim_win_get_cursor(0)
   local tick = api.nvim_buf_get_changedtick(buf)
@@ -183,14 +172,13 @@ ask = function(kind)
   local cursor = api.nvim_win_get_cursor(0)
   local row, col = cursor[1] - 1, cursor[2]
   local request = context.read(buf, row, col)
-  if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
+  request.trigger, request.single_line = kind, single_line
+  local id = requests.ask(request, waiter)
+  if not id then
     return why.note(buf, "secret_text")
   end
-  last_id = last_id + 1
-  request.id, request.trigger, request.single_line = last_id, kind, single_line
-  current = suggestion.new(last_id, buf, row, col, single_line)
+  current = suggestion.new(id, buf, row, col, single_line)
   why.note(buf, "waiting")
-  rpc.notify("fim.request", request)
 end
 
 --- Take the text that the host has by now.
@@ -215,23 +203,18 @@ local function hear(id, said, is_done)
   end
 end
 
-rpc.on("fim.partial", function(params)
-  hear(params.id, params.text, false)
-end)
-
-rpc.on("fim.done", function(params)
-  last_answer = { reason = params.reason, stats = params.stats }
-  local s = current
-  if
-    s
-    and s.id == params.id
-    and not text.is_visible(s.text)
-    and not text.is_visible(params.text)
-  then
-    why.note(s.buf, "empty_" .. params.reason)
-  end
-  hear(params.id, params.text, true)
-end)
+waiter = {
+  partial = function(id, said)
+    hear(id, said, false)
+  end,
+  done = function(id, answer)
+    local s = current
+    if s and s.id == id and not text.is_visible(s.text) and not text.is_visible(answer.text) then
+      why.note(s.buf, "empty_" .. answer.reason)
+    end
+    hear(id, answer.text, true)
+  end,
+}
 
 local function leave()
   trigger.cancel()
@@ -243,6 +226,7 @@ local function leave()
       why.note(s.buf, "left")
     end
   end
+  requests.stop("cancelled") -- nobody's menu is left either
 end
 
 --- What is wrong with the settings, in one message.
@@ -287,6 +271,9 @@ function M.start()
       elseif current and not current.is_done then
         current.is_done = true -- nobody will say more
         look()
+      end
+      if status.get().state ~= "ready" then
+        requests.stop("failed")
       end
     end,
     colors = highlights.apply,
@@ -368,9 +355,9 @@ function M.why()
   return why.get(buf, code)
 end
 
----@return { reason: string, stats: lcursor.Stats }? the last answer of the host
+---@return lcursor.Answer? the last answer of the host
 function M.last_answer()
-  return last_answer
+  return requests.last_answer()
 end
 
 ---@return integer? id of the request that is shown or awaited

@@ -1,0 +1,100 @@
+-- One suggestion for a front end (a completion menu, a language client), asked under the rules that
+-- hold for the ghost. Who asks decides when, so `auto_trigger`, the debounce and an open menu do
+-- not count here.
+
+local complete = require("lcursor.complete")
+local config = require("lcursor.config")
+local context = require("lcursor.context")
+local gate = require("lcursor.complete.gate")
+local requests = require("lcursor.complete.requests")
+local text = require("lcursor.text")
+
+local M = {}
+
+local api = vim.api
+
+---@param buf integer
+---@param config_here lcursor.Config
+---@return string? code
+local function buffer_refusal(buf, config_here)
+  -- Until git has answered there is nothing; the next key asks again.
+  return gate.buffer_refusal(buf, config_here, function() end)
+end
+
+--- Whether this buffer may get suggestions at all; cheap enough for each key.
+---@param buf integer
+---@return boolean
+function M.is_offered(buf)
+  local code = buffer_refusal(buf, config.for_buffer(buf))
+  return code == nil or code == "checking"
+end
+
+---@param place lcursor.Spot
+---@return string? code
+---@return boolean single_line
+local function refusal(place)
+  local buf, own = place.buf, config.for_buffer(place.buf)
+  if buf ~= api.nvim_get_current_buf() then
+    return "left", false
+  end
+  local code = buffer_refusal(buf, own) or gate.mode_refusal(true) or requests.refusal()
+  if code then
+    return code, false
+  end
+  local line = api.nvim_buf_get_lines(buf, place.row, place.row + 1, false)[1]
+  if not line or place.col > #line then
+    return "left", false
+  end
+  return gate.place_refusal(buf, place.row, place.col, own, place.is_manual)
+end
+
+--- Ask for what comes at a place of the current buffer.
+---@param place lcursor.Spot
+---@param done fun(text: string) called once, later, unless cancelled; "" where there is nothing
+---@param first_line? fun(text: string) called as soon as that line is complete, where more follow
+---@return fun() cancel
+function M.ask(place, done, first_line)
+  complete.start()
+  local is_over, id = false, nil
+  ---@param said string
+  local function finish(said)
+    if not is_over then
+      is_over = true
+      done(text.is_visible(said) and said or "")
+    end
+  end
+  local code, single_line = refusal(place)
+  local waiter = {
+    partial = function(_, said)
+      local line = text.first_line(said)
+      if first_line and not is_over and #line < #said and text.is_visible(line) then
+        local tell = first_line
+        first_line = nil
+        tell(line)
+      end
+    end,
+    done = function(_, answer)
+      finish(single_line and text.first_line(answer.text) or answer.text)
+    end,
+  }
+  if not code then
+    local request = context.read(place.buf, place.row, place.col)
+    request.trigger, request.single_line = place.is_manual and "manual" or "auto", single_line
+    id = requests.ask(request, waiter)
+  end
+  if not id then
+    vim.schedule(function()
+      finish("")
+    end)
+  end
+  return function()
+    if not is_over then
+      is_over = true
+      if id then
+        requests.cancel(id, waiter)
+      end
+    end
+  end
+end
+
+return M

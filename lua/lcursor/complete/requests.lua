@@ -1,0 +1,134 @@
+-- The one door to the model: numbers the requests, sends them, hands each answer to who asked.
+-- Owns `fim.partial` and `fim.done`. One request lives at a time, as in the host: a newer one ends
+-- the older one. Who asks for what is being worked on joins it. Knows nothing of ghosts and menus.
+
+local host = require("lcursor.host")
+local privacy = require("lcursor.privacy")
+local rpc = require("lcursor.rpc")
+local status = require("lcursor.status")
+
+local M = {}
+
+---@class (exact) lcursor.LiveRequest
+---@field request lcursor.Request
+---@field waiters lcursor.Waiter[]
+
+---@type lcursor.LiveRequest? the one that the host works on
+local live
+---@type integer id of the last request
+local last_id = 0
+---@type lcursor.Answer? of the last request that was answered
+local last_answer
+
+local SAME = { "buf", "tick", "row", "col", "single_line" }
+
+---@param request lcursor.Request
+---@return boolean whether the host works on just that already
+local function is_live(request)
+  return live ~= nil
+    and vim.iter(SAME):all(function(field)
+      return live.request[field] == request[field]
+    end)
+end
+
+--- Tell all who wait that nothing more will come. Later, so that they may ask again.
+---@param ended lcursor.LiveRequest
+---@param reason "cancelled"|"failed"
+local function give_up(ended, reason)
+  local waiters = ended.waiters
+  ended.waiters = {}
+  vim.schedule(function()
+    for _, waiter in ipairs(waiters) do
+      waiter.done(ended.request.id, { text = "", reason = reason })
+    end
+  end)
+end
+
+--- Why the host cannot be asked now, or nil. Starts it where nobody did yet.
+---@return string? code of why.lua
+function M.refusal()
+  if status.get().state == "stopped" then
+    host.start()
+  end
+  local state = status.get().state
+  return state ~= "ready" and "host_" .. state or nil
+end
+
+--- Ask. `waiter.done` is called once, later, unless the waiter cancels.
+---@param request lcursor.Request without an id
+---@param waiter lcursor.Waiter
+---@return integer? id nil when there is a private key in the text, so that nothing was sent
+function M.ask(request, waiter)
+  if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
+    return nil
+  elseif live and is_live(request) then
+    table.insert(live.waiters, waiter)
+    return live.request.id
+  end
+  local older = live
+  last_id = last_id + 1
+  request.id = last_id
+  live = { request = request, waiters = { waiter } }
+  rpc.notify("fim.request", request)
+  if older then
+    give_up(older, "cancelled")
+  end
+  return last_id
+end
+
+--- Wait no longer. The host is told when nobody else waits either.
+---@param id integer
+---@param waiter lcursor.Waiter
+function M.cancel(id, waiter)
+  local it = live
+  if not it or it.request.id ~= id then
+    return
+  end
+  it.waiters = vim.tbl_filter(function(other)
+    return other ~= waiter
+  end, it.waiters)
+  if #it.waiters == 0 then
+    live = nil
+    rpc.notify("fim.cancel", { id = id })
+  end
+end
+
+--- End what lives, whoever waits for it.
+---@param reason "cancelled"|"failed" failed: the host is gone and need not be told
+function M.stop(reason)
+  local it = live
+  live = nil
+  if it then
+    if reason == "cancelled" then
+      rpc.notify("fim.cancel", { id = it.request.id })
+    end
+    give_up(it, reason)
+  end
+end
+
+---@return lcursor.Answer? the last answer of the host
+function M.last_answer()
+  return last_answer
+end
+
+rpc.on("fim.partial", function(params)
+  local it = live
+  if it and it.request.id == params.id then
+    for _, waiter in ipairs(it.waiters) do
+      waiter.partial(params.id, params.text)
+    end
+  end
+end)
+
+rpc.on("fim.done", function(params)
+  last_answer = { text = params.text, reason = params.reason, stats = params.stats }
+  local it = live
+  if it and it.request.id == params.id then
+    live = nil
+    for _, waiter in ipairs(it.waiters) do
+      waiter.done(params.id, last_answer)
+    end
+  end
+end)
+
+return M

@@ -1,0 +1,74 @@
+-- A source for nvim-cmp: require("cmp").register_source("lcursor",
+-- require("lcursor.integrations.cmp").new()). Implements cmp.Source; nvim-cmp filters and draws.
+
+local items = require("lcursor.integrations.items")
+local once = require("lcursor.complete.once")
+
+---@class lcursor.CmpSource
+---@field private cancel? fun() ends the question before: nvim-cmp tells nobody that it is stale
+local M = {}
+M.__index = M
+
+---@return lcursor.CmpSource
+function M.new()
+  return setmetatable({}, M)
+end
+
+---@return string
+function M.get_debug_name()
+  return "lcursor"
+end
+
+---@return boolean
+function M.is_available()
+  return once.is_offered(vim.api.nvim_get_current_buf())
+end
+
+---@return string
+function M.get_position_encoding_kind()
+  return "utf-8"
+end
+
+---@return string
+function M.get_keyword_pattern()
+  return [[\k\+]]
+end
+
+---@return string[]
+function M.get_trigger_characters()
+  return items.TRIGGERS
+end
+
+--- Where items begin: at the word, or before it when the text begins with white space, which
+--- nvim-cmp takes off the ends of items.
+---@param before string
+---@param first integer column of the word
+---@param said string
+---@return integer
+local function start_of(before, first, said)
+  if first == #before and said:find("^%s") then
+    return #before:match("^(.-)%S*$")
+  end
+  return first
+end
+
+---@param params table cmp.SourceCompletionApiParams: `offset` is the 1-based column of the word
+---@param callback fun(response: lsp.CompletionList)
+function M:complete(params, callback)
+  local ctx = params.context
+  local before, buf = ctx.cursor_before_line, ctx.bufnr
+  local row, col = ctx.cursor.row - 1, #before
+  local filetype = vim.bo[buf].filetype
+  local is_manual = ctx.get_reason ~= nil and ctx:get_reason() == "manual"
+  if self.cancel then
+    self.cancel()
+  end
+  local place = { buf = buf, row = row, col = col, is_manual = is_manual }
+  self.cancel = once.ask(place, function(said)
+    local first = start_of(before, math.min(params.offset - 1, col), said)
+    local made = items.make(before:sub(first + 1), said, filetype)
+    callback({ items = items.place(made, row, first, col), isIncomplete = true })
+  end)
+end
+
+return M

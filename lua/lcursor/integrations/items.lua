@@ -1,0 +1,78 @@
+-- A suggestion as items of a completion menu. Pure: reads no buffer.
+
+local text = require("lcursor.text")
+
+local M = {}
+
+local KIND_TEXT = vim.lsp.protocol.CompletionItemKind.Text
+local AS_IS = 1 -- lsp.InsertTextMode, which Neovim 0.11 has no table of
+local PLAIN = vim.lsp.protocol.InsertTextFormat.PlainText
+local BELOW, MORE = "⏎ ", " …"
+
+--- After these a menu that is closed asks too.
+M.TRIGGERS = { ".", ":", ",", "(", "[", "{", "=", " " }
+
+---@param whole string
+---@return string what stands for it in a menu, in one line
+local function label_of(whole)
+  local seen = vim.trim(whole)
+  local line = text.first_line(seen)
+  local is_below = not text.is_visible(text.first_line(whole))
+  return (is_below and BELOW or "") .. line .. (#line < #seen and MORE or "")
+end
+
+---@param word string
+---@param said string
+---@param filetype string
+---@return lsp.CompletionItem
+local function item(word, said, filetype)
+  local whole = word .. said
+  local line = text.first_line(whole)
+  return {
+    label = label_of(whole),
+    filterText = line ~= "" and line or whole,
+    insertText = whole,
+    insertTextMode = AS_IS, -- its indentation is right already
+    insertTextFormat = PLAIN,
+    kind = KIND_TEXT,
+    detail = "lcursor",
+    documentation = { kind = "markdown", value = ("```%s\n%s\n```"):format(filetype, whole) },
+  }
+end
+
+--- The items of a suggestion: all of it, and its first line where there are more.
+---@param word string what is typed of the word at the cursor: menus compare it with their items
+---@param said string what comes at the cursor; "" gives no items
+---@param filetype string
+---@return lsp.CompletionItem[]
+function M.make(word, said, filetype)
+  if said == "" then
+    return {}
+  end
+  local items, line = { item(word, said, filetype) }, text.first_line(said)
+  if #line < #said and text.is_visible(line) then
+    table.insert(items, item(word, line, filetype))
+  end
+  return items
+end
+
+--- Say which text items replace: the word, with columns in bytes.
+---@param items lsp.CompletionItem[]
+---@param row integer
+---@param first integer
+---@param col integer of the cursor
+---@return lsp.CompletionItem[] items
+function M.place(items, row, first, col)
+  for _, it in ipairs(items) do
+    it.textEdit = {
+      range = {
+        start = { line = row, character = first },
+        ["end"] = { line = row, character = col },
+      },
+      newText = it.insertText,
+    }
+  end
+  return items
+end
+
+return M
