@@ -76,7 +76,15 @@ class Cache:
         self._cut_prefix(plan.keep)
         changed = len(prefix) - plan.keep
         ending = [] if marker is None else [marker]
-        self._read_prefix(prefix[plan.keep :], ending)
+        if plan.widen:
+            context.move(FULL, cells.suffix_at, -1, plan.widen)
+            cells.suffix_at += plan.widen
+        try:
+            self._read_prefix(prefix[plan.keep :], ending)
+        except BaseException:
+            if plan.widen:
+                self._drop_suffix()
+            raise
         cells.stale += max(changed, 1)
         self._read_tail(middle)
 
@@ -86,8 +94,7 @@ class Cache:
         cells, context = self.cells, self._context
         is_refresh = cells.suffix == prompt.after and keep == len(prefix) == len(cells.prefix)
         if cells.suffix is not None and not is_refresh:
-            context.remove(FULL, cells.suffix_at)
-            cells.suffix, cells.tail = None, []
+            self._drop_suffix()
         if not is_refresh:
             self._cut_prefix(keep)
             self._read_prefix(prefix[keep:], [])
@@ -114,10 +121,17 @@ class Cache:
         try:
             self._read_tail(middle)
         except BaseException:
-            # The move is carried out inside this decode: stopped there, keys may be half turned.
-            context.remove(FULL, cells.suffix_at)
-            cells.suffix, cells.tail = None, []
+            self._drop_suffix()
             raise
+
+    def _drop_suffix(self) -> None:
+        """Take the suffix and the tail out.
+
+        Needed as well when the decode behind a move was stopped: the move is carried out inside
+        it, and some of the suffix's keys may have been turned while others were not.
+        """
+        self._context.remove(FULL, self.cells.suffix_at)
+        self.cells.suffix, self.cells.tail = None, []
 
     def _read_tail(self, tokens: list[int]) -> None:
         """Read tokens behind the tail."""

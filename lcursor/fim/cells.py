@@ -24,8 +24,9 @@ Kind = Literal["splice", "exact"]
 
 GAP = 24
 """Positions left free before the suffix. Positions are only phases: a hole costs no cell."""
-MOST_STALE = 24
-"""Prefix tokens that may have changed since the suffix was read; then it is read anew."""
+MOST_STALE = 96
+"""Prefix tokens that may have changed since the suffix was read; then it is read anew. Idle time
+reads it anew much earlier; this is for who types on without a rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,13 @@ class Plan:
         kind: "splice" keeps the suffix where it is; "exact" reads it anew.
         keep: tokens of the prefix that stay.
         keep_tail: whether the middle marker is still right behind an unchanged prompt.
+        widen: positions by which the suffix must move on, because the gap is full.
     """
 
     kind: Kind
     keep: int
     keep_tail: bool = False
+    widen: int = 0
 
 
 class Cells:
@@ -59,17 +62,15 @@ class Cells:
     def plan(self, prefix: Sequence[int], suffix: tuple[int, ...]) -> Plan:
         """Say how to get from what is here to a prompt."""
         keep = common(self.prefix, prefix)
-        if self.suffix != suffix or not self.fits(len(prefix)):
+        if self.suffix != suffix:
             return Plan("exact", keep)
         changed = max(len(prefix), len(self.prefix)) - keep
         if self.stale + changed > MOST_STALE:
             return Plan("exact", keep)
         is_same = self.has_marker and keep == len(prefix) == len(self.prefix)
-        return Plan("splice", keep, keep_tail=is_same and len(self.tail) > 0)
-
-    def fits(self, prefix_tokens: int) -> bool:
-        """Whether a prefix of that length and its marker end before the suffix begins."""
-        return prefix_tokens < self.suffix_at
+        over = len(prefix) + 1 - self.suffix_at
+        widen = over + GAP if over > 0 else 0
+        return Plan("splice", keep, keep_tail=is_same and len(self.tail) > 0, widen=widen)
 
     @property
     def tail_at(self) -> int:

@@ -172,6 +172,14 @@ def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: Cache) ->
     assert cache.cells.suffix_at == 60 + 1 + GAP
 
 
+def test_typing_on_without_a_rest_never_reads_the_suffix(cache: Cache) -> None:
+    before, after = list(range(1, 60)), list(range(200, 260))
+    bring(cache, before, after)
+    for number in range(3 * GAP):
+        before = [*before, 300 + number]
+        assert bring(cache, before, after) == 3
+
+
 def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
     memory = Memory()
     cache = Cache(memory)  # type: ignore[arg-type]

@@ -41,14 +41,14 @@ def test_another_suffix_is_read() -> None:
     assert held([1, 2], (3,)).plan([1, 2, 5], (4,)).kind == "exact"
 
 
-def test_a_full_gap_is_read_anew() -> None:
+def test_a_full_gap_is_widened() -> None:
     cells = held([1, 2], (3,))
     cells.suffix_at = 4
-    assert cells.plan([1, 2, 5], (3,)).kind == "splice"
-    assert cells.plan([1, 2, 5, 6], (3,)).kind == "exact"
+    assert cells.plan([1, 2, 5], (3,)) == Plan("splice", 2)
+    assert cells.plan([1, 2, 5, 6], (3,)) == Plan("splice", 2, widen=GAP + 1)
 
 
 def test_too_many_changes_are_read_anew() -> None:
     assert held([1], (3,), MOST_STALE - 1).plan([1, 2], (3,)).kind == "splice"
     assert held([1], (3,), MOST_STALE).plan([1, 2], (3,)).kind == "exact"
-    assert held([1] * 30, (3,)).plan([1], (3,)).kind == "exact"
+    assert held([1] * (MOST_STALE + 2), (3,)).plan([1], (3,)).kind == "exact"
