@@ -37,6 +37,17 @@ class Figure:
         return self.limit is None or getattr(self, self.judged) <= self.limit
 
 
+def percentile(samples: Sequence[float], percent: int) -> float:
+    """Return the smallest sample that so many percent of all do not pass (nearest rank).
+
+    Args:
+        samples: at least one, in any order.
+        percent: above 0, at most 100.
+    """
+    ordered = sorted(samples)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
 def figure(
     name: str,
     samples: Sequence[float],
@@ -55,13 +66,12 @@ def figure(
         unit: of the samples.
     """
     ordered = sorted(samples)
-    rank = min(len(ordered) - 1, max(0, -(-len(ordered) * 95 // 100) - 1))
     return Figure(
         name,
         unit,
         len(ordered),
         statistics.median(ordered),
-        ordered[rank],
+        percentile(ordered, 95),
         ordered[-1],
         limit,
         judged,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from lcursor.bench.report import Figure
@@ -15,13 +17,24 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(help="start, keystroke, draw, host, cancel; all when none is named."),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def bench(
-    names: Names = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
-) -> None:
-    """Measure; exits with 1 when a promise is not kept. Keep the machine quiet meanwhile."""
+class _Group(TyperGroup):
+    """Takes `bench [NAMES]` for `bench promises [NAMES]`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = ["promises", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_Group, help="Measure speed. Keep the machine quiet meanwhile.")
+
+
+@app.command()
+def promises(names: Names = None, as_json: Json = False) -> None:
+    """Measure all but typing; exits with 1 when a promise is not kept. The default."""
     from lcursor.bench import editor, engine, report
     from lcursor.cli.editor import find_neovim
 
@@ -49,3 +62,69 @@ def bench(
         typer.echo(report.as_markdown(figures, facts, command.strip()))
     if not all(each.holds for each in figures):
         raise typer.Exit(1)
+
+
+@app.command()
+def typing(
+    file: Annotated[
+        Path | None, typer.Argument(help="Where to type; CPython's asyncio/base_events.py if none.")
+    ] = None,
+    positions: Annotated[int, typer.Option(min=1, help="How many lines to end anew.")] = 24,
+    seed: Annotated[int, typer.Option(help="Another one chooses other lines.")] = 1,
+    pace_ms: Annotated[float, typer.Option(min=20, help="From one key to the next.")] = 120,
+    model: Annotated[
+        str, typer.Option(help="Another model: a name of `models list`, or a path.")
+    ] = "",
+    peer: Annotated[
+        str, typer.Option(metavar="llama.vim=DIR", help="Type the same into a checkout of it, too.")
+    ] = "",
+    server: Annotated[
+        str, typer.Option(metavar="URL", help="The peer's llama-server.")
+    ] = "http://127.0.0.1:8012",
+    as_json: Json = False,
+) -> None:
+    """Type the ends of real lines and time each key to its first valid ghost."""
+    import sys
+    from asyncio import base_events
+
+    from lcursor.bench import report, trials
+    from lcursor.bench import typing as bench
+    from lcursor.bench.peer import Lcursor, LlamaVim
+    from lcursor.cli.editor import find_neovim
+    from lcursor.errors import LcursorError
+
+    source = file or Path(base_events.__file__)
+    lines = bench.read_lines(source)
+    typists: dict[str, bench.Typist] = {"lcursor": Lcursor(model)}
+    if peer:
+        name, _, folder = peer.partition("=")
+        if name != "llama.vim" or not folder:
+            raise typer.BadParameter("expected llama.vim=DIR", param_hint="--peer")
+        typists[name] = LlamaVim(Path(folder), server, lines)
+    spots = trials.pick_spots(lines, positions, seed)
+    neovim = find_neovim()
+    results = {}
+    for name, typist in typists.items():
+        typer.echo(f"typing: {name} ...", err=True)
+        try:
+            results[name] = bench.run(
+                typist,
+                neovim,
+                source,
+                spots,
+                pace_ms=pace_ms,
+                told=lambda line: typer.echo(f"  {line}", err=True),
+            )
+        except TimeoutError as error:
+            raise LcursorError(f"the bench did not finish: {error}", "Run it again") from error
+    facts = {
+        "machine": report.machine(),
+        "command": "python -m lcursor bench " + " ".join(sys.argv[sys.argv.index("bench") + 1 :]),
+        "file": f"{source.parent.name}/{source.name}",
+        "seed": seed,
+        "pace_ms": pace_ms,
+    }
+    if as_json:
+        typer.echo(json.dumps(trials.as_dict(results, facts)))
+    else:
+        typer.echo(trials.as_markdown(results, facts))

@@ -24,6 +24,8 @@ class Screen:
         self.cursor = (0, 0)
         self.flushed_s = 0.0
         """time.perf_counter() of the last flush."""
+        self.on_flush: Callable[[Screen], None] | None = None
+        """Called at each flush, on the reader thread; must be quick."""
 
     def feed(self, events: list[Any]) -> None:
         """Take the arguments of one `redraw` notification."""
@@ -65,6 +67,24 @@ class Screen:
                     parts.append(text.rstrip())
         return "\n".join(parts)
 
+    def at_cursor(self, group: str) -> tuple[str, str]:
+        """Return what stands left of the cursor, and what a highlight group draws from there on.
+
+        The latter goes on over the rows below, joined by newlines, until one has none of it. A line
+        that wraps is cut at the edge of the screen.
+        """
+        with self._changed:
+            row, col = self.cursor
+            ids = {number for number, names in self._groups.items() if group in names}
+            left = "".join(text for text, number in self._cells[row][:col] if number not in ids)
+            parts: list[str] = []
+            for cells in self._cells[row:]:
+                text = "".join(text for text, number in cells if number in ids)
+                if parts and not text:
+                    break
+                parts.append(text.rstrip())
+        return left, "\n".join(parts)
+
     def _mark(self, row: list[Cell], group: str, start: str, end: str) -> str:
         out, inside = [], False
         for text, number in row:
@@ -105,4 +125,6 @@ class Screen:
 
     def _on_flush(self) -> None:
         self.flushed_s = time.perf_counter()
+        if self.on_flush:
+            self.on_flush(self)
         self._changed.notify_all()

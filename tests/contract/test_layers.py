@@ -27,6 +27,7 @@ FLOORS = {
     "host": 5,
     "drive": 5,
     "bench": 6,
+    "evals": 6,
     "cli": 6,
     "__main__": 7,
 }

@@ -1,0 +1,75 @@
+"""The benchmark's files as they are in the repository, and where they are cut."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from lcursor.errors import LcursorError
+from lcursor.evals.data import DATA, KINDS, LINES, SPANS, Kind, cuts, load
+
+
+def test_the_files_are_whole_and_have_their_licence() -> None:
+    assert len(load(DATA / LINES)) == 1033
+    assert len(load(DATA / SPANS)) == 164
+    assert "MIT License" in (DATA / "LICENSE").read_text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cut_loses_nothing(kind: Kind) -> None:
+    for cut in cuts(DATA, kind, 2000, 1):
+        task = cut.task
+        assert cut.prefix + cut.rest + cut.suffix == task.before + task.masked + task.after
+        assert cut.rest.strip()
+
+
+def test_a_character_cut_is_strictly_inside_the_line() -> None:
+    found = cuts(DATA, "char", 2000, 1)
+    assert len(found) > 1000
+    for cut in found:
+        assert "\n" not in cut.rest
+        assert cut.prefix.rpartition("\n")[2].strip()
+        assert cut.suffix.startswith("\n")
+        assert cut.single_line
+
+
+def test_a_word_cut_is_where_a_word_starts() -> None:
+    for cut in cuts(DATA, "word", 2000, 1):
+        kept = cut.prefix.rpartition("\n")[2]
+        assert kept.strip()
+        assert re.match(r"\w", cut.rest)
+        assert re.search(r"\W$", kept)
+
+
+def test_a_span_is_one_line_only_where_text_follows() -> None:
+    found = cuts(DATA, "span", 2000, 1)
+    assert {cut.single_line for cut in found} == {True, False}
+    for cut in found:
+        assert cut.single_line == bool(cut.suffix.split("\n")[0].strip())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_cuts_begin_with_the_fewer(kind: Kind) -> None:
+    few, many = cuts(DATA, kind, 20, 7), cuts(DATA, kind, 60, 7)
+    assert len(few) == 20
+    assert many[:20] == few
+    assert cuts(DATA, kind, 20, 8) != few
+
+
+def test_a_folder_without_the_files_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LcursorError, match=r"There is no file .*SingleLine.*--data"):
+        cuts(tmp_path, "char", 1, 1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"no gzip", gzip.compress(b"no JSON\n"), gzip.compress(b'{"task_id": 1}\n'), b"\x1f\x8b\x08"],
+    ids=["no gzip", "no JSON", "other fields", "cut off"],
+)
+def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / LINES).write_bytes(content)
+    with pytest.raises(LcursorError, match="no file of HumanEval infilling"):
+        load(tmp_path / LINES)
