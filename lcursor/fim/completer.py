@@ -113,7 +113,7 @@ class Completer:
                 single_line=request["single_line"],
             )
         except Cancelled:
-            return self._done(job, "cancelled")
+            return self._done(job, "cancelled", "", _no_stats(job, self._engine.read_tokens))
         except Exception as error:  # noqa: BLE001 - the root of a thread
             self._report(error, job.id)
             return self._done(job, "failed")
@@ -189,12 +189,12 @@ class Completer:
         return error.message
 
 
-def _no_stats(job: Job[FimRequest]) -> FimStats:
+def _no_stats(job: Job[FimRequest], read_tokens: int = 0) -> FimStats:
     waited_ms = round((time.perf_counter() - job.arrived_s) * 1000, 2)
     return FimStats(
         prompt_tokens=0,
         reused_tokens=0,
-        decoded_tokens=0,
+        decoded_tokens=read_tokens,
         generated_tokens=0,
         queue_ms=waited_ms,
         prompt_ms=0.0,

@@ -91,6 +91,11 @@ class Engine:
         """The flag that stops the running request; any thread may set it."""
         return self._context.abort
 
+    @property
+    def read_tokens(self) -> int:
+        """Tokens of the prompt that the last request read, also when it was stopped."""
+        return self._cache.read_tokens
+
     def close(self) -> None:
         """Free the cache and the weights."""
         self._context.close()
@@ -130,7 +135,7 @@ class Engine:
             built = dataclasses.replace(built, before=tuple(before))
         result.prompt_tokens = len(built.tokens)
         self._bring(built)
-        result.read_tokens = self._cache.read_tokens
+        result.read_tokens = self.read_tokens
         result.prompt_ms = _ms_since(started)
         self._write(heal, facts, started, on_text, result)
         result.total_ms = _ms_since(started)
