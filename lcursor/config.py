@@ -29,12 +29,30 @@ class CompletionConfig:
     """Most tokens before the cursor."""
     suffix_tokens: int = 96
     """Most tokens after the cursor."""
+    files_tokens: int = -1
+    """Most tokens of other files, and of the file's own top; -1 is what suits the machine."""
     max_tokens: int = 64
     """Most tokens of one suggestion."""
     max_lines: int = 12
     """Most lines of one suggestion."""
     budget_ms: int = 4000
     """Time that the model may write; then the suggestion is cut at what it has."""
+    min_confidence: float = 0.5
+    """Probability of a line, 0 to 1, below which it is not shown; 0 shows everything."""
+    backend: str = "inproc"
+    """Where the model runs: "inproc" in the host itself, "endpoint" on a server."""
+    endpoint_url: str = "http://127.0.0.1:8012"
+    """Address of that server."""
+    endpoint_api: str = "auto"
+    """What it speaks: "llama.cpp", "ollama", "openai", or "auto" to find out."""
+    endpoint_model: str = ""
+    """A name that it knows; "" is the only one it has."""
+    endpoint_family: str = ""
+    """Family of that model; "" is what the name says."""
+    endpoint_key_env: str = ""
+    """Name of the environment's variable with its key."""
+    endpoint_key_command: str = ""
+    """Command that prints the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +78,8 @@ def from_table(table: Mapping[str, Any]) -> Config:
         if spec.name not in raw:
             continue
         value, default = raw[spec.name], spec.default
+        if isinstance(default, float) and type(value) is int:
+            value = float(value)  # Lua has one type of number
         if type(value) is not type(default):
             raise ConfigInvalid(
                 f"completion.{spec.name}: expected {type(default).__name__}, "

@@ -12,6 +12,16 @@ file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lu
     ├── HostFailed             it ended too often and stays down (raised in Lua)
     ├── ProtocolMismatch       the Lua and the Python half are of different versions
     ├── MessageInvalid         a message on the wire lacks a field or has a wrong type
+    ├── JournalFailed          the record of accepts cannot be read or written
+    ├── KeyMissing             no key for a server where the configuration says it is
+    ├── ServerError
+    │   ├── ServerUnreachable  nothing answers at the server's address
+    │   ├── ServerInsecure     its certificate is not to be trusted
+    │   ├── ServerSlow         it did not answer in time
+    │   ├── ServerDenied       it wants a key, or another one
+    │   ├── ServerModelMissing it has no such model
+    │   ├── ServerFailed       it answers with an error
+    │   └── ServerGarbled      its answer is not what such a server sends
     ├── ModelError
     │   ├── ModelUnknown       no model of that name in the manifest
     │   ├── ModelMissing       the model's file is not on this machine
@@ -102,6 +112,71 @@ class MessageInvalid(LcursorError):
     """A message on the wire lacks a field or has a wrong type."""
 
     code = "message_invalid"
+
+
+class JournalFailed(LcursorError):
+    """The record of what was accepted cannot be read or written; all else works."""
+
+    code = "journal_failed"
+    level = "warn"
+
+
+class KeyMissing(LcursorError):
+    """No key for a server is found where the configuration says it is."""
+
+    code = "key_missing"
+
+
+class ServerError(LcursorError):
+    """Something is wrong with a server of models."""
+
+    code = "server_error"
+    status = 0
+    """That it answered with, where that was the trouble."""
+
+
+class ServerUnreachable(ServerError):
+    """Nothing answers at the server's address."""
+
+    code = "server_unreachable"
+    level = "warn"
+
+
+class ServerInsecure(ServerError):
+    """The server's certificate is not to be trusted."""
+
+    code = "server_insecure"
+
+
+class ServerSlow(ServerError):
+    """The server did not answer in time."""
+
+    code = "server_slow"
+    level = "warn"
+
+
+class ServerDenied(ServerError):
+    """The server wants a key, or another one."""
+
+    code = "server_denied"
+
+
+class ServerModelMissing(ServerError):
+    """The server has no such model."""
+
+    code = "server_model_missing"
+
+
+class ServerFailed(ServerError):
+    """The server answers with an error."""
+
+    code = "server_failed"
+
+
+class ServerGarbled(ServerError):
+    """The server's answer is not what such a server sends."""
+
+    code = "server_garbled"
 
 
 class ModelError(LcursorError):

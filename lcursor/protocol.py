@@ -16,14 +16,21 @@ from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from lcursor.errors import Level, MessageInvalid
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Number of this version of the wire; both halves must have the same one."""
 
 Trigger = Literal["auto", "manual"]
+ChunkKind = Literal["visited", "edited", "yanked", "import", "diagnostics", "changes"]
 HostState = Literal["loading_model", "ready", "failed"]
-StopReason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled", "failed"]
+StopReason = Literal["end", "line", "tokens", "time", "trimmed", "unsure", "cancelled", "failed"]
 """Why a completion ended: the model said so, one line was asked for, a budget ran out, a rule of
-`fim/trim.py` cut it, a newer request came, or the engine failed."""
+`fim/trim.py` cut it, its confidence was below the threshold, a newer request came, or the engine
+failed."""
+TextSource = Literal["model", "cache", "speculation"]
+"""Where an answer came from: written now, kept from earlier, or written before it was asked for."""
+Outcome = Literal["accepted", "partial", "typed", "rejected", "ignored"]
+"""What became of a suggestion that was shown: all or a piece of it was accepted, it was typed to
+its end, something else was typed or it was dismissed, or none of these."""
 
 
 class Hello(TypedDict):
@@ -59,6 +66,7 @@ class FimRequest(TypedDict):
     col: int
     prefix: str  # from the start of `first_row` to the cursor
     suffix: str  # from the cursor on
+    top: str  # first lines of the file; empty where `prefix` begins with them
     single_line: bool
     trigger: Trigger
 
@@ -67,6 +75,27 @@ class FimCancel(TypedDict):
     """Nobody waits for request `id` any more."""
 
     id: int
+
+
+class FimMore(TypedDict):
+    """What else could stand where the answer to request `id` is shown?"""
+
+    id: int
+
+
+class FimOutcome(TypedDict):
+    """What became of the suggestion of request `id`, which was shown; kept on this machine."""
+
+    id: int
+    filetype: str
+    outcome: Outcome
+    source: TextSource
+    shown_chars: int
+    kept_chars: int  # accepted, or typed as it said
+    through_keys: int  # keys that it followed, as they said what it says
+    shown_ms: float
+    latency_ms: float  # from the key to the ghost; -1 where not only the model was waited for
+    confidence: float  # -1 where it went before the model had ended
 
 
 class Ready(TypedDict):
@@ -97,7 +126,9 @@ class FimStats(TypedDict):
     prompt_ms: float
     first_ms: float  # from the request's arrival to the first text
     total_ms: float
-    confidence: float  # probability of the first token, 0 to 1
+    confidence: float  # probability of the first line, 0 to 1
+    threshold: float  # of the confidence, below which nothing is shown
+    source: TextSource
 
 
 class FimPartial(TypedDict):
@@ -116,8 +147,60 @@ class FimDone(TypedDict):
     buf: int
     tick: int
     text: str
+    replaces: int  # bytes right of the cursor that it takes the place of: all of the line, or 0
     reason: StopReason
     stats: FimStats
+
+
+class FimAlternatives(TypedDict):
+    """The other suggestions for the place of request `id`, best first; none is no error."""
+
+    id: int
+    texts: list[str]  # each whole, from the cursor of the request on
+
+
+class StatsRow(TypedDict):
+    """What became of the suggestions in one filetype; shares are of 1, -1 stands for unknown."""
+
+    filetype: str
+    shown: int
+    accepted: int
+    partial: int
+    typed: int
+    rejected: int
+    ignored: int
+    accept_share: float  # accepted, partial and typed, of all that were not ignored
+    p50_ms: float  # from the key to the ghost
+    p95_ms: float
+    cache_share: float  # of the suggestions
+    speculation_share: float
+    through_share: float  # of all times that a ghost followed a key, those that asked nobody
+    threshold: float
+
+
+class Stats(TypedDict):
+    """What became of the suggestions, and what the gate learned from it."""
+
+    rows: list[StatsRow]  # most shown first
+    total: StatsRow
+    since_s: float  # time of the oldest, in seconds since 1970; 0 where there is none
+    path: str  # of the file that all this is in
+    problem: str  # why the file cannot be used; empty where it can
+
+
+class PromptPiece(TypedDict):
+    """One token of a prompt."""
+
+    id: int
+    text: str
+    kind: Literal["text", "marker"]
+    is_kept: bool  # found in the KV cache, not read anew
+
+
+class Prompt(TypedDict):
+    """The last prompt, as the model read it; empty where there was none."""
+
+    pieces: list[PromptPiece]
 
 
 class ErrorMessage(TypedDict):
@@ -137,6 +220,17 @@ class Log(TypedDict):
     message: str
 
 
+class ContextChunk(TypedDict):
+    """A piece of a file that later completions may be shown; nothing answers it."""
+
+    path: str  # absolute; empty for what is in no file
+    name: str  # as the model shall see it
+    first_row: int
+    text: str  # of an imported file its beginning, from which its headers are taken
+    kind: ChunkKind
+    symbols: list[str]  # what is imported, where that is known
+
+
 TO_PYTHON: dict[str, type] = {
     "hello": Hello,
     "config": ConfigChanged,
@@ -144,6 +238,12 @@ TO_PYTHON: dict[str, type] = {
     "model.load": Empty,
     "fim.request": FimRequest,
     "fim.cancel": FimCancel,
+    "fim.more": FimMore,
+    "fim.outcome": FimOutcome,
+    "stats.request": Empty,
+    "stats.reset": Empty,
+    "prompt.request": Empty,
+    "context.chunk": ContextChunk,
 }
 
 TO_LUA: dict[str, type] = {
@@ -151,6 +251,9 @@ TO_LUA: dict[str, type] = {
     "state": State,
     "fim.partial": FimPartial,
     "fim.done": FimDone,
+    "fim.alternatives": FimAlternatives,
+    "stats": Stats,
+    "prompt": Prompt,
     "error": ErrorMessage,
     "log": Log,
 }

@@ -8,13 +8,26 @@ Cancelled between two slices, and leaves cache and shadow in agreement.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from lcursor.errors import Cancelled
 from lcursor.fim.cells import GAP, Cells, Plan
 from lcursor.fim.llama import Context
 from lcursor.fim.prompt import Prompt
 
-FULL, PREFIX, SPARE = 0, 1, 2
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Lanes(NamedTuple):
+    """Ids of the sequences of one seat; several seats may have the same spare one."""
+
+    full: int = 0
+    prefix: int = 1
+    spare: int = 2
+
+
 SLICE_TOKENS = 128
 """Prompt tokens read between two looks at the abort flag, where the GPU does not poll it."""
 
@@ -27,12 +40,51 @@ class Cache:
         can_splice: whether cells may be shifted; else every change is read exactly.
     """
 
-    def __init__(self, context: Context, can_splice: bool = True) -> None:
+    def __init__(
+        self, context: Context, can_splice: bool = True, lanes: Lanes | None = None
+    ) -> None:
         self._context = context
         self._can_splice = can_splice
+        self.lanes = lanes or Lanes()
         self.cells = Cells()
+        self.lineage: object = object()
+        """Who has the same one may share this one's suffix cells."""
+        self.first_logits: NDArray[np.float32] | None = None
+        """Those behind the middle: [n_vocab]; the engine keeps them here."""
         self.read_tokens = 0
         """Tokens read since the last `bring` began."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return self.cells.end == 0
+
+    def cost(self, prompt: Prompt) -> int:
+        """Return how many tokens `bring` would read."""
+        prefix, middle = _parts(prompt)
+        plan = self.cells.plan(prefix, prompt.after)
+        behind = (prompt.marker is not None) + len(middle)
+        if plan.kind == "splice":
+            return 0 if plan.keep_tail else len(prefix) - plan.keep + behind
+        return len(prefix) - plan.keep + len(prompt.after) + behind
+
+    def moves(self, prompt: Prompt) -> bool:
+        """Whether `bring` would move the cells of the suffix."""
+        return self.cells.plan(_parts(prompt)[0], prompt.after).widen > 0
+
+    def clear(self) -> None:
+        """Forget all of it."""
+        self._context.remove(self.lanes.full, 0)
+        self._context.remove(self.lanes.prefix, 0)
+        self.cells, self.first_logits, self.lineage = Cells(), None, object()
+
+    def fork(self, other: Cache) -> None:
+        """Hold what another one holds, in the same cells."""
+        self.clear()
+        self._context.copy(other.lanes.full, self.lanes.full, 0, other.cells.end)
+        self._context.copy(other.lanes.prefix, self.lanes.prefix, 0, len(other.cells.prefix))
+        self.cells = other.cells.copy()
+        self.first_logits, self.lineage = other.first_logits, other.lineage
 
     def bring(self, prompt: Prompt, *, exact: bool = False) -> Plan:
         """Make the cache hold a prompt up to and with its middle; logits() are those behind it.
@@ -45,9 +97,7 @@ class Cache:
             What was done. With `keep_tail` nothing was read and logits() are of something else.
         """
         self.read_tokens = 0
-        prefix, middle = list(prompt.before), list(prompt.middle)
-        if not middle:  # a family without a middle marker goes on from its last token
-            prefix, middle = prefix[:-1], prefix[-1:]
+        prefix, middle = _parts(prompt)
         plan = self.cells.plan(prefix, prompt.after)
         if plan.kind == "splice" and not (exact and self.cells.stale) and prompt.after:
             self._splice(plan, prefix, prompt.marker, middle)
@@ -56,28 +106,28 @@ class Cache:
         self._read_exactly(plan.keep, prefix, prompt, middle)
         return plan
 
-    def write(self, token: int) -> None:
-        """Read one token behind the tail."""
-        self._read_tail([token])
+    def write(self, tokens: list[int]) -> None:
+        """Read tokens behind the tail; there are logits behind each of them."""
+        self._read_tail(tokens, outputs=len(tokens))
 
-    def forget_written(self, middle: int) -> None:
-        """Take away what stands behind the middle of `middle` tokens."""
-        if len(self.cells.tail) > middle:
-            self._context.remove(FULL, self.cells.tail_at + middle)
-            del self.cells.tail[middle:]
+    def forget_written(self, keep: int) -> None:
+        """Take away what stands behind the first `keep` tokens of the tail."""
+        if len(self.cells.tail) > keep:
+            self._context.remove(self.lanes.full, self.cells.tail_at + keep)
+            del self.cells.tail[keep:]
 
     def _splice(self, plan: Plan, prefix: list[int], marker: int | None, middle: list[int]) -> None:
         cells, context = self.cells, self._context
         if plan.keep_tail:
             self.forget_written(len(middle))
             return
-        context.remove(FULL, cells.tail_at)
+        context.remove(self.lanes.full, cells.tail_at)
         cells.tail = []
         self._cut_prefix(plan.keep)
         changed = len(prefix) - plan.keep
         ending = [] if marker is None else [marker]
         if plan.widen:
-            context.move(FULL, cells.suffix_at, -1, plan.widen)
+            context.move(self.lanes.full, cells.suffix_at, -1, plan.widen)
             cells.suffix_at += plan.widen
         try:
             self._read_prefix(prefix[plan.keep :], ending)
@@ -103,21 +153,22 @@ class Cache:
         gap = GAP if prompt.after and self._can_splice else 0
         # Without a gap the middle follows at once, so all is one batch.
         body = [*marker, *prompt.after, *([] if gap else middle)]
-        context.copy(PREFIX, SPARE, 0, end)
+        context.copy(self.lanes.prefix, self.lanes.spare, 0, end)
         try:
-            self._decode(body, end, SPARE)
+            self._decode(body, end, self.lanes.spare)
         except BaseException:
-            context.remove(SPARE, 0)
+            context.remove(self.lanes.spare, 0)
             raise
-        context.remove(FULL, end)
-        context.copy(SPARE, FULL, end, end + len(body))
-        context.remove(SPARE, 0)
+        context.remove(self.lanes.full, end)
+        context.copy(self.lanes.spare, self.lanes.full, end, end + len(body))
+        context.remove(self.lanes.spare, 0)
+        self.lineage = object()
         cells.suffix_at = end + len(marker) + gap
         cells.suffix, cells.has_marker, cells.stale = prompt.after, bool(marker), 0
         cells.tail = [] if gap else list(middle)
         if not gap:
             return
-        context.move(FULL, end + len(marker), -1, gap)
+        context.move(self.lanes.full, end + len(marker), -1, gap)
         try:
             self._read_tail(middle)
         except BaseException:
@@ -130,15 +181,15 @@ class Cache:
         Needed as well when the decode behind a move was stopped: the move is carried out inside
         it, and some of the suffix's keys may have been turned while others were not.
         """
-        self._context.remove(FULL, self.cells.suffix_at)
+        self._context.remove(self.lanes.full, self.cells.suffix_at)
         self.cells.suffix, self.cells.tail = None, []
 
-    def _read_tail(self, tokens: list[int]) -> None:
+    def _read_tail(self, tokens: list[int], outputs: int = 1) -> None:
         """Read tokens behind the tail."""
         try:
-            self._decode(tokens, self.cells.end, FULL)
+            self._decode(tokens, self.cells.end, self.lanes.full, outputs)
         except BaseException:
-            self._context.remove(FULL, self.cells.end)
+            self._context.remove(self.lanes.full, self.cells.end)
             raise
         self.cells.tail += tokens
 
@@ -147,10 +198,10 @@ class Cache:
         cells, context = self.cells, self._context
         end = len(cells.prefix) + 1
         if cells.suffix is None:
-            context.remove(FULL, keep)
+            context.remove(self.lanes.full, keep)
         else:
-            context.remove(FULL, keep, end)
-        context.remove(PREFIX, keep)
+            context.remove(self.lanes.full, keep, end)
+        context.remove(self.lanes.prefix, keep)
         del cells.prefix[keep:]
         cells.has_marker = False
 
@@ -159,20 +210,30 @@ class Cache:
         cells, context = self.cells, self._context
         start = len(cells.prefix)
         try:
-            self._decode([*tokens, *ending], start, PREFIX)
+            self._decode([*tokens, *ending], start, self.lanes.prefix)
         finally:
-            got = max(0, min(context.length(PREFIX) - start, len(tokens) + len(ending)))
+            got = max(0, min(context.length(self.lanes.prefix) - start, len(tokens) + len(ending)))
             kept = min(got, len(tokens))
             if got:
-                context.copy(PREFIX, FULL, start, start + got)
-            context.remove(PREFIX, start + kept)
+                context.copy(self.lanes.prefix, self.lanes.full, start, start + got)
+            context.remove(self.lanes.prefix, start + kept)
             cells.prefix += tokens[:kept]
             cells.has_marker = got > len(tokens)
 
-    def _decode(self, tokens: Sequence[int], position: int, sequence: int) -> None:
+    def _decode(
+        self, tokens: Sequence[int], position: int, sequence: int, outputs: int = 1
+    ) -> None:
         for start in range(0, len(tokens), SLICE_TOKENS):
             if self._context.abort.is_set():
                 raise Cancelled("a newer request came")
             part = tokens[start : start + SLICE_TOKENS]
-            self._context.decode(part, position + start, sequence)
+            self._context.decode(part, position + start, sequence, outputs)
             self.read_tokens += len(part)
+
+
+def _parts(prompt: Prompt) -> tuple[list[int], list[int]]:
+    """Return what stands before the marker, and what the model goes on from."""
+    prefix, middle = list(prompt.before), list(prompt.middle)
+    if not middle:  # a family without a middle marker goes on from its last token
+        prefix, middle = prefix[:-1], prefix[-1:]
+    return prefix, middle

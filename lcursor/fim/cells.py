@@ -59,6 +59,14 @@ class Cells:
         self.tail: list[int] = []
         self.stale = 0
 
+    def copy(self) -> Cells:
+        """Return another one of the same content."""
+        other = Cells()
+        other.prefix, other.tail = list(self.prefix), list(self.tail)
+        other.has_marker, other.suffix = self.has_marker, self.suffix
+        other.suffix_at, other.stale = self.suffix_at, self.stale
+        return other
+
     def plan(self, prefix: Sequence[int], suffix: tuple[int, ...]) -> Plan:
         """Say how to get from what is here to a prompt."""
         keep = common(self.prefix, prefix)

@@ -6,18 +6,41 @@ the engine's life: load, reload, close. `emit` is called on the engine's thread.
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
+from lcursor.fim import gate, headers
+from lcursor.fim.chunks import Chunk
+from lcursor.fim.ring import Ring
 from lcursor.fim.scheduler import Job, Scheduler
-from lcursor.protocol import FimDone, FimRequest, FimStats, HostState, StopReason
+from lcursor.protocol import (
+    ContextChunk,
+    FimAlternatives,
+    FimDone,
+    FimRequest,
+    FimStats,
+    HostState,
+    Prompt,
+    PromptPiece,
+    StopReason,
+)
 
 Emit = Callable[[str, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """Work of a job: find alternatives to the answer of the request with the job's number."""
+
+
+Work = FimRequest | More
 
 
 class Completer:
@@ -34,7 +57,14 @@ class Completer:
         self._engine: Any = None  # an Engine; llama.cpp is imported on the engine's thread alone
         self._is_closing = False
         self._shown_percent = -1
-        self._scheduler: Scheduler[FimRequest] = Scheduler(
+        self._trouble: str | None = None  # what keeps the server away; None before the first try
+        self.ring = Ring()
+        self._answered = 0  # id of the request whose answer the engine still knows; 0 is none
+        self._learning = threading.Lock()
+        self._history: Sequence[tuple[str, float, bool]] = ()
+        self._base = 0.0  # the engine's threshold before anything was learned
+        self.thresholds: dict[str, float] = {"": 0.0}
+        self._scheduler: Scheduler[Work] = Scheduler(
             prepare=self._load,
             run=self._run,
             abort=self._abort,
@@ -51,16 +81,46 @@ class Completer:
         """Complete; events follow until its `fim.done`."""
         self._scheduler.submit(Job(request["id"], request))
 
+    def more(self, number: int) -> None:
+        """Find alternatives to the answer of request `number`; `fim.alternatives` follows."""
+        self._scheduler.submit(Job(number, More()))
+
+    def offer(self, params: ContextChunk) -> None:
+        """Put a piece of a file where later completions may find it."""
+        path, text = params["name"] or params["path"], params["text"]
+        if params["kind"] == "import":
+            text = headers.of(path, text, params["symbols"])
+        now_ms = time.monotonic() * 1000
+        self.ring.offer(Chunk(path, params["first_row"], text, params["kind"], now_ms))
+
+    def learn(self, history: Sequence[tuple[str, float, bool]]) -> None:
+        """Take what became of earlier suggestions: filetype, confidence, whether accepted."""
+        with self._learning:
+            self._history = history
+            self.thresholds = gate.thresholds(self._base, history)
+
+    def prompt(self) -> None:
+        """Tell the last prompt, once the engine is free; `prompt` follows."""
+        self._scheduler.call(self._tell_prompt)
+
     def cancel(self, number: int) -> None:
-        """Abandon request `number`."""
+        """Abandon request `number`, or the search for alternatives to its answer."""
         self._scheduler.cancel(number)
 
     def close(self, timeout_s: float = 1.0) -> bool:
         """Stop the engine; return whether it ended in time."""
         self._is_closing = True
-        return self._scheduler.close(timeout_s)
+        has_ended = self._scheduler.close(timeout_s)
+        if self.config.backend == "endpoint" and self._engine is not None:
+            self._engine.close()  # it has a thread of its own
+        return has_ended
 
     def _load(self) -> None:
+        if self.config.backend == "endpoint":
+            self._state("loading_model", self.config.endpoint_url)
+            if self._reach():
+                self._is_reached()
+            return
         self._state("loading_model", self.config.model, 0.0)
         started = time.perf_counter()
         try:
@@ -69,6 +129,9 @@ class Completer:
             path = store.resolve(self.config.model, "completion")
             known = {model.file: model.family for model in manifest.load()}
             self._engine = Engine(path, known.get(path.name) or "", self.config, self._progress)
+            self._engine.ring = self.ring
+            self._base = getattr(self._engine, "threshold", 0.0)
+            self.learn(self._history)
         except Cancelled:
             return
         except Exception as error:  # noqa: BLE001 - the root of a thread
@@ -84,6 +147,39 @@ class Completer:
         )
         self._state("ready", path.name)
 
+    def _reach(self) -> bool:
+        """Find the server; return whether it is known. Tried again before each request till then.
+
+        The same failure is told once: who types on without a server knows it by now.
+        """
+        try:
+            from lcursor.fim.endpoint import Endpoint
+
+            if self._engine is None:
+                self._engine = Endpoint(self.config)
+                self._engine.ring = self.ring
+            if not self._engine.is_connected:
+                self._engine.connect()
+        except Cancelled:
+            return False
+        except Exception as error:  # noqa: BLE001 - the root of a thread
+            self._lost(error)
+            return False
+        return True
+
+    def _is_reached(self) -> None:
+        """Say that the server answers, if it was not known to."""
+        if self._trouble != "":
+            self._trouble = ""
+            self._emit("log", {"level": "info", "message": self._engine.description})
+            self._state("ready", self._engine.description)
+
+    def _lost(self, error: Exception, number: int = 0) -> None:
+        """Say that the server does not answer, once for each reason."""
+        if str(error) != self._trouble:
+            self._trouble = str(error)
+            self._state("failed", self._report(error, number))
+
     def _progress(self, fraction: float) -> bool:
         percent = int(fraction * 100)
         if percent > self._shown_percent:
@@ -91,19 +187,27 @@ class Completer:
             self._state("loading_model", self.config.model, fraction)
         return not self._is_closing
 
-    def _run(self, job: Job[FimRequest]) -> None:
-        if self._engine is None:
-            return self._done(job, "failed")
+    def _run(self, job: Job[Work]) -> None:
+        is_remote = self.config.backend == "endpoint"
+        if not (self._reach() if is_remote else self._engine):
+            is_stopped = self._engine is not None and self._engine.abort.is_set()
+            return self._done(job, "cancelled" if is_stopped else "failed")
+        if isinstance(job.work, More):
+            return self._find_more(job)
         from lcursor.fim.prompt import Source
 
         request = job.work
+        self._answered = 0
         began = time.perf_counter()
+        threshold = self.thresholds.get(request["filetype"], self.thresholds[""])
+        self._engine.threshold = threshold
         source = Source(
             request["prefix"],
             request["suffix"],
             request["first_row"],
             request["name"],
             request["repo"],
+            request["top"],
         )
         keys = {"id": job.id, "buf": request["buf"], "tick": request["tick"]}
         try:
@@ -115,8 +219,14 @@ class Completer:
         except Cancelled:
             return self._done(job, "cancelled", "", _no_stats(job, self._engine.read_tokens))
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._report(error, job.id)
+            if is_remote and not self._engine.is_connected:
+                self._lost(error, job.id)
+            else:
+                self._report(error, job.id)
             return self._done(job, "failed")
+        if is_remote:
+            self._is_reached()
+        self._answered = job.id
         queue_ms = (began - job.arrived_s) * 1000
         stats = FimStats(
             prompt_tokens=result.prompt_tokens,
@@ -128,25 +238,58 @@ class Completer:
             first_ms=round(queue_ms + result.first_ms, 2) if result.first_ms else 0.0,
             total_ms=round(queue_ms + result.total_ms, 2),
             confidence=round(result.confidence, 4),
+            threshold=round(threshold, 4),
+            source=result.source,
         )
-        return self._done(job, result.reason, result.text, stats)
+        return self._done(job, result.reason, result.text, stats, result.replaces)
+
+    def _find_more(self, job: Job[Work]) -> None:
+        if job.id != self._answered:
+            return self._done(job, "end")
+        try:
+            texts: list[str] = self._engine.alternatives()
+        except Cancelled:
+            return self._done(job, "cancelled")
+        except Exception as error:  # noqa: BLE001 - the root of a thread
+            self._report(error, job.id)
+            return self._done(job, "failed")
+        return self._emit("fim.alternatives", FimAlternatives(id=job.id, texts=texts))
 
     def _done(
         self,
-        job: Job[FimRequest],
+        job: Job[Work],
         reason: StopReason,
         text: str = "",
         stats: FimStats | None = None,
+        replaces: int = 0,
     ) -> None:
+        if isinstance(job.work, More):  # nothing came of it, whatever the reason
+            return self._emit("fim.alternatives", FimAlternatives(id=job.id, texts=[]))
         done = FimDone(
             id=job.id,
             buf=job.work["buf"],
             tick=job.work["tick"],
             text=text,
+            replaces=replaces,
             reason=reason,
             stats=stats or _no_stats(job),
         )
-        self._emit("fim.done", done)
+        return self._emit("fim.done", done)
+
+    def _tell_prompt(self) -> None:
+        if self._engine is None:
+            return self._emit("prompt", Prompt(pieces=[]))
+        markers = set(self._engine.family.ids.values())
+        pieces = [
+            PromptPiece(
+                id=token,
+                text=data.decode("utf-8", "surrogateescape"),
+                kind="marker" if token in markers else "text",
+                is_kept=is_kept,
+            )
+            for token, data, is_kept in self._engine.last_prompt()
+        ]
+        return self._emit("prompt", Prompt(pieces=pieces))
 
     def _idle(self) -> bool:
         if self._engine is None:
@@ -189,7 +332,7 @@ class Completer:
         return error.message
 
 
-def _no_stats(job: Job[FimRequest], read_tokens: int = 0) -> FimStats:
+def _no_stats(job: Job[Work], read_tokens: int = 0) -> FimStats:
     waited_ms = round((time.perf_counter() - job.arrived_s) * 1000, 2)
     return FimStats(
         prompt_tokens=0,
@@ -201,4 +344,6 @@ def _no_stats(job: Job[FimRequest], read_tokens: int = 0) -> FimStats:
         first_ms=0.0,
         total_ms=waited_ms,
         confidence=0.0,
+        threshold=0.0,
+        source="model",
     )

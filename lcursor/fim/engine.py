@@ -8,44 +8,28 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from lcursor.catalog import gguf
 from lcursor.catalog.hardware import physical_cores
 from lcursor.config import CompletionConfig
 from lcursor.fim import families, llama, prompt, trim
-from lcursor.fim.cache import Cache
+from lcursor.fim.author import Author, Place, ms_since
+from lcursor.fim.cells import Plan
 from lcursor.fim.families import Resolved
+from lcursor.fim.files import File, FileTokens, budget
+from lcursor.fim.recall import Known, Recall
+from lcursor.fim.result import OnText
+from lcursor.fim.result import Result as Result
+from lcursor.fim.ring import Query, Ring
+from lcursor.fim.seats import OUTPUTS, SEQUENCES, Seats
 from lcursor.fim.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 PIECES_AT_ONCE = 8192
 """Tokens whose text is read between two looks at the mailbox; about 20 ms."""
 
-Reason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled"]
-OnText = Callable[[str], None]
-
-
-@dataclass(slots=True)
-class Result:
-    """A finished suggestion and what it cost."""
-
-    text: str = ""
-    reason: Reason = "end"
-    prompt_tokens: int = 0
-    read_tokens: int = 0
-    generated_tokens: int = 0
-    prompt_ms: float = 0.0
-    first_ms: float = 0.0
-    """From the start of the work to the first text; 0 when there was none."""
-    total_ms: float = 0.0
-    confidence: float = 0.0
+GUESSES_ON_CPU, GUESSES_ON_GPU = 3, 7
+"""Tokens guessed a pass: 4 cost a CPU 1.6 times one, 8 cost a GPU little more than one."""
 
 
 class Engine:
@@ -65,6 +49,10 @@ class Engine:
     """Whether a keystroke may keep the suffix where it is; off, every prompt is read exactly."""
     heals = True
     """Whether the token at the cursor is taken back and written anew."""
+    ring: Ring | None = None
+    """Where pieces of other files come from."""
+    files: tuple[File, ...] = ()
+    """Those that the prompt has now."""
 
     def __init__(
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
@@ -79,12 +67,34 @@ class Engine:
             self.model.close()
             raise
         self._pieces: list[bytes] = []
-        self._vocabulary: Vocabulary | None = None
-        self._cache = Cache(self._context)
-        self._first_logits: NDArray[np.float32] | None = None
-        self._latest: prompt.Prompt | None = None
+        self._seats = Seats(self._context)
+        self._author = Author(
+            self.model, self._context, self._seats, self.family, config, self._most_guesses
+        )
+        self._author.threshold = config.min_confidence
+        self._file_tokens = FileTokens()
+        self.files_tokens = budget(config.files_tokens, self._on_gpu)
+        """Most tokens of other files, and of the file's own top."""
+        self._next_files: tuple[File, ...] | None = None
+        self._recall = Recall()
+        self._prompt: prompt.Prompt | None = None
+        self._kept: frozenset[int] = frozenset()
+        self._latest: Place | None = None
+        self._is_behind = False
+        self._read_ahead: prompt.Source | None = None
         self._bos = self.model.bos if self.model.add_bos else None
         self._warm()
+
+    @property
+    def threshold(self) -> float:
+        """Confidence below which nothing is shown, 0 to 1; see `author.Author`."""
+        return self._author.threshold
+
+    @threshold.setter
+    def threshold(self, value: float) -> None:
+        if value != self._author.threshold:
+            self._author.threshold = value
+            self._recall.clear()
 
     @property
     def abort(self) -> llama.Abort:
@@ -94,7 +104,7 @@ class Engine:
     @property
     def read_tokens(self) -> int:
         """Tokens of the prompt that the last request read, also when it was stopped."""
-        return self._cache.read_tokens
+        return self._seats.current.read_tokens
 
     def close(self) -> None:
         """Free the cache and the weights."""
@@ -102,7 +112,12 @@ class Engine:
         self.model.close()
 
     def complete(
-        self, source: prompt.Source, on_text: OnText, *, single_line: bool = False
+        self,
+        source: prompt.Source,
+        on_text: OnText,
+        *,
+        single_line: bool = False,
+        afresh: bool = False,
     ) -> Result:
         """Read what is new of the prompt, then write until a rule or a budget says stop.
 
@@ -110,6 +125,7 @@ class Engine:
             source: the text around the cursor.
             on_text: told all text so far, each time it has grown.
             single_line: write no newline.
+            afresh: ask the model even where the answer is known.
 
         Returns:
             The suggestion; its text begins with everything that `on_text` was told.
@@ -119,105 +135,251 @@ class Engine:
             EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
         started = time.perf_counter()
-        result = Result()
-        built = prompt.build(
+        known = None if afresh else self._recall.find(source, single_line)
+        if known:
+            return self._known(*known, source, on_text, started)
+        place = self._place(source, single_line)
+        self._bring(place.built)
+        result = place.result
+        result.prompt_tokens = len(place.built.tokens)
+        result.read_tokens = self.read_tokens
+        result.prompt_ms = ms_since(started)
+        self._author.write(place, on_text, started)
+        result.total_ms = ms_since(started)
+        self._latest, self._is_behind = place, False
+        self._remember(place, is_ahead=False)
+        return result
+
+    def alternatives(self) -> list[str]:
+        """Return other texts for the last request that was completed, the likelier first.
+
+        They part from it at the token of its first line that was least certain.
+
+        Raises:
+            Cancelled, EngineFailed, OutOfMemory: see `complete`.
+        """
+        place = self._latest
+        if place is None:
+            return []
+        self._bring(place.built)
+        main = place
+        if not main.result.tokens:  # it was known, and nobody knows how sure the model was
+            main = dataclasses.replace(place, result=Result())
+            self._author.write(main, _nobody, time.perf_counter(), threshold=0.0)
+        texts = [place.result.text, main.result.text]
+        back = self._seats.ahead(place.built)
+        try:
+            for forced in self._author.branches(main):
+                self._seats.current.forget_written(len(place.built.middle) or 1)
+                other = dataclasses.replace(place, result=Result())
+                self._author.write(other, _nobody, time.perf_counter(), forced, threshold=0.0)
+                texts.append(other.result.text)
+        finally:
+            back()
+        unlike = [text for text in dict.fromkeys(texts) if text]
+        return unlike[1:] if place.result.text else unlike
+
+    def idle(self) -> bool:
+        """Do one piece of what makes later requests better; return whether there is more.
+
+        The vocabulary is read, by parts; then what comes after the present suggestion is accepted;
+        then the suffix behind what was typed since; then one more piece of another file.
+
+        Raises:
+            Cancelled: `abort` was set.
+        """
+        if self._author.vocabulary is None:
+            self._read_vocabulary()
+            return True
+        latest = self._latest
+        if latest is None:
+            return False
+        if self._is_behind:  # the last answer was known, so the model has not read its prompt
+            self._bring(latest.built)
+            self._is_behind = False
+            return True
+        if latest.result.text and not latest.result.replaces and self._read_ahead != latest.source:
+            self._read_ahead = latest.source
+            self._accept_ahead(latest)
+            return True
+        if self._seats.current.cells.stale:
+            self._bring(latest.built, exact=True)
+            return True
+        return self._promote(latest)
+
+    def _read_vocabulary(self) -> None:
+        start = len(self._pieces)
+        for token in range(start, min(start + PIECES_AT_ONCE, self.model.n_vocab)):
+            self._pieces.append(self.model.piece(token))
+        if len(self._pieces) == self.model.n_vocab:
+            self._author.vocabulary = Vocabulary(self._pieces)
+
+    def _accept_ahead(self, place: Place) -> None:
+        """Find out what comes when the suggestion is accepted, before it is."""
+        source = place.source
+        after = dataclasses.replace(source, prefix=source.prefix + place.result.text)
+        if self._recall.find(after, place.single_line):
+            return
+        ahead = self._place(after, place.single_line)
+        back = self._seats.ahead(ahead.built)
+        try:
+            self._hold_logits()
+            self._author.write(ahead, _nobody, time.perf_counter())
+        finally:
+            back()
+        self._remember(ahead, is_ahead=True)
+
+    def _promote(self, place: Place) -> bool:
+        """Let one more piece of another file into the prompt, once all of it has been read.
+
+        Until then the old prompt serves, in its own seat.
+        """
+        if self.ring is None:
+            return False
+        if self._next_files is None:
+            if not self.ring.promote():
+                return False
+            query = Query(place.source.path, place.source.prefix, place.source.suffix)
+            found = self.ring.arrange(query, self.files_tokens, self._count)
+            if found == self.files:
+                return True
+            self._next_files = found
+        built = self._built(place.source, self._next_files)
+        self._seats.ahead(built)
+        self._hold_logits()
+        self.files, self._next_files = self._next_files, None
+        self._latest = None
+        self._recall.clear()
+        return True
+
+    def _count(self, text: str) -> int:
+        return len(self.model.tokenize(text))
+
+    def _known(
+        self, text: str, known: Known, source: prompt.Source, on_text: OnText, started: float
+    ) -> Result:
+        """Answer with what was found out before."""
+        self._is_behind = True
+        result = Result(
+            text=text, confidence=known.confidence, replaces=known.replaces, reason=known.reason
+        )
+        result.source = "speculation" if known.is_ahead else "cache"
+        if text:
+            result.first_ms = ms_since(started)
+            on_text(text)
+        result.total_ms = ms_since(started)
+        self._latest = dataclasses.replace(self._place(source, known.single_line), result=result)
+        return result
+
+    def _remember(self, place: Place, is_ahead: bool) -> None:
+        result = place.result
+        if result.reason == "time":  # with more time there would be more
+            return
+        self._recall.add(
+            Known(
+                place.source,
+                place.single_line,
+                result.text,
+                result.confidence,
+                result.replaces,
+                result.reason,
+                is_ahead,
+            )
+        )
+
+    def _built(
+        self, source: prompt.Source, others: tuple[File, ...] | None = None
+    ) -> prompt.Prompt:
+        return prompt.build(
             source,
             self.family,
             self.model.tokenize,
             prefix_tokens=self._prefix_tokens,
             suffix_tokens=self.config.suffix_tokens,
             bos=self._bos,
+            files=self.files if others is None else others,
+            files_tokens=self.files_tokens,
+            cache=self._file_tokens,
         )
-        facts = trim.around(built.prefix, built.suffix, single_line, self.config.max_lines)
+
+    def _place(self, source: prompt.Source, single_line: bool) -> Place:
+        built = self._built(source)
+        most = self.config.max_lines
+        facts = trim.around(built.prefix, built.suffix, single_line, most, source.path)
         heal = b""
-        if self.heals and self._vocabulary:
-            before, heal = self._vocabulary.take_back(built.before)
+        if self.heals and self._author.vocabulary:
+            before, heal = self._author.vocabulary.take_back(built.before)
             built = dataclasses.replace(built, before=tuple(before))
-        result.prompt_tokens = len(built.tokens)
-        self._bring(built)
-        result.read_tokens = self.read_tokens
-        result.prompt_ms = _ms_since(started)
-        self._write(heal, facts, started, on_text, result)
-        result.total_ms = _ms_since(started)
-        return result
+        return Place(source, single_line, built, heal, facts, Result())
 
     def _bring(self, built: prompt.Prompt, exact: bool = False) -> None:
         """Read what is new of a prompt, and keep the logits behind it."""
-        self._latest = built
-        plan = self._cache.bring(built, exact=exact or not self.splices)
-        if not plan.keep_tail or self._first_logits is None:
-            self._first_logits = self._context.logits().copy()
+        plan = self._seats.bring(built, exact=exact or not self.splices)
+        self._kept, self._prompt = _kept(built, plan), built
+        self._hold_logits()
 
-    def idle(self) -> bool:
-        """Do one piece of what makes later requests better; return whether there is more.
+    def _hold_logits(self) -> None:
+        """Keep the logits behind the prompt, unless nothing was read because they are kept."""
+        seat = self._seats.current
+        if seat.read_tokens or seat.first_logits is None:
+            seat.first_logits = self._context.logits().copy()
 
-        First the vocabulary is read, by parts, then the suffix behind what was typed since.
+    def nll(self, source: prompt.Source, text: str) -> list[float]:
+        """Return how surprised the model is by each token of a text at the cursor, in nats.
+
+        The prompt is brought as `complete` would, `splices` included; nothing is healed.
 
         Raises:
             Cancelled: `abort` was set.
+            EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
-        if self._vocabulary is None:
-            start = len(self._pieces)
-            for token in range(start, min(start + PIECES_AT_ONCE, self.model.n_vocab)):
-                self._pieces.append(self.model.piece(token))
-            if len(self._pieces) == self.model.n_vocab:
-                self._vocabulary = Vocabulary(self._pieces)
-            return True
-        if self._latest is not None and self._cache.cells.stale:
-            self._bring(self._latest, exact=True)
-        return False
-
-    def _write(
-        self, heal: bytes, facts: trim.Around, started: float, on_text: OnText, result: Result
-    ) -> None:
-        """Decode greedily behind the prompt.
-
-        Args:
-            heal: text before the cursor that must be written first, as it was taken off the prompt.
-        """
-        suggestion, data, text = trim.Suggestion(facts), b"", ""
-        began = time.perf_counter()
-        result.reason = "tokens"
-        logits = self._first_logits if self._first_logits is not None else self._context.logits()
-        for number in range(self.config.max_tokens):
-            among = self._vocabulary.allowed(heal) if heal and self._vocabulary else None
-            token, share = llama.most_likely(logits, among)
-            if number == 0:
-                result.confidence = share
-            if not heal and (token in self.family.stops or self.model.is_end(token)):
-                result.reason = "end"
+        self._bring(self._built(source))
+        logits = self._seats.current.first_logits
+        surprises = []
+        for token in self.model.tokenize(text):
+            if logits is None:
                 break
-            piece = self.model.piece(token)
-            taken = min(len(piece), len(heal))
-            heal = heal[taken:]
-            data += piece[taken:]
-            text = data.decode("utf-8", "ignore")
-            result.generated_tokens += 1
-            if suggestion.grow(text):
-                result.first_ms = result.first_ms or _ms_since(started)
-                on_text(suggestion.text)
-            if trim.ended(text, facts):
-                result.reason = "line" if facts.single_line else "trimmed"
-                break
-            if _ms_since(began) > self.config.budget_ms:
-                result.reason = "time"
-                break
-            self._cache.write(token)
+            surprises.append(llama.surprise(logits, token))
+            self._seats.write([token])
             logits = self._context.logits()
-        result.text = suggestion.finish(text)
+        return surprises
+
+    def last_prompt(self) -> list[tuple[int, bytes, bool]]:
+        """Return each token of the last prompt, its bytes or marker, and whether it was kept."""
+        if self._prompt is None:
+            return []
+        tokens = self._prompt.tokens
+        names = {token: f"<{name}>".encode() for name, token in self.family.ids.items()}
+        kept = self._kept
+        return [
+            (token, self.model.piece(token) or names.get(token, b"<?>"), number in kept)
+            for number, token in enumerate(tokens)
+        ]
 
     @property
     def _prefix_tokens(self) -> int:
         """Most tokens before the cursor, so that prompt and suggestion fit the cache."""
         names = 64  # the repository's and the file's name, markers
-        room = self._context.cells - self.config.suffix_tokens - self.config.max_tokens - names
+        behind = self.config.suffix_tokens + self.config.max_tokens
+        room = self._context.cells - self.files_tokens - behind - names
         return max(min(self.config.prefix_tokens, room), 1)
 
+    @property
+    def _on_gpu(self) -> bool:
+        return llama.has_gpu() and self.config.gpu_layers != 0
+
+    @property
+    def _most_guesses(self) -> int:
+        return GUESSES_ON_GPU if self._on_gpu else GUESSES_ON_CPU
+
     def _size(self) -> llama.ContextSize:
-        on_gpu = llama.has_gpu() and self.config.gpu_layers != 0
+        on_gpu = self._on_gpu
         cells = min(self.config.context_tokens, self.model.n_ctx_train or 1 << 20)
         threads = self.config.threads or (2 if on_gpu else physical_cores())
-        return llama.ContextSize(cells=cells, ubatch=256 if on_gpu else 64, threads=threads)
+        ubatch = 256 if on_gpu else 64
+        return llama.ContextSize(
+            cells=cells, ubatch=ubatch, threads=threads, sequences=SEQUENCES, outputs=OUTPUTS
+        )
 
     def _warm(self) -> None:
         """Read one token, so that the first request does not pay for page faults and graphs."""
@@ -225,5 +387,14 @@ class Engine:
         self._bring(prompt.Prompt((token,), None, (), (token,), "", ""))
 
 
-def _ms_since(start: float) -> float:
-    return (time.perf_counter() - start) * 1000
+def _kept(built: prompt.Prompt, plan: Plan) -> frozenset[int]:
+    """Return which tokens of a prompt, by number, were in the cache already."""
+    if plan.kind == "exact":
+        return frozenset(range(plan.keep))
+    behind = len(built.before) + (built.marker is not None)
+    end = len(built.tokens) - (0 if plan.keep_tail else len(built.middle))
+    return frozenset([*range(plan.keep), *range(behind, end)])
+
+
+def _nobody(text: str) -> None:
+    """Take the text of what is written ahead: nobody waits for it."""

@@ -285,13 +285,16 @@ class Context:
             L.llama_free(self.handle)
             self.handle = None
 
-    def decode(self, tokens: Sequence[int], position: int, sequence: int = 0) -> None:
+    def decode(
+        self, tokens: Sequence[int], position: int, sequence: int = 0, outputs: int = 1
+    ) -> None:
         """Read tokens into a sequence; afterwards `logits()` are those behind the last one.
 
         Args:
             tokens: 1 to `batch_tokens` ids.
             position: of the first; must follow the sequence's last.
             sequence: its id.
+            outputs: how many of the last tokens give logits.
 
         Raises:
             Cancelled: `abort` was set; what is in the cache is told by `length()`.
@@ -303,7 +306,7 @@ class Context:
         self._token[:count] = tokens
         self._pos[:count] = np.arange(position, position + count)
         self._wants[:count] = 0
-        self._wants[count - 1] = 1
+        self._wants[count - outputs : count] = 1
         for i in range(count):
             self._batch.seq_id[i][0] = sequence
         result = L.llama_decode(self.handle, self._batch)
@@ -319,12 +322,15 @@ class Context:
                 "Run :LCursor restart; if it comes again, see :LCursor log",
             )
 
-    def logits(self) -> NDArray[np.float32]:
-        """Return the logits behind the last token: a view [n_vocab], valid until the next decode.
+    def logits(self, number: int = -1) -> NDArray[np.float32]:
+        """Return logits of the last batch: a view [n_vocab], valid until the next decode.
+
+        Args:
+            number: of the token in the batch, which must give some; -1 is the last.
 
         Cost: waits for the GPU where there is one.
         """
-        pointer = L.llama_get_logits_ith(self.handle, -1)
+        pointer = L.llama_get_logits_ith(self.handle, number)
         if not pointer:
             raise EngineFailed("llama.cpp gave no logits", "Run :LCursor restart")
         return np.ctypeslib.as_array(pointer, shape=(self._model.n_vocab,))
@@ -364,3 +370,26 @@ def most_likely(
     best = int(some.argmax())
     share = float(1.0 / np.exp(some - some[best]).sum())
     return (best if among is None else int(among[best])), share
+
+
+def surprise(logits: NDArray[np.float32], token: int) -> float:
+    """Return the negative log-likelihood of a token, in nats; logits are [n_vocab]."""
+    top = float(logits.max())
+    return top + float(np.log(np.exp(logits - top).sum())) - float(logits[token])
+
+
+def most_likely_ones(
+    logits: NDArray[np.float32], count: int, among: NDArray[np.int64] | None = None
+) -> list[tuple[int, float]]:
+    """Return the `count` most likely tokens with their probabilities, the likeliest first.
+
+    Args:
+        logits: [n_vocab].
+        count: how many.
+        among: as for `most_likely`.
+    """
+    some = logits if among is None else logits[among]
+    shares = np.exp(some - some.max())
+    shares /= shares.sum()
+    best = np.argsort(shares)[::-1][:count]
+    return [(int(at if among is None else among[at]), float(shares[at])) for at in best]

@@ -7,9 +7,13 @@ with it the KV cache, as it was.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lcursor.fim.families import Resolved, Tokenize, parts
+from lcursor.fim.files import File as File
+from lcursor.fim.files import FileTokens as FileTokens
+from lcursor.fim.files import imports_of, room_for_files, room_for_top
 
 STEP_LINES = 32
 MOST_BYTES_A_TOKEN = 8
@@ -26,6 +30,8 @@ class Source:
     """Row of the first line of `prefix` in the file."""
     path: str = ""
     repo: str = ""
+    top: str = ""
+    """The first lines of the file, where `prefix` does not begin with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,9 @@ def build(
     prefix_tokens: int,
     suffix_tokens: int,
     bos: int | None = None,
+    files: Sequence[File] = (),
+    files_tokens: int = 0,
+    cache: FileTokens | None = None,
 ) -> Prompt:
     """Lay out a prompt in the family's order.
 
@@ -73,15 +82,23 @@ def build(
         prefix_tokens: most tokens of text before the cursor.
         suffix_tokens: most tokens of text after the cursor.
         bos: id to begin with, where the model wants one.
+        files: pieces of other files, in the order in which they are shown; a family that has no
+            place for them does without.
+        files_tokens: most tokens of them, and of the file's own top where the window begins
+            further down.
+        cache: keeps their tokens from one call to the next.
     """
-    prefix, before = _window_before(source, tokenize, prefix_tokens)
+    cache = cache or FileTokens()
+    prefix, before, start = _window_before(source, tokenize, prefix_tokens)
     suffix, after = _window_after(source.suffix, tokenize, suffix_tokens)
+    others = cache.fill(files, family, tokenize, room_for_files(files_tokens))
+    others += cache.fill(_top(source, start), family, tokenize, room_for_top(files_tokens))
     filled = {
         "prefix": before,
         "suffix": after,
         "path": tokenize(source.path or "untitled", False),
         "repo": tokenize(source.repo or "project", False),
-        "files": [],
+        "files": others,
     }
     read: list[int] = [] if bos is None else [bos]
     at_cursor, marker_at = len(read), None
@@ -101,8 +118,20 @@ def build(
     return Prompt(tuple(read[:at_cursor]), None, (), tuple(read[at_cursor:]), prefix, suffix)
 
 
-def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str, list[int]]:
-    """Return the text before the cursor that fits, and its tokens."""
+def _top(source: Source, start: int) -> tuple[File, ...]:
+    """Return the file's imports, where the window begins below them at line `start` of the source.
+
+    They are the last slot: what changes them, moving the window, makes the prefix anew as well.
+    """
+    above = source.top.split("\n")[: source.first_row + start]
+    if source.first_row == 0:
+        above = source.prefix.split("\n")[:start]
+    text = imports_of(above)
+    return (File(source.path or "untitled", text),) if text else ()
+
+
+def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str, list[int], int]:
+    """Return the text before the cursor that fits, its tokens, and the line where it begins."""
     lines = source.prefix.split("\n")
     room = budget * MOST_BYTES_A_TOKEN
     start = _skip(lines, 0, room)
@@ -111,9 +140,9 @@ def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str
         text = "\n".join(lines[start:])[-room:]
         tokens = tokenize(text, False)
         if len(tokens) <= budget:
-            return text, tokens
+            return text, tokens, start
         if start == len(lines) - 1:
-            return text, tokens[-budget:]
+            return text, tokens[-budget:], start
         start = _skip(lines, start + 1, len(text) * budget // len(tokens))
 
 

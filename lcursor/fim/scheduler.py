@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -56,6 +57,7 @@ class Scheduler(Generic[Work]):
         self._changed = threading.Condition()
         self._waiting: Job[Work] | None = None
         self._running: Job[Work] | None = None
+        self._calls: deque[Callable[[], None]] = deque()
         self._is_idling = False
         self._is_closed = False
         self._thread = threading.Thread(target=self._loop, name="lcursor-engine", daemon=True)
@@ -85,6 +87,14 @@ class Scheduler(Generic[Work]):
         if older:
             self._dropped(older)
 
+    def call(self, work: Callable[[], None]) -> None:
+        """Run `work` on the thread once no request waits or runs; it makes idle work pause."""
+        with self._changed:
+            self._calls.append(work)
+            if self._is_idling:
+                self._abort()
+            self._changed.notify()
+
     def close(self, timeout_s: float = 1.0) -> bool:
         """Stop; return whether the thread ended in time."""
         with self._changed:
@@ -106,6 +116,8 @@ class Scheduler(Generic[Work]):
                 has_idle_work = True
             elif self._is_closed:
                 return
+            elif self._calls:
+                self._calls.popleft()()
             else:
                 has_idle_work = self._idle()
 
@@ -113,7 +125,9 @@ class Scheduler(Generic[Work]):
         """Wait for a job; None when the time is up or all is over."""
         with self._changed:
             self._running, self._is_idling = None, False
-            self._changed.wait_for(lambda: self._waiting is not None or self._is_closed, timeout_s)
+            self._changed.wait_for(
+                lambda: self._waiting is not None or self._is_closed or self._calls, timeout_s
+            )
             if self._is_closed:
                 return None
             self._running, self._waiting = self._waiting, None

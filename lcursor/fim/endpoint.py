@@ -1,0 +1,342 @@
+"""The completion slot on a server: the same prompt, sent as text, and what comes back, trimmed.
+
+Has the surface of `engine.Engine` that the completer uses, and needs no llama.cpp. Runs on the
+scheduler's thread; `abort` may be set from any, and drops the connection at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lcursor.config import CompletionConfig
+from lcursor.errors import (
+    ConfigInvalid,
+    ModelUnsuitable,
+    ServerDenied,
+    ServerError,
+    ServerFailed,
+    ServerGarbled,
+    ServerInsecure,
+    ServerModelMissing,
+    ServerSlow,
+    ServerUnreachable,
+)
+from lcursor.fim import files, prompt_text, trim
+from lcursor.fim.dialects import DIALECTS, Dialect, Piece
+from lcursor.fim.families import FAMILIES, Family, Resolved
+from lcursor.fim.prompt import Source
+from lcursor.fim.result import OnText, Reason, Result
+from lcursor.fim.ring import Query, Ring
+from lcursor.http import address, events, keys
+from lcursor.http.client import Call, Client
+
+SETTING = "completion.endpoint"
+_NOT_NOW = (500, 502, 503, 504)
+"""What a server answers that is not ready, llama-server while it loads its model."""
+_NO_FAMILY = Family("", "psm", {}, "")
+
+
+class Abort:
+    """The flag that stops what runs; it reaches the connection itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_set = False
+        self._call: Call | None = None
+
+    def set(self) -> None:
+        """Stop the running request, and those to come until `clear`. Any thread."""
+        with self._lock:
+            self._is_set = True
+            call = self._call
+        if call is not None:
+            call.close()
+
+    def clear(self) -> None:
+        """Let requests run again."""
+        with self._lock:
+            self._is_set = False
+
+    def is_set(self) -> bool:
+        """Whether it is set."""
+        return self._is_set
+
+    @contextmanager
+    def over(self, call: Call) -> Iterator[Call]:
+        """Watch over a call, and close it at the end whatever is left of it."""
+        with self._lock:
+            self._call = call
+            is_late = self._is_set
+        if is_late:
+            call.close()
+        try:
+            yield call
+        finally:
+            with self._lock:
+                self._call = None
+            call.close()
+
+
+class Endpoint:
+    """A server that completes.
+
+    Nothing is asked before `connect`, or the first `complete`.
+
+    Args:
+        config: the address, and the budgets.
+
+    Raises:
+        ConfigInvalid: the address is none.
+        KeyMissing: there is no key where the configuration says.
+    """
+
+    def __init__(self, config: CompletionConfig) -> None:
+        self.config = config
+        self.abort = Abort()
+        self.read_tokens = 0
+        """Tokens of the prompt that the last request read, as far as the server says."""
+        self.ring: Ring | None = None
+        self.threshold = 0.0
+        """For the completer's sake: without probabilities there is nothing to judge by."""
+        self.model = ""
+        self._dialect: Dialect | None = None
+        self._family: Family | None = None
+        self._latest: prompt_text.TextPrompt | None = None
+        base = address.check(config.endpoint_url, f"{SETTING}_url")
+        key = keys.find(config.endpoint_key_env, config.endpoint_key_command, SETTING)
+        # People write the address of an OpenAI-like server with its version, and without.
+        self._has_key = bool(key)
+        self._client = Client(base.removesuffix("/v1"), key, SETTING)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is known what the server speaks and which model it has."""
+        return self._family is not None
+
+    @property
+    def description(self) -> str:
+        """What was found, in one line."""
+        api = next((name for name, one in DIALECTS.items() if one is self._dialect), "?")
+        family = self._family.name if self._family else "?"
+        return f"{self.model or 'no model'} ({family}) by {api} at {self._client.name}"
+
+    def close(self) -> None:
+        """Drop the connections."""
+        self.abort.set()
+        self._client.close()
+
+    def idle(self) -> bool:
+        """Take in one piece of another file; return whether there was one."""
+        return self.ring is not None and self.ring.promote()
+
+    def alternatives(self) -> list[str]:
+        """Return nothing: a server tells no probabilities to branch at."""
+        return []
+
+    @property
+    def family(self) -> Resolved:
+        """The family, its markers numbered as `last_prompt` does: their ids are the server's."""
+        family = self._family or _NO_FAMILY
+        return Resolved(family, {name: at for at, name in enumerate(family.markers)}, frozenset())
+
+    def last_prompt(self) -> list[tuple[int, bytes, bool]]:
+        """Return the last prompt in pieces: a marker's number or -1, the text, and False.
+
+        What the server had of it in its cache, only the server knows.
+        """
+        pieces = self._latest.pieces if self._latest else ()
+        numbers = {text: at for at, text in enumerate(self.family.family.markers.values())}
+        return [
+            (numbers.get(text, -1) if is_marker else -1, text.encode("utf-8", "replace"), False)
+            for text, is_marker in pieces
+        ]
+
+    def connect(self) -> None:
+        """Find out what the server speaks and which model it has.
+
+        Raises:
+            ServerError: nothing answers, or nothing that can be used.
+            ConfigInvalid, ModelUnsuitable: it is not said which model or family to use.
+            Cancelled: `abort` was set.
+        """
+        self._dialect, names = self._find()
+        model = self.config.endpoint_model or self._only(names)
+        self._family = self._family_of(model)
+        self.model = model
+
+    def complete(self, source: Source, on_text: OnText, *, single_line: bool = False) -> Result:
+        """Send a prompt, and read until a rule or a budget says stop.
+
+        Args:
+            source: the text around the cursor.
+            on_text: told all text so far, each time it has grown.
+            single_line: write no newline.
+
+        Returns:
+            The suggestion; its text begins with everything that `on_text` was told.
+
+        Raises:
+            Cancelled: `abort` was set.
+            ServerError: see `Client`.
+        """
+        started = time.perf_counter()
+        self.read_tokens = 0
+        if not self.is_connected:
+            self.connect()
+        if self._dialect is None or self._family is None:
+            raise ServerUnreachable(f"{self._client.name} is not known yet", "Try again")
+        built = self._built(source, self._family, single_line)
+        body = self._dialect.body(built, self.model, self.config)
+        result = Result(prompt_tokens=prompt_text.tokens(built.text))
+        most = self.config.max_lines
+        facts = trim.around(built.prefix, built.suffix, single_line, most, source.path)
+        try:
+            with self.abort.over(self._client.post(self._dialect.path, body)) as call:
+                self._write(call, self._dialect, built, facts, on_text, result, started)
+        except (ServerUnreachable, ServerModelMissing):
+            self._family = None  # another server may answer there next time
+            raise
+        result.total_ms = _ms_since(started)
+        return result
+
+    def _built(self, source: Source, family: Family, single_line: bool) -> prompt_text.TextPrompt:
+        # What the server runs on is not known; a machine without a GPU would read for seconds.
+        room = files.budget(self.config.files_tokens, on_gpu=False)
+        others: tuple[files.File, ...] = ()
+        if self.ring is not None and room:
+            query = Query(source.path, source.prefix, source.suffix)
+            others = self.ring.arrange(query, room, prompt_text.tokens)
+        self._latest = prompt_text.text(
+            source,
+            family,
+            prefix_tokens=self.config.prefix_tokens,
+            suffix_tokens=self.config.suffix_tokens,
+            single_line=single_line,
+            files=others,
+            files_tokens=room,
+        )
+        return self._latest
+
+    def _write(
+        self,
+        call: Call,
+        dialect: Dialect,
+        built: prompt_text.TextPrompt,
+        facts: trim.Around,
+        on_text: OnText,
+        result: Result,
+        started: float,
+    ) -> None:
+        suggestion, written, text, began = trim.Suggestion(facts), "", "", 0.0
+        is_told = False
+        for found in events.objects(call, self._client.name):
+            is_told = True
+            piece = dialect.read(found)
+            self._count(piece, result)
+            if piece.text and not began:
+                began, result.prompt_ms = time.perf_counter(), _ms_since(started)
+            result.generated_tokens += bool(piece.text)
+            written += piece.text
+            is_done = piece.reason is not None
+            text, is_over = prompt_text.before_stop(written, built.stops, is_done=is_done)
+            if suggestion.grow(text):
+                result.first_ms = result.first_ms or _ms_since(started)
+                on_text(suggestion.text)
+            if is_over or trim.ended(text, facts):
+                by_rule: Reason = "end" if is_over else "trimmed"
+                result.reason = "line" if facts.single_line else by_rule
+                break
+            if piece.reason is not None:
+                result.reason = piece.reason
+                break
+            if began and _ms_since(began) > self.config.budget_ms:
+                result.reason = "time"
+                break
+        else:  # it ended without a word about why
+            text, _ = prompt_text.before_stop(written, built.stops, is_done=True)
+        if not is_told:
+            raise ServerGarbled(f"{self._client.name} answers with nothing", events.HINT)
+        result.text, result.replaces = suggestion.finish(text), suggestion.replaces
+
+    def _count(self, piece: Piece, result: Result) -> None:
+        if piece.prompt_tokens >= 0:
+            result.prompt_tokens = piece.prompt_tokens
+        if piece.read_tokens >= 0:
+            result.read_tokens = self.read_tokens = piece.read_tokens
+
+    def _find(self) -> tuple[Dialect, list[str]]:
+        """Return what the server speaks, and the models it names."""
+        wanted = self.config.endpoint_api
+        if wanted not in ("auto", *DIALECTS):
+            raise ConfigInvalid(
+                f"{SETTING}_api: there is no {wanted!r}",
+                f"Set it to one of auto, {', '.join(DIALECTS)}",
+            )
+        if wanted != "auto":
+            dialect = DIALECTS[wanted]
+            return dialect, self._names(dialect)
+        reason: ServerError | None = None
+        for dialect in DIALECTS.values():
+            try:
+                found = self._ask(dialect.probe)
+            except (ServerUnreachable, ServerInsecure, ServerSlow):
+                raise
+            except ServerError as e:
+                is_locked = isinstance(e, ServerDenied) and not self._has_key
+                if is_locked or e.status in _NOT_NOW:
+                    raise
+                # Others refuse, each in its way, what they do not know.
+                reason = reason or (e if isinstance(e, (ServerDenied, ServerFailed)) else None)
+                continue
+            if dialect.is_it(found):
+                return dialect, self._names(dialect, found)
+        raise reason or ServerGarbled(
+            f"{self._client.name} is neither a llama-server nor an Ollama, and has no /v1/models",
+            f"Correct {SETTING}_url, or name what it speaks in {SETTING}_api",
+        )
+
+    def _names(self, dialect: Dialect, probed: dict[str, object] | None = None) -> list[str]:
+        if probed is not None and dialect.models in ("", dialect.probe):
+            return list(dialect.names(probed))
+        try:
+            return list(dialect.names(self._ask(dialect.models or dialect.probe)))
+        except ServerGarbled:
+            if self.config.endpoint_model:
+                return []  # a gateway need not list what it has
+            raise
+
+    def _ask(self, path: str) -> dict[str, object]:
+        with self.abort.over(self._client.ask(path)) as call:
+            return events.parse(b"\n".join(call), self._client.name)
+
+    def _only(self, names: list[str]) -> str:
+        """Return the one model that is meant."""
+        known = [name for name in names if prompt_text.family_of(name)]
+        candidates = names if len(names) == 1 else known
+        if len(candidates) == 1:
+            return candidates[0]
+        if not names:
+            raise ServerModelMissing(
+                f"{self._client.name} names no model", f"Name one in {SETTING}_model"
+            )
+        raise ConfigInvalid(
+            f"{self._client.name} has several models: {', '.join(names[:8])}",
+            f"Name one in {SETTING}_model",
+        )
+
+    def _family_of(self, model: str) -> Family:
+        wanted = self.config.endpoint_family
+        hint = f"Set {SETTING}_family to one of {', '.join(FAMILIES)}"
+        if wanted and wanted not in FAMILIES:
+            raise ConfigInvalid(f"{SETTING}_family: there is no family {wanted!r}", hint)
+        family = FAMILIES[wanted] if wanted else prompt_text.family_of(model)
+        if family is None:
+            raise ModelUnsuitable(f"the name {model!r} does not say how to ask for a middle", hint)
+        return family
+
+
+def _ms_since(start: float) -> float:
+    return (time.perf_counter() - start) * 1000

@@ -1,0 +1,119 @@
+"""The lines of a file that say what it offers: signatures of functions, heads of classes.
+
+Pure functions of text, line by line: no grammar, so what cannot be parsed is no obstacle. They are
+what a caller must know of an imported file, for a small part of its tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import PurePath
+
+MOST_LINES = 64
+MOST_JOINED = 12
+"""Lines of one signature."""
+
+_NOT_METHODS = "if|for|while|switch|catch|return|do|else|function|new|await|typeof"
+_SCRIPT = (
+    r"(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?"
+    r"(?:function\*?|class|interface|type|enum)\s+(?P<name>\w+)"
+    r"|export\s+(?:const|let|var)\s+(?P<name2>\w+)",
+    r"(?:(?:public|static|async|get|set|readonly|override)\s+)*"
+    rf"(?!(?:{_NOT_METHODS})\b)(?P<name>#?\w+)\s*(?:\(.*|\??:\s*.*;\s*)$",
+    r"(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:class|interface|enum)\b",
+)
+_PYTHON = (
+    r"(?:async\s+)?def\s+(?P<name>\w+)|class\s+(?P<name2>\w+)|(?P<name3>[A-Z][A-Z0-9_]*)\s*[:=]",
+    r"(?:async\s+)?def\s+(?P<name>\w+)|(?P<name2>\w+)\s*:\s*[\w\"']",
+    r"class\b",
+)
+_LUA = (
+    r"function\s+(?:\w+[.:])*(?P<name>\w+)|\w+\.(?P<name2>\w+)\s*=(?!=)",
+    "",
+    "",
+)
+_GO = (
+    r"func\s+(?:\([^)]*\)\s*)?(?P<name>[A-Z]\w*)|type\s+(?P<name2>[A-Z]\w*)",
+    r"(?P<name>[A-Z]\w*)\b.*[^{]$",
+    r"type\s+\w+\s+(?:struct|interface)\b",
+)
+_RUST = (
+    r"pub(?:\([^)]*\))?\s+(?:(?:async|unsafe|const)\s+)*"
+    r"(?:fn|struct|enum|trait|type|static|const|union)\s+(?P<name>\w+)"
+    r"|impl\b[^{]*?(?P<name2>\w+)(?:<[^>]*>)?\s*(?:where\b.*)?\{",
+    r"(?:pub(?:\([^)]*\))?\s+)?(?:(?:async|unsafe|const)\s+)*fn\s+(?P<name>\w+)"
+    r"|pub(?:\([^)]*\))?\s+(?P<name2>\w+)\s*:",
+    r"(?:impl|(?:pub(?:\([^)]*\))?\s+)?(?:trait|struct|enum))\b",
+)
+_LANGUAGES = {
+    **dict.fromkeys(("py", "pyi"), _PYTHON),
+    "lua": _LUA,
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), _SCRIPT),
+    "go": _GO,
+    "rs": _RUST,
+}
+
+
+def of(path: str, text: str, symbols: Collection[str] = ()) -> str:
+    """Return the header lines of a file; "" where its language is not known.
+
+    Args:
+        path: says the language by its end.
+        text: of the file.
+        symbols: names at the top level that are wanted; none are all.
+    """
+    language = _LANGUAGES.get(PurePath(path).suffix.lstrip("."))
+    if language is None:
+        return ""
+    top, inner, holder = map(re.compile, language)
+    lines = text.split("\n")
+    found: list[str] = []
+    indent = -1  # of the members of the class that is read; 0 while that is not known, -1 without
+    for number, line in enumerate(lines):
+        bare = line.lstrip()
+        depth = len(line) - len(bare)
+        if not bare or len(found) >= MOST_LINES:
+            continue
+        if depth == 0:
+            match = top.match(bare)
+            if match is None:
+                indent = indent if bare[0] in ")}]" else -1
+                continue
+            is_wanted = _is_wanted(_name(match), symbols)
+            indent = 0 if is_wanted and holder.pattern and holder.match(bare) else -1
+        else:
+            indent = depth if indent == 0 else indent
+            member = inner.match(bare) if inner.pattern and depth == indent else None
+            is_wanted = member is not None and not _is_private(_name(member))
+        if is_wanted:
+            found.append(line[:depth] + _signature(lines, number))
+    return "\n".join(found)
+
+
+def _name(match: re.Match[str]) -> str:
+    return next((name for name in match.groupdict().values() if name), "")
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith(("_", "#")) and name not in {"__init__", "__call__"}
+
+
+def _is_wanted(name: str, symbols: Collection[str]) -> bool:
+    return name in symbols if symbols else not _is_private(name)
+
+
+def _signature(lines: list[str], start: int) -> str:
+    """Return a line, with those that follow while a bracket is open, as one."""
+    joined = lines[start].strip()
+    for line in lines[start + 1 : start + MOST_JOINED]:
+        if _open(joined) <= 0:
+            break
+        bare = line.strip()
+        space = "" if joined.endswith(("(", "[")) or bare.startswith((")", "]")) else " "
+        joined += space + bare
+    return re.sub(r",(?=[)\]])", "", joined)
+
+
+def _open(text: str) -> int:
+    return sum(text.count(char) for char in "([") - sum(text.count(char) for char in ")]")

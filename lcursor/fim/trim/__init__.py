@@ -1,0 +1,114 @@
+"""After the model: where a suggestion ends, what of it is said, and what may be shown yet.
+
+Functions of text, and one small state: `Suggestion` makes sure that what is shown only ever grows.
+The rules, by room:
+
+| room | rule | what it does |
+| --- | --- | --- |
+| clean | without_seam | no second blank behind a blank; no odd depth in an empty line |
+| clean | without_comments | no comment behind code, unless the file has that habit |
+| clean | indented | tabs in a file of tabs, spaces in a file of spaces |
+| stops | marker | ends at a code fence or at words for the end of the file |
+| stops | too_many | one line when asked for, else `max_lines` |
+| stops | out_of_scope | ends where the indentation leaves the scope; one closing line may |
+| stops | spare_closer | ends at a bracket that the text did not open and nobody wants |
+| stops | next_line_again | ends at the next line of the file, blanks and quotes aside |
+| stops | line_above_again | nothing where it is the long line above |
+| stops | third_time | the same line three times in a row |
+| stops | block_again | the same block twice in a row |
+| stops | line_in_circles | a line whose end repeats itself |
+| stops | second_blank | two blank lines |
+| stops | drop_closed_below | no last line that closes what the next line closes |
+| rest | settle | text right of the cursor is not said twice: cut, or replaced |
+
+`shown` is what is certain while the model still writes: what a rule may yet take back is held back.
+Left out of what others do: a least length and the time limit (the gate and the engine have them),
+and distances in letters between lines (they take rows of a table for repetitions).
+"""
+
+from __future__ import annotations
+
+from lcursor.fim.trim import rest, stops
+from lcursor.fim.trim.clean import clean, without_beginning_of_comment
+from lcursor.fim.trim.facts import Around, around
+
+__all__ = ["Around", "Suggestion", "around", "ended", "finish", "shown"]
+
+
+class Suggestion:
+    """What a person may see of a text while it is written: it only ever grows.
+
+    Args:
+        facts: the text around the cursor.
+
+    Attributes:
+        text: all that may be seen.
+        replaces: bytes right of the cursor that the text takes the place of; known at the end.
+    """
+
+    def __init__(self, facts: Around) -> None:
+        self._facts = facts
+        self.text = ""
+        self.replaces = 0
+
+    def grow(self, written: str) -> bool:
+        """Take all text so far; return whether there is more to see."""
+        visible = shown(written, self._facts)
+        has_grown = len(visible) > len(self.text) and visible.startswith(self.text)
+        if has_grown:
+            self.text = visible
+        return has_grown
+
+    def finish(self, written: str) -> str:
+        """Take the whole text; return what remains to be seen."""
+        final, replaces = finish(written, self._facts)
+        if final.startswith(self.text):
+            self.text, self.replaces = final, replaces
+        return self.text
+
+
+def ended(text: str, facts: Around) -> bool:
+    """Whether a rule says that nothing more is wanted behind `text`."""
+    return _judge(text, facts)[1]
+
+
+def shown(text: str, facts: Around) -> str:
+    """Return the part of an unfinished text that no rule can take back.
+
+    The first line grows as it is written, except while it may still become something that a rule
+    takes away; a later line counts when it is whole.
+    """
+    judged, is_over = _judge(text, facts)
+    if is_over:
+        final, replaces = finish(text, facts)
+        return rest.held_back(final, facts).rstrip() if replaces else final
+    if "\n" in judged:
+        body = judged[: judged.rindex("\n")]
+        lines = (facts.line + body).split("\n")
+        lines = stops.drop_closed_below(stops.without_begun_block(lines), facts)
+        return rest.settle("\n".join(lines)[len(facts.line) :], facts)[0].rstrip()
+    if stops.may_repeat(facts.line + judged, facts):
+        return ""
+    return rest.held_back(without_beginning_of_comment(judged, facts), facts).rstrip()
+
+
+def finish(text: str, facts: Around) -> tuple[str, int]:
+    """Return what of a finished text is worth showing, "" for nothing.
+
+    Returns:
+        The text, and how many bytes right of the cursor it takes the place of.
+    """
+    judged, _ = _judge(text.rstrip() + "\n", facts)
+    lines = stops.drop_closed_below((facts.line + judged).split("\n"), facts)
+    kept, replaces = rest.settle("\n".join(lines)[len(facts.line) :], facts)
+    kept = kept.rstrip()
+    return (kept, replaces) if kept.strip() else ("", 0)
+
+
+def _judge(text: str, facts: Around) -> tuple[str, bool]:
+    """Return the text as far as the rules let it go, and whether one of them ended it."""
+    text, is_comment = clean(text, facts)
+    end = stops.end(text, facts)
+    first, newline, _ = text.partition("\n")
+    is_over = end < len(text) or (is_comment and facts.single_line)
+    return text[:end], is_over or (not newline and stops.goes_in_circles(first))

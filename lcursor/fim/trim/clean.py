@@ -1,0 +1,82 @@
+"""Rules that rewrite a line by itself: the seam at the cursor, comments behind code, indentation.
+
+What they make of the beginning of a text is the beginning of what they make of all of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lcursor.fim.trim.facts import Around
+
+
+def clean(text: str, facts: Around) -> tuple[str, bool]:
+    """Return the text as it should be, and whether its last line ended in a comment."""
+    text, is_cut = without_comments(without_seam(text, facts), facts)
+    return indented(text, facts), is_cut
+
+
+def without_seam(text: str, facts: Around) -> str:
+    """Take away the space that the cursor's line has already.
+
+    Behind typed text any blanks; in an empty line one that would make its depth odd.
+    """
+    if not facts.line[-1:].isspace() or not text.startswith((" ", "\t")):
+        return text
+    if facts.line.strip():
+        return text.lstrip(" \t")
+    is_one = len(text) - len(text.lstrip(" \t")) == 1 and text[0] == " "
+    return text[1:] if is_one and "\t" not in facts.line and len(facts.line) % 2 == 0 else text
+
+
+def without_comments(text: str, facts: Around) -> tuple[str, bool]:
+    """Take away comments that stand behind code, where the file has no such habit."""
+    if not facts.comment or facts.comment not in text:
+        return text, False
+    kept, done, is_last = "", 0, False
+    for at, sign in facts.marks(text):
+        if sign != facts.comment:
+            continue
+        start = text.rfind("\n", 0, at) + 1
+        code = text[start:at]
+        if not (code if start else facts.line + code).strip():
+            continue
+        end = text.find("\n", at)
+        is_last = end < 0
+        kept += text[done : start + len(code.rstrip())]
+        done = len(text) if is_last else end
+    return kept + text[done:], is_last
+
+
+def without_beginning_of_comment(line: str, facts: Around) -> str:
+    """Leave out the end of an unfinished line that may become a comment's leader."""
+    for size in range(len(facts.comment) - 1, 0, -1):
+        if line.endswith(facts.comment[:size]) and (facts.line + line)[:-size][-1:].isspace():
+            return line[:-size]
+    return line
+
+
+def indented(text: str, facts: Around) -> str:
+    """Indent lines with tabs in a file of tabs, with spaces in a file of spaces."""
+    if not facts.indent or "\n" not in text:
+        return text
+    first, *others = text.split("\n")
+    if facts.indent != "\t":
+        step = facts.indent
+        others = [re.sub(r"^\t+", lambda tabs: step * len(tabs[0]), line) for line in others]
+    else:
+        width = _width(others, len(facts.line) - len(facts.line.lstrip("\t")))
+        others = [
+            re.sub(r"^ +", lambda blanks: "\t" * (len(blanks[0]) // width), line) for line in others
+        ]
+    return "\n".join([first, *others])
+
+
+def _width(lines: list[str], depth: int) -> int:
+    """Return how many spaces the writer takes for a tab, by its first indented line."""
+    for line in lines:
+        blanks = len(line) - len(line.lstrip(" "))
+        if blanks and line.strip():
+            likely = (width for width in (4, 2, 8, 3) if blanks // width in {depth, depth + 1})
+            return next((width for width in likely if blanks % width == 0), 4)
+    return 4

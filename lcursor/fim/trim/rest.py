@@ -1,0 +1,96 @@
+"""The text right of the cursor, where a suggestion repeats it: insert before it, or replace it.
+
+Editors put closing brackets and quotes there by themselves, and a model may write them anew and go
+on behind them: `a, b) -> int:` before `)`. Inserted, that would double the bracket.
+"""
+
+from __future__ import annotations
+
+from lcursor.fim.trim import syntax
+from lcursor.fim.trim.facts import Around
+from lcursor.fim.trim.syntax import CLOSER, OPENER
+
+LEAST = 3
+"""So long is a rest of letters at least for its repetition to be no chance."""
+
+
+def settle(text: str, facts: Around) -> tuple[str, int]:
+    """Return what to insert of a finished text, and how many bytes right of the cursor it replaces.
+
+    The text replaces all of the rest or nothing: `replaces` is 0 or the rest's size.
+    """
+    tail = facts.rest.strip()
+    if not tail:
+        return text, 0
+    text = text.rstrip()
+    at = len(text) - len(tail)
+    if text.endswith(tail) and not _closes_own(text[:at], tail[0]):
+        return text[:at], 0
+    if "\n" in text:
+        return text, 0
+    if facts.single_line and replaces(text, facts):
+        return text, len(facts.rest.encode("utf-8", "surrogateescape"))
+    return _without_part(text, tail), 0
+
+
+def replaces(text: str, facts: Around) -> bool:
+    """Whether a line says the rest and then more that belongs behind it.
+
+    The rest must be there letter by letter, or what is drawn would not be what is inserted. A text
+    whose brackets and quotes agree is an insertion: `a) + (b` before `)`.
+    """
+    rest = facts.rest
+    if not rest or rest != rest.rstrip():
+        return False
+    at = text.find(rest)
+    while at >= 0 and _closes_own(text[:at], rest.lstrip()[0]):
+        at = text.find(rest, at + 1)
+    if at < 0 or not text[at + len(rest) :].strip():
+        return False
+    closers = syntax.unopened(_marks(rest))
+    if closers:
+        return _surplus(text, closers[0][1]) > 0
+    quotes = [char for char in rest if char in "\"'`"]
+    if quotes:
+        return text.count(quotes[0]) % 2 == 1
+    return sum(char.isalnum() for char in rest) >= LEAST
+
+
+def held_back(text: str, facts: Around) -> str:
+    """Leave out of an unfinished line what may be the rest, and all behind it."""
+    tail = facts.rest.strip()
+    if not tail:
+        return text
+    closers = {char for char in tail if char in OPENER}
+    for at, char in enumerate(text):
+        is_rest = tail.startswith(text[at : at + len(tail)])
+        if (is_rest or char in closers) and not _closes_own(text[:at], char):
+            return text[:at]
+    return text
+
+
+def _without_part(text: str, tail: str) -> str:
+    """Cut off an end that is only the beginning of the rest, or a bracket that the rest closes."""
+    closers = {char for char in tail if char in OPENER}
+    for at, char in enumerate(text):
+        if char in closers and not _closes_own(text[:at], char) and _surplus(text, char) > 0:
+            return text[:at]
+    for size in range(len(tail) - 1, 0, -1):
+        part = tail[:size]
+        is_part = text.endswith(part) and not any(char.isalnum() for char in part)
+        if is_part and not _closes_own(text[:-size], part[0]):
+            return text[:-size]
+    return text
+
+
+def _closes_own(before: str, char: str) -> bool:
+    """Whether a closing bracket closes one that the text itself has opened."""
+    return char in OPENER and OPENER[char] in syntax.unclosed(_marks(before))
+
+
+def _surplus(text: str, closer: str) -> int:
+    return text.count(closer) - text.count(OPENER[closer])
+
+
+def _marks(text: str) -> list[syntax.Mark]:
+    return [(at, char) for at, char in enumerate(text) if char in CLOSER or char in OPENER]

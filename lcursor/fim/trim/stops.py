@@ -1,0 +1,223 @@
+"""Rules that end a text: each says how many of its last lines do not belong to it any more.
+
+A rule sees the lines so far, the cursor's whole line first, and never what comes behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from lcursor.fim.trim import syntax
+from lcursor.fim.trim.facts import Around
+from lcursor.fim.trim.syntax import OPENER
+
+MARKERS = ("```", "[/code]", "# end of file", "// end of file")
+"""How instruction-tuned models end code before they explain; no source file has a line that begins
+so but those that are about Markdown."""
+LONG_LINE = 30
+"""Characters from which on a line is hardly ever written twice in a row."""
+
+Rule = Callable[[Sequence[str], Around], int]
+
+
+def end(text: str, facts: Around) -> int:
+    """Return the index where the first rule ends the text; its length when none does."""
+    limit = spare_closer(text, facts)
+    lines = text.split("\n")
+    lines[0] = facts.line + lines[0]
+    starts = [-len(facts.line)]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    for number in range(len(lines)):
+        rules = ALWAYS if number == len(lines) - 1 else (*ALWAYS, *WHOLE)
+        for rule in rules:
+            if gone := rule(lines[: number + 1], facts):
+                return min(limit, max(starts[number + 1 - gone] - 1, 0))
+    return limit
+
+
+def marker(lines: Sequence[str], facts: Around) -> int:
+    """A code fence, or words that say that the code is over."""
+    is_own = facts.line.lstrip().lower().startswith(MARKERS)
+    return int(not is_own and lines[-1].lstrip().lower().startswith(MARKERS))
+
+
+def too_many(lines: Sequence[str], facts: Around) -> int:
+    """More lines than were asked for."""
+    return int(len(lines) > (1 if facts.single_line else facts.max_lines))
+
+
+def out_of_scope(lines: Sequence[str], facts: Around) -> int:
+    """A line outside the scope that was begun.
+
+    It is indented less than the first one; or, where the first had text already, it is back at that
+    depth after deeper ones and neither closes nor continues the block. One line that closes the
+    block around the cursor belongs to it, where nobody below does that.
+    """
+    line = lines[-1]
+    written = [_indent(other) for other in lines[:-1] if other.strip()]
+    if not line.strip() or not written:
+        return 0
+    base, depth = written[0], _indent(line)
+    if min(written) < base:
+        return 1
+    if depth < base:
+        return int(not _closes_around(line, facts))
+    is_back = bool(facts.line.strip()) and depth == base and max(written) > base
+    return int(is_back and not _GOES_ON.match(line))
+
+
+_GOES_ON = re.compile(r"\s*([)\]}]|end\b|el(se|if|sif)\b|except\b|finally\b|catch\b|then\b)")
+_CLOSES = re.compile(r"\s*(end|fi|done|esac)?[)\]}]*[;,]*\s*$")
+
+
+def _closes_around(line: str, facts: Around) -> bool:
+    is_closed_below = _indent(facts.next_line) > _indent(line) or line == facts.next_line
+    return bool(_CLOSES.match(line)) and not (facts.next_line and is_closed_below)
+
+
+def next_line_again(lines: Sequence[str], facts: Around) -> int:
+    """The next line of the file, or that one's bracket and the line after it."""
+    line = lines[-1]
+    if says(line) and normal(line) == normal(facts.next_line):
+        return 1
+    if len(facts.below) < 2 or not says(line) or normal(line) != normal(facts.below[1]):
+        return 0
+    before = next((at for at in range(len(lines) - 2, -1, -1) if lines[at].strip()), -1)
+    is_pair = before >= 0 and normal(lines[before]) == normal(facts.next_line)
+    return len(lines) - before if is_pair and closes_the_next(lines[: before + 1], facts) else 0
+
+
+def line_above_again(lines: Sequence[str], facts: Around) -> int:
+    """In a blank line, the long line above anew."""
+    if len(lines) > 1 or facts.line.strip() or not is_long_line_above(facts):
+        return 0
+    return int(normal(lines[0]) == normal(facts.above[-1]))
+
+
+def is_long_line_above(facts: Around) -> bool:
+    """Whether the line above is so long that nobody writes it twice."""
+    return bool(facts.above) and len(facts.above[-1].strip()) >= LONG_LINE
+
+
+def third_time(lines: Sequence[str], facts: Around) -> int:
+    """The same line for the third time in a row, those above the cursor counted."""
+    filled = [line for line in (*facts.above, *lines) if line.strip()]
+    return int(bool(lines[-1].strip()) and filled[-3:] == [lines[-1]] * 3 and says(lines[-1]))
+
+
+def block_again(lines: Sequence[str], facts: Around) -> int:
+    """The block before for the second time."""
+    for size in range(2, len(lines) // 2 + 1):
+        block = lines[-size:]
+        if block == lines[-2 * size : -size] and any(says(line) for line in block):
+            return size
+    return 0
+
+
+def second_blank(lines: Sequence[str], facts: Around) -> int:
+    """Two blank lines."""
+    return int(len(lines) > 1 and not lines[-1].strip() and not lines[-2].strip())
+
+
+def line_in_circles(lines: Sequence[str], facts: Around) -> int:
+    """A later line that repeats itself without an end."""
+    return int(len(lines) > 1 and goes_in_circles(lines[-1]))
+
+
+ALWAYS: tuple[Rule, ...] = (marker, too_many, out_of_scope, line_in_circles)
+"""Rules that look at a line while it is written."""
+WHOLE: tuple[Rule, ...] = (next_line_again, line_above_again, third_time, block_again, second_blank)
+"""Rules that wait for its end."""
+
+
+def spare_closer(text: str, facts: Around) -> int:
+    """Return the index of a closing bracket that the text did not open and nobody wants.
+
+    Brackets at the start of a line are for `out_of_scope` and `drop_closed_below` to judge.
+    """
+    if not facts.syntax.pairs:
+        return len(text)
+    wanted = list(facts.wanted)
+    for at, sign in syntax.unopened(facts.marks(text)):
+        start = text.rfind("\n", 0, at) + 1
+        before = text[start:at] if start else facts.line + text[:at]
+        if sign in wanted:
+            wanted.remove(sign)
+        elif before.strip(" \t)]}"):
+            return at
+    return len(text)
+
+
+def goes_in_circles(line: str) -> bool:
+    """Whether a line ends in the same letters again and again; rules and zeros may."""
+    line = line[-300:]
+    for size in range(3, len(line) // 4 + 1):
+        unit = line[-size:]
+        if line.endswith(unit * (6 if size < 10 else 4)) and any(map(str.isalpha, unit)):
+            return True
+    return False
+
+
+def drop_closed_below(lines: list[str], facts: Around) -> list[str]:
+    """Return the lines without a last one that closes what the next line of the file closes."""
+    while lines and not lines[-1].strip():
+        lines = lines[:-1]
+    return lines[:-1] if closes_the_next(lines, facts) else lines
+
+
+def closes_the_next(lines: Sequence[str], facts: Around) -> bool:
+    """Whether the last line is the next one of the file, and closes what the text did not open."""
+    if not lines or lines[-1].rstrip() != facts.next_line.rstrip() or not _CLOSES.match(lines[-1]):
+        return False
+    line, before = lines[-1], "\n".join(lines[:-1])[len(facts.line) :]
+    if any(char in OPENER for char in line):
+        own = len(before) + 1 if len(lines) > 1 else -len(facts.line)
+        whole = "\n".join(lines)[len(facts.line) :]
+        return any(at >= own for at, _ in syntax.unopened(facts.marks(whole)))
+    mine = lines[:-1] if not facts.line.strip() else lines[1:-1]
+    return bool(line.strip()) and all(
+        _indent(other) != _indent(line) for other in mine if other.strip()
+    )
+
+
+def without_begun_block(lines: list[str]) -> list[str]:
+    """Leave out last lines that may be the beginning of a block's second time."""
+    for left in range(2, len(lines)):
+        last = lines[left:]
+        for size in range(max(len(last) + 1, 2), left + 1):
+            block = lines[left - size : left]
+            if block[: len(last)] == last and any(says(line) for line in block):
+                return lines[:left]
+    return lines
+
+
+def may_repeat(line: str, facts: Around) -> bool:
+    """Whether an unfinished first line may become one that a rule takes away."""
+    if not facts.line.strip() and any(one.startswith(line.strip().lower()) for one in MARKERS):
+        return True
+    again = [facts.next_line]
+    if len(facts.above) == 2 and facts.above[0] == facts.above[1]:
+        again.append(facts.above[1])
+    elif not facts.line.strip() and is_long_line_above(facts):
+        again.append(facts.above[-1])
+    return any(other and normal(other).startswith(normal(line)) for other in again)
+
+
+def normal(line: str) -> str:
+    """Return what is compared of lines: not blanks, the kind of quotes, or a last comma.
+
+    A distance in letters would also take `FLAG_B = 2` for `FLAG_A = 1`.
+    """
+    return "".join(line.split()).replace("'", '"').rstrip(",;")
+
+
+def says(line: str) -> bool:
+    """Whether a line says anything; what only closes a block does not."""
+    has_letters = len(line.strip()) > 1 and any(char.isalnum() for char in line)
+    return has_letters and not _CLOSES.match(line)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,129 @@
+"""What a language's text looks like, as far as the rules need it: comments, strings, brackets.
+
+A table by file ending and one scanner. No parser: it may be wrong about a regular expression or a
+heredoc, and is right again on the next line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePosixPath
+
+CLOSER = {"(": ")", "[": "]", "{": "}"}
+OPENER = {closer: opener for opener, closer in CLOSER.items()}
+
+Mark = tuple[int, str]
+"""Where a bracket or a comment's leader stands, and which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """Of one language."""
+
+    comment: str = ""
+    """What begins a comment to the end of the line; "" where nobody knows."""
+    quotes: str = "\"'"
+    """What begins and ends a string; a backquote may span lines."""
+    pairs: bool = False
+    """Whether brackets come in pairs, as in code; a shell's `case` and prose have lone ones."""
+
+
+UNKNOWN = Syntax()
+
+_TABLE = {
+    "py pyi rb pl pm r jl nim ex exs coffee nix tf gd": Syntax("#", pairs=True),
+    "toml yaml yml cmake ps1 sh bash zsh fish mk conf ini tcl awk": Syntax("#"),
+    "c h cc cpp cxx hh hpp hxx cu java kt kts swift cs scala php dart groovy m mm proto": Syntax(
+        "//", pairs=True
+    ),
+    "js jsx mjs cjs ts tsx mts cts go vue svelte": Syntax("//", "\"'`", pairs=True),
+    "rs zig v sv": Syntax("//", '"', pairs=True),
+    "json json5 css scss less": Syntax("//", pairs=True),
+    "lua sql": Syntax("--", pairs=True),
+    "hs elm ada adb ads vhd vhdl": Syntax("--", '"', pairs=True),
+    "el lisp cl clj cljs scm rkt": Syntax(";", '"', pairs=True),
+    "tex sty erl hrl": Syntax("%", '"'),
+}
+_BY_ENDING = {end: syntax for ends, syntax in _TABLE.items() for end in ends.split()}
+_BY_NAME = dict.fromkeys(("makefile", "dockerfile", "cmakelists.txt"), Syntax("#"))
+
+
+def for_path(path: str) -> Syntax:
+    """Return the syntax of a file by its name, `UNKNOWN` where it tells nothing."""
+    name = PurePosixPath(path.lower())
+    return _BY_NAME.get(name.name) or _BY_ENDING.get(name.suffix[1:], UNKNOWN)
+
+
+@cache
+def _signs(syntax: Syntax) -> re.Pattern[str]:
+    leader = "|" + re.escape(syntax.comment) if syntax.comment else ""
+    return re.compile(r"\\.|\"\"\"|'''|[\"'`()\[\]{}\n]" + leader)
+
+
+_PREFIXES = {"", "b", "br", "f", "fr", "l", "r", "rb", "rf", "u", "u8"}
+
+
+def scan(text: str, syntax: Syntax, inside: str = "") -> tuple[list[Mark], str]:
+    """Find the brackets and comment leaders that are neither in strings nor in comments.
+
+    What is found up to a place depends only on the text up to there.
+
+    Args:
+        text: from the start of a line on.
+        syntax: its language.
+        inside: what is open at the start: a quote, or a comment's leader.
+
+    Returns:
+        The marks, and what is open at the end.
+    """
+    marks: list[Mark] = []
+    for match in _signs(syntax).finditer(text):
+        sign, at = match[0], match.start()
+        if inside:
+            if sign == "\n":
+                inside = inside if len(inside) == 3 or inside == "`" else ""
+            elif inside != syntax.comment and sign in {inside, inside * 3}:
+                inside = ""
+        elif sign == syntax.comment:
+            if at == 0 or text[at - 1].isspace():
+                marks.append((at, sign))
+                inside = sign
+        elif sign[0] in "\"'`":
+            if sign[0] in syntax.quotes and (sign != "'" or _begins_string(text, at)):
+                inside = sign
+        elif sign in CLOSER or sign in OPENER:
+            marks.append((at, sign))
+    return marks, inside
+
+
+def _begins_string(text: str, at: int) -> bool:
+    """Whether an apostrophe begins a string; within a word, as in `don't`, it does not."""
+    word = re.search(r"\w*$", text[max(at - 4, 0) : at])
+    return word is None or word[0].lower() in _PREFIXES
+
+
+def unclosed(marks: list[Mark]) -> list[str]:
+    """Return the opening brackets that nothing closes, the outermost first."""
+    stack: list[str] = []
+    for _, sign in marks:
+        if sign in CLOSER:
+            stack.append(sign)
+        elif sign in OPENER and stack and stack[-1] == OPENER[sign]:
+            stack.pop()
+    return stack
+
+
+def unopened(marks: list[Mark]) -> list[Mark]:
+    """Return the closing brackets that nothing opened."""
+    stack: list[str] = []
+    found = []
+    for at, sign in marks:
+        if sign in CLOSER:
+            stack.append(sign)
+        elif sign in OPENER and stack and stack[-1] == OPENER[sign]:
+            stack.pop()
+        elif sign in OPENER:
+            found.append((at, sign))
+    return found
