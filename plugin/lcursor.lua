@@ -33,10 +33,16 @@ for kind, name in pairs({ all = "accept", line = "accept-line", word = "accept-w
   })
 end
 
-for name, method in pairs({ dismiss = "dismiss", trigger = "trigger" }) do
+local calls = {
+  dismiss = { "dismiss" },
+  trigger = { "trigger" },
+  next = { "cycle", 1 },
+  prev = { "cycle", -1 },
+}
+for name, call in pairs(calls) do
   vim.api.nvim_set_keymap("i", "<Plug>(lcursor-" .. name .. ")", "", {
     callback = function()
-      require("lcursor.complete")[method]()
+      require("lcursor.complete")[call[1]](call[2])
     end,
     noremap = true,
     desc = "lcursor: " .. name,

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lcursor.bench.report import Figure, figure
@@ -24,7 +25,8 @@ class Desk:
     def __init__(self, model: str) -> None:
         self._changed = threading.Condition()
         self.events: list[tuple[float, str, Mapping[str, Any]]] = []
-        config = CompletionConfig(model=model) if model else CompletionConfig()
+        config = CompletionConfig(min_confidence=0.0)  # what is measured is never silent
+        config = replace(config, model=model) if model else config
         self.completer = Completer(config, self._emit)
 
     def _emit(self, method: str, params: Mapping[str, Any]) -> None:
@@ -64,6 +66,7 @@ def request(number: int, prefix: str, suffix: str) -> FimRequest:
         col=0,
         prefix=prefix,
         suffix=suffix,
+        top="",
         single_line=False,
         trigger="auto",
     )

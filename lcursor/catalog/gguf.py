@@ -273,6 +273,25 @@ def read_head(path: Path) -> Head:
         raise ModelMissing(f"{path} cannot be read ({e.strerror or e})", _mend(path)) from e
 
 
+def read_raw(path: Path, prefix: str) -> dict[str, bytes]:
+    """Return the keys that begin with `prefix`, each with its type and value as they stand there.
+
+    Raises:
+        ModelMissing, ModelCorrupt: see `check`.
+    """
+    check(path)  # so that nothing below can run over the end
+    found = {}
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        reader = _Reader(data)
+        reader.skip(16)  # magic, version, tensors
+        for _ in range(int(reader.number("Q"))):
+            key, start = reader.text(), reader.at
+            reader.value(int(reader.number("I")))
+            if key.startswith(prefix):
+                found[key] = data[start : reader.at]
+    return found
+
+
 def check(path: Path) -> Head:
     """Read the head and check that the file is complete.
 

@@ -21,7 +21,7 @@ from lcursor.catalog.manifest import Model
 from lcursor.errors import DownloadFailed
 
 if TYPE_CHECKING:
-    import httpx2
+    from lcursor.http.client import Response
 
 # The library tells its hub what is installed and who runs it, and asks it for a list of agents to
 # look for. lcursor sends what a download needs and nothing else. Read once, when it is imported.
@@ -71,9 +71,9 @@ def _failed(model: Model, error: Exception, did: str = "is unreachable") -> Down
 
 
 def _foreign() -> tuple[type[Exception], ...]:
-    import httpx2
+    from lcursor.http.client import FAILURES
 
-    return (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError)
+    return FAILURES
 
 
 def _ask(model: Model) -> Remote:
@@ -119,7 +119,7 @@ def look_up(model: Model) -> Remote:
     return result
 
 
-def _chunks(model: Model, response: httpx2.Response) -> Iterator[bytes]:
+def _chunks(model: Model, response: Response) -> Iterator[bytes]:
     try:
         # As they arrive: a chunk size would hold bytes back, and lose them when the line breaks.
         yield from response.iter_raw()
@@ -137,7 +137,6 @@ def stream(model: Model, remote: Remote, offset: int) -> Iterator[tuple[int, Ite
     Raises:
         DownloadFailed: the server refuses, breaks off or falls silent; also from the iterator.
     """
-    import httpx2
     from huggingface_hub import get_session, hf_raise_for_status
     from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
@@ -145,7 +144,7 @@ def stream(model: Model, remote: Remote, offset: int) -> Iterator[tuple[int, Ite
     headers["Accept-Encoding"] = "identity"
     if offset:
         headers["Range"] = f"bytes={offset}-"
-    timeout = httpx2.Timeout(STALL_S, connect=CONNECT_S)
+    timeout = (CONNECT_S, STALL_S, STALL_S, STALL_S)  # connect, read, write, a free connection
     request = get_session().stream("GET", remote.url, headers=headers, timeout=timeout)
     try:
         response = request.__enter__()

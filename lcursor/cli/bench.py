@@ -128,3 +128,60 @@ def typing(
         typer.echo(json.dumps(trials.as_dict(results, facts)))
     else:
         typer.echo(trials.as_markdown(results, facts))
+
+
+@app.command()
+def gpu(
+    shape: Annotated[
+        str, typer.Option(help="1.5b, 7b, 30b-a3b or all; tiny shows that it works.")
+    ] = "1.5b",
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, and no GPU.")] = False,
+    rounds: Annotated[
+        int, typer.Option(min=0, help="More rounds, more samples; 0 is what suits.")
+    ] = 0,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where files with random weights are kept.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what a model of a shape costs: its steps, a keystroke, a whole line.
+
+    Without the model itself, a file of its shape with random weights is written: timing only.
+    Exits with 1 when a promise is not kept.
+    """
+    import shlex
+    import sys
+    from dataclasses import asdict
+    from importlib.metadata import version
+
+    from lcursor.bench import gpu as bench
+    from lcursor.bench import report, weights
+    from lcursor.bench.shapes import SHAPES, TINY
+    from lcursor.catalog import hardware
+
+    known = {**SHAPES, TINY.name: TINY}
+    if shape not in (*known, "all"):
+        raise typer.BadParameter(f"unknown shape: {shape}; one of {', '.join(known)}, all")
+    bench.check_gpu(cpu)
+    place = folder or weights.folder_default()
+    chosen = list(SHAPES.values()) if shape == "all" else [known[shape]]
+    for each in chosen:
+        typer.echo(bench.needs(each, place, cpu), err=True)
+    facts = {
+        **report.machine(),
+        "gpu": "not used" if cpu else hardware.detect().describe(),
+        "llama-cpp-python": version("llama-cpp-python"),
+    }
+    command = shlex.join(["python", "-m", "lcursor", *sys.argv[1:]])
+    runs = []
+    for each in chosen:
+        runs.append(
+            bench.measure(each, place, cpu, rounds, lambda line: typer.echo(line, err=True))
+        )
+        if not as_json:
+            typer.echo(bench.as_markdown(runs[-1], facts, command))
+    if as_json:
+        document = {"machine": facts, "command": command, "shapes": [asdict(run) for run in runs]}
+        typer.echo(json.dumps(document))
+    if not all(figure.holds for run in runs for figure in run.figures):
+        raise typer.Exit(1)

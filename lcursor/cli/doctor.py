@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lcursor import __version__
-from lcursor.config import CompletionConfig
+from lcursor.config import CompletionConfig, from_table
 from lcursor.errors import DependencyMissing, EngineFailed, InstallFailed, LcursorError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ PACKAGES = {
     "typer": "typer",
     "rich": "rich",
     "huggingface_hub": "huggingface_hub",
+    "httpx2": "httpx2",
     "llama-cpp-python": "llama_cpp",
 }
 """Package to the module that is imported; the one that may crash comes last."""
@@ -157,6 +158,27 @@ def _model(name: str) -> Fact:
     return fact
 
 
+def _endpoint(config: CompletionConfig) -> Fact:
+    from lcursor.fim.endpoint import Endpoint
+    from lcursor.http import address
+
+    where, is_local = address.shown(config.endpoint_url), address.is_local(config.endpoint_url)
+    fact = Fact("endpoint", where, {"url": where, "is_local": is_local})
+    endpoint = None
+    try:
+        endpoint = Endpoint(config)
+        endpoint.connect()
+        fact.text = endpoint.description
+    except LcursorError as error:
+        fact.problem = error
+    finally:
+        if endpoint:
+            endpoint.close()
+    if not is_local:
+        fact.text += "; what you write leaves this machine"
+    return fact
+
+
 def _mend(environment: Fact) -> str:
     """Say how packages come right; an environment that is whole by its stamp is made anew."""
     if not environment.data.get("is_ours"):
@@ -228,19 +250,27 @@ def _guarded(section: str, find: Callable[[], Fact]) -> Fact:
         return Fact(section, section, {}, LcursorError(f"This check failed ({reason})", hint))
 
 
-def examine(model: str, trying: Callable[[str], None] = lambda _: None) -> Iterator[Fact]:
+def examine(
+    model: str,
+    trying: Callable[[str], None] = lambda _: None,
+    endpoint: CompletionConfig | None = None,
+) -> Iterator[Fact]:
     """Find out everything, the harmless first and what may crash the process last.
 
     Args:
         model: the setting completion.model.
         trying: told the name of a module before it is imported.
+        endpoint: the settings, where the model runs on a server; then it is asked instead.
     """
     yield _python()
     environment = _guarded("environment", _environment)
     yield environment
     here = _guarded("hardware", _hardware)
     yield here
-    yield _guarded("model", lambda: _model(model))
+    if endpoint:
+        yield _guarded("endpoint", lambda: _endpoint(endpoint))
+    else:
+        yield _guarded("model", lambda: _model(model))
     locked = locked_versions(LOCK.read_text(encoding="utf-8")) if LOCK.is_file() else {}
     runs, engine_is_there = environment.data.get("cpu_runs", True), True
     for name, module in PACKAGES.items():
@@ -256,14 +286,20 @@ def examine(model: str, trying: Callable[[str], None] = lambda _: None) -> Itera
         yield _guarded("engine", lambda: _engine(here.data.get("vendor", "none")))
 
 
-def tell(model: str) -> None:
-    """Print each fact as one line of JSON as soon as it is known, for the editor half."""
+def tell(model: str, completion: str = "") -> None:
+    """Print each fact as one line of JSON as soon as it is known, for the editor half.
+
+    Args:
+        model: the setting completion.model.
+        completion: all settings of completion as JSON, where the model runs on a server.
+    """
+    endpoint = from_table({"completion": json.loads(completion)}).completion if completion else None
 
     def line(table: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(table) + "\n")
         sys.stdout.flush()
 
-    for fact in examine(model, lambda name: line({"section": "trying", "name": name})):
+    for fact in examine(model, lambda name: line({"section": "trying", "name": name}), endpoint):
         line(fact.as_dict())
     line({"section": "end"})
 
@@ -288,11 +324,22 @@ def add_to(app: typer.Typer) -> None:
     @app.command()
     def doctor(
         model: str = typer.Option(CompletionConfig().model, help="The setting completion.model."),
+        endpoint: str = typer.Option("", help="The address of a server that has the model."),
+        endpoint_model: str = typer.Option("", help="The setting completion.endpoint_model."),
+        endpoint_family: str = typer.Option("", help="The setting completion.endpoint_family."),
+        endpoint_key_env: str = typer.Option("", help="The setting completion.endpoint_key_env."),
         as_json: bool = typer.Option(False, "--json", help="Print JSON for programs."),
     ) -> None:
         """Look at the Python half: packages, engine, machine and model; exit status 1 if broken."""
+        server = CompletionConfig(
+            backend="endpoint",
+            endpoint_url=endpoint,
+            endpoint_model=endpoint_model,
+            endpoint_family=endpoint_family,
+            endpoint_key_env=endpoint_key_env,
+        )
         facts = []
-        for fact in examine(model):
+        for fact in examine(model, endpoint=server if endpoint else None):
             facts.append(fact)
             if as_json:
                 continue

@@ -7,15 +7,19 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
+    from lcursor.evals.context import Pair
     from lcursor.evals.fim import Answer
+    from lcursor.evals.splice import Case
+
+Found = TypeVar("Found", "Answer", "Case", "Pair")
 
 app = typer.Typer(
     help="Judge the completions by true texts and by tests that are run.",
@@ -24,11 +28,6 @@ app = typer.Typer(
 )
 
 LINE_EVERY_S = 5.0
-
-
-@app.callback()
-def _group() -> None:
-    """Stay a group while there is one command."""
 
 
 @app.command()
@@ -81,7 +80,7 @@ def fim(
     engine = judge.load(model, heals=not no_heal, splices=not no_splice)
     try:
         facts["model"] = f"{engine.model.path.name} ({engine.model.description})"
-        found = _watched(judge.answers(engine, chosen, typed), len(chosen))
+        found = _watched(judge.answers(engine, chosen, typed), len(chosen), _rates())
         answers = list(_written(found, cases) if cases else found)
     finally:
         engine.close()
@@ -89,25 +88,162 @@ def fim(
     typer.echo(json.dumps(document) if as_json else report.as_markdown(document))
 
 
-def _watched(answers: Iterator[Answer], count: int) -> Iterator[Answer]:
+@app.command()
+def splice(
+    positions: Annotated[
+        int, typer.Option("--positions", min=1, help="Places, over all languages.")
+    ] = 200,
+    typed: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=64, help="Tokens since the suffix was read; may come again."),
+    ] = None,
+    model: Annotated[str, typer.Option(help="A name of `models list`, or a path.")] = "",
+    seed: Annotated[int, typer.Option(help="Of the choice of files and lines.")] = 1,
+    cases: Annotated[
+        Path | None, typer.Option(help="Write each place to it, as JSON Lines.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    """Compare a suffix that stayed in the cache with one read anew, by the true rest of lines.
+
+    Reads source files of this machine in four languages; 5 to 10 seconds a place on two cores.
+    """
+    from lcursor.bench.report import machine
+    from lcursor.evals import fim as judge
+    from lcursor.evals import splice as compare
+    from lcursor.evals import splice_report as report
+
+    counts = sorted(set(typed or compare.TYPED))
+    facts: dict[str, Any] = {
+        "machine": {**machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"},
+        "command": shlex.join(["python", "-m", "lcursor", *sys.argv[1:]]),
+        "seed": seed,
+    }
+    engine = judge.load(model, heals=False)
+    try:
+        facts["model"] = f"{engine.model.path.name} ({engine.model.description})"
+        chosen = compare.spots(positions, seed, counts[-1], compare.pieces_of(engine.model))
+        found = _watched(compare.measure(engine, chosen, counts), positions, _costs())
+        judged = list(_written(found, cases) if cases else found)
+    finally:
+        engine.close()
+    document = report.as_dict(judged, facts)
+    typer.echo(json.dumps(document) if as_json else report.as_markdown(document))
+
+
+@app.command()
+def context(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A Python package; this one where none is given.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, help="Cuts of each kind.")] = 50,
+    files_tokens: Annotated[
+        int, typer.Option(min=-1, help="Most tokens of other files; -1 as the product has it.")
+    ] = -1,
+    model: Annotated[str, typer.Option(help="A name of `models list`, or a path.")] = "",
+    seed: Annotated[int, typer.Option(help="Of the choice of calls.")] = 1,
+    cases: Annotated[
+        Path | None, typer.Option(help="Write each pair to it, as JSON Lines.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    """Complete calls of what another file defines, with other files in the prompt and without.
+
+    The rest of the line is cut off inside the callee's name, or behind its bracket. The files are
+    those of someone who has looked at the definition: that, and the headers of what is imported.
+    """
+    from lcursor.bench.report import machine
+    from lcursor.evals import context as judge
+    from lcursor.evals import context_report as report
+    from lcursor.evals import fim
+    from lcursor.evals.calls import KINDS, choose, read
+    from lcursor.evals.corpus import ROOT
+
+    where = (folder or ROOT / "lcursor").resolve()
+    modules = read(where)
+    chosen = [call for kind in KINDS for call in choose(modules, kind, n, seed)]
+    if not chosen:
+        raise typer.BadParameter(f"no file in {where} calls what another one defines")
+    facts: dict[str, Any] = {
+        "machine": {**machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"},
+        "command": shlex.join(["python", "-m", "lcursor", *sys.argv[1:]]),
+        "repository": where.name,
+        "seed": seed,
+    }
+    engine = fim.load(model)
+    try:
+        facts["model"] = f"{engine.model.path.name} ({engine.model.description})"
+        tokens = facts["files_tokens"] = files_tokens if files_tokens >= 0 else engine.files_tokens
+        found = judge.pairs(engine, modules, chosen, where.name, tokens)
+        watched = _watched(found, len(chosen), _gains())
+        judged = list(_written(watched, cases) if cases else watched)
+    finally:
+        engine.close()
+    document = report.as_dict(judged, facts)
+    typer.echo(json.dumps(document) if as_json else report.as_markdown(document))
+
+
+def _gains() -> Callable[[Pair], str]:
+    without = with_files = number = 0
+
+    def told(pair: Pair) -> str:
+        nonlocal without, with_files, number
+        number, without = number + 1, without + pair.without_exact
+        with_files += pair.with_exact
+        return (
+            f"{pair.kind}, exact without {100 * without / number:.0f} %, "
+            f"with {100 * with_files / number:.0f} %"
+        )
+
+    return told
+
+
+def _rates() -> Callable[[Answer], str]:
+    exact = passed = number = 0
+
+    def told(answer: Answer) -> str:
+        nonlocal exact, passed, number
+        number, exact = number + 1, exact + answer.is_exact
+        passed += answer.has_passed
+        return (
+            f"{answer.kind}, exact {100 * exact / number:.0f} %, "
+            f"passed {100 * passed / number:.0f} %"
+        )
+
+    return told
+
+
+def _costs() -> Callable[[Case], str]:
+    exact, spliced = 0.0, 0.0
+
+    def told(case: Case) -> str:
+        nonlocal exact, spliced
+        exact += sum(case.exact)
+        spliced += sum(case.spliced[max(case.spliced)])
+        return (
+            f"ratio {spliced / exact if exact else 1:.3f} after {max(case.spliced)} typed, "
+            f"now {case.file}"
+        )
+
+    return told
+
+
+def _watched(
+    all_found: Iterator[Found], count: int, told: Callable[[Found], str]
+) -> Iterator[Found]:
     """Say on standard error how far it is."""
     began_s = spoke_s = time.monotonic()
-    exact = passed = 0
-    for number, answer in enumerate(answers, start=1):
-        exact, passed = exact + answer.is_exact, passed + answer.has_passed
+    for number, found in enumerate(all_found, start=1):
+        words = told(found)
         now_s = time.monotonic()
         if now_s - spoke_s >= LINE_EVERY_S or number == count:
             spoke_s = now_s
             left_s = (now_s - began_s) / number * (count - number)
-            typer.echo(
-                f"{answer.kind}: {number} of {count}, exact {100 * exact / number:.0f} %, "
-                f"passed {100 * passed / number:.0f} %, {left_s:.0f} s left",
-                err=True,
-            )
-        yield answer
+            typer.echo(f"{number} of {count}, {words}, {left_s:.0f} s left", err=True)
+        yield found
 
 
-def _written(answers: Iterator[Answer], path: Path) -> Iterator[Answer]:
+def _written(all_found: Iterator[Found], path: Path) -> Iterator[Found]:
     """Write each answer as it comes, so that a run that is stopped leaves what it had."""
     from lcursor.errors import LcursorError
 
@@ -116,6 +252,6 @@ def _written(answers: Iterator[Answer], path: Path) -> Iterator[Answer]:
     except OSError as error:
         raise LcursorError(f"{path} cannot be written ({error.strerror})") from error
     with file:
-        for answer in answers:
-            file.write(json.dumps(asdict(answer)) + "\n")
-            yield answer
+        for found in all_found:
+            file.write(json.dumps(asdict(found)) + "\n")
+            yield found

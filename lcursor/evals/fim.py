@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from lcursor.catalog import manifest, store
@@ -71,6 +71,9 @@ class Answer:
     """From the last key to the first text; 0 when there was none."""
     total_ms: float
     """From the last key to the end."""
+    reason: str = ""
+    logprobs: list[float] = field(default_factory=list)
+    """Of each token written, in nats."""
 
 
 def load(model: str, *, heals: bool = True, splices: bool = True) -> Engine:
@@ -86,7 +89,7 @@ def load(model: str, *, heals: bool = True, splices: bool = True) -> Engine:
     """
     from lcursor.fim.engine import Engine
 
-    config = CompletionConfig(budget_ms=BUDGET_MS)
+    config = CompletionConfig(budget_ms=BUDGET_MS, min_confidence=0.0)
     config = replace(config, model=model or config.model)
     path = store.resolve(config.model, "completion")
     families = {known.file: known.family for known in manifest.load()}
@@ -140,6 +143,8 @@ def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
         is_line_exact=bool(text) and first_line(text) == first_line(cut.rest),
         has_passed=bool(text) and sandbox.run(cut.program(text)) == "passed",
         confidence=result.confidence,
+        logprobs=[round(value, 3) for value in result.logprobs],
+        reason=result.reason,
         read_tokens=result.read_tokens,
         generated_tokens=result.generated_tokens,
         first_ms=came_ms[0] if came_ms else 0.0,

@@ -1,12 +1,13 @@
 """Which function answers which message. Runs on the loop's thread; each handler returns at once.
 
-Owns the completer. A bad message is answered with an error; it never ends the host.
+Owns the completer and the journal. A bad message is answered with an error; it never ends the host.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import lcursor
 from lcursor import config, protocol
 from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
+from lcursor.fim import figures
 from lcursor.fim.completer import Completer
-from lcursor.protocol import Hello
+from lcursor.fim.journal import Journal, Row, Rows
+from lcursor.protocol import FimOutcome, Hello
 
 Send = Callable[[str, Mapping[str, Any]], None]
 Handler = Callable[[Any], None]
@@ -32,6 +35,7 @@ class Dispatch:
     def __init__(self, send: Send, stop: Callable[[], None]) -> None:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
+        self._journal = Journal(self._error, self._learn)
         self._handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
@@ -39,6 +43,12 @@ class Dispatch:
             "model.load": lambda _: self._load(),
             "fim.request": lambda params: self._slot().request(params),
             "fim.cancel": lambda params: self._slot().cancel(params["id"]),
+            "fim.more": lambda params: self._slot().more(params["id"]),
+            "context.chunk": lambda params: self._slot().offer(params),
+            "fim.outcome": self._outcome,
+            "stats.request": lambda _: self._journal.read(self._tell_stats),
+            "stats.reset": lambda _: self._journal.reset(self._tell_stats),
+            "prompt.request": lambda _: self._slot().prompt(),
         }
         self._settings = config.Config()
 
@@ -54,6 +64,7 @@ class Dispatch:
 
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
+        self._journal.close()
         return self._completer is None or self._completer.close()
 
     def _hello(self, params: Hello) -> None:
@@ -87,6 +98,34 @@ class Dispatch:
             self._completer.close()
         self._completer = Completer(self._settings.completion, self._send)
         self._completer.start()
+        self._journal.refresh()
+
+    def _outcome(self, params: FimOutcome) -> None:
+        self._journal.add(
+            Row(
+                at_s=time.time(),
+                filetype=params["filetype"],
+                outcome=params["outcome"],
+                source=params["source"],
+                shown_chars=params["shown_chars"],
+                kept_chars=params["kept_chars"],
+                through_keys=params["through_keys"],
+                shown_ms=params["shown_ms"],
+                latency_ms=params["latency_ms"],
+                confidence=params["confidence"],
+            )
+        )
+
+    def _learn(self, rows: Rows) -> None:
+        """Thread: the journal's."""
+        if self._completer:
+            self._completer.learn(figures.history(rows))
+
+    def _tell_stats(self, rows: Rows) -> None:
+        """Thread: the journal's."""
+        journal, slot = self._journal, self._completer
+        thresholds = slot.thresholds if slot else {}
+        self._send("stats", figures.stats(rows, thresholds, str(journal.path), journal.problem))
 
     def _slot(self) -> Completer:
         if self._completer is None:

@@ -8,33 +8,6 @@ local M = {}
 ---@field run fun(args: string[])
 ---@field args? string[] what may follow
 
----@param lines string[]
----@param title string
-local function float(lines, title)
-  local width = #title + 4
-  for _, line in ipairs(lines) do
-    width = math.max(width, vim.api.nvim_strwidth(line))
-  end
-  local buf = vim.api.nvim_create_buf(false, true)
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-  vim.bo[buf].modifiable, vim.bo[buf].bufhidden = false, "wipe"
-  width = math.min(width, vim.o.columns - 4)
-  local height = math.min(#lines, vim.o.lines - 4)
-  vim.api.nvim_open_win(buf, true, {
-    relative = "editor",
-    width = width,
-    height = height,
-    col = math.floor((vim.o.columns - width) / 2),
-    row = math.floor((vim.o.lines - height) / 2),
-    style = "minimal",
-    border = "rounded",
-    title = " " .. title .. " ",
-  })
-  for _, lhs in ipairs({ "q", "<Esc>" }) do
-    vim.keymap.set("n", lhs, "<Cmd>close<CR>", { buffer = buf, nowait = true })
-  end
-end
-
 ---@param ms? number
 ---@return string
 local function milliseconds(ms)
@@ -81,14 +54,32 @@ local COMMANDS = {
     name = "status",
     text = "Show the state of the Python half, its model and the cost of the last completion.",
     run = function()
-      float(M.status_lines(), "lcursor")
+      require("lcursor.report").float(M.status_lines(), "lcursor")
     end,
   },
   {
     name = "why",
-    text = "Say in one sentence why there is a suggestion here, or none.",
+    text = "Say in one sentence why there is a suggestion here, or none, and what it cost.",
     run = function()
-      require("lcursor.notify").info(require("lcursor.complete").why().text)
+      local why = require("lcursor.complete").why()
+      local text = why.numbers == "" and why.text or why.text .. " " .. why.numbers
+      require("lcursor.notify").info(text)
+    end,
+  },
+  {
+    name = "stats",
+    text = "Show what became of the suggestions, by filetype; with the word reset, forget it.",
+    args = { "reset" },
+    run = function(args)
+      local stats = require("lcursor.complete.stats")
+      return args[1] == "reset" and stats.reset() or stats.show()
+    end,
+  },
+  {
+    name = "prompt",
+    text = "Show the last prompt, token by token, as the model read it.",
+    run = function()
+      require("lcursor.complete.prompt").show()
     end,
   },
   {
@@ -220,6 +211,8 @@ function M.describe_maps()
     map("accept-line", "Take its first line; the rest stays.", keymaps.accept_line),
     map("accept-word", "Take its next word; the rest stays.", keymaps.accept_word),
     map("dismiss", "Hide it until the text changes.", keymaps.dismiss),
+    map("next", "Show the next suggestion for the same place.", keymaps.next),
+    map("prev", "Show the one before.", keymaps.prev),
     map("trigger", "Ask here and now, also where none would come by itself.", ""),
   }
 end

@@ -10,12 +10,14 @@ local api = vim.api
 local BEFORE_LINES, BEFORE_BYTES = 300, 16 * 1024
 local AFTER_LINES, AFTER_BYTES = 100, 8 * 1024
 local STEP_LINES = 64
+local TOP_LINES, TOP_BYTES = 40, 4096 -- no more than privacy.lua has searched for a private key
 local MARKERS = { ".git", ".hg", ".svn", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" }
 
 ---@class lcursor.Place
 ---@field path string
 ---@field name string
 ---@field repo string
+---@field root string folder of the project, or of the file where there is none
 
 ---@type table<integer, lcursor.Place>
 local places = {}
@@ -141,8 +143,20 @@ local function after(buf, row, col)
 end
 
 ---@param buf integer
+---@param first_row integer of the window
+---@return string top the file's first lines, where the window begins below them
+local function top_of(buf, first_row)
+  local last = math.min(first_row, TOP_LINES)
+  while last > 0 and api.nvim_buf_get_offset(buf, last) > TOP_BYTES do
+    last = last - 1
+  end
+  return last == 0 and "" or text.join(api.nvim_buf_get_lines(buf, 0, last, false))
+end
+
+--- Where a buffer's file stands in its project.
+---@param buf integer
 ---@return lcursor.Place
-local function place_of(buf)
+function M.place(buf)
   local path = api.nvim_buf_get_name(buf)
   local known = places[buf]
   if known and known.path == path then
@@ -154,6 +168,7 @@ local function place_of(buf)
     path = path,
     name = path == "" and "" or (vim.fs.relpath(folder, path) or vim.fs.basename(path)),
     repo = vim.fs.basename(folder),
+    root = folder,
   }
   places[buf] = place
   return place
@@ -165,7 +180,7 @@ end
 ---@param col integer
 ---@return lcursor.Request
 function M.read(buf, row, col)
-  local place = place_of(buf)
+  local place = M.place(buf)
   local prefix, first_row = before(buf, row, col)
   return {
     buf = buf,
@@ -179,6 +194,7 @@ function M.read(buf, row, col)
     col = col,
     prefix = prefix,
     suffix = after(buf, row, col),
+    top = top_of(buf, first_row),
   }
 end
 

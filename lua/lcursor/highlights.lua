@@ -9,12 +9,37 @@ local GROUPS = {
     prefer = "ComplHint", -- Neovim 0.12's own name for the same thing
     text = "The suggestion at the cursor and below it.",
   },
+  {
+    name = "LCursorGhostCount",
+    link = "NonText",
+    text = "Which of several suggestions it is, as in (2/3), behind its first line.",
+  },
+  {
+    name = "LCursorTokenMarker",
+    link = "Special",
+    text = "A marker of the model's family in :LCursor prompt.",
+  },
+  {
+    name = "LCursorTokenRead",
+    link = "DiffAdd",
+    text = "What was read anew in :LCursor prompt; all else was kept in the cache.",
+  },
+  {
+    name = "LCursorTokenBorder",
+    link = "Visual",
+    text = "Every other token in :LCursor prompt, when borders are shown.",
+  },
+  {
+    name = "LCursorTokenId",
+    link = "NonText",
+    text = "The id of a token in :LCursor prompt.",
+  },
 }
 
 ---@param group table
 ---@return string
 local function target(group)
-  return vim.fn.hlexists(group.prefer) == 1 and group.prefer or group.link
+  return group.prefer and vim.fn.hlexists(group.prefer) == 1 and group.prefer or group.link
 end
 
 --- Set them; again after each ColorScheme, which clears them.
@@ -28,9 +53,10 @@ end
 ---@return { name: string, text: string, default: string }[]
 function M.describe()
   return vim.tbl_map(function(group)
+    local where = " Where Neovim has %s, it links to that."
     return {
       name = group.name,
-      text = group.text .. " Where Neovim has " .. group.prefer .. ", it links to that.",
+      text = group.text .. (group.prefer and where:format(group.prefer) or ""),
       default = group.link,
     }
   end, GROUPS)

@@ -31,6 +31,14 @@ function M.dismiss()
   return require("lcursor.complete").dismiss()
 end
 
+--- Show another suggestion for the same place. The first time they are asked for; the ghost stays
+--- until they come.
+---@param by? integer steps; -1 is the one before
+---@return boolean whether there was a ghost
+function M.cycle(by)
+  return require("lcursor.complete").cycle(by or 1)
+end
+
 ---@return boolean whether a ghost is visible
 function M.is_visible()
   return require("lcursor.complete.ghost").is_visible()

@@ -63,6 +63,8 @@ local HARMLESS = {
 
 ---@type table<integer, lcursor.Checked>
 local checked = {}
+---@type table<string, lcursor.Checked> of files that are in no buffer
+local files = {}
 
 ---@param globs string[]
 ---@return vim.regex? matches a whole path that begins with a slash
@@ -181,6 +183,28 @@ function M.refusal(buf, more, answered)
     return "ignored"
   elseif entry.git == "failed" then
     return "ignored_unknown"
+  end
+end
+
+--- Whether a file that is in no buffer may be read, as far as its name and git say.
+---@param path string absolute
+---@param more string[] globs of the user's
+---@param answer fun(is_fine: boolean) called once, now or later; not while git is asked already
+function M.ask_file(path, more, answer)
+  local real = vim.uv.fs_realpath(path) or path
+  if M.is_secret_path(path, more) or (real ~= path and M.is_secret_path(real, more)) then
+    return answer(false)
+  end
+  local entry = files[path] or { key = path, is_secret = false, git = "unknown" }
+  files[path] = entry
+  local function tell()
+    answer(entry.git == "fine")
+  end
+  if entry.git == "unknown" then
+    ask_git(entry, path, tell)
+  end
+  if entry.git ~= "asked" then
+    tell()
   end
 end
 

@@ -4,7 +4,7 @@
 
 local M = {}
 
-M.version = 1
+M.version = 2
 
 M.to_python = {
   hello = { "protocol", "version", "config" },
@@ -24,17 +24,38 @@ M.to_python = {
     "col",
     "prefix",
     "suffix",
+    "top",
     "single_line",
     "trigger",
   },
   ["fim.cancel"] = { "id" },
+  ["fim.more"] = { "id" },
+  ["fim.outcome"] = {
+    "id",
+    "filetype",
+    "outcome",
+    "source",
+    "shown_chars",
+    "kept_chars",
+    "through_keys",
+    "shown_ms",
+    "latency_ms",
+    "confidence",
+  },
+  ["stats.request"] = {},
+  ["stats.reset"] = {},
+  ["prompt.request"] = {},
+  ["context.chunk"] = { "path", "name", "first_row", "text", "kind", "symbols" },
 }
 
 M.to_lua = {
   ready = { "protocol", "version", "python", "pid" },
   state = { "state", "detail", "progress" },
   ["fim.partial"] = { "id", "buf", "tick", "text" },
-  ["fim.done"] = { "id", "buf", "tick", "text", "reason", "stats" },
+  ["fim.done"] = { "id", "buf", "tick", "text", "replaces", "reason", "stats" },
+  ["fim.alternatives"] = { "id", "texts" },
+  stats = { "rows", "total", "since_s", "path", "problem" },
+  prompt = { "pieces" },
   error = { "id", "code", "message", "hint", "level" },
   log = { "level", "message" },
 }
@@ -49,6 +70,16 @@ M.levels = {
   host_failed = "error",
   protocol_mismatch = "error",
   message_invalid = "error",
+  journal_failed = "warn",
+  key_missing = "error",
+  server_error = "error",
+  server_unreachable = "warn",
+  server_insecure = "error",
+  server_slow = "warn",
+  server_denied = "error",
+  server_model_missing = "error",
+  server_failed = "error",
+  server_garbled = "error",
   model_error = "error",
   model_unknown = "error",
   model_missing = "error",

@@ -43,6 +43,15 @@ function M.first_line(text)
   return text:match("^[^\n]*")
 end
 
+--- What of a suggestion comes before the text right of the cursor, which it says as well.
+---@param said string
+---@param tail string
+---@return string
+function M.before(said, tail)
+  local at = tail ~= "" and said:find(tail, 1, true)
+  return at and said:sub(1, at - 1) or said
+end
+
 --- How many columns a tab takes.
 ---@param column integer 0-based display column at which it stands
 ---@param tabstop integer

@@ -22,9 +22,20 @@
 ---@field context_tokens integer
 ---@field prefix_tokens integer
 ---@field suffix_tokens integer
+---@field files_tokens integer
 ---@field max_tokens integer
 ---@field max_lines integer
 ---@field budget_ms integer
+---@field min_confidence number
+---@field backend "inproc"|"endpoint"
+---@field endpoint_url string
+---@field endpoint_api "auto"|"llama.cpp"|"ollama"|"openai"
+---@field endpoint_model string
+---@field endpoint_family string
+---@field endpoint_key_env string
+---@field endpoint_key_command string
+---@field with_diagnostics boolean
+---@field with_changes boolean
 ---@field in_comments boolean
 ---@field filetypes table<string, boolean>
 ---@field max_file_bytes integer
@@ -37,6 +48,8 @@
 ---@field accept_line string
 ---@field accept_word string
 ---@field dismiss string
+---@field next string
+---@field prev string
 
 ---@class (exact) lcursor.Config all settings, complete
 ---@field enabled boolean
@@ -69,6 +82,7 @@
 ---@field col integer
 ---@field prefix string
 ---@field suffix string
+---@field top string
 ---@field single_line boolean
 ---@field trigger "auto"|"manual"
 
@@ -82,9 +96,12 @@
 ---@field first_ms number
 ---@field total_ms number
 ---@field confidence number
+---@field threshold number
+---@field source "model"|"cache"|"speculation"
 
 ---@class (exact) lcursor.Answer how a request ended
 ---@field text string all of it; empty where there is nothing to show
+---@field replaces? integer bytes right of the cursor that it takes the place of: all of the line
 ---@field reason string why it ended there
 ---@field stats? lcursor.Stats nil when the host did not answer
 
@@ -101,6 +118,7 @@
 ---@class (exact) lcursor.Why the last decision about showing something here
 ---@field code string for example "secret", "filetype", "waiting"
 ---@field text string one sentence
+---@field numbers string what the answer cost; "" where it says nothing
 ---@field at_ms integer vim.uv.now() of the decision
 
 ---@class (exact) lcursor.Suggestion
@@ -110,8 +128,80 @@
 ---@field col integer
 ---@field head string text left of the anchor, in its line
 ---@field tail string text right of the anchor, in its line
+---@field covering? string a text that says the tail as well and goes on behind it
+---@field ahead? integer bytes of `covering` before the tail
 ---@field line_count integer of the buffer then
 ---@field single_line boolean only its first line is wanted
 ---@field text string all that the model has said, from the anchor on
 ---@field is_done boolean the model will say no more
 ---@field is_told boolean the User event was fired
+---@field texts? string[] all that may be shown here, `text` among them; nil until asked for
+---@field steps? integer how far to go among them when they come; nil when nobody waits for them
+
+---@alias lcursor.End
+---| "through"   all of it stands in the buffer
+---| "typed"     something else was typed
+---| "dismissed"
+---| "left"      none of these
+
+---@class (exact) lcursor.Stand where a suggestion was looked at
+---@field buf integer
+---@field tick integer
+---@field row integer
+---@field col integer
+
+---@class (exact) lcursor.Life what is known of a suggestion, from its request to its end
+---@field id integer
+---@field key_ms? number when the key came that it answers
+---@field filetype string
+---@field text string all that it says; "" until it was seen
+---@field done integer bytes of it that stand in the buffer
+---@field accepted integer bytes of these that were accepted
+---@field through_keys integer keys that typed what it says
+---@field seen_ms number for how long it was on the screen, up to shown_ms
+---@field shown_ms? number since when it is; nil when it is not
+---@field latency_ms number from the key to the screen; -1 is unknown
+---@field confidence number -1 is unknown
+---@field source "model"|"cache"|"speculation"
+---@field is_other? boolean an alternative was chosen in its place
+
+---@class (exact) lcursor.Outcome the fields of `fim.outcome`
+---@field id integer
+---@field filetype string
+---@field outcome "accepted"|"partial"|"typed"|"rejected"|"ignored"
+---@field source "model"|"cache"|"speculation"
+---@field shown_chars integer
+---@field kept_chars integer
+---@field through_keys integer
+---@field shown_ms number
+---@field latency_ms number
+---@field confidence number
+
+---@class (exact) lcursor.StatsRow one filetype; shares are of 1, below 0 is unknown
+---@field filetype string
+---@field shown integer
+---@field accepted integer
+---@field partial integer
+---@field typed integer
+---@field rejected integer
+---@field ignored integer
+---@field accept_share number
+---@field p50_ms number
+---@field p95_ms number
+---@field cache_share number
+---@field speculation_share number
+---@field through_share number
+---@field threshold number
+
+---@class (exact) lcursor.StatsMessage the fields of `stats`
+---@field rows lcursor.StatsRow[]
+---@field total lcursor.StatsRow
+---@field since_s number
+---@field path string
+---@field problem string
+
+---@class (exact) lcursor.PromptPiece one token of `prompt`
+---@field id integer
+---@field text string
+---@field kind "text"|"marker"
+---@field is_kept boolean found in the cache, not read anew

@@ -17,6 +17,7 @@ FLOORS = {
     "config": 0,
     "install": 1,
     "installer": 1,
+    "http": 1,
     "catalog": 1,
     "fim": 2,
     "llm": 2,
@@ -43,7 +44,7 @@ ONE_IMPORTER = {
     "usearch": None,
     "tree_sitter": None,
     "watchdog": None,
-    "httpx": None,
+    "httpx2": "lcursor/http/client.py",
 }
 
 LUA_FLOORS = {
@@ -60,6 +61,7 @@ LUA_FLOORS = {
     "status": 3,
     "install": 4,
     "host": 5,
+    "report": 5,
     "complete": 6,
     "chat": 6,
     "edit": 6,

@@ -32,6 +32,8 @@ STATS = {
     "first_ms": 30.0,
     "total_ms": 50.0,
     "confidence": 0.9,
+    "threshold": 0.4,
+    "source": "model",
 }
 
 Params = dict[str, Any]
@@ -153,10 +155,16 @@ class FakeHost:
         """Stream: all text of a request so far."""
         self.send("fim.partial", {**self._of(request), "text": text}, request["pid"])
 
-    def done(self, request: Params, text: str, reason: str = "end") -> None:
+    def done(self, request: Params, text: str, reason: str = "end", replaces: int = 0) -> None:
         """Finish a request."""
-        answer = {**self._of(request), "text": text, "reason": reason, "stats": STATS}
+        said = {"text": text, "replaces": replaces}
+        answer = {**self._of(request), **said, "reason": reason, "stats": STATS}
         self.send("fim.done", answer, request["pid"])
+
+    def alternatives(self, request: Params, texts: list[str]) -> None:
+        """Say what else could stand where a request was answered."""
+        answer = {"id": request["id"], "texts": texts}
+        self.send("fim.alternatives", answer, request["pid"])
 
     def raw(self, data: bytes) -> None:
         """Write bytes into Neovim's channel."""

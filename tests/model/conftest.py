@@ -23,7 +23,9 @@ def model_path() -> Path:
 @pytest.fixture(scope="session")
 def loaded(model_path: Path) -> Iterator[Engine]:
     """Load it once."""
-    engine = Engine(model_path, "qwen2.5-coder", CompletionConfig(), lambda fraction: True)
+    engine = Engine(
+        model_path, "qwen2.5-coder", CompletionConfig(min_confidence=0.0), lambda fraction: True
+    )
     while engine.idle():
         pass
     yield engine

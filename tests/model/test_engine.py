@@ -21,6 +21,7 @@ def complete(engine: Engine, before: str = BEFORE, after: str = AFTER, **options
     """Complete; return the result and every partial text."""
     partials: list[str] = []
     source = Source(before, after, 0, "shapes.py", "demo")
+    options = {"afresh": True, **options}
     return engine.complete(source, partials.append, **options), partials
 
 
@@ -63,12 +64,68 @@ def test_typing_on_reads_a_handful(engine: Engine) -> None:
 def test_idle_time_reads_the_suffix_anew(engine: Engine) -> None:
     complete(engine, BEFORE + "x")
     complete(engine, BEFORE + "x +")
-    assert engine._cache.cells.stale > 0
+    assert engine._seats.current.cells.stale > 0
     while engine.idle():
         pass
-    assert engine._cache.cells.stale == 0
+    assert engine._seats.current.cells.stale == 0
     again, _ = complete(engine, BEFORE + "x +")
     assert again.read_tokens == 0
+
+
+def test_what_is_known_is_not_asked_again(engine: Engine) -> None:
+    first, _ = complete(engine)
+    again, partials = complete(engine, afresh=False)
+    assert (again.text, again.source, partials) == (first.text, "cache", [first.text])
+    further, _ = complete(engine, BEFORE + first.text[:2], afresh=False)
+    assert (further.text, further.source) == (first.text[2:], "cache")
+
+
+def test_what_comes_after_accepting_is_written_ahead(engine: Engine) -> None:
+    before = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    "
+    first, _ = complete(engine, before, "\n")
+    while engine.idle():
+        pass
+    after, _ = complete(engine, before + first.text, "\n", afresh=False)
+    assert after.source == "speculation"
+    assert after.read_tokens == 0
+    cold, _ = complete(engine, before + first.text, "\n")
+    assert cold.text == after.text
+
+
+def test_alternatives_are_others_and_leave_the_first_as_it_was(engine: Engine) -> None:
+    first, _ = complete(engine, "colors = [", "]\n")
+    others = engine.alternatives()
+    assert others
+    assert len({first.text, *others}) == 1 + len(others)
+    again, _ = complete(engine, "colors = [", "]\n")
+    assert again.text[:5] == first.text[:5]  # later, a wider batch may tip what is nearly even
+    assert again.read_tokens == 0
+
+
+def test_an_unsure_text_is_cut_or_not_shown(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = "value = "
+    whole, _ = complete(engine, before, "\n", single_line=True)
+    monkeypatch.setattr(engine, "threshold", 0.999)
+    gated, _ = complete(engine, before, "\n", single_line=True)
+    assert gated.reason == "unsure"
+    assert whole.text.startswith(gated.text)
+    assert len(gated.text) < len(whole.text)
+
+
+def test_nll_is_lower_for_what_the_model_would_write(engine: Engine) -> None:
+    source = Source(BEFORE, AFTER, 0, "shapes.py", "demo")
+    likely, unlikely = engine.nll(source, "a + b"), engine.nll(source, "zebra %")
+    assert sum(likely) / len(likely) < sum(unlikely) / len(unlikely)
+
+
+def test_the_last_prompt_can_be_read(engine: Engine) -> None:
+    complete(engine)
+    complete(engine)
+    pieces = engine.last_prompt()
+    assert b"<suf>" in [data for _, data, _ in pieces]
+    assert all(is_kept for _, data, is_kept in pieces if data == b"<mid>")
 
 
 @pytest.mark.parametrize("switch", ["splices", "heals"])
@@ -115,8 +172,13 @@ def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
         delays_ms.append((time.perf_counter() - asked[0]) * 1000)
         timer.join()
         engine.abort.clear()
-        assert engine._context.length(0) == engine._cache.cells.end
-        assert engine._context.length(1) == len(engine._cache.cells.prefix)
+        assert (
+            engine._context.length(engine._seats.current.lanes.full)
+            == engine._seats.current.cells.end
+        )
+        assert engine._context.length(engine._seats.current.lanes.prefix) == len(
+            engine._seats.current.cells.prefix
+        )
         after, _ = complete(engine)
         assert after.text == wanted.text
     assert min(delays_ms) < 100  # the bench has the real number; this one catches a dead flag

@@ -99,11 +99,15 @@ def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
     nvim.command("LCursor why")
     assert [text for text, _ in notes(nvim)] == [
         "lcursor: Nothing was asked here yet; suggestions come in insert mode.",
-        "lcursor: A suggestion is shown.",
+        "lcursor: A suggestion is shown. "
+        "Confidence 0.90, 30 ms, 10 of 100 tokens read, written now.",
         "lcursor: The suggestion was dismissed and nothing was typed since.",
         "lcursor: The model is thinking.",
-        "lcursor: What the model said repeated the text around it.",
-        "lcursor: What the model said repeated the text around it.",
+        *[
+            "lcursor: What the model said repeated the text around it. "
+            "30 ms, 10 of 100 tokens read, written now."
+        ]
+        * 2,
     ]
 
 
@@ -198,7 +202,7 @@ def test_an_unknown_subcommand(editor: Start) -> None:
     nvim.command("LCursor nonsense")
     text = str(notes(nvim)[0][0])
     assert "nonsense" in text
-    assert "status, why, toggle" in text
+    assert "status, why, stats, prompt, toggle" in text
 
 
 def test_completion_of_the_command_line(editor: Start) -> None:
@@ -206,7 +210,7 @@ def test_completion_of_the_command_line(editor: Start) -> None:
     complete = "return vim.fn.getcompletion(..., 'cmdline')"
     names = nvim.lua(complete, "LCursor ")
     assert {"install", "status", "toggle", "log", "restart", "why", "complete"} <= set(names)
-    assert nvim.lua(complete, "LCursor st") == ["status"]
+    assert nvim.lua(complete, "LCursor st") == ["status", "stats"]
     assert nvim.lua(complete, "LCursor toggle ") == ["buffer"]
     assert nvim.lua(complete, "LCursor why ") == []
     described = nvim.lua("return require('lcursor.commands').describe()")

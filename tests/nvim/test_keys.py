@@ -72,7 +72,7 @@ def test_without_a_ghost_tab_is_a_tab(editor: Start, host: FakeHost) -> None:
 def test_only_in_the_buffer_of_the_ghost_and_gone_on_leaving(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     nvim.offer("return x", "o")
-    assert nvim.lua("return #vim.api.nvim_buf_get_keymap(0, 'i')") == 4
+    assert nvim.lua("return #vim.api.nvim_buf_get_keymap(0, 'i')") == 6
     assert nvim.lua("return vim.fn.maparg('<Tab>', 'n')") == ""
     nvim.press("<Esc>")
     assert nvim.lua("return vim.api.nvim_buf_get_keymap(0, 'i')") == []
@@ -134,7 +134,7 @@ def test_no_keys_when_they_are_switched_off(editor: Start, host: FakeHost) -> No
 def test_other_keys(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, config={"keymaps": {"accept": "<C-y>", "accept_word": ""}})
     nvim.offer("return x", "o")
-    assert nvim.lua("return #vim.api.nvim_buf_get_keymap(0, 'i')") == 3
+    assert nvim.lua("return #vim.api.nvim_buf_get_keymap(0, 'i')") == 5
     nvim.press("<C-y>")
     assert nvim.lines()[1] == "    return x"
 
@@ -257,4 +257,4 @@ def test_typing_through_leaves_the_maps_as_they_are(editor: Start, host: FakeHos
     nvim.lua(count + " function(...) vim.g.maps = vim.g.maps + 1; return set(...) end")
     nvim.press("ret")
     assert nvim.lua("return vim.g.maps") == 0
-    assert nvim.lua("return #vim.api.nvim_buf_get_keymap(0, 'i')") == 4
+    assert nvim.lua("return #vim.api.nvim_buf_get_keymap(0, 'i')") == 6

@@ -10,6 +10,7 @@ local api = vim.api
 ---@field buf integer
 ---@field tick integer
 ---@field after fun()
+---@field replaces integer
 
 ---@type lcursor.Pending?
 local pending
@@ -17,11 +18,12 @@ local pending
 --- Keys that insert `text` when they are typed, or returned from an <expr> map, in insert mode.
 ---@param text string
 ---@param after fun() called when the text stands in the buffer
+---@param replaces? integer bytes right of the cursor that it takes the place of
 ---@return string
-function M.keys(text, after)
+function M.keys(text, after, replaces)
   local buf = api.nvim_get_current_buf()
   local tick = api.nvim_buf_get_changedtick(buf)
-  pending = { text = text, buf = buf, tick = tick, after = after }
+  pending = { text = text, buf = buf, tick = tick, after = after, replaces = replaces or 0 }
   return '<C-g>u<Cmd>lua require("lcursor.complete.accept").apply()<CR><C-g>u'
 end
 
@@ -42,6 +44,10 @@ function M.apply()
     return
   elseif job.tick ~= api.nvim_buf_get_changedtick(job.buf) then
     return
+  end
+  if job.replaces > 0 then
+    local row, col = unpack(api.nvim_win_get_cursor(0))
+    api.nvim_buf_set_text(job.buf, row - 1, col, row - 1, col + job.replaces, {})
   end
   local handler = vim.paste
   vim.paste = put

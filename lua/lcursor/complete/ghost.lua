@@ -1,4 +1,5 @@
--- Draws the ghost: one extmark, its first line inline at the cursor, the others below.
+-- Draws the ghost: one extmark, its first line inline at the cursor, the others below. A second one
+-- has what comes behind the text right of the cursor.
 -- Owns the namespace and knows what is on the screen; decides nothing.
 
 local text = require("lcursor.text")
@@ -7,8 +8,8 @@ local M = {}
 
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.ghost")
-local MARK = 1 -- always the same extmark, so that a change is no flicker
-local GROUP = "LCursorGhost"
+local MARK, BEHIND = 1, 2 -- always the same extmarks, so that a change is no flicker
+local GROUP, COUNT_GROUP = "LCursorGhost", "LCursorGhostCount"
 
 ---@class (exact) lcursor.Shown
 ---@field buf integer
@@ -16,6 +17,8 @@ local GROUP = "LCursorGhost"
 ---@field row integer
 ---@field col integer
 ---@field rest string
+---@field count? string
+---@field behind string
 
 ---@type lcursor.Shown?
 local shown
@@ -32,10 +35,14 @@ end
 ---@param row integer
 ---@param col integer
 ---@param rest string
+---@param count? string which of several it is, shown behind the first line
+---@param behind? string what is shown behind the end of the line
 ---@return boolean drawn
-function M.draw(buf, row, col, rest)
+function M.draw(buf, row, col, rest, count, behind)
+  behind = behind or ""
   local tick = api.nvim_buf_get_changedtick(buf)
-  local now = { buf = buf, tick = tick, row = row, col = col, rest = rest }
+  local now = { buf = buf, tick = tick, row = row, col = col, rest = rest, count = count }
+  now.behind = behind
   if shown and vim.deep_equal(shown, now) then
     return true
   end
@@ -47,15 +54,35 @@ function M.draw(buf, row, col, rest)
     local line = text.expand(lines[i], 0, tabstop, stops)
     table.insert(below, { { line == "" and " " or line, GROUP } })
   end
+  local first = { { text.expand(lines[1], column, tabstop, stops), GROUP } }
+  local last = first
+  if behind ~= "" then
+    last = { { text.expand(behind, 0, tabstop, stops), GROUP } }
+  end
+  if count then
+    table.insert(last, { " " .. count, COUNT_GROUP })
+  end
   local ok = pcall(api.nvim_buf_set_extmark, buf, namespace, row, col, {
     id = MARK,
-    virt_text = { { text.expand(lines[1], column, tabstop, stops), GROUP } },
+    virt_text = first,
     virt_text_pos = "inline",
     virt_lines = below,
     virt_lines_overflow = "scroll",
     hl_mode = "replace",
     undo_restore = false,
   })
+  if ok and behind ~= "" then
+    local line = api.nvim_buf_get_lines(buf, row, row + 1, true)[1]
+    api.nvim_buf_set_extmark(buf, namespace, row, #line, {
+      id = BEHIND,
+      virt_text = last,
+      virt_text_pos = "inline",
+      hl_mode = "replace",
+      undo_restore = false,
+    })
+  elseif shown and shown.behind ~= "" then
+    pcall(api.nvim_buf_del_extmark, shown.buf, namespace, BEHIND)
+  end
   shown = ok and now or nil
   return ok
 end
@@ -64,6 +91,7 @@ end
 function M.hide()
   if shown then
     pcall(api.nvim_buf_del_extmark, shown.buf, namespace, MARK) -- the buffer may be gone
+    pcall(api.nvim_buf_del_extmark, shown.buf, namespace, BEHIND)
     shown = nil
   end
 end

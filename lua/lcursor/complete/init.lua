@@ -4,11 +4,15 @@
 local accept = require("lcursor.complete.accept")
 local config = require("lcursor.config")
 local context = require("lcursor.context")
+local cycle = require("lcursor.complete.cycle")
+local debounce = require("lcursor.complete.debounce")
 local gate = require("lcursor.complete.gate")
+local gather = require("lcursor.complete.gather")
 local ghost = require("lcursor.complete.ghost")
 local highlights = require("lcursor.highlights")
 local keys = require("lcursor.complete.keys")
 local notify = require("lcursor.notify")
+local outcome = require("lcursor.complete.outcome")
 local privacy = require("lcursor.privacy")
 local requests = require("lcursor.complete.requests")
 local status = require("lcursor.status")
@@ -31,19 +35,28 @@ local last_look
 local dismissed
 ---@type lcursor.Waiter the ghost's ear for what the host says
 local waiter
+---@type lcursor.Pace of the user's keys and the engine's answers
+local pace = debounce.new()
+---@type number? when the key came for which nothing was asked yet, in ms
+local key_ms
 
 local function hide()
   ghost.hide()
+  outcome.hidden()
   keys.release()
 end
 
 --- Let go of the suggestion; the host is told when it still works on it.
-local function drop()
+---@param how? lcursor.End|"changed"
+local function drop(how)
   local s = current
   current = nil
   hide()
+  outcome.ended(how)
   if s and not s.is_done then
     requests.cancel(s.id, waiter)
+  elseif s then
+    cycle.stop(s)
   end
 end
 
@@ -55,6 +68,9 @@ local function press(name)
   elseif name == "dismiss" then
     M.dismiss()
     return ""
+  elseif name == "next" or name == "prev" then
+    M.cycle(name == "next" and 1 or -1)
+    return ""
   end
   local kinds = { accept = "all", accept_line = "line", accept_word = "word" }
   local typed = M.accept_keys(kinds[name])
@@ -63,20 +79,25 @@ end
 
 ---@param s lcursor.Suggestion
 ---@param rest string
-local function show(s, rest)
+---@param count? string instead of what cycle.count says
+local function show(s, rest, count)
   if not text.is_visible(rest) then
     return hide()
   end
   local code = gate.mode_refusal()
   if code then
     why.note(s.buf, code)
+    outcome.covered()
     return hide()
   end
   local cursor = api.nvim_win_get_cursor(0)
-  if not ghost.draw(s.buf, cursor[1] - 1, cursor[2], rest) then
+  local before, behind = suggestion.parts(s, rest)
+  count = count or cycle.count(s, rest)
+  if not ghost.draw(s.buf, cursor[1] - 1, cursor[2], before, count, behind) then
     return hide()
   end
   keys.map(config.for_buffer(s.buf).keymaps, press)
+  outcome.shown(s, rest)
   why.note(s.buf, "shown")
   if not s.is_told then
     s.is_told = true
@@ -89,7 +110,12 @@ local ask
 
 --- Ask when the keys have rested for a moment.
 local function ask_later()
-  local ms = config.for_buffer(api.nvim_get_current_buf()).completion.debounce_ms
+  local most = config.for_buffer(api.nvim_get_current_buf()).completion.debounce_ms
+  local ms = 0
+  if most > 0 then
+    local line, col = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2]
+    ms = debounce.delay(pace.gaps_ms, pace.answer_ms, line:sub(col, col), col == #line, most)
+  end
   trigger.later(ms, function()
     ask("auto")
   end)
@@ -103,13 +129,17 @@ local function look()
   local where = ("%d %d %d %d"):format(buf, tick, cursor[1], cursor[2])
   local moved = where ~= last_look
   last_look = where
+  if moved then
+    key_ms = vim.uv.hrtime() / 1e6
+    debounce.key(pace, key_ms)
+  end
   local s = current
   if s then
     local rest = suggestion.rest(s)
     if rest and (text.is_visible(rest) or not s.is_done) then
       return show(s, rest)
     end
-    drop()
+    drop(rest and "through" or "changed")
     if rest then
       return ask("auto") -- all of it was typed or accepted
     end
@@ -162,6 +192,8 @@ ask = function(kind)
   end
   trigger.cancel()
   drop()
+  local asked_ms = kind == "manual" and vim.uv.hrtime() / 1e6 or key_ms
+  key_ms = nil
   local code, single_line = refusal(buf, kind)
   if code then
     if code == "menu" then
@@ -178,6 +210,7 @@ ask = function(kind)
     return why.note(buf, "secret_text")
   end
   current = suggestion.new(id, buf, row, col, single_line)
+  outcome.asked(id, asked_ms)
   why.note(buf, "waiting")
 end
 
@@ -185,19 +218,20 @@ end
 ---@param id integer
 ---@param said string
 ---@param is_done boolean
-local function hear(id, said, is_done)
+---@param replaces? integer bytes right of the cursor that it takes the place of
+local function hear(id, said, is_done, replaces)
   local s = current
   if not s or s.id ~= id then
     return
   end
-  suggestion.extend(s, said)
+  suggestion.extend(s, said, replaces)
   s.is_done = is_done
   local rest = suggestion.rest(s)
   if rest and (text.is_visible(rest) or not is_done) then
     return show(s, rest)
   end
   local at_anchor = rest == s.text
-  drop()
+  drop(rest and "through" or "changed")
   if not at_anchor then
     ask_later()
   end
@@ -209,10 +243,20 @@ waiter = {
   end,
   done = function(id, answer)
     local s = current
-    if s and s.id == id and not text.is_visible(s.text) and not text.is_visible(answer.text) then
-      why.note(s.buf, "empty_" .. answer.reason)
+    outcome.answered(id, answer.stats)
+    if s and s.id == id then
+      why.cost(s.buf, answer.stats)
     end
-    hear(id, answer.text, true)
+    if s and s.id == id and not text.is_visible(s.text) and not text.is_visible(answer.text) then
+      why.note(s.buf, answer.reason == "unsure" and "unsure" or "empty_" .. answer.reason)
+    end
+    hear(id, answer.text, true, answer.replaces)
+    if answer.stats then
+      debounce.answered(pace, answer.stats.first_ms)
+    end
+    if current and current.id == id then
+      cycle.ask(current, show)
+    end
   end,
 }
 
@@ -255,7 +299,10 @@ function M.start()
   highlights.apply()
   trigger.listen({
     look = look,
-    enter = ask_later,
+    enter = function()
+      key_ms = vim.uv.hrtime() / 1e6
+      ask_later()
+    end,
     leave = leave,
     forget = function(buf)
       if current and current.buf == buf then
@@ -269,7 +316,7 @@ function M.start()
       if state == "ready" then
         ask("auto")
       elseif current and not current.is_done then
-        current.is_done = true -- nobody will say more
+        current.is_done, current.steps = true, nil -- nobody will say more
         look()
       end
       if status.get().state ~= "ready" then
@@ -278,6 +325,7 @@ function M.start()
     end,
     colors = highlights.apply,
   })
+  gather.start()
   tell_problems()
   ask_later()
 end
@@ -298,11 +346,20 @@ function M.accept_keys(kind)
   if not s or not rest or rest == "" then
     return ""
   end
-  local piece = text.piece(rest, kind)
+  local before, behind = suggestion.parts(s, rest)
+  local replaces = 0
+  local piece = text.piece(before, kind)
+  if behind ~= "" and (kind ~= "word" or before == "") then
+    piece, replaces = rest, #s.tail
+  end
   return accept.keys(piece, function()
     status.emit("LCursorCompletionAccept", { buf = s.buf, text = piece, kind = kind })
+    outcome.accepted(piece)
+    if replaces > 0 then
+      suggestion.replaced(s)
+    end
     look()
-  end)
+  end, replaces)
 end
 
 --- Accept what is shown, from anywhere in insert mode.
@@ -317,6 +374,17 @@ function M.accept(kind)
   return true
 end
 
+--- Show another suggestion for the same place.
+---@param by integer steps; below 0 goes backwards
+---@return boolean whether there was a ghost
+function M.cycle(by)
+  if not current or not ghost.is_visible() then
+    return false
+  end
+  cycle.by(current, by, show)
+  return true
+end
+
 --- Hide the suggestion until the text changes.
 ---@return boolean whether there was one
 function M.dismiss()
@@ -326,7 +394,7 @@ function M.dismiss()
   end
   local was_visible = ghost.is_visible()
   dismissed = { buf = s.buf, tick = api.nvim_buf_get_changedtick(s.buf) }
-  drop()
+  drop("dismissed")
   why.note(s.buf, "dismissed")
   if was_visible then
     status.emit("LCursorCompletionDismiss", { buf = s.buf })
@@ -350,7 +418,7 @@ function M.why()
   local code = buffer_refusal(buf, config.for_buffer(buf))
   local state = status.get().state
   if not code and state ~= "ready" and (started or state == "failed") then
-    code = "host_" .. state
+    code = requests.server_is_away() and "no_server" or "host_" .. state
   end
   return why.get(buf, code)
 end

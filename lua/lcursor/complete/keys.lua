@@ -21,6 +21,8 @@ local PLUGS = {
   accept_line = "<Plug>(lcursor-accept-line)",
   accept_word = "<Plug>(lcursor-accept-word)",
   dismiss = "<Plug>(lcursor-dismiss)",
+  next = "<Plug>(lcursor-next)",
+  prev = "<Plug>(lcursor-prev)",
 }
 
 --- Press a key as if lcursor were not there.

@@ -50,17 +50,19 @@ end
 
 --- Ask for what comes at a place of the current buffer.
 ---@param place lcursor.Spot
----@param done fun(text: string) called once, later, unless cancelled; "" where there is nothing
+---@param done fun(text: string, replaces: integer) called once, later, unless cancelled; "" where
+---there is nothing; how many bytes right of the place it takes the place of: all of the line, or 0
 ---@param first_line? fun(text: string) called as soon as that line is complete, where more follow
 ---@return fun() cancel
 function M.ask(place, done, first_line)
   complete.start()
   local is_over, id = false, nil
   ---@param said string
-  local function finish(said)
+  ---@param replaces? integer
+  local function finish(said, replaces)
     if not is_over then
       is_over = true
-      done(text.is_visible(said) and said or "")
+      done(text.is_visible(said) and said or "", replaces or 0)
     end
   end
   local code, single_line = refusal(place)
@@ -74,7 +76,7 @@ function M.ask(place, done, first_line)
       end
     end,
     done = function(_, answer)
-      finish(single_line and text.first_line(answer.text) or answer.text)
+      finish(single_line and text.first_line(answer.text) or answer.text, answer.replaces)
     end,
   }
   if not code then

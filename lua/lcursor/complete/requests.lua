@@ -1,7 +1,9 @@
 -- The one door to the model: numbers the requests, sends them, hands each answer to who asked.
--- Owns `fim.partial` and `fim.done`. One request lives at a time, as in the host: a newer one ends
--- the older one. Who asks for what is being worked on joins it. Knows nothing of ghosts and menus.
+-- Owns `fim.partial`, `fim.done` and `fim.alternatives`. One request lives at a time, as in the
+-- host: a newer one ends the older one. Who asks for what is being worked on joins it. Knows
+-- nothing of ghosts and menus.
 
+local config = require("lcursor.config")
 local host = require("lcursor.host")
 local privacy = require("lcursor.privacy")
 local rpc = require("lcursor.rpc")
@@ -15,6 +17,8 @@ local M = {}
 
 ---@type lcursor.LiveRequest? the one that the host works on
 local live
+---@type { id: integer, tell: fun(texts: string[]?) }? who waits for alternatives
+local asked
 ---@type integer id of the last request
 local last_id = 0
 ---@type lcursor.Answer? of the last request that was answered
@@ -44,6 +48,23 @@ local function give_up(ended, reason)
   end)
 end
 
+--- Nothing more will come for who waits for alternatives.
+local function give_up_more()
+  local it = asked
+  asked = nil
+  if it then
+    it.tell(nil)
+  end
+end
+
+--- Whether the host runs but finds no server for completion. It looks again at each request.
+---@return boolean
+function M.server_is_away()
+  return status.get().state == "failed"
+    and host.info().job ~= nil
+    and config.get().completion.backend == "endpoint"
+end
+
 --- Why the host cannot be asked now, or nil. Starts it where nobody did yet.
 ---@return string? code of why.lua
 function M.refusal()
@@ -51,7 +72,7 @@ function M.refusal()
     host.start()
   end
   local state = status.get().state
-  return state ~= "ready" and "host_" .. state or nil
+  return state ~= "ready" and not M.server_is_away() and "host_" .. state or nil
 end
 
 --- Ask. `waiter.done` is called once, later, unless the waiter cancels.
@@ -70,10 +91,34 @@ function M.ask(request, waiter)
   request.id = last_id
   live = { request = request, waiters = { waiter } }
   rpc.notify("fim.request", request)
+  give_up_more()
   if older then
     give_up(older, "cancelled")
   end
   return last_id
+end
+
+--- Ask for other answers to a request that was answered.
+---@param id integer
+---@param tell fun(texts: string[]?) called once, later, unless cancelled; nil when something else
+---came between
+---@return boolean whether the host could be asked
+function M.more(id, tell)
+  if not rpc.notify("fim.more", { id = id }) then
+    return false
+  end
+  give_up_more()
+  asked = { id = id, tell = tell }
+  return true
+end
+
+--- Wait no longer for other answers to a request.
+---@param id integer
+function M.cancel_more(id)
+  if asked and asked.id == id then
+    asked = nil
+    rpc.notify("fim.cancel", { id = id })
+  end
 end
 
 --- Wait no longer. The host is told when nobody else waits either.
@@ -96,6 +141,7 @@ end
 --- End what lives, whoever waits for it.
 ---@param reason "cancelled"|"failed" failed: the host is gone and need not be told
 function M.stop(reason)
+  give_up_more()
   local it = live
   live = nil
   if it then
@@ -120,8 +166,21 @@ rpc.on("fim.partial", function(params)
   end
 end)
 
+rpc.on("fim.alternatives", function(params)
+  local it = asked
+  if it and it.id == params.id then
+    asked = nil
+    it.tell(params.texts)
+  end
+end)
+
 rpc.on("fim.done", function(params)
-  last_answer = { text = params.text, reason = params.reason, stats = params.stats }
+  last_answer = {
+    text = params.text,
+    replaces = params.replaces,
+    reason = params.reason,
+    stats = params.stats,
+  }
   local it = live
   if it and it.request.id == params.id then
     live = nil

@@ -64,6 +64,33 @@ local function typed(s)
   return text.join(api.nvim_buf_get_text(s.buf, s.row, s.col, row, col, {}))
 end
 
+--- How many bytes of the text come before what is right of the cursor, where the text says that
+--- as well and goes on behind it; nil where it is all put before it.
+---@param s lcursor.Suggestion
+---@return integer?
+function M.ahead(s)
+  return s.covering == s.text and s.ahead or nil
+end
+
+--- Where what is still to come is drawn: at the cursor, and behind the end of the line.
+---@param s lcursor.Suggestion
+---@param rest string what is still to come
+---@return string before
+---@return string behind "" where nothing right of the cursor is replaced
+function M.parts(s, rest)
+  local ahead = M.ahead(s)
+  if not ahead then
+    return rest, ""
+  end
+  return s.text:sub(#s.text - #rest + 1, ahead), s.text:sub(ahead + #s.tail + 1)
+end
+
+--- Know that what was right of the cursor was replaced.
+---@param s lcursor.Suggestion
+function M.replaced(s)
+  s.tail, s.covering, s.ahead = "", nil, nil
+end
+
 --- What is still to come after what was typed; nil when the buffer no longer agrees. Empty while
 --- the typing is ahead of the stream.
 ---@param s lcursor.Suggestion
@@ -72,6 +99,8 @@ function M.rest(s)
   local done = typed(s)
   if not done then
     return nil
+  elseif #done > (M.ahead(s) or #done) then
+    return nil -- what is right of the cursor was typed once more
   elseif vim.startswith(s.text, done) then
     return s.text:sub(#done + 1)
   elseif not s.is_done and s.text ~= "" and vim.startswith(done, s.text) then
@@ -84,13 +113,21 @@ end
 --- seen ever changes.
 ---@param s lcursor.Suggestion
 ---@param said string
-function M.extend(s, said)
+---@param replaces? integer bytes right of the cursor that it takes the place of
+function M.extend(s, said, replaces)
   if s.single_line then
     said = text.first_line(said)
   end
-  if vim.startswith(said, s.text) then
-    s.text = said
+  if not vim.startswith(said, s.text) then
+    return
+  elseif replaces and replaces > 0 then
+    local at = replaces == #s.tail and said:find(s.tail, #s.text + 1, true)
+    if not at then
+      return -- it is about another text; what was seen so far comes before it
+    end
+    s.covering, s.ahead = said, at - 1
   end
+  s.text = said
 end
 
 return M

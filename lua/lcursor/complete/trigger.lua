@@ -24,7 +24,7 @@ local INSERT = { i = true, R = true }
 ---@generic F: fun(...)
 ---@param fn F
 ---@return F
-local function guarded(fn)
+function M.guarded(fn)
   return function(...)
     local ok, err = xpcall(fn, debug.traceback, ...)
     if not ok then
@@ -51,7 +51,7 @@ function M.later(ms, fn)
     return fn()
   end
   timer = timer or assert(vim.uv.new_timer())
-  timer:start(ms, 0, vim.schedule_wrap(guarded(fn)))
+  timer:start(ms, 0, vim.schedule_wrap(M.guarded(fn)))
 end
 
 --- Forget the call that `later` holds.
@@ -77,7 +77,7 @@ function M.listen(on)
   local function at(events, pattern, callback)
     api.nvim_create_autocmd(
       events,
-      { group = group, pattern = pattern, callback = guarded(callback) }
+      { group = group, pattern = pattern, callback = M.guarded(callback) }
     )
   end
   at({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, nil, on.look)

@@ -2,6 +2,8 @@
 -- along with an interpreter that is missing, hangs, crashes or is something else altogether:
 -- lcursor/cli/doctor.py tells its facts one by one, and those that came are kept.
 
+local config = require("lcursor.config")
+
 local M = {}
 
 --- The most time that the process is given.
@@ -9,13 +11,13 @@ M.limit_ms = 10000
 
 -- Readable to every Python there is, so that an old one can say how old it is.
 local CODE = [[
-import sys
+import os, sys
 print('{"section": "version", "major": %d, "minor": %d}' % tuple(sys.version_info[:2]))
 sys.stdout.flush()
 if sys.version_info >= (3, 10):
     sys.path.insert(0, sys.argv[1])
     from lcursor.cli import doctor
-    doctor.tell(sys.argv[2])
+    doctor.tell(sys.argv[2], os.environ.get("LCURSOR_COMPLETION", ""))
 ]]
 
 ---@class (exact) lcursor.Fact one line of the doctor
@@ -64,9 +66,9 @@ end
 --- Ask an interpreter. Waits, at most limit_ms.
 ---@param python string
 ---@param root string of the plugin
----@param model string the setting completion.model
+---@param settings lcursor.CompletionConfig
 ---@return lcursor.Probe
-function M.ask(python, root, model)
+function M.ask(python, root, settings)
   local probe = { facts = {}, packages = {}, ms = 0 } ---@type lcursor.Probe
   local began, chunks, errors = vim.uv.hrtime(), {}, {}
   local result ---@type vim.SystemCompleted?
@@ -75,8 +77,11 @@ function M.ask(python, root, model)
       table.insert(list, data)
     end
   end
-  local argv = { python, "-I", "-X", "utf8", "-c", CODE, root, model }
-  local options = { stdout = into(chunks), stderr = into(errors) }
+  local argv = { python, "-I", "-X", "utf8", "-c", CODE, root, settings.model }
+  local options = { stdout = into(chunks), stderr = into(errors), env = {} }
+  if settings.backend == "endpoint" then -- not in argv: an address may have a password in it
+    options.env.LCURSOR_COMPLETION = vim.json.encode(config.for_host().completion)
+  end
   local ok, job = pcall(vim.system, argv, options, function(completed)
     result = completed
   end)

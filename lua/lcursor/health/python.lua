@@ -101,7 +101,7 @@ function M.check_environment(found)
   end
   local from, advice = origin(python, found.is_own)
   health.info(("Interpreter: %s (%s)"):format(python, from))
-  found.probe = probe.ask(python, install.plugin_root(), found.settings.completion.model)
+  found.probe = probe.ask(python, install.plugin_root(), found.settings.completion)
   local failure, facts = found.probe.failure, found.probe.facts
   if facts.version and not probe.is_new_enough(found.probe) then
     local version = ("%d.%d"):format(facts.version.major, facts.version.minor)
@@ -123,7 +123,29 @@ function M.check_environment(found)
 end
 
 ---@param found lcursor.Findings
+local function check_endpoint(found)
+  local settings = found.settings.completion
+  health.info(
+    "Setting completion.backend: endpoint, at " .. settings.endpoint_url:gsub("//.*@", "//")
+  )
+  local told = found.probe and found.probe.facts.endpoint
+  if told and told.is_local == false then
+    health.warn(
+      "The server is not on this machine: what you write is sent there",
+      'Set `completion.backend = "inproc"` where you configure lcursor to keep it here'
+    )
+  end
+  local fact = fact_of(found, "endpoint")
+  if fact then
+    health.ok("Answers: " .. fact.text)
+  end
+end
+
+---@param found lcursor.Findings
 function M.check_model(found)
+  if found.settings.completion.backend == "endpoint" then
+    return check_endpoint(found)
+  end
   health.info("Setting completion.model: " .. found.settings.completion.model)
   local fact = fact_of(found, "model")
   if fact then

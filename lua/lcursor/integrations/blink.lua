@@ -38,14 +38,14 @@ function M.get_completions(_, ctx, callback)
   local kind = ctx.trigger and (ctx.trigger.initial_kind or ctx.trigger.kind)
   ---@type table<string, true> what blink has already: it adds up what it is given
   local given = {}
-  local function give(text)
+  local function give(text, replaces)
     local new = vim.tbl_filter(function(it)
       local is_new = not given[it.insertText]
       given[it.insertText] = true
       return is_new
     end, items.make(word, text, filetype))
     callback({
-      items = items.place(new, row, first, col),
+      items = items.place(new, row, first, col + (replaces or 0)),
       is_incomplete_forward = true,
       is_incomplete_backward = true,
     })

@@ -64,10 +64,10 @@ function M:complete(params, callback)
     self.cancel()
   end
   local place = { buf = buf, row = row, col = col, is_manual = is_manual }
-  self.cancel = once.ask(place, function(said)
+  self.cancel = once.ask(place, function(said, replaces)
     local first = start_of(before, math.min(params.offset - 1, col), said)
     local made = items.make(before:sub(first + 1), said, filetype)
-    callback({ items = items.place(made, row, first, col), isIncomplete = true })
+    callback({ items = items.place(made, row, first, col + replaces), isIncomplete = true })
   end)
 end
 

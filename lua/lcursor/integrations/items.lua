@@ -60,7 +60,7 @@ end
 ---@param items lsp.CompletionItem[]
 ---@param row integer
 ---@param first integer
----@param col integer of the cursor
+---@param col integer where it ends: the cursor's, or behind what a suggestion takes the place of
 ---@return lsp.CompletionItem[] items
 function M.place(items, row, first, col)
   for _, it in ipairs(items) do

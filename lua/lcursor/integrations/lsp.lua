@@ -71,16 +71,16 @@ end
 ---@param call lcursor.LspCall
 ---@param at lcursor.LspPlace?
 ---@param is_manual boolean
----@param make fun(said: string): table
+---@param make fun(said: string, replaces: integer): table
 local function answer(call, at, is_manual, make)
   if not at then
-    return call.reply(nil, make(""))
+    return call.reply(nil, make("", 0))
   end
   local tick = api.nvim_buf_get_changedtick(at.buf)
   local spot = { buf = at.buf, row = at.row, col = at.col, is_manual = is_manual }
-  call.cancel = once.ask(spot, function(said)
+  call.cancel = once.ask(spot, function(said, replaces)
     local is_fresh = api.nvim_buf_is_valid(at.buf) and api.nvim_buf_get_changedtick(at.buf) == tick
-    call.reply(nil, make(is_fresh and said or ""))
+    call.reply(nil, make(is_fresh and said or "", replaces))
   end)
 end
 
@@ -136,8 +136,11 @@ handlers["textDocument/completion"] = function(call)
   local at = place_of(call)
   local before = at and at.line:sub(1, at.col) or ""
   local word = before:sub(vim.fn.match(before, "\\k*$") + 1)
-  answer(call, at, false, function(said)
+  answer(call, at, false, function(said, replaces)
     local made = {}
+    if at and replaces > 0 then -- these items insert only
+      said = text.before(said, at.line:sub(at.col + 1))
+    end
     if at and said ~= "" then
       -- Without a text edit: Neovim 0.11 takes but the first word of one.
       made = items.make(word, said, vim.bo[at.buf].filetype)
@@ -155,11 +158,15 @@ handlers["textDocument/inlineCompletion"] = function(call)
   if at and not is_manual then
     warn_of_two_ghosts(at.buf)
   end
-  answer(call, at, is_manual, function(said)
+  answer(call, at, is_manual, function(said, replaces)
     if not at or said == "" then
       return { items = {} }
     end
     local range = { start = at.position, ["end"] = at.position }
+    if replaces > 0 then
+      local column = vim.str_utfindex(at.line, call.encoding, at.col + replaces, false)
+      range["end"] = { line = at.row, character = column }
+    end
     return { items = { { insertText = said, range = range } } }
   end)
 end

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcursor.errors import Cancelled
-from lcursor.fim.cache import FULL, PREFIX, SPARE, Cache
+from lcursor.errors import Cancelled, OutOfMemory
+from lcursor.fim.cache import Cache, Lanes
 from lcursor.fim.cells import GAP
 from lcursor.fim.prompt import Prompt
+from lcursor.fim.seats import Seats
 
 SUF, MID = 100, 101
+FULL, PREFIX, _ = Lanes()
 
 
 class Flag:
@@ -35,12 +37,17 @@ class Flag:
 class Memory:
     """Cells as llama.cpp keeps them; stands where the context stands."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = 10_000) -> None:
+        self.room = room
         self.cells: list[tuple[int, int, set[int]]] = []  # token, position, sequences
         self.abort = Flag()
 
-    def decode(self, tokens: Sequence[int], position: int, sequence: int = 0) -> None:
-        assert tokens
+    def decode(
+        self, tokens: Sequence[int], position: int, sequence: int = 0, outputs: int = 1
+    ) -> None:
+        assert 0 < outputs <= len(tokens)
+        if len(self.cells) + len(tokens) > self.room:
+            raise OutOfMemory("full")
         last = self.length(sequence)
         assert position == last, f"sequence {sequence} ends at {last}, batch begins at {position}"
         for start in range(0, len(tokens), 2):  # what was computed before an abort stays
@@ -85,17 +92,17 @@ def spm(before: Sequence[int]) -> Prompt:
 
 def agree(memory: Memory, cache: Cache) -> None:
     """Assert that the shadow says what the cells hold."""
-    cells = cache.cells
-    assert memory.of(PREFIX) == list(enumerate(cells.prefix))
+    cells, lanes = cache.cells, cache.lanes
+    assert memory.of(lanes.prefix) == list(enumerate(cells.prefix))
     full = list(enumerate(cells.prefix))
     if cells.has_marker:
         full.append((len(cells.prefix), SUF))
     if cells.suffix is not None:
         body = [*cells.suffix, *cells.tail]
         full += [(cells.suffix_at + i, token) for i, token in enumerate(body)]
-    assert memory.of(FULL) == full
-    assert memory.of(SPARE) == []
-    positions = [position for position, _ in memory.of(FULL)]
+    assert memory.of(lanes.full) == full
+    assert memory.of(lanes.spare) == []
+    positions = [position for position, _ in memory.of(lanes.full)]
     assert len(set(positions)) == len(positions)
 
 
@@ -130,8 +137,8 @@ def test_any_edits_and_aborts(
         try:
             cache.bring(wanted, exact=kind == "idle")
             if kind == "write":
-                for token in some:
-                    cache.write(token)
+                cache.write(some)
+                cache.forget_written(len(cache.cells.tail) // 2 or 1)
         except Cancelled:
             agree(memory, cache)
             continue
@@ -196,8 +203,7 @@ def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
 
 def test_what_was_written_goes_before_the_next_prompt(cache: Cache) -> None:
     bring(cache, [1, 2], [3])
-    cache.write(5)
-    cache.write(6)
+    cache.write([5, 6])
     assert bring(cache, [1, 2], [3]) == 0
     assert cache.cells.tail == [MID]
 
@@ -215,3 +221,72 @@ def test_a_family_without_a_middle_marker_goes_on_from_its_last_token() -> None:
     cache.bring(Prompt((1, 2, 3, 4), None, (), (), "", ""))
     assert [token for _, token in memory.of(FULL)] == [1, 2, 3, 4]
     assert cache.read_tokens <= 2
+
+
+@settings(max_examples=300)
+@given(texts, texts, st.lists(edits, max_size=25))
+def test_any_seats_agree_after_any_edits_forks_and_aborts(
+    before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
+) -> None:
+    memory = Memory()
+    seats = Seats(memory)  # type: ignore[arg-type]
+    for kind, some, patience in steps:
+        if kind == "type":
+            before = [*before, *some[:3]]
+        elif kind == "delete":
+            before = before[: -len(some)]
+        elif kind == "paste":
+            before = [*before[:2], *some, *before[2:]]
+        elif kind == "suffix":
+            after = some
+        wanted = prompt(before, after)
+        memory.abort.looks_left = patience
+        try:
+            if kind in {"again", "move"}:  # reads ahead, and comes back or stays
+                here = seats.current
+                back = seats.ahead(prompt([*before, *some], after))
+                if kind == "again":
+                    back()
+                    assert seats.current is here
+                continue
+            seats.bring(wanted, exact=kind == "idle")
+        except Cancelled:
+            continue
+        finally:
+            memory.abort.looks_left = -1
+            for cache in seats.all():
+                agree(memory, cache)
+        read = [token for _, token in memory.of(seats.current.lanes.full)]
+        assert read == [*before, SUF, *after, MID]
+
+
+def test_what_was_read_ahead_costs_nothing_when_it_comes() -> None:
+    seats = Seats(Memory())  # type: ignore[arg-type]
+    before, after = list(range(1, 60)), list(range(200, 260))
+    seats.bring(prompt(before, after))
+    back = seats.ahead(prompt([*before, 7, 8, 9], after))
+    assert seats.current.read_tokens == 5
+    back()
+    assert seats.bring(prompt(before, after)).keep_tail
+    assert seats.bring(prompt([*before, 7, 8, 9], after)).keep_tail
+
+
+def test_another_buffer_takes_another_seat_and_the_first_is_found_again() -> None:
+    seats = Seats(Memory())  # type: ignore[arg-type]
+    one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 360)), [80])
+    seats.bring(one)
+    seats.bring(other)
+    assert seats.bring(one).keep_tail
+    assert seats.bring(other).keep_tail
+
+
+def test_a_full_cache_costs_the_other_seats_and_nothing_else() -> None:
+    memory = Memory(room=150)
+    seats = Seats(memory)  # type: ignore[arg-type]
+    one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 390)), [80])
+    seats.bring(one)
+    seats.bring(other)
+    assert not seats.bring(one).keep_tail
+    with pytest.raises(OutOfMemory):
+        seats.bring(prompt(list(range(500, 700)), [90]))
+    assert seats.bring(one).kind == "exact"

@@ -10,103 +10,320 @@ from hypothesis import strategies as st
 
 from lcursor.fim.trim import Around, Suggestion, around, ended, finish, shown
 
-CASES = {
-    "plain": (Around("    x = ", "", ""), "foo(1)", "foo(1)"),
-    "trailing blanks go": (Around("x = ", "", ""), "1  \n", "1"),
-    "only blanks are nothing": (Around("    ", "", ""), "  \n  ", ""),
-    "one line when asked": (Around("x = ", ")", "", single_line=True), "a,\n b", "a,"),
-    "most lines": (Around("", "", "", max_lines=2), "a\nb\nc\nd", "a\nb"),
-    "the next line ends it": (Around("    ", "", "    return x"), "y = 1\n    return x\n", "y = 1"),
-    "the next line at once": (Around("    ", "", "    return x"), "return x", ""),
-    "the next line behind typed text": (Around("    ret", "", "    return x"), "urn x\n", ""),
-    "brackets below say nothing": (Around("f(", "", "}"), "{\n  a\n}", "{\n  a\n}"),
-    "out of the indented scope": (
-        Around("    x = ", "", ""),
-        "1\n    y = 2\nz = 3",
-        "1\n    y = 2",
+
+def at(code: str, name: str = "a.py", **more: object) -> Around:
+    """Read the facts of a text whose cursor is `¦`."""
+    before, _, after = code.partition("¦")
+    single, most = bool(more.get("single_line", False)), int(str(more.get("max_lines", 12)))
+    return around(before, after, single, most, name)
+
+
+LONG = "    result = compute_everything(first, second)\n"
+HABIT = "a = 1  # one\nb = 2\nc = 3  # three\n"
+
+CASES: dict[str, tuple[Around, str, str]] = {
+    "plain": (at("    x = ¦"), "foo(1)", "foo(1)"),
+    "trailing blanks go": (at("x = ¦"), "1  \n", "1"),
+    "only blanks are nothing": (at("    ¦"), "  \n  ", ""),
+    # too_many
+    "one line when asked": (at("x = f(¦", single_line=True), "a,\n b", "a,"),
+    "most lines": (at("¦", max_lines=2), "a\nb\nc\nd", "a\nb"),
+    # next_line_again
+    "the next line ends it": (at("    ¦\n    return x"), "y = 1\n    return x\n", "y = 1"),
+    "the next line at once": (at("    ¦\n    return x"), "return x", ""),
+    "the next line behind typed text": (at("    ret¦\n    return x"), "urn x\n", ""),
+    "the next line in other quotes": (at("    ¦\n    f('a', 'b'),"), 'f("a","b")', ""),
+    "a line that only looks like it": (at("    ¦\n    A = 1"), "B = 1", "B = 1"),
+    "brackets below say nothing": (at("f(¦\n}"), "{\n  a\n}", "{\n  a\n}"),
+    "the next bracket and what is behind it": (
+        at("if (x) {\n  ¦\n}\nint g();", "a.c"),
+        "y();\n}\nint g();\n",
+        "y();",
     ),
+    # out_of_scope
+    "out of the indented scope": (at("    x = ¦"), "1\n    y = 2\nz = 3", "1\n    y = 2"),
     "end of a block begun here": (
-        Around("def f(x):", "", ""),
+        at("def f(x):¦"),
         "\n    return x\n\ndef g():\n    pass",
         "\n    return x",
     ),
     "else belongs to the block": (
-        Around("if x:", "", ""),
+        at("if x:¦"),
         "\n    a()\nelse:\n    b()",
         "\n    a()\nelse:\n    b()",
     ),
+    "} else { as well": (
+        at("if (x) {¦", "a.c"),
+        "\n  a();\n} else {\n  b();\n}\nc();",
+        "\n  a();\n} else {\n  b();\n}",
+    ),
     "a closing brace belongs to it": (
-        Around("int f() {", "", ""),
+        at("int f() {¦", "a.c"),
         "\n  return 1;\n}\nint g() {",
         "\n  return 1;\n}",
     ),
-    "blank line at the cursor": (Around("    ", "", ""), "a\n    if b:\n        c\n    d\ne", None),
-    "same line three times": (Around("", "", ""), "a()\na()\na()\na()", "a()\na()"),
-    "two blank lines": (Around("", "", ""), "a\n\n\nb", "a"),
-    "repeats the rest": (Around("print(", ")", ""), "'hi')", "'hi'"),
-    "own bracket stays": (Around("print(", ")", ""), "f(1)", "f(1)"),
-    "repeats a longer rest": (Around("x = ", " + 1;", ""), "y + 1;", "y"),
-    "an explanation is no code": (Around("    ", "", ""), "```\n\nThis code", ""),
-    "code, then an explanation": (Around("", "", ""), "a = 1\n```\nThis", "a = 1"),
+    "blank line at the cursor": (
+        at("    ¦"),
+        "a\n    if b:\n        c\n    d\ne",
+        "a\n    if b:\n        c\n    d",
+    ),
+    "one line closes the block around": (
+        at("int f() {\n  ¦\n\nint g();", "a.c"),
+        "return 1;\n}\n\nint h() {",
+        "return 1;\n}",
+    ),
+    "not where it is closed below": (
+        at("int f() {\n  ¦\n}\nint g();", "a.c"),
+        "return 1;\n}\n",
+        "return 1;",
+    ),
+    "nor where a deeper line follows": (
+        at("int f() {\n  ¦\n  y();\n}", "a.c"),
+        "x();\n}\n",
+        "x();",
+    ),
+    # third_time, block_again, line_in_circles, second_blank, line_above_again
+    "same line three times": (at("¦"), "a()\na()\na()\na()", "a()\na()"),
+    "the lines above count": (at("a()\na()\n¦"), "a()\nb()", ""),
+    "not in a row is no repetition": (
+        at("¦", "a.c"),
+        "A:\n  break;\nB:\n  break;\nC:\n  break;",
+        "A:\n  break;\nB:\n  break;\nC:\n  break;",
+    ),
+    "the same block again": (at("¦"), "a()\nb()\n\na()\nb()\n\nc()", "a()\nb()"),
+    "a block that only begins alike": (at("¦"), "a()\nb()\na()\nc()", "a()\nb()\na()\nc()"),
+    "a later line in circles": (at("¦"), "x = 1\ny = " + "foo " * 9, "x = 1"),
+    "rules and zeros are no circles": (at("# ¦"), "-" * 40, "-" * 40),
+    "two blank lines": (at("¦"), "a\n\n\nb", "a"),
+    "the long line above": (at(LONG + "    ¦"), LONG.strip(), ""),
+    "a short line above may come again": (at("    x += 1\n    ¦"), "x += 1", "x += 1"),
+    "nor what was begun by hand": (at(LONG + "    re¦"), LONG.strip()[2:], LONG.strip()[2:]),
+    # marker
+    "an explanation is no code": (at("    ¦"), "```\n\nThis code", ""),
+    "code, then an explanation": (at("¦"), "a = 1\n```\nThis", "a = 1"),
+    "the end of the file": (at("¦"), "a = 1\n# End of file.\n", "a = 1"),
+    "a fence that was typed": (at("```¦", "a.txt"), "python\nx", "python\nx"),
+    # spare_closer
+    "a bracket that nobody opened": (at("x = ¦"), "1)", "1"),
+    "a bracket that the line wants": (at("print(f(¦"), "1))", "1))"),
+    "one more than it wants": (at("print(f(¦"), "1)))", "1))"),
+    "one that is closed below": (at("print(¦\n)"), "\n    1)", "\n    1"),
+    "an outer one is closed below": (at("x = {\n  'a': f(¦\n}"), "1),", "1),"),
+    "in a string it is text": (at('print("¦'), ':)")', ':)")'),
+    "behind an apostrophe in a word": (at("f(x) # don't\ny = g(¦"), "1)", "1)"),
+    "behind a lifetime": (at("fn f<'a>(x: &'a str¦", "a.rs"), ") -> &'a str {", ") -> &'a str {"),
+    "a shell's case has lone ones": (at("case $x in\n  ¦", "a.sh"), "a) b;;", "a) b;;"),
+    # drop_closed_below
+    "what closes the next line's block": (
+        at("int f() {¦\n}", "a.c"),
+        "\n  return 1;\n}",
+        "\n  return 1;",
+    ),
+    "an end below": (
+        at("function f()¦\nend", "a.lua"),
+        "\n  return 1\nend",
+        "\n  return 1",
+    ),
+    "an own end": (
+        at("function f()\n  ¦\nend", "a.lua"),
+        "if x then\n    y()\n  end",
+        "if x then\n    y()\n  end",
+    ),
+    "a lone bracket that is below": (at("f(\n    a\n¦\n)"), ")", ""),
+    # settle: text right of the cursor
+    "repeats the rest": (at("print(¦)"), "'hi')", "'hi'"),
+    "own bracket stays": (at("print(¦)"), "f(1)", "f(1)"),
+    "repeats a longer rest": (at("x = ¦ + 1;"), "y + 1;", "y"),
+    "repeats the beginning of the rest": (at("print(¦):", single_line=True), "x)", "x"),
+    "repeats a bracket of the rest": (at("print(¦):", single_line=True), "x), y", "x"),
+    "repeats the operator": (at("x = ¦- 1", single_line=True), "y -", "y"),
+    "brackets that agree are put before": (at("f(¦)", single_line=True), "a) + (b", "a) + (b"),
+    "quotes that agree are put before": (
+        at("x = ['¦'", single_line=True),
+        "a', 'b",
+        "a', 'b",
+    ),
+    "more than one line repeats it": (at("f(¦)"), "\n    a,\n)", "\n    a,"),
+    # without_seam
+    "a second blank": (at("x = ¦"), " 1", "1"),
+    "the only blank": (at("x =¦"), " 1", " 1"),
+    "an odd depth": (at("    ¦"), " return", "return"),
+    "a deeper line": (at("    ¦"), "    return", "    return"),
+    # indented
+    "spaces in a file of tabs": (
+        at("func f() {\n\tx()\n\tif y {¦", "a.go"),
+        "\n        z()\n    }",
+        "\n\t\tz()\n\t}",
+    ),
+    "tabs in a file of spaces": (
+        at("int f() {\n  x();\n  if (y) {¦", "a.c"),
+        "\n\t\tz();\n\t}",
+        "\n    z();\n  }",
+    ),
+    # without_comments
+    "a comment behind code": (at("x = ¦"), "1  # the first", "1"),
+    "behind typed code": (at("x = 1¦"), "  # the first\ny = 2", "\ny = 2"),
+    "in each line": (at("¦"), "a = 1  # a\nb = 2  # b", "a = 1\nb = 2"),
+    "a line of its own": (at("¦"), "# why\nx = 1", "# why\nx = 1"),
+    "begun before the cursor": (at("x = 1  # the ¦"), "first # one", "first # one"),
+    "in a string": (at("color = ¦"), '"#fff"  # white', '"#fff"'),
+    "in a string that is open": (at("x = '¦"), "a # b'", "a # b'"),
+    "in a docstring": (at('def f():\n    """Use ¦'), "x # y", "x # y"),
+    "an address": (at("x = ¦", "a.js"), "'http://a.b/' + c; // d", "'http://a.b/' + c;"),
+    "a division": (at("x = ¦", "a.js"), "a / b", "a / b"),
+    "of Lua": (at("local x = ¦", "a.lua"), "1 -- one", "1"),
+    "minus minus": (at("x = ¦", "a.c"), "y--;", "y--;"),
+    "a number sign without a blank": (at("n=¦", "a.sh"), "$#", "$#"),
+    "a file with the habit": (at(HABIT + "d = ¦"), "4  # four", "4  # four"),
+    "a file without it": (at("a = 1  # one\n" + "b = 2\n" * 5 + "d = ¦"), "4  # four", "4"),
+    "nobody knows the language": (at("x = ¦", "a.foo"), "1  # one", "1  # one"),
+}
+
+REPLACED: dict[str, tuple[str, str, int]] = {
+    # before¦after, what the model says, bytes replaced
+    "a bracket": ("def f(¦)", "a, b) -> int:", 1),
+    "behind an own one": ("print(¦)", "f(1), 2) + 3", 1),
+    "a quote and a bracket": ('print("¦")', 'é") if x else None', 2),
+    "a quote": ("x = '¦'", "a' + b", 1),
+    "letters": ("x = ¦foo(y)", "bar(foo(y))", 6),
+    "two-byte letters": ("x = ¦été", "f(été)", 5),
 }
 
 
 @pytest.mark.parametrize(("facts", "text", "wanted"), CASES.values(), ids=CASES.keys())
-def test_finish(facts: Around, text: str, wanted: str | None) -> None:
-    if wanted is None:
-        wanted = "a\n    if b:\n        c\n    d"
-    assert finish(text, facts) == wanted
+def test_finish(facts: Around, text: str, wanted: str) -> None:
+    assert finish(text, facts) == (wanted, 0)
 
 
 @pytest.mark.parametrize(("facts", "text", "wanted"), CASES.values(), ids=CASES.keys())
 def test_what_is_shown_is_never_taken_back_in_these_cases(
-    facts: Around, text: str, wanted: str | None
+    facts: Around, text: str, wanted: str
 ) -> None:
-    final = finish(text, facts)
     for end in range(len(text) + 1):
         part = text[:end]
         if ended(part, facts):
             break
-        assert final.startswith(shown(part, facts)), part
+        assert wanted.startswith(shown(part, facts)), part
+
+
+@pytest.mark.parametrize(("code", "text", "size"), REPLACED.values(), ids=REPLACED.keys())
+def test_text_that_says_the_rest_and_more_replaces_it(code: str, text: str, size: int) -> None:
+    facts = at(code, single_line=True)
+    assert finish(text, facts) == (text, size)
+    before = text[: text.rindex(facts.rest)]
+    suggestion = Suggestion(facts)
+    for end in range(1, len(text) + 1):
+        suggestion.grow(text[:end])
+        assert before.startswith(suggestion.text)
+    assert suggestion.replaces == 0
+    assert suggestion.finish(text) == text
+    assert suggestion.replaces == size
+
+
+@pytest.mark.parametrize("code", ["f(¦) ", "f(¦ )"])
+def test_blanks_around_the_rest_make_it_an_insertion(code: str) -> None:
+    """The screen shows the rest as it is, so a text without its blanks is another one."""
+    assert finish("a) -> int:", at(code, single_line=True)) == ("a", 0)
+
+
+def test_a_text_of_many_lines_replaces_nothing() -> None:
+    assert finish("a, b) -> int:\n    pass", at("def f(¦)")) == ("a, b) -> int:\n    pass", 0)
 
 
 def test_first_line_streams_and_later_lines_come_whole() -> None:
-    facts = Around("    x = ", "", "")
+    facts = at("    x = ¦")
     assert shown("compute(", facts) == "compute("
     assert shown("compute(a)\n    y = ", facts) == "compute(a)"
     assert shown("compute(a)\n    y = 2\n", facts) == "compute(a)\n    y = 2"
 
 
-def test_a_line_that_may_become_the_next_one_waits() -> None:
-    facts = Around("    ", "", "    return x")
-    assert shown("ret", facts) == ""
-    assert shown("retry", facts) == "retry"
+@pytest.mark.parametrize(
+    ("code", "text", "longer"),
+    [
+        ("    ¦\n    return x", "ret", "retry"),
+        (LONG + "    ¦", "result = compute", "result = compare"),
+        ("a()\na()\n¦", "a", "ab"),
+        ("    ¦", "``", "``x"),
+    ],
+)
+def test_what_may_be_taken_away_waits(code: str, text: str, longer: str) -> None:
+    facts = at(code)
+    assert shown(text, facts) == ""
+    assert shown(longer, facts) == longer
+
+
+def test_a_slash_that_may_begin_a_comment_waits() -> None:
+    facts = at("x = ¦", "a.c")
+    assert shown("a /", facts) == "a"
+    assert shown("a / b", facts) == "a / b"
+
+
+def test_a_line_in_circles_ends() -> None:
+    assert ended("foo " * 9, at("x = ¦"))
+    assert not ended("foo(a), foo(b), foo(c)", at("x = ¦"))
+
+
+def test_a_comment_ends_a_single_line() -> None:
+    assert ended("1  # a", at("x = ¦", single_line=True))
+    assert not ended("1  # a", at("x = ¦"))
 
 
 def test_around_reads_the_lines() -> None:
-    facts = around("a\n  b", "c\n\n  d\ne", single_line=True, max_lines=3)
-    assert facts == Around("  b", "c", "  d", single_line=True, max_lines=3)
+    facts = around("w\n\na\n  b", "c\n\n  d\ne\nf", single_line=True, max_lines=3)
+    assert (facts.line, facts.rest) == ("  b", "c")
+    assert (facts.above, facts.below, facts.next_line) == (("w", "a"), ("  d", "e"), "  d")
+    assert (facts.single_line, facts.max_lines, facts.comment) == (True, 3, "")
 
 
-code = st.text(alphabet="ab(){}=\n  `é", max_size=60)
-lines = st.text(alphabet="ab()  ", max_size=8)
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("f(g(¦", "))"),
+        ("f(g(¦\n)", ")"),
+        ("if x {\n  f(¦\n}", ")"),
+        ("{ f([¦\n])}", ""),
+        ("f('(¦", ")"),
+        ("# (\nf()¦", ""),
+    ],
+)
+def test_which_brackets_are_wanted(code: str, wanted: str) -> None:
+    assert at(code).wanted == wanted
 
 
-@given(code, lines, lines, lines, st.booleans())
+@pytest.mark.parametrize(
+    ("lines", "indent"),
+    [("\ta\n", "\t"), ("  a\n    b\n", "  "), ("\ta\n  b\n", ""), ("a\n b\n", "")],
+)
+def test_indentation_of_a_file(lines: str, indent: str) -> None:
+    assert at(lines + "¦").indent == indent
+
+
+code = st.text(alphabet="ab(){}=\n  `é#/'\"\t", max_size=60)
+lines = st.text(alphabet='ab()  #"', max_size=8)
+names = st.sampled_from(["a.py", "a.c", "a.lua", ""])
+
+
+@given(code, lines, lines, lines, lines, st.booleans(), names)
 def test_a_suggestion_only_grows(
-    text: str, line: str, rest: str, below: str, single_line: bool
+    text: str, above: str, line: str, rest: str, below: str, single_line: bool, name: str
 ) -> None:
-    suggestion = Suggestion(Around(line, rest, below, single_line))
+    facts = around(f"{above}\n{line}", f"{rest}\n{below}", single_line, 12, name)
+    suggestion = Suggestion(facts)
     seen = [""]
     for end in range(1, len(text) + 1):
         if suggestion.grow(text[:end]):
             seen.append(suggestion.text)
-        if ended(text[:end], Around(line, rest, below, single_line)):
+        if ended(text[:end], facts):
             text = text[:end]
             break
+    final, replaces = finish(text, facts)
     seen.append(suggestion.finish(text))
     for earlier, later in pairwise(seen):
         assert later.startswith(earlier)
-    assert seen[-1] == "" or text.startswith(seen[-1])
+    assert seen[-1] == final  # no rule came too late
+    assert suggestion.replaces == replaces
+    assert replaces in {0, len(rest.encode())}
+    if replaces:
+        assert rest in final
     if single_line:
         assert "\n" not in seen[-1]

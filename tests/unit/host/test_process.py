@@ -12,6 +12,8 @@ from typing import Any
 import msgpack
 import pytest
 
+from lcursor.protocol import PROTOCOL
+
 SCRIPT = Path(__file__).resolve().parents[3] / "rplugin/python3/lcursor_host.py"
 API = [
     7,
@@ -110,7 +112,7 @@ def test_it_says_why_there_is_no_ghost_text_and_lives_on(
     neovim_end: Callable[[], Neovim],
 ) -> None:
     host = neovim_end()
-    host.notify("hello", {"protocol": 1, "version": "x", "config": {}})
+    host.notify("hello", {"protocol": PROTOCOL, "version": "x", "config": {}})
     assert host.said("ready")["pid"] == host.process.pid
     assert host.said("error")["code"] == "model_missing"
     host.notify("nonsense", {})

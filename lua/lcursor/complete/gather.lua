@@ -1,0 +1,349 @@
+-- Collects what later completions may be shown of other files, and sends it as `context.chunk`.
+-- Nothing is read at a key: keys only start a timer anew. The rules of what is never read are those
+-- of the requests. Decides nothing about what the model sees: the Python half does.
+
+local changes = require("lcursor.complete.changes")
+local config = require("lcursor.config")
+local context = require("lcursor.context")
+local gate = require("lcursor.complete.gate")
+local imports = require("lcursor.complete.imports")
+local privacy = require("lcursor.privacy")
+local reader = require("lcursor.complete.reader")
+local rpc = require("lcursor.rpc")
+local text = require("lcursor.text")
+local trigger = require("lcursor.complete.trigger")
+
+local M = {}
+
+local api = vim.api
+
+local AROUND_LINES, MIN_LINES = 32, 3
+local MOST_BYTES = 8 * 1024
+local TOP_LINES = 80 -- in which imports are looked for
+local MOST_IMPORTS, MOST_PATHS = 8, 300
+local MOST_DIAGNOSTICS = 5
+local MOST_DIFFED_BYTES = 128 * 1024
+local REST_MS, ENTER_MS, GIT_MS = 1000, 100, 200
+
+---@class lcursor.Gathered what is known of a buffer
+---@field picked? integer row around which its last changes were
+---@field imported? string the import lines that were followed
+---@field snapshot? string its text, as its changes are counted from
+
+---@type table<integer, lcursor.Gathered>
+local known = {}
+---@type lcursor.Change[]
+local changed = {}
+---@type table<string, string> kind -> what was said last
+local said = {}
+---@type uv.uv_timer_t?
+local timer
+
+---@return boolean whether the model reads other files at all
+local function is_on()
+  return config.get().completion.files_tokens ~= 0
+end
+
+---@param buf integer
+---@return lcursor.Gathered
+local function of(buf)
+  known[buf] = known[buf] or {}
+  return known[buf]
+end
+
+--- Run a function when the buffer may be read; git may have to be waited for.
+---@param buf integer
+---@param fn fun()
+---@param tries? integer
+local function when_allowed(buf, fn, tries)
+  if not is_on() or not api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  local code = gate.buffer_refusal(buf, config.for_buffer(buf), function() end)
+  if not code then
+    fn()
+  elseif code == "checking" and (tries or 5) > 0 then
+    vim.defer_fn(
+      trigger.guarded(function()
+        when_allowed(buf, fn, (tries or 5) - 1)
+      end),
+      GIT_MS
+    )
+  end
+end
+
+---@param kind string one of the wire's kinds
+---@param path string
+---@param name string
+---@param first_row integer
+---@param chunk string
+---@param symbols? string[]
+local function send(kind, path, name, first_row, chunk, symbols)
+  if privacy.has_private_key(chunk) then
+    return
+  end
+  rpc.notify("context.chunk", {
+    path = path,
+    name = name,
+    first_row = first_row,
+    text = chunk,
+    kind = kind,
+    symbols = symbols or {},
+  })
+end
+
+---@param buf integer
+---@param first integer
+---@param last integer exclusive
+---@return string? nil when the lines are too long to be code
+local function lines_of(buf, first, last)
+  local bytes = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first)
+  return bytes <= MOST_BYTES and text.join(api.nvim_buf_get_lines(buf, first, last, false)) or nil
+end
+
+--- Send what stands around a row.
+---@param buf integer
+---@param row integer
+---@param kind "visited"|"edited"
+local function pick(buf, row, kind)
+  when_allowed(buf, function()
+    local count = api.nvim_buf_line_count(buf)
+    local first = math.max(0, math.min(row, count - 1) - AROUND_LINES)
+    local last = math.min(count, first + 2 * AROUND_LINES)
+    local chunk, place = lines_of(buf, first, last), context.place(buf)
+    if chunk then
+      send(kind, place.path, place.name, first, chunk)
+    end
+  end)
+end
+
+---@param path string
+---@param root string
+---@param symbols string[]
+local function send_file(path, root, symbols)
+  local name = vim.fs.relpath(root, path) or vim.fs.basename(path)
+  ---@param content? string
+  local function give(content)
+    if content then
+      send("import", path, name, 0, content, symbols)
+    end
+  end
+  local buf = vim.iter(api.nvim_list_bufs()):find(function(other)
+    return api.nvim_buf_is_loaded(other) and api.nvim_buf_get_name(other) == path
+  end)
+  if buf then
+    return when_allowed(buf, function()
+      local last = api.nvim_buf_line_count(buf)
+      while last > 0 and api.nvim_buf_get_offset(buf, last) > 8 * MOST_BYTES do
+        last = math.floor(last / 2)
+      end
+      give(text.join(api.nvim_buf_get_lines(buf, 0, last, false)))
+    end)
+  end
+  privacy.ask_file(path, config.get().completion.secrets, function(is_fine)
+    if is_fine then
+      reader.read(path, trigger.guarded(give))
+    end
+  end)
+end
+
+--- Send the headers of what a buffer imports, when its imports are others than the last time.
+---@param buf integer
+local function follow_imports(buf)
+  when_allowed(buf, function()
+    local top = lines_of(buf, 0, math.min(TOP_LINES, api.nvim_buf_line_count(buf)))
+    local place, own = context.place(buf), of(buf)
+    if not top or place.path == "" then
+      return
+    end
+    local found = imports.of(top, vim.bo[buf].filetype, vim.fs.dirname(place.path), place.root)
+    local key = vim.json.encode(found)
+    if own.imported == key then
+      return
+    end
+    own.imported = key
+    local sent, left = 0, MOST_PATHS
+    local seen = { [place.path] = true }
+    local function step(number)
+      local import = found[number]
+      if not import or sent == MOST_IMPORTS or left < #import.paths then
+        return
+      end
+      left = left - #import.paths
+      reader.first(import.paths, function(path)
+        -- A link that leads out of the project leads to what nobody works on here.
+        if path and not seen[path] and vim.startswith(path, place.root .. "/") then
+          seen[path], sent = true, sent + 1
+          vim.schedule(trigger.guarded(function()
+            send_file(path, place.root, import.symbols)
+          end))
+        end
+        step(number + 1)
+      end)
+    end
+    step(1)
+  end)
+end
+
+--- Say something of which there is one, when it is another than the last time.
+---@param kind "diagnostics"|"changes"
+---@param name string
+---@param chunk string "" takes it away
+local function say(kind, name, chunk)
+  if said[kind] ~= chunk and (said[kind] or chunk ~= "") then
+    said[kind] = chunk
+    send(kind, "", name, 0, chunk)
+  end
+end
+
+---@param buf integer
+local function tell_diagnostics(buf)
+  local row, name = api.nvim_win_get_cursor(0)[1] - 1, context.place(buf).name
+  local found = vim.diagnostic.get(buf)
+  table.sort(found, function(one, other)
+    return math.abs(one.lnum - row) < math.abs(other.lnum - row)
+  end)
+  local lines = vim.tbl_map(function(it)
+    return ("%s:%d: %s"):format(name, it.lnum + 1, text.first_line(it.message))
+  end, vim.list_slice(found, 1, MOST_DIAGNOSTICS))
+  say("diagnostics", "diagnostics.txt", table.concat(lines, "\n"))
+end
+
+---@param buf integer
+local function tell_changes(buf)
+  local count, own = api.nvim_buf_line_count(buf), of(buf)
+  if api.nvim_buf_get_offset(buf, count) > MOST_DIFFED_BYTES then
+    own.snapshot = nil
+    return
+  end
+  local now = text.join(api.nvim_buf_get_lines(buf, 0, count, false)) .. "\n"
+  local before, now_ms = own.snapshot, vim.uv.now()
+  own.snapshot = now
+  if before and before ~= now then
+    local found = changes.between(before, now, context.place(buf).name, now_ms)
+    changed = changes.add(changed, found, now_ms)
+    say("changes", "changes.diff", changes.text(changed))
+  end
+end
+
+--- The keys have rested: see what of this buffer is worth keeping.
+function M.rest()
+  local buf = api.nvim_get_current_buf()
+  when_allowed(buf, function()
+    local own, settings = of(buf), config.for_buffer(buf).completion
+    local row = api.nvim_buf_get_mark(buf, ".")[1] - 1 -- of the last change
+    if own.picked and row >= 0 and math.abs(row - own.picked) > AROUND_LINES then
+      pick(buf, own.picked, "edited") -- where the work was; where it is now is in the prompt
+      own.picked = nil
+    end
+    own.picked = own.picked or (row >= 0 and row or nil)
+    if settings.with_diagnostics and buf == api.nvim_get_current_buf() then
+      tell_diagnostics(buf)
+    end
+    if settings.with_changes then
+      tell_changes(buf)
+    end
+    follow_imports(buf)
+  end)
+end
+
+---@param buf integer
+local function enter(buf)
+  if buf ~= api.nvim_get_current_buf() then
+    return
+  end
+  pick(buf, api.nvim_win_get_cursor(0)[1] - 1, "visited")
+  M.rest()
+end
+
+local later = vim.schedule_wrap(trigger.guarded(M.rest))
+
+local function wait_for_rest()
+  timer = timer or assert(vim.uv.new_timer())
+  timer:start(REST_MS, 0, later)
+end
+
+--- Tell a new host what is open: the buffers that were used last, the present one at the end.
+local function tell_all()
+  for _, own in pairs(known) do
+    own.imported = nil
+  end
+  said = {}
+  local infos = vim.fn.getbufinfo({ buflisted = 1, bufloaded = 1 })
+  table.sort(infos, function(one, other)
+    return one.lastused < other.lastused
+  end)
+  local current = api.nvim_get_current_buf()
+  for _, info in ipairs(vim.list_slice(infos, math.max(1, #infos - MOST_IMPORTS))) do
+    if info.bufnr ~= current then
+      vim.schedule(trigger.guarded(function()
+        pick(info.bufnr, info.lnum - 1, "visited")
+      end))
+    end
+  end
+  vim.schedule(trigger.guarded(function()
+    enter(current)
+  end))
+end
+
+--- Begin to collect.
+function M.start()
+  local group = api.nvim_create_augroup("lcursor.gather", {})
+  ---@param events string|string[]
+  ---@param callback fun(event: vim.api.keyset.create_autocmd.callback_args)
+  ---@param pattern? string
+  local function at(events, callback, pattern)
+    local guarded = trigger.guarded(callback)
+    api.nvim_create_autocmd(events, { group = group, pattern = pattern, callback = guarded })
+  end
+  at({ "TextChanged", "TextChangedI", "DiagnosticChanged" }, wait_for_rest)
+  at("BufEnter", function(event)
+    vim.defer_fn(
+      trigger.guarded(function()
+        enter(event.buf)
+      end),
+      ENTER_MS
+    )
+  end)
+  at({ "BufLeave", "BufWritePost" }, function(event)
+    if event.buf ~= api.nvim_get_current_buf() then
+      return -- `:wall` writes buffers that nobody looks at
+    end
+    local row = api.nvim_win_get_cursor(0)[1] - 1
+    local is_written = event.event == "BufWritePost"
+    vim.schedule(trigger.guarded(function()
+      if is_written then
+        for _, own in pairs(known) do
+          own.imported = nil -- the headers may be others now
+        end
+      end
+      pick(event.buf, row, is_written and "edited" or "visited")
+    end))
+  end)
+  at("TextYankPost", function(event)
+    local yanked = vim.v.event
+    local lines = vim.list_slice(yanked.regcontents, 1, 2 * AROUND_LINES)
+    if yanked.operator ~= "y" or #lines < MIN_LINES then
+      return
+    end
+    local row = api.nvim_buf_get_mark(event.buf, "[")[1] - 1
+    vim.schedule(trigger.guarded(function()
+      when_allowed(event.buf, function()
+        local chunk, place = text.join(lines), context.place(event.buf)
+        if #chunk <= MOST_BYTES then
+          send("yanked", place.path, place.name, row, chunk)
+        end
+      end)
+    end))
+  end)
+  at("BufUnload", function(event)
+    known[event.buf] = nil
+  end)
+  at("User", function(event)
+    if event.data.state == "ready" then
+      tell_all()
+    end
+  end, "LCursorHostState")
+end
+
+return M

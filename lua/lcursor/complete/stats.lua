@@ -1,0 +1,135 @@
+-- `:LCursor stats`: what became of the suggestions, as the host keeps it. Computes lines of text
+-- from the message; report.lua shows them.
+
+local report = require("lcursor.report")
+local rpc = require("lcursor.rpc")
+
+local M = {}
+
+---@param share number of 1; below 0 is unknown
+---@return string
+local function percent(share)
+  return share >= 0 and ("%.0f %%"):format(share * 100) or "-"
+end
+
+---@param ms number below 0 is unknown
+---@return string
+local function milliseconds(ms)
+  return ms >= 0 and ("%.0f ms"):format(ms) or "-"
+end
+
+---@param number number
+---@return string
+local function decimal(number)
+  return ("%.2f"):format(number)
+end
+
+---@type { [1]: string, [2]: string, [3]: fun(value: any): string }[] head, field, how it is told
+local COLUMNS = {
+  { "filetype", "filetype", tostring },
+  { "shown", "shown", tostring },
+  { "taken", "accept_share", percent },
+  { "whole", "accepted", tostring },
+  { "partly", "partial", tostring },
+  { "typed", "typed", tostring },
+  { "rejected", "rejected", tostring },
+  { "ignored", "ignored", tostring },
+  { "p50", "p50_ms", milliseconds },
+  { "p95", "p95_ms", milliseconds },
+  { "cached", "cache_share", percent },
+  { "ahead", "speculation_share", percent },
+  { "through", "through_share", percent },
+  { "threshold", "threshold", decimal },
+}
+
+local LEGEND = {
+  "taken      accepted as a whole, accepted in part, or typed to the end; of all not ignored",
+  "rejected   something else was typed, or it was dismissed, within 10 s",
+  "ignored    neither; what was shown for less than 250 ms is not counted at all",
+  "p50, p95   from the key to the ghost",
+  "cached     the answer was kept from earlier;  ahead: it was written before it was asked for",
+  "through    of all keys that a ghost followed, those that typed what it said and asked nobody",
+  "threshold  confidence below which nothing is shown; it follows what you take and reject",
+}
+
+---@param cells string[][] rows of equally many cells
+---@return string[] lines the first column to the left, the others to the right
+local function aligned(cells)
+  local widths = {}
+  for _, row in ipairs(cells) do
+    for i, cell in ipairs(row) do
+      widths[i] = math.max(widths[i] or 0, #cell)
+    end
+  end
+  return vim.tbl_map(function(row)
+    local line = {}
+    for i, cell in ipairs(row) do
+      local blanks = (" "):rep(widths[i] - #cell)
+      table.insert(line, i == 1 and cell .. blanks or blanks .. cell)
+    end
+    return table.concat(line, "  ")
+  end, cells)
+end
+
+---@param row lcursor.StatsRow
+---@param name string
+---@return string[]
+local function cells_of(row, name)
+  local cells = vim.tbl_map(function(column)
+    return column[3](row[column[2]])
+  end, COLUMNS)
+  cells[1] = name
+  return cells
+end
+
+--- The report in lines.
+---@param stats lcursor.StatsMessage
+---@return string[]
+function M.lines(stats)
+  local lines = {}
+  if stats.problem ~= "" then
+    vim.list_extend(lines, { stats.problem, "" })
+  end
+  if stats.total.shown == 0 then
+    vim.list_extend(lines, { "No suggestion was shown yet, or all was forgotten.", "" })
+  else
+    local cells = { vim.tbl_map(function(column)
+      return column[1]
+    end, COLUMNS) }
+    for _, row in ipairs(stats.rows) do
+      table.insert(cells, cells_of(row, row.filetype ~= "" and row.filetype or "(none)"))
+    end
+    table.insert(cells, cells_of(stats.total, "all"))
+    vim.list_extend(lines, aligned(cells))
+    vim.list_extend(lines, { "" })
+    vim.list_extend(lines, LEGEND)
+    vim.list_extend(lines, { "" })
+  end
+  return vim.list_extend(lines, {
+    "Kept in " .. stats.path,
+    "No text, no names of files; nothing of it is ever sent. The oldest goes after 180 days.",
+    ":LCursor stats reset forgets all of it; so does deleting the file.",
+  })
+end
+
+---@param stats lcursor.StatsMessage
+---@return string
+local function head(stats)
+  local since = stats.since_s > 0 and os.date(" since %Y-%m-%d", stats.since_s) or ""
+  return ("Suggestions shown%s: %d"):format(since, stats.total.shown)
+end
+
+function M.show()
+  report.request("stats.request")
+end
+
+--- Forget everything, and show that.
+function M.reset()
+  report.request("stats.reset")
+end
+
+rpc.on("stats", function(params)
+  report.open("stats", M.lines(params), head(params))
+end)
+
+return M

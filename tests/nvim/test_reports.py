@@ -1,0 +1,234 @@
+"""`:LCursor stats`, `:LCursor prompt` and the numbers of `:LCursor why`, as a person sees them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lcursor.drive.editor import Editor
+from lcursor.fim import figures
+from lcursor.protocol import PromptPiece
+from tests.fakes.control import STATS, FakeHost
+from tests.nvim.pilot import Pilot
+from tests.nvim.test_commands import NOTES, notes
+from tests.unit.fim.test_figures import row
+
+Call = Callable[..., Any]
+Start = Callable[..., Pilot]
+DEF = {"a.py": "def f(x):\n"}
+
+
+def piece(number: int, text: str, *, kind: Any = "text", kept: bool = True) -> PromptPiece:
+    """Return a token of a prompt."""
+    return PromptPiece(id=number, text=text, kind=kind, is_kept=kept)
+
+
+PIECES = [
+    piece(900, "<fim_prefix>", kind="marker"),
+    piece(1, "def f(x):\n"),
+    piece(2, "    re", kept=False),
+    piece(901, "<fim_suffix>", kind="marker", kept=False),
+    piece(3, "\n"),
+    piece(902, "<fim_middle>", kind="marker", kept=False),
+]
+
+
+@pytest.fixture(scope="module")
+def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
+    """Call Lua in one Neovim for all of this file."""
+    with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
+        yield nvim.lua
+
+
+def text_of(nvim: Pilot) -> str:
+    """Return the text of the current buffer."""
+    return "\n".join(nvim.lines())
+
+
+def groups(nvim: Pilot, name: str) -> list[str]:
+    """Return the highlight groups or virtual texts of one namespace, in order."""
+    code = """
+    local namespace = vim.api.nvim_create_namespace("lcursor.prompt" .. ...)
+    local marks = vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { details = true })
+    return vim.tbl_map(function(mark)
+      return mark[4].hl_group or mark[4].virt_text[1][1]
+    end, marks)
+    """
+    found: list[str] = nvim.lua(code, name)
+    return found
+
+
+def test_stats(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.insert("o")
+    nvim.press("<Esc>")
+    nvim.command("LCursor stats")
+    host.wait(lambda: host.messages("stats.request"))
+    rows = [row(filetype="lua", outcome="rejected"), *[row()] * 3]
+    host.send("stats", dict(figures.stats(rows, {"": 0.4, "lua": 0.52}, "/home/x/o.sqlite3")))
+    nvim.settle()
+    lines = nvim.lines()
+    head, python, lua_row, total = (line.split() for line in lines[:4])
+    assert python[:4] == ["python", "3", "100", "%"]
+    assert lua_row[:4] == ["lua", "1", "0", "%"]
+    assert total[:4] == ["all", "4", "75", "%"]
+    assert (head[-1], python[-1], lua_row[-1]) == ("threshold", "0.40", "0.52")
+    assert len({len(line) for line in lines[:4]}) == 1
+    assert "Kept in /home/x/o.sqlite3" in lines
+    assert ":LCursor stats reset" in text_of(nvim)
+    assert "Suggestions shown since 1970-01-01: 4" in "\n".join(nvim.screen.rows())
+    assert nvim.lua("return { vim.bo.modifiable, vim.bo.buftype }") == [False, "nofile"]
+    nvim.press("q")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
+    assert nvim.lines()[0] == "def f(x):"
+
+
+def test_stats_reset(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.insert("o")
+    nvim.press("<Esc>")
+    nvim.command("LCursor stats reset")
+    host.wait(lambda: host.messages("stats.reset"))
+    host.send("stats", dict(figures.stats([], {}, "/x", "/x cannot be used (it is broken)")))
+    nvim.settle()
+    assert nvim.lines()[0] == "/x cannot be used (it is broken)"
+    assert "No suggestion was shown yet" in text_of(nvim)
+    assert nvim.lua("return vim.fn.getcompletion('LCursor stats ', 'cmdline')") == ["reset"]
+
+
+def test_a_report_starts_the_host(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.command("LCursor stats")
+    host.wait(lambda: host.messages("stats.request"))
+    assert len(host.pids) == 1
+
+
+def test_a_report_that_cannot_be_had(editor: Start, host: FakeHost) -> None:
+    nvim = editor(
+        DEF,
+        init=NOTES + "require('lcursor.host').argv = function() return { '/no/python' } end\n",
+    )
+    nvim.command("LCursor prompt")
+    assert any("failed, so it cannot be asked" in str(text) for text, _ in notes(nvim))
+
+
+def test_prompt(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.insert("o")
+    nvim.keys("<Cmd>LCursor prompt<CR>")
+    host.wait(lambda: host.messages("prompt.request"))
+    host.send("prompt", {"pieces": PIECES})
+    nvim.wait_lua("return vim.api.nvim_buf_get_name(0) == 'lcursor://prompt'")
+    nvim.settle()
+    wanted = ["<fim_prefix>def f(x):", "    re<fim_suffix>", "<fim_middle>"]
+    assert nvim.lines() == wanted
+    screen = "\n".join(nvim.screen.rows())
+    assert "6 tokens: 3 kept in the cache, 3 read anew; 3 markers" in screen
+    assert groups(nvim, "").count("LCursorTokenMarker") == 3
+    assert groups(nvim, "").count("LCursorTokenRead") == 3
+    assert groups(nvim, ".borders") == groups(nvim, ".numbers") == []
+    nvim.press("t")
+    nvim.press("i")
+    assert groups(nvim, ".borders") == ["LCursorTokenBorder"] * 3
+    assert groups(nvim, ".numbers") == [f"[{one['id']}]" for one in PIECES]
+    nvim.press("ti")
+    assert groups(nvim, ".borders") == groups(nvim, ".numbers") == []
+    assert nvim.lines() == wanted
+    host.send("prompt", {"pieces": PIECES[:2]})
+    nvim.settle()
+    assert nvim.lines() == [wanted[0], ""]
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 2
+    nvim.press("q")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
+
+
+def test_no_prompt_yet(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.command("LCursor prompt")
+    host.wait(lambda: host.messages("prompt.request"))
+    host.send("prompt", {"pieces": []})
+    nvim.settle()
+    assert [text for text, _ in notes(nvim)] == ["lcursor: the model has read no prompt yet"]
+
+
+@given(st.lists(st.text(alphabet="ab\n é日", max_size=6), max_size=12))
+@settings(
+    max_examples=60,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
+def test_the_spans_are_the_pieces(lua: Call, texts: list[str]) -> None:
+    """Each token stands where its span says, and together they are the prompt."""
+    code = """
+    local lines, spans = require("lcursor.complete.prompt").layout(...)
+    return { lines, spans }
+    """
+    lines, spans = lua(code, [piece(number, text) for number, text in enumerate(texts)])
+    spans = spans or []
+    assert "\n".join(lines) == "".join(texts)
+    raw = [line.encode() for line in lines]
+    for text, span in zip(texts, spans, strict=True):
+        (row, col), (end, end_col) = (
+            (span["row"], span["col"]),
+            (span["end_row"], span["end_col"]),
+        )
+        part = raw[row : end + 1]
+        part[-1] = part[-1][:end_col]
+        part[0] = part[0][col:]
+        assert b"\n".join(part).decode() == text
+    ends = [(span["end_row"], span["end_col"]) for span in spans]
+    starts = [(span["row"], span["col"]) for span in spans]
+    assert all(end == start for end, start in zip(ends, starts[1:], strict=False))
+    assert all(one <= other for one, other in itertools.pairwise(starts))
+
+
+def done(host: FakeHost, request: dict[str, Any], text: str, reason: str, **stats: Any) -> None:
+    """Answer a request with other costs than the usual."""
+    keys = {"id": request["id"], "buf": request["buf"], "tick": request["tick"]}
+    answer = {**keys, "text": text, "reason": reason, "stats": {**STATS, **stats}}
+    answer.setdefault("replaces", 0)
+    host.send("fim.done", answer, request["pid"])
+
+
+def test_why_the_gate_was_silent(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    request = nvim.insert("o")
+    done(host, request, "", "unsure", confidence=0.314, threshold=0.45, first_ms=0.0)
+    nvim.wait_why("unsure")
+    nvim.command("LCursor why")
+    assert notes(nvim)[-1][0] == (
+        "lcursor: The model was unsure: confidence 0.31, threshold 0.45. "
+        "50 ms, 10 of 100 tokens read, written now."
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("model", "written now"),
+        ("cache", "kept from earlier"),
+        ("speculation", "written ahead"),
+    ],
+)
+def test_why_tells_what_an_answer_cost(
+    editor: Start, host: FakeHost, source: str, words: str
+) -> None:
+    nvim = editor(DEF, init=NOTES)
+    done(host, nvim.insert("o"), "return x", "end", source=source)
+    nvim.wait_ghost()
+    nvim.keys("<Cmd>LCursor why<CR>")
+    nvim.press("r")
+    nvim.keys("<Cmd>LCursor why<CR>")
+    nvim.settle()
+    wanted = f"Confidence 0.90, 30 ms, 10 of 100 tokens read, {words}."
+    assert [text for text, _ in notes(nvim)] == [f"lcursor: A suggestion is shown. {wanted}"] * 2
+    nvim.press("q")
+    nvim.command("LCursor why")
+    assert notes(nvim)[-1][0] == "lcursor: The model is thinking."

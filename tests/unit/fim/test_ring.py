@@ -1,0 +1,327 @@
+"""Which chunks are kept, and that the slots of a prompt change as little as they can."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.fim.chunks import MIN_LINES, MOST_LINES, Chunk, Kind, clip, dice, words
+from lcursor.fim.files import room_for_files
+from lcursor.fim.prompt import File
+from lcursor.fim.ring import MOST_A_FILE, MOST_CHUNKS, SHORT_LIVED_MS, Query, Ring
+
+HERE = Query("here.py", "def here():\n    ", "\n")
+WIDE = 100_000
+
+
+def body(name: str, lines: int = 5) -> str:
+    """Return a text whose words are its own."""
+    return "\n".join(f"{name}{row} = {name}call{row}()" for row in range(lines))
+
+
+def chunk(name: str, kind: Kind = "yanked", text: str = "", **more: float) -> Chunk:
+    return Chunk(f"{name}.py", 0, text or body(name), kind, **more)
+
+
+def paths(files: Sequence[File]) -> str:
+    return "".join(file.path.removesuffix(".py") for file in files)
+
+
+class Desk:
+    """A ring with a clock, asked for its slots as the engine does when nobody types."""
+
+    def __init__(self, *chunks: Chunk) -> None:
+        self.now_ms = 0.0
+        self.ring = Ring(clock_ms=lambda: self.now_ms)
+        self.take(*chunks)
+
+    def take(self, *chunks: Chunk) -> None:
+        for each in chunks:
+            self.ring.offer(each)
+        while self.ring.promote():
+            pass
+
+    def files(self, query: Query = HERE, tokens: int = WIDE) -> tuple[File, ...]:
+        return self.ring.arrange(query, tokens, len)
+
+    def order(self, query: Query = HERE, tokens: int = WIDE) -> str:
+        return paths(self.files(query, tokens))
+
+
+def test_the_newest_is_at_the_end() -> None:
+    assert Desk(chunk("a"), chunk("b"), chunk("c")).order() == "abc"
+
+
+def test_one_chunk_a_promotion_and_nothing_changes_without_one() -> None:
+    desk = Desk(chunk("a"))
+    assert desk.order() == "a"
+    desk.ring.offer(chunk("b"))
+    desk.ring.offer(chunk("c"))
+    assert desk.order(Query("a.py", body("a"), "")) == "a"
+    assert desk.ring.promote()
+    assert desk.order() == "ab"
+    assert desk.ring.promote()
+    assert not desk.ring.promote()
+    assert desk.order() == "abc"
+
+
+@pytest.mark.parametrize("lines", range(1, MIN_LINES))
+def test_too_little_is_no_chunk(lines: int) -> None:
+    assert Desk(chunk("a", text=body("a", lines))).order() == ""
+
+
+def test_an_exact_duplicate_is_dropped_wherever_it_is() -> None:
+    desk = Desk(chunk("a"), chunk("b"))
+    desk.take(chunk("a"), Chunk("other.py", 9, body("a"), "visited"))
+    assert desk.order() == "ab"
+
+
+def test_a_similar_chunk_replaces_the_older_one() -> None:
+    desk = Desk(chunk("a", text=body("a", 40)), chunk("b"))
+    newer = body("a", 40) + "\none_more = 1"
+    desk.take(chunk("a", text=newer))
+    assert [file.text for file in desk.files()] == [body("b"), newer]
+
+
+def test_so_does_one_of_the_same_file_that_overlaps() -> None:
+    lines = body("a", 60).split("\n")
+    older, newer = "\n".join(lines[:40]), "\n".join(lines[15:])
+    desk = Desk(chunk("a", text=older), chunk("b", text=older + "\n" + body("b", 40)))
+    desk.take(chunk("a", text=newer))
+    assert [file.path for file in desk.files()] == ["b.py", "a.py"]
+
+
+def test_in_the_queue_as_well() -> None:
+    ring = Ring()
+    ring.offer(chunk("a", text=body("a", 40)))
+    ring.offer(chunk("a", text=body("a", 40) + "\nx = 1"))
+    assert ring.promote()
+    assert not ring.promote()
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_what_is_like_the_text_at_the_cursor_is_left_out(position: int) -> None:
+    """At any place of the ring, the oldest too."""
+    names = "abc"
+    desk = Desk(*(chunk(name) for name in names))
+    near = names[position]
+    query = Query("here.py", body(near).replace(f"{near}call1", "changed") + "\n", "")
+    assert desk.order(query) == names.replace(near, "")
+
+
+def test_what_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
+    desk = Desk(chunk("a"), chunk("b"))
+    window = Query("a.py", body("x", 200) + "\n" + body("a") + "\n" + body("y", 80), "")
+    assert desk.order(window) == "b"
+    desk.ring.promote()
+    assert desk.order(Query("a.py", body("x", 200), "")) == "ba"
+
+
+def test_a_file_has_few_chunks() -> None:
+    many = [chunk("a", text=body(f"a{chr(98 + n)}")) for n in range(MOST_A_FILE + 2)]
+    desk = Desk(*many, chunk("b"))
+    assert [file.text for file in desk.files()] == [
+        *(each.text for each in many[-MOST_A_FILE:]),
+        body("b"),
+    ]
+
+
+def test_the_ring_has_an_end() -> None:
+    names = [f"n{chr(97 + number)}" for number in range(MOST_CHUNKS + 4)]
+    desk = Desk()
+    for name in names:
+        desk.take(chunk(name))
+    assert [file.path for file in desk.files()] == [f"{name}.py" for name in names[4:]]
+
+
+def test_so_has_the_queue() -> None:
+    ring = Ring()
+    for number in range(MOST_CHUNKS + 4):
+        ring.offer(chunk(f"n{chr(97 + number)}"))
+    assert sum(1 for _ in iter(ring.promote, False)) == MOST_CHUNKS
+
+
+@pytest.mark.parametrize("kind", ["import", "diagnostics", "changes"])
+def test_of_some_kinds_a_file_has_one_and_an_empty_one_takes_it_away(kind: Kind) -> None:
+    desk = Desk(chunk("a", kind, "one"), chunk("b"), chunk("a", kind, "two"))
+    assert [file.text for file in desk.files()] == [body("b"), "two"]
+    desk.take(Chunk("a.py", 0, "", kind))
+    assert desk.order() == "b"
+    desk.take(chunk("a", kind, "two"))
+    assert desk.order() == "ba"
+
+
+def test_diagnostics_and_changes_grow_old() -> None:
+    desk = Desk(chunk("a", "diagnostics", "wrong"), chunk("b"), chunk("c", "changes", "+x"))
+    assert desk.order() == "abc"
+    desk.now_ms = SHORT_LIVED_MS + 1
+    assert desk.order() == "abc"
+    desk.ring.promote()
+    assert desk.order() == "b"
+
+
+def test_where_room_is_short_the_oldest_goes_for_good() -> None:
+    size = len(body("a")) + len("a.py") + 4
+    tokens = next(n for n in range(WIDE) if room_for_files(n) == 3 * size)
+    desk = Desk(chunk("a"), chunk("b"), chunk("c"), chunk("d"))
+    assert desk.order(tokens=tokens) == "bcd"
+    desk.ring.promote()
+    assert desk.order(tokens=tokens) == "bcd"
+
+
+def test_no_slot_takes_more_than_half() -> None:
+    desk = Desk(chunk("a", text=body("a", 60)), chunk("b", text=body("b", 60)))
+    tokens = 300
+    files = desk.files(tokens=tokens)
+    assert [file.path for file in files] == ["a.py", "b.py"]
+    assert all(len(file.text) < room_for_files(tokens) // 2 for file in files)
+    assert all(file.text.endswith("()") for file in files)
+
+
+def test_headers_are_not_driven_out_by_what_is_visited() -> None:
+    size = len(body("a")) + len("a.py") + 4
+    tokens = next(n for n in range(WIDE) if room_for_files(n) == 3 * size)
+    desk = Desk(chunk("a", "import"), chunk("b"), chunk("c"), chunk("d"), chunk("e"))
+    assert desk.order(tokens=tokens) == "ade"
+
+
+class Index:
+    """Finds what it is told."""
+
+    def __init__(self) -> None:
+        self.finds: list[Chunk] = []
+        self.asked: list[Query] = []
+
+    def retrieve(self, query: Query) -> Sequence[Chunk]:
+        self.asked.append(query)
+        return self.finds
+
+
+def test_what_is_retrieved_has_slots_of_its_own_at_the_end() -> None:
+    desk, index = Desk(chunk("a"), chunk("b")), Index()
+    desk.ring.retriever = index
+    index.finds = [chunk("p", "retrieved"), chunk("q", "retrieved")]
+    assert desk.order() == "abpq" or desk.ring.promote() is False
+    desk.ring.promote()
+    assert desk.order() == "abpq"
+    index.finds = [chunk("r", "retrieved"), chunk("q", "retrieved")]
+    desk.take(chunk("c"))
+    assert desk.order() == "abcqr"
+    asked = len(index.asked)
+    assert desk.order() == "abcqr"
+    assert len(index.asked) == asked
+
+
+def test_what_is_retrieved_from_the_window_is_left_out() -> None:
+    desk, index = Desk(), Index()
+    desk.ring.retriever = index
+    index.finds = [chunk("p", "retrieved")]
+    desk.ring.promote()
+    assert desk.order(Query("p.py", body("p"), "")) == ""
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abcdefgh"),
+            st.sampled_from(["visited", "yanked", "import"]),
+            st.integers(3, 30),
+            st.sampled_from("xyz"),
+        ),
+        max_size=40,
+    ),
+    st.integers(60, 2000),
+)
+def test_slots_that_stay_keep_their_order_and_the_budget_holds(
+    offers: list[tuple[str, Kind, int, str]], tokens: int
+) -> None:
+    desk = Desk()
+    before: list[File] = []
+    for name, kind, lines, near in offers:
+        desk.ring.offer(chunk(name, kind, body(f"{name}k{lines}", lines)))
+        desk.ring.promote()
+        after = list(desk.files(Query("here.py", body(near), ""), tokens))
+        kept = [file for file in before if file in after]
+        assert [file for file in after if file in kept] == kept
+        added = [file for file in after if file not in kept]
+        assert after == kept + added
+        assert sum(len(file.path) + len(file.text) for file in after) <= room_for_files(tokens)
+        before = after
+
+
+def test_chunks_may_be_offered_from_any_thread() -> None:
+    desk = Desk()
+
+    def offer(part: int) -> None:
+        for number in range(200):
+            desk.ring.offer(chunk(f"t{part}x{number}"))
+
+    threads = [threading.Thread(target=offer, args=(part,)) for part in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        desk.ring.promote()
+        desk.files()
+    desk.take()
+    assert len(desk.files()) == MOST_CHUNKS
+
+
+CODE = """    tail of something
+    more of it
+
+def first():
+    pass
+
+
+def second():
+    pass
+
+def third():
+    begins
+    goes on"""
+
+
+def test_a_stretch_is_cut_where_code_begins_and_ends() -> None:
+    clipped = clip(Chunk("a.py", 10, CODE, "visited"))
+    assert clipped.text.split("\n")[0] == "def first():"
+    assert clipped.first_row == 13
+    assert clipped.text.endswith("def second():\n    pass")
+
+
+@pytest.mark.parametrize("kind", ["yanked", "import"])
+def test_what_somebody_chose_is_cut_nowhere(kind: Kind) -> None:
+    text = CODE
+    assert clip(Chunk("a.py", 10, text, kind)).text == text
+
+
+@given(
+    st.lists(st.sampled_from(["", "def a():", "    b", "}"]), max_size=200),
+    st.sampled_from(["visited", "yanked"]),
+    st.integers(0, 50),
+)
+def test_a_chunk_is_a_part_of_what_was_offered(lines: list[str], kind: Kind, row: int) -> None:
+    clipped = clip(Chunk("a", row, "\n".join(lines), kind))
+    found = clipped.text.split("\n")
+    assert len(found) <= MOST_LINES
+    start = clipped.first_row - row
+    assert lines[start : start + len(found)] == found or not clipped.text
+    solid = len("".join(lines[:MOST_LINES]).strip()) > 0
+    assert clipped.text or not solid or len(lines) > MOST_LINES or kind == "visited"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("a b", "b a", 1.0),
+        ("a a b", "a b", 0.8),
+        ("a", "b", 0.0),
+        ("", "", 0.0),
+        ("a b", "b c", 0.5),
+    ],
+)
+def test_alike(one: str, other: str, alike: float) -> None:
+    assert dice(words(one), words(other)) == alike

@@ -1,0 +1,291 @@
+"""One server, asked over real sockets: what goes wrong is told by case, and a call stops at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lcursor.errors import (
+    Cancelled,
+    ServerDenied,
+    ServerError,
+    ServerFailed,
+    ServerGarbled,
+    ServerInsecure,
+    ServerModelMissing,
+    ServerSlow,
+    ServerUnreachable,
+)
+from lcursor.http import client
+from lcursor.http.client import Call, Client
+from tests.fakes.model_server import ModelServer
+
+KEY = "sk-very-secret"
+Make = Callable[..., Client]
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as it:
+        yield it
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make clients; close them afterwards."""
+    with ExitStack() as stack:
+
+        def begin(url: str, key: str = "") -> Client:
+            one = Client(url, key, "completion.endpoint")
+            stack.callback(one.close)
+            return one
+
+        yield begin
+
+
+def wait(condition: Callable[[], bool], what: str, limit_s: float = 5.0) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, f"no {what} in {limit_s} s"
+        time.sleep(0.002)
+
+
+def free_port() -> int:
+    with socket.socket() as it:
+        it.bind(("127.0.0.1", 0))
+        port: int = it.getsockname()[1]
+        return port
+
+
+def test_lines_come_as_they_are_sent(server: ModelServer, make: Make) -> None:
+    server.routes["/x"] = (200, "application/x-ndjson", server.drip(b'{"a": 1}\n{"b"', b": 2}\n"))
+    lines = iter(make(server.url).post("/x", {"q": "é"}))
+    assert [next(lines), next(lines)] == [b'{"a": 1}', b'{"b": 2}']
+    assert server.asked[0][3] == {"q": "é"}
+
+
+def test_a_connection_is_used_again(server: ModelServer, make: Make) -> None:
+    server.json("/x", {"a": 1})
+    one = make(server.url)
+    for _ in range(3):
+        assert list(one.ask("/x")) == [b'{"a": 1}']
+    assert server.connections == 1
+
+
+def stopped(call: Call, server: ModelServer) -> tuple[float, float]:
+    """Close a call on another thread; return after how long reader and server knew, in s."""
+    closed: list[float] = []
+
+    def close() -> None:
+        closed.append(time.monotonic())
+        call.close()
+
+    threading.Timer(0.05, close).start()
+    with pytest.raises(Cancelled):
+        list(call)
+    reader = time.monotonic()
+    wait(lambda: bool(server.gone_s), "closed connection")
+    return reader - closed[0], server.gone_s[0] - closed[0]
+
+
+def test_a_call_stops_in_the_middle_of_a_stream(server: ModelServer, make: Make) -> None:
+    server.routes["/x"] = (200, "text/event-stream", server.drip(b"data: {}\n\n"))
+    reader_s, server_s = stopped(make(server.url).post("/x", {}), server)
+    assert reader_s < 0.2
+    assert server_s < 0.5
+
+
+def test_a_call_stops_before_the_first_byte(make: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        call = make(f"http://127.0.0.1:{silent.getsockname()[1]}").post("/x", {})
+        peer, _ = silent.accept()
+        with peer:
+            peer.settimeout(5)
+            assert peer.recv(1 << 16)
+            call.close()
+            began = time.monotonic()
+            with pytest.raises(Cancelled):
+                list(call)
+            assert peer.recv(1 << 16) == b"", "the connection is still open"
+            assert time.monotonic() - began < 0.5
+
+
+def test_a_call_stops_while_it_connects(make: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as stack:
+        while True:  # until the queue of connections is full, and connecting takes for ever
+            one = stack.enter_context(socket.socket())
+            one.settimeout(0.1)
+            try:
+                one.connect(full.getsockname())
+            except TimeoutError:
+                break
+        call = make(f"http://127.0.0.1:{full.getsockname()[1]}").post("/x", {})
+        threading.Timer(0.05, call.close).start()
+        began = time.monotonic()
+        with pytest.raises(Cancelled):
+            list(call)
+        assert time.monotonic() - began < 0.5
+
+
+def test_a_call_that_has_ended_may_be_closed(server: ModelServer, make: Make) -> None:
+    server.json("/x", {})
+    call = make(server.url).ask("/x")
+    assert list(call) == [b"{}"]
+    call.close()
+    call.close()
+
+
+CASES: list[tuple[int, str, bytes, type[ServerError], str]] = [
+    (401, "application/json", b'{"error": {"message": "Invalid key sk-very-secret"}}',
+     ServerDenied, r"refuses access \(401: Invalid key …\)"),
+    (403, "text/plain", b"no", ServerDenied, r"refuses access \(403: no\)"),
+    (404, "application/json", b'{"error": "model \'x\' not found"}', ServerModelMissing, "that model"),
+    (404, "application/json", b'{"detail": "Not Found"}', ServerGarbled, "has no /x"),
+    (500, "text/html", b"<h1>oops</h1>", ServerFailed, "status 500"),
+    (503, "application/json", b'{"error": {"message": "Loading model", "code": 503}}',
+     ServerFailed, "503: Loading model"),
+    (307, "text/plain", b"", ServerGarbled, "sends us on to http://elsewhere.example/"),
+    (200, "text/html; charset=utf-8", b"<html>router</html>", ServerGarbled, "text/html"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "kind", "body", "error", "words"), CASES)
+def test_refusals(
+    server: ModelServer,
+    make: Make,
+    status: int,
+    kind: str,
+    body: bytes,
+    error: type[ServerError],
+    words: str,
+) -> None:
+    server.routes["/x"] = (status, kind, body)
+    with pytest.raises(error, match=words) as e:
+        list(make(server.url, KEY).post("/x", {}))
+    assert type(e.value) is error
+    assert e.value.hint
+    assert KEY not in str(e.value)
+    assert e.value.status == (status if status != 200 else 0)
+    assert [path for _, path, _, _ in server.asked] == ["/x"], "it went elsewhere"
+
+
+def test_the_key_goes_to_the_server(server: ModelServer, make: Make) -> None:
+    server.json("/x", {})
+    list(make(server.url, KEY).ask("/x"))
+    list(make(server.url).ask("/x"))
+    sent = [headers.get("Authorization") for _, _, headers, _ in server.asked]
+    assert sent == [f"Bearer {KEY}", None]
+
+
+def test_nobody_answers(make: Make) -> None:
+    with pytest.raises(ServerUnreachable, match="connection refused") as e:
+        list(make(f"http://127.0.0.1:{free_port()}").ask("/x"))
+    assert "completion.endpoint_url" in e.value.hint
+
+
+def test_a_name_that_nobody_has(make: Make) -> None:
+    with pytest.raises(ServerUnreachable, match="nothing answers at http://no.such.invalid"):
+        list(make("http://no.such.invalid:1").ask("/x"))
+
+
+def test_too_slow(server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "ANSWER_S", 0.1)
+    server.routes["/x"] = (200, "application/json", server.drip(b"{"))
+    with pytest.raises(ServerSlow, match="no whole answer"):
+        list(make(server.url).ask("/x"))
+
+
+def test_silence(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SILENCE_S", 0.1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(ServerSlow, match="sent nothing"),
+    ):
+        list(make(f"http://127.0.0.1:{silent.getsockname()[1]}").post("/x", {}))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"],
+)
+def test_a_peer_that_breaks_off(make: Make, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as odd:
+        call = make(f"http://127.0.0.1:{odd.getsockname()[1]}").post("/x", {})
+        peer, _ = odd.accept()
+        peer.recv(1 << 16)
+        peer.sendall(answer)
+        peer.close()
+        with pytest.raises(ServerGarbled, match="broke off"):
+            list(call)
+
+
+def test_a_server_that_does_not_stop(
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MOST_BYTES", 100)
+    server.routes["/x"] = (200, "text/event-stream", server.drip(b": x\n" * 20, every_s=0.001))
+    with pytest.raises(ServerGarbled, match="does not stop"):
+        list(make(server.url).post("/x", {}))
+
+
+def test_no_proxy_stands_between_us_and_this_machine(
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.json("/x", {"a": 1})
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert list(make(server.url).ask("/x")) == [b'{"a": 1}']
+    with pytest.raises(ServerUnreachable):  # the proxy is used for what is elsewhere
+        list(make("http://192.0.2.1:8").ask("/x"))
+
+
+def test_a_certificate_that_nobody_vouches_for(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pem, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    command += f" -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -out {pem} -keyout {key}"
+    try:
+        subprocess.run(command.split(), check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no openssl to make a certificate with")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, key)
+    with ModelServer() as server:
+        server.json("/x", {"a": 1})
+        server.wrap(context)
+        url = server.url.replace("http:", "https:")
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+        with pytest.raises(ServerInsecure, match="self.signed") as e:
+            list(make(url).ask("/x"))
+        assert "SSL_CERT_FILE" in e.value.hint
+        monkeypatch.setenv("SSL_CERT_FILE", os.fspath(pem))
+        assert list(make(url).ask("/x")) == [b'{"a": 1}']
+
+
+def test_tls_with_a_server_that_has_none(server: ModelServer, make: Make) -> None:
+    with pytest.raises(ServerInsecure, match="no safe connection"):
+        list(make(server.url.replace("http:", "https:")).ask("/x"))
+
+
+def test_closing_ends_what_runs_and_the_thread(server: ModelServer) -> None:
+    server.routes["/x"] = (200, "text/event-stream", server.drip(b"data: {}\n"))
+    one = Client(server.url, "", "x")
+    lines = iter(one.post("/x", {}))
+    next(lines)
+    one.close()
+    assert not one._thread.is_alive()
+    wait(lambda: bool(server.gone_s), "closed connection")
+    with pytest.raises(Cancelled):
+        list(lines)
