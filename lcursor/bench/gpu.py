@@ -30,7 +30,7 @@ DONOR = "qwen2.5-coder-0.5b"
 """Its tokenizer is that of all shapes."""
 FAMILY = "qwen2.5-coder"
 CELLS = 4096
-PREFIX_TOKENS, SUFFIX_TOKENS, PROMPT_TOKENS = 1840, 150, 2000
+PREFIX_TOKENS, SUFFIX_TOKENS, PROMPT_TOKENS = 1880, 150, 2000
 LINE_TOKENS = 12
 MOST_VERIFIED = 8
 LINE_LIMIT_MS = 100.0
@@ -301,7 +301,7 @@ def text_around(tokenize: Callable[[str], list[int]]) -> tuple[str, str]:
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True)
     )
     parts = []
-    for wanted in (PREFIX_TOKENS, SUFFIX_TOKENS + 20):
+    for wanted in (PREFIX_TOKENS, SUFFIX_TOKENS + 60):
         text, count = "", 0
         while count < wanted:
             line = next(lines)

@@ -29,7 +29,7 @@ REACH_LINES = 120
 SUFFIX_LINES = 60
 LEAST_SUFFIX = 300
 """Characters behind the line, white space not counted."""
-REST_TOKENS = (2, 24)
+REST_TOKENS = (5, 24)
 """Least and most of the rest of a line that is judged."""
 TRIES = 12
 """Lines of one file that are looked at as the first."""

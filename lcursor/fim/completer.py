@@ -130,7 +130,7 @@ class Completer:
             known = {model.file: model.family for model in manifest.load()}
             self._engine = Engine(path, known.get(path.name) or "", self.config, self._progress)
             self._engine.ring = self.ring
-            self._base = getattr(self._engine, "threshold", 0.0)
+            self._base = self._engine.threshold
             self.learn(self._history)
         except Cancelled:
             return
@@ -215,6 +215,7 @@ class Completer:
                 source,
                 lambda text: self._emit("fim.partial", {**keys, "text": text}),
                 single_line=request["single_line"],
+                afresh=request["trigger"] == "manual",
             )
         except Cancelled:
             return self._done(job, "cancelled", "", _no_stats(job, self._engine.read_tokens))

@@ -167,7 +167,14 @@ class Endpoint:
         self._family = self._family_of(model)
         self.model = model
 
-    def complete(self, source: Source, on_text: OnText, *, single_line: bool = False) -> Result:
+    def complete(
+        self,
+        source: Source,
+        on_text: OnText,
+        *,
+        single_line: bool = False,
+        afresh: bool = True,
+    ) -> Result:
         """Send a prompt, and read until a rule or a budget says stop.
 
         Args:

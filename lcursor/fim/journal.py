@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS outcome (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One suggestion that was shown. The fields are the table's columns."""
+    """One suggestion that was shown. The fields are the table's columns, in their order."""
 
     at_s: float
     """When it went, in seconds since 1970."""
@@ -54,7 +54,7 @@ class Row:
     outcome: str
     """Of `protocol.Outcome`."""
     source: str
-    """Of `protocol.Source`."""
+    """Of `protocol.TextSource`."""
     shown_chars: int
     kept_chars: int
     through_keys: int
@@ -67,11 +67,8 @@ class Row:
 
 
 Rows = list[Row]
-NAMES = tuple(field.name for field in fields(Row))
-INSERT = "INSERT INTO outcome ({}) VALUES ({})".format(
-    ", ".join(NAMES), ", ".join("?" for _ in NAMES)
-)
-NEWEST = "SELECT {} FROM outcome ORDER BY at_s DESC, rowid DESC LIMIT ?".format(", ".join(NAMES))  # noqa: S608
+INSERT = "INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+NEWEST = "SELECT * FROM outcome ORDER BY at_s DESC, rowid DESC LIMIT ?"
 
 
 def default_path() -> Path:

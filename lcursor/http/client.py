@@ -119,6 +119,9 @@ class Client:
         self, method: str, path: str, body: dict[str, Any] | None, limit_s: float | None
     ) -> Call:
         call = Call()
+        if not self._thread.is_alive():
+            call.close()
+            return call
         work = self._run(call, method, path, body, limit_s)
         call._work = asyncio.run_coroutine_threadsafe(work, self._loop)
         return call
@@ -130,6 +133,9 @@ class Client:
         try:
             await asyncio.wait_for(self._exchange(call, method, path, body), limit_s)
             tell(None)
+        except asyncio.CancelledError:
+            tell(Cancelled("the request was stopped"))  # the client may have been closed, not it
+            raise
         except asyncio.TimeoutError:
             tell(self._slow(f"gave no whole answer in {limit_s or SILENCE_S:.0f} s"))
         except LcursorError as e:

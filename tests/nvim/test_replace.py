@@ -140,7 +140,9 @@ def test_bytes_count_and_not_letters(editor: Start, host: FakeHost) -> None:
         {"a.py": "x = f('é)\n"}, init="vim.keymap.set('i', '<C-l>', '<Plug>(lcursor-trigger)')\n"
     )
     nvim.command("call cursor(1, 8)")
-    nvim.press("i<C-l>")
+    nvim.keys("i")
+    nvim.wait_why("midline")
+    nvim.keys("<C-l>")
     host.done(nvim.request(), "ö é) + 1", replaces=3)
     nvim.settle()
     assert nvim.screen.rows()[0] == "x = f('ö é) + 1"

@@ -129,7 +129,7 @@ def test_prompt(editor: Start, host: FakeHost) -> None:
     wanted = ["<fim_prefix>def f(x):", "    re<fim_suffix>", "<fim_middle>"]
     assert nvim.lines() == wanted
     screen = "\n".join(nvim.screen.rows())
-    assert "6 tokens: 3 kept in the cache, 3 read anew; 3 markers" in screen
+    assert "6 tokens: 3 kept, 3 read anew; 3 markers  (t borders" in screen
     assert groups(nvim, "").count("LCursorTokenMarker") == 3
     assert groups(nvim, "").count("LCursorTokenRead") == 3
     assert groups(nvim, ".borders") == groups(nvim, ".numbers") == []

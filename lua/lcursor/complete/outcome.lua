@@ -6,6 +6,13 @@ local rpc = require("lcursor.rpc")
 
 local M = {}
 
+--- Not strchars(), which refuses the NUL bytes that a buffer may hold.
+---@param str string
+---@return integer characters
+local function count(str)
+  return vim.str_utfindex(str, "utf-32", #str, false)
+end
+
 local api = vim.api
 local GLANCE_MS = 250 -- what was shown for less was not seen
 local LONG_MS = 10 * 1000 -- what is given up after that was not refused, only left
@@ -98,8 +105,8 @@ function life.finish(it, how, now_ms)
     filetype = it.filetype,
     outcome = outcome,
     source = it.source,
-    shown_chars = vim.fn.strchars(it.text),
-    kept_chars = vim.fn.strchars(kept),
+    shown_chars = count(it.text),
+    kept_chars = count(kept),
     through_keys = it.through_keys,
     shown_ms = it.seen_ms,
     latency_ms = it.latency_ms,

@@ -54,7 +54,7 @@ function M.count(pieces)
     kept = kept + (piece.is_kept and 1 or 0)
     markers = markers + (piece.kind == "marker" and 1 or 0)
   end
-  return ("%d tokens: %d kept in the cache, %d read anew; %d markers"):format(
+  return ("%d tokens: %d kept, %d read anew; %d markers"):format(
     #pieces,
     kept,
     #pieces - kept,
@@ -132,7 +132,7 @@ rpc.on("prompt", function(params)
   end
   highlights.apply()
   local lines, spans = M.layout(params.pieces)
-  local head = M.count(params.pieces) .. "   t: borders, i: ids, q: close"
+  local head = M.count(params.pieces) .. "  (t borders, i ids, q close)"
   decorate(report.open("prompt", lines, head), spans)
 end)
 

@@ -100,7 +100,7 @@ return {
     min = -1,
     wire = true,
     desc = "Most tokens that the model reads of other files (visited, edited, imported) and of the"
-      .. " imports at the top of this one. -1 is 256 on a CPU, 2048 on a GPU; 0 reads no other file.",
+      .. " imports at the top of this one. -1 is 256 on a CPU, 2048 on a GPU; 0 reads none.",
   },
   {
     key = "completion.max_tokens",

@@ -132,3 +132,20 @@ def test_idle_work_runs_when_nobody_asks_and_gives_way(desk: Desk) -> None:
     desk.wait(lambda: desk.idled[-1] == "done")
     assert desk.scheduler.close(5)
     assert desk.idled.count("done") == 1  # nothing more to do: it is not asked again
+
+
+def test_a_call_interrupts_idle_work_and_waits_for_a_job(desk: Desk) -> None:
+    called: list[tuple[int, list[tuple[int, str]]]] = []
+
+    def call() -> None:
+        desk._note(lambda: called.append((threading.get_ident(), list(desk.finished))))
+
+    desk.wait(lambda: desk.idled == ["began"])
+    desk.scheduler.call(call)
+    desk.wait(lambda: len(called) == 1)
+    desk.scheduler.submit(Job(1, ""))
+    desk.wait(lambda: desk.started == [1])
+    desk.scheduler.call(call)
+    desk.release()
+    desk.wait(lambda: len(called) == 2)
+    assert called[1] == (next(iter(desk.threads)), [(1, "done")])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,8 @@ class Slot:
 
     def __init__(self, config: object, emit: object) -> None:
         self.config, self.asked = config, list[tuple[str, Any]]()
+        self.thresholds = {"": 0.4, "lua": 0.5}
+        self.learned: list[object] = []
         Slot.made.append(self)
 
     def start(self) -> None:
@@ -32,6 +36,15 @@ class Slot:
 
     def more(self, number: int) -> None:
         self.asked.append(("more", number))
+
+    def learn(self, history: object) -> None:
+        self.learned.append(history)
+
+    def offer(self, params: Mapping[str, Any]) -> None:
+        self.asked.append(("offer", params["name"]))
+
+    def prompt(self) -> None:
+        self.asked.append(("prompt", None))
 
     def cancel(self, number: int) -> None:
         self.asked.append(("cancel", number))
@@ -47,7 +60,23 @@ class Desk:
     def __init__(self) -> None:
         self.sent: list[tuple[str, Mapping[str, Any]]] = []
         self.stopped = 0
-        self.dispatch = Dispatch(lambda *message: self.sent.append(message), self._stop)
+        self._changed = threading.Condition()
+        self.dispatch = Dispatch(self._send, self._stop)
+
+    def _send(self, method: str, params: Mapping[str, Any]) -> None:
+        with self._changed:
+            self.sent.append((method, params))
+            self._changed.notify_all()
+
+    def wait(self, method: str, count: int = 1) -> Mapping[str, Any]:
+        """Wait for so many messages of a name; return the last of them."""
+
+        def found() -> list[Mapping[str, Any]]:
+            return [params for name, params in self.sent if name == method]
+
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(found()) >= count, 10), self.sent
+        return found()[count - 1]
 
     def _stop(self) -> None:
         self.stopped += 1
@@ -57,10 +86,13 @@ class Desk:
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Desk]:
     Slot.made = []
     monkeypatch.setattr("lcursor.host.dispatch.Completer", Slot)
-    return Desk()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    desk = Desk()
+    yield desk
+    desk.dispatch.close()
 
 
 def test_hello_is_answered_and_the_model_loaded(desk: Desk) -> None:
@@ -87,6 +119,65 @@ def test_requests_reach_the_slot(desk: Desk) -> None:
     desk.dispatch("fim.cancel", {"id": 7})
     assert Slot.made[0].asked[1:] == [("request", 7), ("more", 7), ("cancel", 7)]
     assert not desk.errors()
+
+
+OUTCOME = {
+    "id": 7,
+    "filetype": "lua",
+    "outcome": "rejected",
+    "source": "cache",
+    "shown_chars": 8,
+    "kept_chars": 0,
+    "through_keys": 0,
+    "shown_ms": 700,
+    "latency_ms": 31.5,
+    "confidence": 0.6,
+}
+
+
+def test_outcomes_are_kept_told_and_learned_from(desk: Desk, tmp_path: Path) -> None:
+    desk.dispatch("hello", HELLO)
+    desk.dispatch("fim.outcome", OUTCOME)
+    desk.dispatch("stats.request", [])
+    said = dict(desk.wait("stats"))
+    protocol.check("stats", said, protocol.TO_LUA)
+    assert (said["total"]["shown"], said["rows"][0]["filetype"]) == (1, "lua")
+    assert (said["rows"][0]["threshold"], said["total"]["threshold"]) == (0.5, 0.4)
+    assert said["path"] == str(tmp_path / "lcursor/outcomes.sqlite3")
+    assert Slot.made[0].learned[-1] == [("lua", 0.6, False)]
+    desk.dispatch("stats.reset", [])
+    assert desk.wait("stats", 2)["total"]["shown"] == 0
+    assert Slot.made[0].learned[-1] == []
+    assert not desk.errors()
+
+
+def test_what_was_learned_outlives_a_change_of_the_model(desk: Desk) -> None:
+    desk.dispatch("hello", HELLO)
+    desk.dispatch("fim.outcome", OUTCOME)
+    desk.dispatch("config", {"config": {"completion": {"model": "other"}}})
+    desk.dispatch("stats.request", [])
+    desk.wait("stats")
+    assert Slot.made[1].learned[-1] == [("lua", 0.6, False)]
+
+
+def test_an_outcome_that_nobody_knows_is_refused(desk: Desk) -> None:
+    desk.dispatch("fim.outcome", {**OUTCOME, "outcome": "loved"})
+    assert desk.errors() == ["message_invalid"]
+
+
+def test_the_prompt_is_asked_of_the_slot(desk: Desk) -> None:
+    desk.dispatch("hello", HELLO)
+    desk.dispatch("prompt.request", [])
+    assert Slot.made[0].asked[-1] == ("prompt", None)
+
+
+def test_pieces_of_files_reach_the_slot(desk: Desk) -> None:
+    desk.dispatch("hello", HELLO)
+    chunk = {"path": "/r/a.py", "name": "a.py", "first_row": 0, "text": "x", "symbols": []}
+    desk.dispatch("context.chunk", {**chunk, "kind": "yanked"})
+    assert Slot.made[0].asked[1:] == [("offer", "a.py")]
+    desk.dispatch("context.chunk", {**chunk, "kind": "stolen"})
+    assert desk.errors() == ["message_invalid"]
 
 
 def test_only_a_changed_setting_loads_anew(desk: Desk) -> None:
