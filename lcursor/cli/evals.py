@@ -106,7 +106,7 @@ def splice(
 ) -> None:
     """Compare a suffix that stayed in the cache with one read anew, by the true rest of lines.
 
-    Reads source files of this machine in four languages; 5 to 10 seconds a place on two cores.
+    Reads source files of this machine in four languages; about 10 seconds a place on two cores.
     """
     from lcursor.bench.report import machine
     from lcursor.evals import fim as judge

@@ -24,6 +24,8 @@ A_FILE = 4
 """Most places in one file, so that not every one costs the reading of a prefix."""
 PREFIX_TOKENS = (400, 640)
 """Least and most before the line; with it under the engine's window, whose start so never moves."""
+MOST_BEFORE = 100
+"""Tokens of the line before the cursor; more of them would move that window."""
 REACH_LINES = 120
 """Where the other places of a file may be, behind the first."""
 SUFFIX_LINES = 60
@@ -174,7 +176,7 @@ def _cut(
 ) -> Spot | None:
     """Cut a line between two of its tokens, rather early than late; None where it has too few."""
     parts = pieces(lines[row])
-    ends = range(max(most_typed, 1), len(parts) - REST_TOKENS[0] + 1)
+    ends = range(max(most_typed, 1), min(len(parts) - REST_TOKENS[0] + 1, MOST_BEFORE))
     suffix = "\n" + "\n".join(lines[row + 1 : row + 1 + SUFFIX_LINES])
     if not ends or "".join(parts) != lines[row] or len("".join(suffix.split())) < LEAST_SUFFIX:
         return None

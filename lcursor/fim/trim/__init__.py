@@ -110,5 +110,7 @@ def _judge(text: str, facts: Around) -> tuple[str, bool]:
     text, is_comment = clean(text, facts)
     end = stops.end(text, facts)
     first, newline, _ = text.partition("\n")
-    is_over = end < len(text) or (is_comment and facts.single_line)
+    # A spare bracket ends a line only when it is whole: see `stops.spare_closer`.
+    is_cut = end < len(text) and (text[end] not in ")]}" or "\n" in text[end:])
+    is_over = is_cut or (is_comment and facts.single_line)
     return text[:end], is_over or (not newline and stops.goes_in_circles(first))

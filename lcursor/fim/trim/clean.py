@@ -17,16 +17,15 @@ def clean(text: str, facts: Around) -> tuple[str, bool]:
 
 
 def without_seam(text: str, facts: Around) -> str:
-    """Take away the space that the cursor's line has already.
+    """Take away the one space that the cursor's line has already; more of them are meant.
 
-    Behind typed text any blanks; in an empty line one that would make its depth odd.
+    In an empty line only where it would make the depth odd.
     """
-    if not facts.line[-1:].isspace() or not text.startswith((" ", "\t")):
-        return text
-    if facts.line.strip():
-        return text.lstrip(" \t")
     is_one = len(text) - len(text.lstrip(" \t")) == 1 and text[0] == " "
-    return text[1:] if is_one and "\t" not in facts.line and len(facts.line) % 2 == 0 else text
+    if not is_one or not facts.line[-1:].isspace():
+        return text
+    is_odd = "\t" not in facts.line and len(facts.line) % 2 == 0
+    return text[1:] if is_odd or facts.line.strip() else text
 
 
 def without_comments(text: str, facts: Around) -> tuple[str, bool]:
@@ -35,7 +34,7 @@ def without_comments(text: str, facts: Around) -> tuple[str, bool]:
         return text, False
     kept, done, is_last = "", 0, False
     for at, sign in facts.marks(text):
-        if sign != facts.comment:
+        if sign != facts.comment or text.startswith("--[", at):  # Lua's may end within the line
             continue
         start = text.rfind("\n", 0, at) + 1
         code = text[start:at]

@@ -102,7 +102,12 @@ def is_long_line_above(facts: Around) -> bool:
 
 
 def third_time(lines: Sequence[str], facts: Around) -> int:
-    """The same line for the third time in a row, those above the cursor counted."""
+    """The same line for the third time in a row, those above the cursor counted.
+
+    A line that was begun by hand is wanted, however often.
+    """
+    if len(lines) == 1 and facts.line.strip():
+        return 0
     filled = [line for line in (*facts.above, *lines) if line.strip()]
     return int(bool(lines[-1].strip()) and filled[-3:] == [lines[-1]] * 3 and says(lines[-1]))
 
@@ -135,18 +140,21 @@ WHOLE: tuple[Rule, ...] = (next_line_again, line_above_again, third_time, block_
 def spare_closer(text: str, facts: Around) -> int:
     """Return the index of a closing bracket that the text did not open and nobody wants.
 
-    Brackets at the start of a line are for `out_of_scope` and `drop_closed_below` to judge.
+    A line may yet open another that is closed below, as in `PyAPI_FUNC(int) f(`: that shows at its
+    end. Brackets at the start of a line are for `out_of_scope` and `drop_closed_below` to judge.
     """
     if not facts.syntax.pairs:
         return len(text)
-    wanted = list(facts.wanted)
-    for at, sign in syntax.unopened(facts.marks(text)):
+    wanted, marks = list(facts.wanted), facts.marks(text)
+    for at, sign in syntax.unopened(marks):
         start = text.rfind("\n", 0, at) + 1
         before = text[start:at] if start else facts.line + text[:at]
         if sign in wanted:
             wanted.remove(sign)
         elif before.strip(" \t)]}"):
-            return at
+            end = text.find("\n", at)
+            if OPENER[sign] not in syntax.unclosed([mark for mark in marks if at < mark[0] < end]):
+                return at
     return len(text)
 
 
@@ -198,9 +206,8 @@ def may_repeat(line: str, facts: Around) -> bool:
     if not facts.line.strip() and any(one.startswith(line.strip().lower()) for one in MARKERS):
         return True
     again = [facts.next_line]
-    if len(facts.above) == 2 and facts.above[0] == facts.above[1]:
-        again.append(facts.above[1])
-    elif not facts.line.strip() and is_long_line_above(facts):
+    is_third = len(facts.above) == 2 and facts.above[0] == facts.above[1]
+    if not facts.line.strip() and (is_third or is_long_line_above(facts)):
         again.append(facts.above[-1])
     return any(other and normal(other).startswith(normal(line)) for other in again)
 

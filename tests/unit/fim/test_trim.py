@@ -85,6 +85,7 @@ CASES: dict[str, tuple[Around, str, str]] = {
     # third_time, block_again, line_in_circles, second_blank, line_above_again
     "same line three times": (at("¦"), "a()\na()\na()\na()", "a()\na()"),
     "the lines above count": (at("a()\na()\n¦"), "a()\nb()", ""),
+    "but not for a line begun by hand": (at("a()\na()\na¦"), "()\nb()", "()\nb()"),
     "not in a row is no repetition": (
         at("¦", "a.c"),
         "A:\n  break;\nB:\n  break;\nC:\n  break;",
@@ -112,6 +113,11 @@ CASES: dict[str, tuple[Around, str, str]] = {
     "in a string it is text": (at('print("¦'), ':)")', ':)")'),
     "behind an apostrophe in a word": (at("f(x) # don't\ny = g(¦"), "1)", "1)"),
     "behind a lifetime": (at("fn f<'a>(x: &'a str¦", "a.rs"), ") -> &'a str {", ") -> &'a str {"),
+    "one that makes room for another": (
+        at("API(Object¦\n    int x);", "a.h"),
+        " *) make(\n",
+        " *) make(",
+    ),
     "a shell's case has lone ones": (at("case $x in\n  ¦", "a.sh"), "a) b;;", "a) b;;"),
     # drop_closed_below
     "what closes the next line's block": (
@@ -146,6 +152,7 @@ CASES: dict[str, tuple[Around, str, str]] = {
     "more than one line repeats it": (at("f(¦)"), "\n    a,\n)", "\n    a,"),
     # without_seam
     "a second blank": (at("x = ¦"), " 1", "1"),
+    "blanks that align": (at("x   ¦", "a.h"), "   1", "   1"),
     "the only blank": (at("x =¦"), " 1", " 1"),
     "an odd depth": (at("    ¦"), " return", "return"),
     "a deeper line": (at("    ¦"), "    return", "    return"),
@@ -172,6 +179,7 @@ CASES: dict[str, tuple[Around, str, str]] = {
     "an address": (at("x = ¦", "a.js"), "'http://a.b/' + c; // d", "'http://a.b/' + c;"),
     "a division": (at("x = ¦", "a.js"), "a / b", "a / b"),
     "of Lua": (at("local x = ¦", "a.lua"), "1 -- one", "1"),
+    "of Lua within a line": (at("f(¦", "a.lua"), "a --[[b]], c)", "a --[[b]], c)"),
     "minus minus": (at("x = ¦", "a.c"), "y--;", "y--;"),
     "a number sign without a blank": (at("n=¦", "a.sh"), "$#", "$#"),
     "a file with the habit": (at(HABIT + "d = ¦"), "4  # four", "4  # four"),
