@@ -61,6 +61,7 @@ def held_back(text: str, facts: Around) -> str:
     tail = facts.rest.strip()
     if not tail:
         return text
+    text = text.rstrip()  # as it will be when it is finished
     closers = {char for char in tail if char in OPENER}
     for at, char in enumerate(text):
         is_rest = tail.startswith(text[at : at + len(tail)])
