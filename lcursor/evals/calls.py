@@ -19,7 +19,8 @@ Kind = Literal["name", "arguments"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TYPED = 2
 """Characters of the callee's name that are typed where that is cut."""
-MIN_REST = 3
+MIN_REST, MOST_REST = 3, 48
+"""Characters: what is left to write is something, and a thing that can be foreseen."""
 MOST_A_CALLEE = 2
 """Cuts of one kind with the same callee, so that a popular helper is not the whole eval."""
 
@@ -174,7 +175,7 @@ def _calls(modules: Mapping[str, Module], path: str) -> Iterator[Call]:
             places["arguments"] = end + 1
         for kind, at in places.items():
             rest = line[at:]
-            if at < end + 2 and len(rest.strip()) >= MIN_REST and len(name) > TYPED:
+            if at < end + 2 and MIN_REST <= len(rest.strip()) <= MOST_REST and len(name) > TYPED:
                 before = "\n".join([*lines[:row], line[:at]])
                 after = "".join("\n" + each for each in lines[row + 1 :])
                 yield Call(kind, path, callee, other, before, rest, after)

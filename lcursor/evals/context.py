@@ -6,6 +6,7 @@ person had looked at the definition: the ring, filled as the editor fills it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -70,6 +71,9 @@ class Pair:
     with_files: str
     without_exact: bool
     with_exact: bool
+    without_word: bool
+    """The first word is right: the rest of the callee's name, or how the first argument begins."""
+    with_word: bool
     has_callee: bool
     """Whether the name of the callee, and so its signature, was among the files shown."""
     read_tokens: int
@@ -79,7 +83,7 @@ class Pair:
 def pairs(
     engine: Sees, modules: Mapping[str, Module], calls: Sequence[Call], repo: str, tokens: int
 ) -> Iterator[Pair]:
-    """Complete at each cut twice: first all without other files, then all with them.
+    """Complete at each cut twice: without other files, then with them.
 
     Args:
         engine: what completes.
@@ -88,10 +92,10 @@ def pairs(
         repo: name of the repository, as the model shall see it.
         tokens: most tokens of other files, for the second time.
     """
-    engine.files, engine.files_tokens = (), 0
-    without = [_text(engine, call, repo)[0] for call in calls]
-    engine.files_tokens = tokens
-    for call, plain in zip(calls, without, strict=True):
+    for call in calls:
+        engine.files, engine.files_tokens = (), 0
+        plain, _ = _text(engine, call, repo)
+        engine.files_tokens = tokens
         engine.files = files_for(
             modules, call, tokens, lambda text: len(engine.model.tokenize(text))
         )
@@ -105,6 +109,8 @@ def pairs(
             with_files=text,
             without_exact=_is_exact(plain, call),
             with_exact=_is_exact(text, call),
+            without_word=_first_word(plain) == _first_word(call.rest),
+            with_word=_first_word(text) == _first_word(call.rest),
             has_callee=any(f" {call.callee}" in file.text for file in engine.files),
             read_tokens=read_tokens,
         )
@@ -135,6 +141,11 @@ def _text(engine: Sees, call: Call, repo: str) -> tuple[str, int]:
     source = Source(call.prefix, call.suffix, 0, call.path, repo)
     result = engine.complete(source, lambda text: None, single_line=True, afresh=True)
     return result.text, result.read_tokens
+
+
+def _first_word(text: str) -> str:
+    match = re.match(r"\W*\w+", text)
+    return match[0].lstrip() if match else ""
 
 
 def _is_exact(text: str, call: Call) -> bool:

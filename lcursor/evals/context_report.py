@@ -28,14 +28,12 @@ def as_dict(pairs: Sequence[Pair], facts: dict[str, Any]) -> dict[str, Any]:
 
 def _row(pairs: Sequence[Pair]) -> dict[str, Any]:
     count = len(pairs)
-    before = sum(pair.without_exact for pair in pairs) / count
-    after = sum(pair.with_exact for pair in pairs) / count
+    row: dict[str, Any] = {"cuts": count}
+    for name in ("without_exact", "with_exact", "without_word", "with_word"):
+        share = sum(getattr(pair, name) for pair in pairs) / count
+        row |= {name: share, f"{name}_margin": margin(share, count)}
     return {
-        "cuts": count,
-        "without_exact": before,
-        "without_margin": margin(before, count),
-        "with_exact": after,
-        "with_margin": margin(after, count),
+        **row,
         "gained": sum(pair.with_exact and not pair.without_exact for pair in pairs),
         "lost": sum(pair.without_exact and not pair.with_exact for pair in pairs),
         "has_callee": sum(pair.has_callee for pair in pairs) / count,
@@ -51,16 +49,21 @@ def as_markdown(document: dict[str, Any]) -> str:
         f"{document['files_tokens']} tokens of other files, seed {document['seed']}  ",
         f"Command: `{document['command']}`",
         "",
-        "| cut | n | exact without | exact with | gained | lost | callee shown |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        "| cut | n | exact without | exact with | gained | lost | first word without | with | "
+        "callee shown |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, row in document["cuts"].items():
         shares = [
-            f"{100 * row[f'{arm}_exact']:.0f} % ± {100 * row[f'{arm}_margin']:.0f}"
-            for arm in ("without", "with")
+            f"{_share(row, f'without_{what}')} | {_share(row, f'with_{what}')}"
+            for what in ("exact", "word")
         ]
         lines.append(
-            f"| {name} | {row['cuts']} | {' | '.join(shares)} | {row['gained']} | {row['lost']}"
-            f" | {100 * row['has_callee']:.0f} % |"
+            f"| {name} | {row['cuts']} | {shares[0]} | {row['gained']} | {row['lost']}"
+            f" | {shares[1]} | {100 * row['has_callee']:.0f} % |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _share(row: dict[str, Any], name: str) -> str:
+    return f"{100 * row[name]:.0f} % ± {100 * row[f'{name}_margin']:.0f}"

@@ -18,12 +18,13 @@ ACCEPTS = {"accepted", "partial", "typed"}
 def history(rows: Iterable[Row]) -> list[tuple[str, float, bool]]:
     """Return what the gate learns from: filetype, confidence, whether it was accepted.
 
-    An ignored suggestion says nothing, nor does one whose confidence is not known.
+    An ignored suggestion says nothing, nor does one whose confidence is not known: a server tells
+    none, which reads 0.
     """
     return [
         (row.filetype, row.confidence, row.outcome in ACCEPTS)
         for row in rows
-        if row.outcome != "ignored" and row.confidence >= 0
+        if row.outcome != "ignored" and row.confidence > 0
     ]
 
 

@@ -40,10 +40,10 @@ def test_a_piece_of_a_file_comes_in_when_nobody_types_and_then_costs_nothing(
     seeing.complete(source, nobody, single_line=True)
     assert "tools.py" not in shown(seeing)
     seeing.ring.offer(Chunk("tools.py", 0, TOOLS, "yanked"))
-    assert seeing.files == ()
+    assert not seeing.files
     while seeing.idle():
         pass
-    assert seeing.files == (File("tools.py", TOOLS.rstrip("\n")),)
+    assert list(seeing.files) == [File("tools.py", TOOLS.rstrip("\n"))]
     result = seeing.complete(Source(PREFIX + "t", "\n", 0, "run.py", "R"), nobody, single_line=True)
     assert "<file>tools.py\ndef clamp_to_unit(value, low, high):" in shown(seeing)
     assert result.read_tokens <= 8

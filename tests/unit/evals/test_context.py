@@ -151,7 +151,7 @@ def test_each_cut_is_completed_without_files_and_with_them(shop: Path) -> None:
     engine, modules = Parrot(), calls.read(shop)
     chosen = calls.choose(modules, "name", 9, 1)
     found = list(context.pairs(engine, modules, chosen, "shop", 9999))
-    assert [tokens for _, tokens in engine.asked] == [0] * 4 + [9999] * 4
+    assert [tokens for _, tokens in engine.asked] == [0, 9999] * 4
     assert {source.repo for source, _ in engine.asked} == {"shop"}
     assert all(source.first_row == 0 for source, _ in engine.asked)
     assert [(pair.without_exact, pair.with_exact) for pair in found] == [
@@ -161,6 +161,8 @@ def test_each_cut_is_completed_without_files_and_with_them(shop: Path) -> None:
         (False, False),
     ]
     assert all(pair.has_callee for pair in found)
+    assert [pair.with_word for pair in found] == [pair.with_exact for pair in found]
+    assert not any(pair.without_word for pair in found)
 
 
 def test_the_last_line_is_json(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +190,9 @@ def test_a_folder_where_nobody_calls_anybody_says_so(tmp_path: Path) -> None:
 
 
 def pair(kind: calls.Kind, without: bool, with_files: bool) -> context.Pair:
-    return context.Pair(kind, "a.py", "f", "x", "", "", without, with_files, True, 0)
+    return context.Pair(
+        kind, "a.py", "f", "x", "", "", without, with_files, False, with_files, True, 0
+    )
 
 
 def test_gains_and_losses_are_counted_pair_by_pair() -> None:
@@ -206,5 +210,6 @@ def test_gains_and_losses_are_counted_pair_by_pair() -> None:
     assert (names["without_exact"], names["with_exact"]) == (0.5, 0.75)
     assert (names["gained"], names["lost"]) == (2, 1)
     assert document["cuts"]["all"]["cuts"] == 5
-    assert 0 < names["with_margin"] < 0.5
+    assert 0 < names["with_exact_margin"] < 0.5
+    assert (names["without_word"], names["with_word"]) == (0, 0.75)
     assert "| name | 4 | 50 % ± " in context_report.as_markdown(document)

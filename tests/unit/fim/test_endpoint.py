@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import subprocess
 import sys
 import threading
@@ -72,7 +73,12 @@ def posted(server: ModelServer) -> dict[str, Any]:
 
 
 def speak(server: ModelServer, kind: str, *texts: str) -> None:
-    {"llama.cpp": server.llama, "ollama": server.ollama, "openai": server.openai}[kind](*texts)
+    answers: dict[str, Callable[..., None]] = {
+        "llama.cpp": server.llama,
+        "ollama": server.ollama,
+        "openai": server.openai,
+    }
+    answers[kind](*texts)
 
 
 KINDS = ("llama.cpp", "ollama", "openai")
@@ -86,7 +92,7 @@ def test_it_finds_out_what_the_server_speaks(server: ModelServer, make: Make, ki
     result = endpoint.complete(SOURCE, told.append)
     assert (result.text, result.reason) == ("return a + b", "end")
     assert told[-1] == "return a + b"
-    assert all(later.startswith(one) for one, later in zip(told, told[1:], strict=False))
+    assert all(later.startswith(one) for one, later in itertools.pairwise(told))
     assert posted(server)["prompt"] == PROMPT
     assert result.generated_tokens == 3
     assert 0 < result.first_ms <= result.total_ms

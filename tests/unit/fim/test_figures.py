@@ -54,7 +54,7 @@ def test_by_filetype_and_in_all() -> None:
         ("rejected", 0.5, [("python", 0.5, False)]),
         ("ignored", 0.5, []),
         ("accepted", -1.0, []),
-        ("accepted", 0.0, [("python", 0.0, True)]),
+        ("accepted", 0.0, []),
     ],
 )
 def test_what_is_learned(outcome: str, confidence: float, learned: list[Any]) -> None:
