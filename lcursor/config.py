@@ -39,6 +39,8 @@ class CompletionConfig:
     """Time that the model may write; then the suggestion is cut at what it has."""
     min_confidence: float = 0.5
     """Probability of a line, 0 to 1, below which it is not shown; 0 shows everything."""
+    save_cache: bool = True
+    """Whether what was read of a buffer is kept on disk for the next start."""
     backend: str = "inproc"
     """Where the model runs: "inproc" in the host itself, "endpoint" on a server."""
     endpoint_url: str = "http://127.0.0.1:8012"

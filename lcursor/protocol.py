@@ -71,6 +71,18 @@ class FimRequest(TypedDict):
     trigger: Trigger
 
 
+class FimWarm(TypedDict):
+    """A buffer was entered: a request at or near this place may come; nothing answers it."""
+
+    path: str
+    name: str
+    repo: str
+    first_row: int
+    prefix: str
+    suffix: str
+    top: str
+
+
 class FimCancel(TypedDict):
     """Nobody waits for request `id` any more."""
 
@@ -237,6 +249,7 @@ TO_PYTHON: dict[str, type] = {
     "shutdown": Empty,
     "model.load": Empty,
     "fim.request": FimRequest,
+    "fim.warm": FimWarm,
     "fim.cancel": FimCancel,
     "fim.more": FimMore,
     "fim.outcome": FimOutcome,

@@ -124,7 +124,7 @@ def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, told: Told) -
     )
     told(f"loading {path.name}")
     engine = Engine(path, FAMILY, config, lambda fraction: True)
-    engine.heals = False
+    engine.reader.heals = False
     try:
         rig = _Rig(engine, rounds or (ROUNDS_ON_CPU if on_cpu else ROUNDS_ON_GPU))
         figures = list(rig.figures(None if on_cpu else LINE_LIMIT_MS, told))
@@ -255,10 +255,10 @@ class _Rig:
     def _typing(self, keys: int, text: str) -> list[float]:
         """Type, and have the model write `text` behind each key."""
         engine, typed, samples = self.engine, "", []
-        engine.splices = False
+        engine.reader.splices = False
         engine.nll(self._source(""), "")
         self.prompt_tokens = self.prompt_tokens or engine.read_tokens
-        engine.splices = True
+        engine.reader.splices = True
         for _, char in zip(range(keys + 2), cycle(TYPED), strict=False):
             typed += char
             began = time.perf_counter()

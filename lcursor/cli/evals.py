@@ -173,7 +173,8 @@ def context(
     engine = fim.load(model)
     try:
         facts["model"] = f"{engine.model.path.name} ({engine.model.description})"
-        tokens = facts["files_tokens"] = files_tokens if files_tokens >= 0 else engine.files_tokens
+        tokens = files_tokens if files_tokens >= 0 else engine.reader.files_tokens
+        facts["files_tokens"] = tokens
         found = judge.pairs(engine, modules, chosen, where.name, tokens)
         watched = _watched(found, len(chosen), _gains())
         judged = list(_written(watched, cases) if cases else watched)

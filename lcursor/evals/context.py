@@ -32,17 +32,24 @@ class Tokenizes(Protocol):
         """Return the tokens of a text."""
 
 
-class Sees(Protocol):
-    """An engine that is shown other files.
+class Shows(Protocol):
+    """What lays out prompts.
 
     Attributes:
         files: the slots of its next prompts.
         files_tokens: most tokens of them and of the file's own top.
-        model: counts tokens.
     """
 
     files: tuple[File, ...]
     files_tokens: int
+
+
+class Sees(Protocol):
+    """An engine that is shown other files."""
+
+    @property
+    def reader(self) -> Shows:
+        """What lays out its prompts."""
 
     @property
     def model(self) -> Tokenizes:
@@ -93,10 +100,10 @@ def pairs(
         tokens: most tokens of other files, for the second time.
     """
     for call in calls:
-        engine.files, engine.files_tokens = (), 0
+        engine.reader.files, engine.reader.files_tokens = (), 0
         plain, _ = _text(engine, call, repo)
-        engine.files_tokens = tokens
-        engine.files = files_for(
+        engine.reader.files_tokens = tokens
+        engine.reader.files = files_for(
             modules, call, tokens, lambda text: len(engine.model.tokenize(text))
         )
         text, read_tokens = _text(engine, call, repo)
@@ -111,7 +118,7 @@ def pairs(
             with_exact=_is_exact(text, call),
             without_word=_first_word(plain) == _first_word(call.rest),
             with_word=_first_word(text) == _first_word(call.rest),
-            has_callee=any(f" {call.callee}" in file.text for file in engine.files),
+            has_callee=any(f" {call.callee}" in file.text for file in engine.reader.files),
             read_tokens=read_tokens,
         )
 

@@ -94,7 +94,7 @@ def load(model: str, *, heals: bool = True, splices: bool = True) -> Engine:
     path = store.resolve(config.model, "completion")
     families = {known.file: known.family for known in manifest.load()}
     engine = Engine(path, families.get(path.name) or "", config, lambda fraction: True)
-    engine.heals, engine.splices = heals, splices
+    engine.reader.heals, engine.reader.splices = heals, splices
     while engine.idle():  # healing begins when the vocabulary is read
         pass
     return engine

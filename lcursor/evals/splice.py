@@ -42,10 +42,18 @@ Pieces = Callable[[str], list[str]]
 """Splits text into the texts of its tokens."""
 
 
+class Splices(Protocol):
+    """What can be told to keep the suffix or to read it anew."""
+
+    splices: bool
+
+
 class Reads(Protocol):
     """What is judged."""
 
-    splices: bool
+    @property
+    def reader(self) -> Splices:
+        """What brings its prompts."""
 
     @property
     def read_tokens(self) -> int:
@@ -211,11 +219,11 @@ def measure(engine: Reads, chosen: Sequence[Spot], typed: Sequence[int]) -> Iter
 
 
 def _case(engine: Reads, spot: Spot, typed: Sequence[int]) -> Case:
-    splices, spliced, key_tokens = engine.splices, {}, []
+    splices, spliced, key_tokens = engine.reader.splices, {}, []
     try:
         for count in sorted(typed, reverse=True):  # the prefix is read once for all
             _read_exactly(engine, spot.source(count))
-            engine.splices = True
+            engine.reader.splices = True
             for missing in range(count - 1, -1, -1):
                 engine.nll(spot.source(missing), "")
                 key_tokens.append(engine.read_tokens)
@@ -223,13 +231,13 @@ def _case(engine: Reads, spot: Spot, typed: Sequence[int]) -> Case:
         _read_exactly(engine, spot.source(0))
         exact = engine.nll(spot.source(0), spot.rest)
     finally:
-        engine.splices = splices
+        engine.reader.splices = splices
     ordered = {count: spliced[count] for count in typed}
     return Case(spot.language, spot.label, spot.row, spot.rest, exact, ordered, key_tokens)
 
 
 def _read_exactly(engine: Reads, source: Source) -> None:
-    engine.splices = False
+    engine.reader.splices = False
     engine.nll(source, "")
     if engine.read_tokens <= EXACT_TOKENS:
         raise EngineFailed(

@@ -61,12 +61,7 @@ class Cache:
 
     def cost(self, prompt: Prompt) -> int:
         """Return how many tokens `bring` would read."""
-        prefix, middle = _parts(prompt)
-        plan = self.cells.plan(prefix, prompt.after)
-        behind = (prompt.marker is not None) + len(middle)
-        if plan.kind == "splice":
-            return 0 if plan.keep_tail else len(prefix) - plan.keep + behind
-        return len(prefix) - plan.keep + len(prompt.after) + behind
+        return cost(self.cells, prompt)
 
     def moves(self, prompt: Prompt) -> bool:
         """Whether `bring` would move the cells of the suffix."""
@@ -85,6 +80,28 @@ class Cache:
         self._context.copy(other.lanes.prefix, self.lanes.prefix, 0, len(other.cells.prefix))
         self.cells = other.cells.copy()
         self.first_logits, self.lineage = other.first_logits, other.lineage
+
+    def state(self) -> bytes:
+        """Return what is in it, for `restore`."""
+        return self._context.state(self.lanes.full)
+
+    def restore(self, cells: Cells, state: bytes) -> bool:
+        """Hold what another one held, in another run perhaps; False, and empty, if that fails.
+
+        Args:
+            cells: a copy of its shadow.
+            state: what its `state` gave then.
+        """
+        self.clear()
+        context, full = self._context, self.lanes.full
+        if not context.restore(full, state):
+            context.remove(full, 0)
+            return False
+        self.cells = cells.copy()
+        self.cells.tail = []  # nobody kept the logits behind it
+        context.remove(full, self.cells.end)
+        context.copy(full, self.lanes.prefix, 0, len(cells.prefix))
+        return True
 
     def bring(self, prompt: Prompt, *, exact: bool = False) -> Plan:
         """Make the cache hold a prompt up to and with its middle; logits() are those behind it.
@@ -133,7 +150,7 @@ class Cache:
             self._read_prefix(prefix[plan.keep :], ending)
         except BaseException:
             if plan.widen:
-                self._drop_suffix()
+                self.drop_suffix()
             raise
         cells.stale += max(changed, 1)
         self._read_tail(middle)
@@ -144,7 +161,7 @@ class Cache:
         cells, context = self.cells, self._context
         is_refresh = cells.suffix == prompt.after and keep == len(prefix) == len(cells.prefix)
         if cells.suffix is not None and not is_refresh:
-            self._drop_suffix()
+            self.drop_suffix()
         if not is_refresh:
             self._cut_prefix(keep)
             self._read_prefix(prefix[keep:], [])
@@ -172,10 +189,10 @@ class Cache:
         try:
             self._read_tail(middle)
         except BaseException:
-            self._drop_suffix()
+            self.drop_suffix()
             raise
 
-    def _drop_suffix(self) -> None:
+    def drop_suffix(self) -> None:
         """Take the suffix and the tail out.
 
         Needed as well when the decode behind a move was stopped: the move is carried out inside
@@ -229,6 +246,16 @@ class Cache:
             part = tokens[start : start + SLICE_TOKENS]
             self._context.decode(part, position + start, sequence, outputs)
             self.read_tokens += len(part)
+
+
+def cost(cells: Cells, prompt: Prompt) -> int:
+    """Return how many tokens must be read to get from some cells to a prompt."""
+    prefix, middle = _parts(prompt)
+    plan = cells.plan(prefix, prompt.after)
+    behind = (prompt.marker is not None) + len(middle)
+    if plan.kind == "splice":
+        return 0 if plan.keep_tail else len(prefix) - plan.keep + behind
+    return len(prefix) - plan.keep + len(prompt.after) + behind
 
 
 def _parts(prompt: Prompt) -> tuple[list[int], list[int]]:

@@ -18,6 +18,7 @@ from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
 from lcursor.fim import gate, headers
 from lcursor.fim.chunks import Chunk
+from lcursor.fim.prompt import Source
 from lcursor.fim.ring import Ring
 from lcursor.fim.scheduler import Job, Scheduler
 from lcursor.protocol import (
@@ -26,6 +27,7 @@ from lcursor.protocol import (
     FimDone,
     FimRequest,
     FimStats,
+    FimWarm,
     HostState,
     Prompt,
     PromptPiece,
@@ -81,6 +83,10 @@ class Completer:
         """Complete; events follow until its `fim.done`."""
         self._scheduler.submit(Job(request["id"], request))
 
+    def warm(self, place: FimWarm) -> None:
+        """Read what stands around a place, in idle time."""
+        self._scheduler.call(lambda: self._warm(place))
+
     def more(self, number: int) -> None:
         """Find alternatives to the answer of request `number`; `fim.alternatives` follows."""
         self._scheduler.submit(Job(number, More()))
@@ -111,8 +117,12 @@ class Completer:
         """Stop the engine; return whether it ended in time."""
         self._is_closing = True
         has_ended = self._scheduler.close(timeout_s)
-        if self.config.backend == "endpoint" and self._engine is not None:
+        if self._engine is None:
+            return has_ended
+        if self.config.backend == "endpoint":
             self._engine.close()  # it has a thread of its own
+        elif has_ended:
+            self._engine.save()
         return has_ended
 
     def _load(self) -> None:
@@ -194,21 +204,12 @@ class Completer:
             return self._done(job, "cancelled" if is_stopped else "failed")
         if isinstance(job.work, More):
             return self._find_more(job)
-        from lcursor.fim.prompt import Source
-
         request = job.work
         self._answered = 0
         began = time.perf_counter()
         threshold = self.thresholds.get(request["filetype"], self.thresholds[""])
         self._engine.threshold = threshold
-        source = Source(
-            request["prefix"],
-            request["suffix"],
-            request["first_row"],
-            request["name"],
-            request["repo"],
-            request["top"],
-        )
+        source = _source(request)
         keys = {"id": job.id, "buf": request["buf"], "tick": request["tick"]}
         try:
             result = self._engine.complete(
@@ -277,6 +278,10 @@ class Completer:
         )
         return self._emit("fim.done", done)
 
+    def _warm(self, place: FimWarm) -> None:
+        if self._engine is not None and self.config.backend == "inproc":
+            self._engine.warm(_source(place))
+
     def _tell_prompt(self) -> None:
         if self._engine is None:
             return self._emit("prompt", Prompt(pieces=[]))
@@ -288,7 +293,7 @@ class Completer:
                 kind="marker" if token in markers else "text",
                 is_kept=is_kept,
             )
-            for token, data, is_kept in self._engine.last_prompt()
+            for token, data, is_kept in self._engine.reader.last()
         ]
         return self._emit("prompt", Prompt(pieces=pieces))
 
@@ -331,6 +336,19 @@ class Completer:
             },
         )
         return error.message
+
+
+def _source(place: FimRequest | FimWarm) -> Source:
+    name, path = place["name"], place["path"]
+    return Source(
+        prefix=place["prefix"],
+        suffix=place["suffix"],
+        first_row=place["first_row"],
+        path=name,
+        repo=place["repo"],
+        top=place["top"],
+        root=path.removesuffix(name) if name else "",
+    )
 
 
 def _no_stats(job: Job[Work], read_tokens: int = 0) -> FimStats:

@@ -13,17 +13,18 @@ from pathlib import Path
 from lcursor.catalog import gguf
 from lcursor.catalog.hardware import physical_cores
 from lcursor.config import CompletionConfig
-from lcursor.fim import families, llama, prompt, trim
+from lcursor.fim import families, llama, prompt
 from lcursor.fim.author import Author, Place, ms_since
-from lcursor.fim.cells import Plan
 from lcursor.fim.families import Resolved
-from lcursor.fim.files import File, FileTokens, budget
+from lcursor.fim.files import File
+from lcursor.fim.reader import Reader
 from lcursor.fim.recall import Known, Recall
 from lcursor.fim.result import OnText
 from lcursor.fim.result import Result as Result
 from lcursor.fim.ring import Query, Ring
-from lcursor.fim.seats import OUTPUTS, SEQUENCES, Seats
+from lcursor.fim.seats import OUTPUTS, SEQUENCES
 from lcursor.fim.vocabulary import Vocabulary
+from lcursor.fim.warmth import Warmth, default_folder
 
 PIECES_AT_ONCE = 8192
 """Tokens whose text is read between two looks at the mailbox; about 20 ms."""
@@ -45,14 +46,8 @@ class Engine:
         ModelCorrupt, ModelUnsuitable, OutOfMemory, Cancelled: see `llama.Model`.
     """
 
-    splices = True
-    """Whether a keystroke may keep the suffix where it is; off, every prompt is read exactly."""
-    heals = True
-    """Whether the token at the cursor is taken back and written anew."""
     ring: Ring | None = None
     """Where pieces of other files come from."""
-    files: tuple[File, ...] = ()
-    """Those that the prompt has now."""
 
     def __init__(
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
@@ -66,24 +61,21 @@ class Engine:
         except Exception:
             self.model.close()
             raise
-        self._pieces: list[bytes] = []
-        self._seats = Seats(self._context)
+        disk = Warmth(default_folder(), self._fingerprint()) if config.save_cache else None
+        self.reader = Reader(self.model, self._context, self.family, config, self._on_gpu, disk)
+        self._seats = self.reader.seats
         self._author = Author(
             self.model, self._context, self._seats, self.family, config, self._most_guesses
         )
         self._author.threshold = config.min_confidence
-        self._file_tokens = FileTokens()
-        self.files_tokens = budget(config.files_tokens, self._on_gpu)
-        """Most tokens of other files, and of the file's own top."""
+        self._pieces: list[bytes] = []
         self._next_files: tuple[File, ...] | None = None
         self._recall = Recall()
-        self._prompt: prompt.Prompt | None = None
-        self._kept: frozenset[int] = frozenset()
         self._latest: Place | None = None
         self._is_behind = False
         self._read_ahead: prompt.Source | None = None
-        self._bos = self.model.bos if self.model.add_bos else None
-        self._warm()
+        self._to_warm: prompt.Source | None = None
+        self._warm_up()
 
     @property
     def threshold(self) -> float:
@@ -138,8 +130,8 @@ class Engine:
         known = None if afresh else self._recall.find(source, single_line)
         if known:
             return self._known(*known, source, on_text, started)
-        place = self._place(source, single_line)
-        self._bring(place.built)
+        place = self.reader.recover(self.reader.place(source, single_line))
+        self.reader.bring(place.built)
         result = place.result
         result.prompt_tokens = len(place.built.tokens)
         result.read_tokens = self.read_tokens
@@ -161,7 +153,7 @@ class Engine:
         place = self._latest
         if place is None:
             return []
-        self._bring(place.built)
+        self.reader.bring(place.built)
         main = place
         if not main.result.tokens:  # it was known, and nobody knows how sure the model was
             main = dataclasses.replace(place, result=Result())
@@ -179,11 +171,16 @@ class Engine:
         unlike = [text for text in dict.fromkeys(texts) if text]
         return unlike[1:] if place.result.text else unlike
 
+    def warm(self, source: prompt.Source) -> None:
+        """Read this in idle time: a request at or near it may come."""
+        self._to_warm = source
+
     def idle(self) -> bool:
         """Do one piece of what makes later requests better; return whether there is more.
 
-        The vocabulary is read, by parts; then what comes after the present suggestion is accepted;
-        then the suffix behind what was typed since; then one more piece of another file.
+        The vocabulary is read, by parts; then a buffer that was entered; then what comes after the
+        present suggestion is accepted; then the suffix behind what was typed since; then one more
+        piece of another file. At the end the cells are put on the disk.
 
         Raises:
             Cancelled: `abort` was set.
@@ -191,11 +188,16 @@ class Engine:
         if self._author.vocabulary is None:
             self._read_vocabulary()
             return True
+        if self._to_warm:
+            entered, self._to_warm, self._latest = self._to_warm, None, None
+            place = self.reader.recover(self.reader.place(entered, single_line=False))
+            self.reader.bring(place.built)
+            return True
         latest = self._latest
         if latest is None:
             return False
         if self._is_behind:  # the last answer was known, so the model has not read its prompt
-            self._bring(latest.built)
+            self.reader.bring(latest.built)
             self._is_behind = False
             return True
         if latest.result.text and not latest.result.replaces and self._read_ahead != latest.source:
@@ -203,16 +205,30 @@ class Engine:
             self._accept_ahead(latest)
             return True
         if self._seats.current.cells.stale:
-            self._bring(latest.built, exact=True)
+            self.reader.bring(latest.built, exact=True)
             return True
-        return self._promote(latest)
+        if self._promote(latest):
+            return True
+        self.save()
+        return False
+
+    def save(self) -> None:
+        """Put what was read for the last request on the disk, if much of it is not there."""
+        if self._latest and not self._is_behind:
+            self.reader.save(self._latest)
+
+    def _fingerprint(self) -> str:
+        """Return what cells depend on besides the tokens."""
+        stat = self.model.path.stat()
+        file = f"{self.model.path.name} {stat.st_size} {stat.st_mtime_ns}"
+        return f"{file} {self.model.description} {llama.version()} {self._on_gpu}"
 
     def _read_vocabulary(self) -> None:
         start = len(self._pieces)
         for token in range(start, min(start + PIECES_AT_ONCE, self.model.n_vocab)):
             self._pieces.append(self.model.piece(token))
         if len(self._pieces) == self.model.n_vocab:
-            self._author.vocabulary = Vocabulary(self._pieces)
+            self._author.vocabulary = self.reader.vocabulary = Vocabulary(self._pieces)
 
     def _accept_ahead(self, place: Place) -> None:
         """Find out what comes when the suggestion is accepted, before it is."""
@@ -220,10 +236,10 @@ class Engine:
         after = dataclasses.replace(source, prefix=source.prefix + place.result.text)
         if self._recall.find(after, place.single_line):
             return
-        ahead = self._place(after, place.single_line)
+        ahead = self.reader.place(after, place.single_line)
         back = self._seats.ahead(ahead.built)
         try:
-            self._hold_logits()
+            self.reader.hold_logits()
             self._author.write(ahead, _nobody, time.perf_counter())
         finally:
             back()
@@ -240,14 +256,14 @@ class Engine:
             if not self.ring.promote():
                 return False
             query = Query(place.source.path, place.source.prefix, place.source.suffix)
-            found = self.ring.arrange(query, self.files_tokens, self._count)
-            if found == self.files:
+            found = self.ring.arrange(query, self.reader.files_tokens, self._count)
+            if found == self.reader.files:
                 return True
             self._next_files = found
-        built = self._built(place.source, self._next_files)
+        built = self.reader.built(place.source, self._next_files)
         self._seats.ahead(built)
-        self._hold_logits()
-        self.files, self._next_files = self._next_files, None
+        self.reader.hold_logits()
+        self.reader.files, self._next_files = self._next_files, None
         self._latest = None
         self._recall.clear()
         return True
@@ -268,7 +284,8 @@ class Engine:
             result.first_ms = ms_since(started)
             on_text(text)
         result.total_ms = ms_since(started)
-        self._latest = dataclasses.replace(self._place(source, known.single_line), result=result)
+        place = self.reader.place(source, known.single_line)
+        self._latest = dataclasses.replace(place, result=result)
         return result
 
     def _remember(self, place: Place, is_ahead: bool) -> None:
@@ -287,42 +304,9 @@ class Engine:
             )
         )
 
-    def _built(
-        self, source: prompt.Source, others: tuple[File, ...] | None = None
-    ) -> prompt.Prompt:
-        return prompt.build(
-            source,
-            self.family,
-            self.model.tokenize,
-            prefix_tokens=self._prefix_tokens,
-            suffix_tokens=self.config.suffix_tokens,
-            bos=self._bos,
-            files=self.files if others is None else others,
-            files_tokens=self.files_tokens,
-            cache=self._file_tokens,
-        )
-
-    def _place(self, source: prompt.Source, single_line: bool) -> Place:
-        built = self._built(source)
-        most = self.config.max_lines
-        facts = trim.around(built.prefix, built.suffix, single_line, most, source.path)
-        heal = b""
-        if self.heals and self._author.vocabulary:
-            before, heal = self._author.vocabulary.take_back(built.before)
-            built = dataclasses.replace(built, before=tuple(before))
-        return Place(source, single_line, built, heal, facts, Result())
-
-    def _bring(self, built: prompt.Prompt, exact: bool = False) -> None:
-        """Read what is new of a prompt, and keep the logits behind it."""
-        plan = self._seats.bring(built, exact=exact or not self.splices)
-        self._kept, self._prompt = _kept(built, plan), built
-        self._hold_logits()
-
-    def _hold_logits(self) -> None:
-        """Keep the logits behind the prompt, unless nothing was read because they are kept."""
-        seat = self._seats.current
-        if seat.read_tokens or seat.first_logits is None:
-            seat.first_logits = self._context.logits().copy()
+    def last_prompt(self) -> list[tuple[int, bytes, bool]]:
+        """Return each token of the last prompt, its bytes or marker, and whether it was kept."""
+        return self.reader.last()
 
     def nll(self, source: prompt.Source, text: str) -> list[float]:
         """Return how surprised the model is by each token of a text at the cursor, in nats.
@@ -333,7 +317,7 @@ class Engine:
             Cancelled: `abort` was set.
             EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
-        self._bring(self._built(source))
+        self.reader.bring(self.reader.built(source))
         logits = self._seats.current.first_logits
         surprises = []
         for token in self.model.tokenize(text):
@@ -343,26 +327,6 @@ class Engine:
             self._seats.write([token])
             logits = self._context.logits()
         return surprises
-
-    def last_prompt(self) -> list[tuple[int, bytes, bool]]:
-        """Return each token of the last prompt, its bytes or marker, and whether it was kept."""
-        if self._prompt is None:
-            return []
-        tokens = self._prompt.tokens
-        names = {token: f"<{name}>".encode() for name, token in self.family.ids.items()}
-        kept = self._kept
-        return [
-            (token, self.model.piece(token) or names.get(token, b"<?>"), number in kept)
-            for number, token in enumerate(tokens)
-        ]
-
-    @property
-    def _prefix_tokens(self) -> int:
-        """Most tokens before the cursor, so that prompt and suggestion fit the cache."""
-        names = 64  # the repository's and the file's name, markers
-        behind = self.config.suffix_tokens + self.config.max_tokens
-        room = self._context.cells - self.files_tokens - behind - names
-        return max(min(self.config.prefix_tokens, room), 1)
 
     @property
     def _on_gpu(self) -> bool:
@@ -381,19 +345,10 @@ class Engine:
             cells=cells, ubatch=ubatch, threads=threads, sequences=SEQUENCES, outputs=OUTPUTS
         )
 
-    def _warm(self) -> None:
+    def _warm_up(self) -> None:
         """Read one token, so that the first request does not pay for page faults and graphs."""
         token = next(iter(self.family.ids.values()))
-        self._bring(prompt.Prompt((token,), None, (), (token,), "", ""))
-
-
-def _kept(built: prompt.Prompt, plan: Plan) -> frozenset[int]:
-    """Return which tokens of a prompt, by number, were in the cache already."""
-    if plan.kind == "exact":
-        return frozenset(range(plan.keep))
-    behind = len(built.before) + (built.marker is not None)
-    end = len(built.tokens) - (0 if plan.keep_tail else len(built.middle))
-    return frozenset([*range(plan.keep), *range(behind, end)])
+        self.reader.bring(prompt.Prompt((token,), None, (), (token,), "", ""))
 
 
 def _nobody(text: str) -> None:

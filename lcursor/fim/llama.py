@@ -69,6 +69,12 @@ def has_gpu() -> bool:
     return bool(L.llama_supports_gpu_offload())
 
 
+def version() -> str:
+    """Return the version of llama-cpp-python, which names llama.cpp's commit."""
+    text: str = L.__version__
+    return text
+
+
 def system_info() -> str:
     """Return llama.cpp's own words on what it was built with."""
     text: bytes = L.llama_print_system_info()
@@ -349,6 +355,25 @@ class Context:
         Cost: a pass over all keys at the next decode.
         """
         L.llama_memory_seq_add(self._memory, sequence, start, end, by)
+
+    def state(self, sequence: int) -> bytes:
+        """Return the cells of a sequence, with their positions, in llama.cpp's own form.
+
+        Cost: a copy; 12 kB a token for a model of 0.5B.
+        """
+        size = L.llama_state_seq_get_size(self.handle, sequence)
+        buffer = (ctypes.c_uint8 * size)()
+        count = L.llama_state_seq_get_data(self.handle, buffer, size, sequence)
+        return memoryview(buffer)[:count].tobytes()
+
+    def restore(self, sequence: int, state: bytes) -> bool:
+        """Fill a sequence with what `state` gave, also in another run; False if it does not fit.
+
+        llama.cpp compares shapes and types, not the model: whoever calls must know that it is the
+        same one.
+        """
+        buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
+        return bool(L.llama_state_seq_set_data(self.handle, buffer, len(state), sequence))
 
     def length(self, sequence: int = 0) -> int:
         """Return the position behind the sequence's last token; 0 when it is empty."""

@@ -32,6 +32,8 @@ class Source:
     repo: str = ""
     top: str = ""
     """The first lines of the file, where `prefix` does not begin with them."""
+    root: str = ""
+    """Absolute path of the folder that `path` is in; no part of a prompt."""
 
 
 @dataclass(frozen=True, slots=True)

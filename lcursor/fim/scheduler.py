@@ -118,6 +118,7 @@ class Scheduler(Generic[Work]):
                 return
             elif self._calls:
                 self._calls.popleft()()
+                has_idle_work = True
             else:
                 has_idle_work = self._idle()
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from lcursor.errors import OutOfMemory
 from lcursor.fim.cache import Cache, Lanes
-from lcursor.fim.cells import Plan
+from lcursor.fim.cells import Cells, Plan
 from lcursor.fim.llama import Context
 from lcursor.fim.prompt import Prompt
 
@@ -77,21 +77,37 @@ class Seats:
             self._by_age.append(here)
 
         try:
+            if self._shares_what_moves(prompt):
+                aside.drop_suffix()  # and reads one of its own
             self._bring(prompt, exact=False)
         except BaseException:
             back()
             raise
         return back
 
+    def cost(self, prompt: Prompt) -> int:
+        """Return how many tokens `bring` would read."""
+        return min(cache.cost(prompt) for cache in self._by_age)
+
+    def restore(self, cells: Cells, state: bytes) -> bool:
+        """Put what was saved into the seat that was left alone longest. See `Cache.restore`."""
+        return self._by_age[0].restore(cells, state)
+
     def write(self, tokens: list[int]) -> None:
         """Read tokens behind the current prompt. See `Cache.write`."""
         self._with_room(lambda: self.current.write(tokens))
 
     def _bring(self, prompt: Prompt, exact: bool) -> Plan:
-        for other in self._by_age[:-1]:
-            if other.lineage is self.current.lineage and self.current.moves(prompt):
-                other.clear()  # a moved cell moves in every sequence that has it
+        for other in self._shares_what_moves(prompt):
+            other.clear()  # a moved cell moves in every sequence that has it
         return self._with_room(lambda: self.current.bring(prompt, exact=exact))
+
+    def _shares_what_moves(self, prompt: Prompt) -> list[Cache]:
+        """Return the seats whose suffix cells are the current one's, if those must move."""
+        here = self.current
+        if not here.moves(prompt):
+            return []
+        return [cache for cache in self._by_age[:-1] if cache.lineage is here.lineage]
 
     def _with_room(self, work: Callable[[], T]) -> T:
         """Do something; where the cache is full, do it again without the other seats."""

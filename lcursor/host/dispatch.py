@@ -42,6 +42,7 @@ class Dispatch:
             "shutdown": lambda _: self._stop(),
             "model.load": lambda _: self._load(),
             "fim.request": lambda params: self._slot().request(params),
+            "fim.warm": lambda params: self._slot().warm(params),
             "fim.cancel": lambda params: self._slot().cancel(params["id"]),
             "fim.more": lambda params: self._slot().more(params["id"]),
             "context.chunk": lambda params: self._slot().offer(params),

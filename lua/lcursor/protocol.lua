@@ -28,6 +28,7 @@ M.to_python = {
     "single_line",
     "trigger",
   },
+  ["fim.warm"] = { "path", "name", "repo", "first_row", "prefix", "suffix", "top" },
   ["fim.cancel"] = { "id" },
   ["fim.more"] = { "id" },
   ["fim.outcome"] = {

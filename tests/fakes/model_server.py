@@ -5,7 +5,9 @@ Real sockets and `http.server` threads, so that what is tested is what a real se
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import ssl
 import threading
 import time
@@ -32,6 +34,7 @@ class ModelServer:
         self.gone_s: list[float] = []
         self.connections = 0
         self.is_over = threading.Event()
+        self._open: list[socket.socket] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -39,6 +42,7 @@ class ModelServer:
 
             def setup(self) -> None:
                 outer.connections += 1
+                outer._open.append(self.request)
                 super().setup()
 
             def do_GET(self) -> None:
@@ -95,6 +99,9 @@ class ModelServer:
         self.is_over.set()
         self._server.shutdown()
         self._server.server_close()
+        for connection in self._open:  # a process that ends takes them with it
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def wrap(self, context: ssl.SSLContext) -> None:
         """Speak TLS."""

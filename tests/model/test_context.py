@@ -20,7 +20,7 @@ def seeing(engine: Engine) -> Iterator[Engine]:
     """The engine with a ring, which it has no more afterwards."""
     engine.ring = Ring()
     yield engine
-    engine.ring, engine.files = None, ()
+    engine.ring, engine.reader.files = None, ()
 
 
 def nobody(text: str) -> None:
@@ -29,7 +29,7 @@ def nobody(text: str) -> None:
 
 def shown(engine: Engine) -> str:
     """Return the last prompt, markers as in the templates."""
-    return b"".join(piece for _, piece, _ in engine.last_prompt()).decode()
+    return b"".join(piece for _, piece, _ in engine.reader.last()).decode()
 
 
 def test_a_piece_of_a_file_comes_in_when_nobody_types_and_then_costs_nothing(
@@ -40,17 +40,17 @@ def test_a_piece_of_a_file_comes_in_when_nobody_types_and_then_costs_nothing(
     seeing.complete(source, nobody, single_line=True)
     assert "tools.py" not in shown(seeing)
     seeing.ring.offer(Chunk("tools.py", 0, TOOLS, "yanked"))
-    assert not seeing.files
+    assert not seeing.reader.files
     while seeing.idle():
         pass
-    assert list(seeing.files) == [File("tools.py", TOOLS.rstrip("\n"))]
+    assert list(seeing.reader.files) == [File("tools.py", TOOLS.rstrip("\n"))]
     result = seeing.complete(Source(PREFIX + "t", "\n", 0, "run.py", "R"), nobody, single_line=True)
     assert "<file>tools.py\ndef clamp_to_unit(value, low, high):" in shown(seeing)
     assert result.read_tokens <= 8
 
 
 def test_markers_in_a_file_are_text(seeing: Engine) -> None:
-    seeing.files = (File("tools.py", TOOLS),)
+    seeing.reader.files = (File("tools.py", TOOLS),)
     seeing.complete(Source("x = ", "\n", 0, "b.py", "R"), nobody, single_line=True, afresh=True)
     ids = [token for token, _, _ in seeing.last_prompt()]
     assert ids.count(seeing.family.ids["mid"]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
 import textwrap
 from pathlib import Path
@@ -21,9 +22,7 @@ LOCK = hashlib.sha256((ROOT / "requirements.lock").read_bytes()).hexdigest()
 def ask(neovim: Path, tmp_path: Path) -> Any:
     """Run Lua in a Neovim and return what it returns."""
     root = tmp_path / "plugin"
-    (root / "lua" / "lcursor").mkdir(parents=True)
-    for file in (ROOT / "lua/lcursor").glob("*.lua"):
-        (root / "lua/lcursor" / file.name).write_text(file.read_text())
+    shutil.copytree(ROOT / "lua", root / "lua")
     (root / "lcursor").mkdir()
     (root / "requirements.lock").write_bytes((ROOT / "requirements.lock").read_bytes())
 

@@ -19,6 +19,7 @@ local status = require("lcursor.status")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
 local trigger = require("lcursor.complete.trigger")
+local warm = require("lcursor.complete.warm")
 local why = require("lcursor.complete.why")
 
 local M = {}
@@ -326,6 +327,7 @@ function M.start()
     colors = highlights.apply,
   })
   gather.start()
+  warm.start()
   tell_problems()
   ask_later()
 end

@@ -135,6 +135,14 @@ return {
     desc = "Probability (0 to 1) below which a line is not shown; accepts and rejections move it.",
   },
   {
+    key = "completion.save_cache",
+    type = "boolean",
+    default = true,
+    wire = true,
+    desc = "Keep what the model read of a buffer (its KV cache, up to 512 MB in"
+      .. " $XDG_CACHE_HOME/lcursor/kv) for the next start. It can be turned back into the text.",
+  },
+  {
     key = "completion.backend",
     type = { "inproc", "endpoint" },
     default = "inproc",

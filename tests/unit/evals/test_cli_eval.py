@@ -32,7 +32,7 @@ class Engine:
     splices = True
 
     def __init__(self) -> None:
-        self.abort = threading.Event()
+        self.abort, self.reader = threading.Event(), self
 
     def complete(
         self, source: Source, on_text: Callable[[str], None], *, single_line: bool = False

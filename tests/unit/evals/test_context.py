@@ -128,6 +128,7 @@ class Parrot:
     def __init__(self) -> None:
         self.abort = threading.Event()
         self.asked: list[tuple[Source, int]] = []
+        self.reader = self
 
     def complete(
         self,

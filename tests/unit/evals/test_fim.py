@@ -140,7 +140,7 @@ class Loaded(Parrot):
     def __init__(self, path: Path, family: str, config: CompletionConfig, progress: object) -> None:
         super().__init__("x")
         self.path, self.family, self.config = path, family, config
-        self.idles = 3
+        self.idles, self.reader = 3, self
 
     def idle(self) -> bool:
         self.idles -= 1

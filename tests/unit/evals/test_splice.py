@@ -24,7 +24,7 @@ class Engine:
     """Costs 1 a token; 0.5 more where it spliced."""
 
     def __init__(self) -> None:
-        self.splices = True
+        self.splices, self.reader = True, self
         self.read_tokens = 0
         self.calls: list[tuple[str, bool, str]] = []
 
@@ -122,7 +122,7 @@ def test_a_suffix_is_read_first_and_then_typed_behind(spot: splice.Spot) -> None
     assert case.exact == [1.0] * count
     assert case.spliced == {1: [1.5] * count, 2: [1.5] * count}
     assert case.key_tokens == [3, 3, 3]
-    assert engine.splices is True
+    assert engine.reader.splices is True
 
 
 def test_an_engine_that_only_splices_is_found_out(spot: splice.Spot) -> None:

@@ -6,6 +6,7 @@ must follow its sequence's last position, a cell's position is shared by all seq
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -76,6 +77,17 @@ class Memory:
 
     def length(self, sequence: int = 0) -> int:
         return max((p for _, p, owners in self.cells if sequence in owners), default=-1) + 1
+
+    def state(self, sequence: int) -> bytes:
+        return json.dumps(self.of(sequence)).encode()
+
+    def restore(self, sequence: int, state: bytes) -> bool:
+        cells = json.loads(state)
+        if len(self.cells) + len(cells) > self.room:
+            return False
+        self.remove(sequence, 0)
+        self.cells += [(token, position, {sequence}) for position, token in cells]
+        return True
 
     def of(self, sequence: int) -> list[tuple[int, int]]:
         """Return (position, token) of a sequence, in order."""
@@ -239,6 +251,9 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
             before = [*before[:2], *some, *before[2:]]
         elif kind == "suffix":
             after = some
+        elif kind == "spm":  # what stands in the cache comes from the disk as well
+            there = seats.current
+            assert seats.restore(there.cells.copy(), there.state())
         wanted = prompt(before, after)
         memory.abort.looks_left = patience
         try:
@@ -290,3 +305,47 @@ def test_a_full_cache_costs_the_other_seats_and_nothing_else() -> None:
     with pytest.raises(OutOfMemory):
         seats.bring(prompt(list(range(500, 700)), [90]))
     assert seats.bring(one).kind == "exact"
+
+
+@settings(max_examples=100)
+@given(texts, texts, st.lists(st.integers(1, 4), max_size=30), texts)
+def test_a_restored_cache_is_gone_on_with(
+    before: list[int], after: list[int], typed: list[int], later: list[int]
+) -> None:
+    old = Cache(Memory())  # type: ignore[arg-type]
+    old.bring(prompt(before, after))
+    old.bring(prompt([*before, *typed], after))
+    old.write([5, 6])
+    memory = Memory()
+    new = Cache(memory)  # type: ignore[arg-type]
+    assert new.restore(old.cells, old.state())
+    agree(memory, new)
+    cost = new.cost(prompt([*before, *typed], after))
+    new.bring(prompt([*before, *typed], after))
+    assert new.read_tokens == cost <= 2  # the middle marker, whose logits were not kept
+    new.bring(prompt([*before, *typed, *later], after))
+    agree(memory, new)
+
+
+def test_what_does_not_fit_leaves_an_empty_cache() -> None:
+    old = Cache(Memory())  # type: ignore[arg-type]
+    old.bring(prompt(range(1, 60), [70]))
+    memory = Memory(room=50)
+    new = Cache(memory)  # type: ignore[arg-type]
+    assert not new.restore(old.cells, old.state())
+    assert new.is_empty
+    agree(memory, new)
+
+
+def test_reading_far_ahead_leaves_the_present_prompt_as_it_was() -> None:
+    memory = Memory()
+    seats = Seats(memory)  # type: ignore[arg-type]
+    before, after = list(range(1, 60)), list(range(200, 260))
+    seats.bring(prompt(before, after))
+    far = prompt([*before, *range(300, 300 + 2 * GAP)], after)
+    back = seats.ahead(far)
+    back()
+    for cache in seats.all():
+        agree(memory, cache)
+    assert seats.bring(prompt(before, after)).keep_tail
+    assert seats.bring(far).keep_tail

@@ -201,15 +201,15 @@ def test_the_budget_of_time(server: ModelServer, make: Make) -> None:
     server.llama()
 
     def slowly() -> Iterator[bytes]:
-        for _ in range(200):
-            yield sse({"content": "word ", "stop": False})
+        for number in range(200):
+            yield sse({"content": f"word_{number} ", "stop": False})
             if server.is_over.wait(0.02):
                 return
 
     server.routes["/completion"] = (200, "text/event-stream", slowly)
     result = make(budget_ms=100).complete(SOURCE, nobody)
     assert result.reason == "time"
-    assert result.text.startswith("word word")
+    assert result.text.startswith("word_0 word_1")
     assert result.total_ms < 2000
 
 

@@ -1,0 +1,162 @@
+"""What was read of a file, kept on disk: its KV cells, for the next start of the editor.
+
+Owns a folder of `$XDG_CACHE_HOME/lcursor/kv`, one subfolder a project and one file a buffer,
+readable by the user alone. A file that is broken, or was made by another model or another
+llama.cpp, is as good as none. Used on the engine's thread alone; raises nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import struct
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from lcursor.fim.cells import Cells
+from lcursor.fim.files import File
+
+MAGIC = b"lcursor kv 1\n"
+DIGEST_BYTES = 32
+MOST_BYTES = 512 << 20
+"""Of all files of all projects; what was used longest ago goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What stood in the cache for one file."""
+
+    cells: Cells
+    files: tuple[File, ...]
+    """The pieces of other files before it."""
+    state: bytes
+    """The cells themselves, in llama.cpp's form."""
+
+
+def default_folder() -> Path:
+    """Return `$XDG_CACHE_HOME/lcursor/kv`, with the usual default for the first."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(home).expanduser() / "lcursor" / "kv"
+
+
+class Warmth:
+    """The folder.
+
+    Args:
+        folder: where; made when the first file is written.
+        fingerprint: names the model and the program that made the cells, and what of their form
+            may differ from one machine to another.
+        most_bytes: of all files together.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str, most_bytes: int = MOST_BYTES) -> None:
+        self.folder = folder
+        self._fingerprint = fingerprint
+        self._most_bytes = most_bytes
+        self._is_writable = True
+
+    def path(self, root: str, name: str) -> Path:
+        """Return where the cells of a file are.
+
+        Args:
+            root: folder of its project.
+            name: its path in there.
+        """
+        return self.folder / _hash(root) / f"{_hash(name)}.kv"
+
+    def load(self, root: str, name: str) -> Saved | None:
+        """Return what was saved for a file; None where there is nothing that can be used."""
+        path = self.path(root, name)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        saved = self._read(data, name)
+        with contextlib.suppress(OSError):
+            if saved is None:
+                path.unlink()
+            else:
+                os.utime(path)
+        return saved
+
+    def save(self, root: str, name: str, saved: Saved) -> bool:
+        """Keep what stands in the cache for a file; return whether that went well.
+
+        A disk that is full or may not be written to ends all saving: it is only a matter of speed.
+        """
+        if not self._is_writable:
+            return False
+        path, data = self.path(root, name), self._written(name, saved)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._make_room(len(data), path)
+            _write(path, data)
+        except OSError:
+            self._is_writable = False
+        return self._is_writable
+
+    def _written(self, name: str, saved: Saved) -> bytes:
+        cells = saved.cells
+        head = json.dumps(
+            {
+                "made_by": self._fingerprint,
+                "name": name,
+                "prefix": cells.prefix,
+                "has_marker": cells.has_marker,
+                "suffix": cells.suffix,
+                "suffix_at": cells.suffix_at,
+                "stale": cells.stale,
+                "files": [[file.path, file.text] for file in saved.files],
+            }
+        ).encode()
+        data = MAGIC + struct.pack("<Q", len(head)) + head + saved.state
+        return data + hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+    def _read(self, data: bytes, name: str) -> Saved | None:
+        body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
+        is_whole = body.startswith(MAGIC) and len(body) >= len(MAGIC) + 8
+        if not is_whole or hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest() != digest:
+            return None
+        at = len(MAGIC) + 8
+        [length] = struct.unpack("<Q", body[len(MAGIC) : at])
+        head = json.loads(body[at : at + length])
+        if head["made_by"] != self._fingerprint or head["name"] != name:
+            return None
+        cells = Cells()
+        cells.prefix, cells.has_marker = head["prefix"], head["has_marker"]
+        cells.suffix = None if head["suffix"] is None else tuple(head["suffix"])
+        cells.suffix_at, cells.stale = head["suffix_at"], head["stale"]
+        return Saved(cells, tuple(File(*file) for file in head["files"]), body[at + length :])
+
+    def _make_room(self, size: int, own: Path) -> None:
+        others = []
+        for path in self.folder.glob("*/*.kv"):
+            if path != own:
+                stat = path.stat()
+                others.append((stat.st_mtime, stat.st_size, path))
+        total = sum(each for _, each, _ in others)
+        for _, each, path in sorted(others):
+            if total + size <= self._most_bytes:
+                break
+            path.unlink()
+            total -= each
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that is whole or not there, for the user alone."""
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:20]

@@ -1,0 +1,85 @@
+"""Cells on disk with the real model: a restart reads next to nothing, and answers the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lcursor.config import CompletionConfig
+from lcursor.fim.engine import Engine
+from lcursor.fim.prompt import Source
+from lcursor.fim.result import Result
+from lcursor.fim.warmth import Saved
+
+LINES = "".join(f"def area_{n}(w, h):\n    return w * h * {n}\n\n\n" for n in range(12))
+BEFORE, AFTER = LINES + "def area_12(w, h):\n    ", "\n\n\nprint(area_12(2, 3))\n"
+SOURCE = Source(BEFORE, AFTER, 0, "a.py", "demo", root="/p/")
+
+Start = Callable[[], Engine]
+
+
+@pytest.fixture
+def start(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    engines: list[Engine] = []
+
+    def begin() -> Engine:
+        config = CompletionConfig(min_confidence=0.0, context_tokens=2048)
+        engines.append(Engine(model_path, "qwen2.5-coder", config, lambda _: True))
+        return engines[-1]
+
+    yield begin
+    for engine in engines:
+        engine.close()
+
+
+def complete(engine: Engine) -> Result:
+    return engine.complete(SOURCE, lambda _: None, afresh=True)
+
+
+def test_a_restart_finds_what_was_read(start: Start, tmp_path: Path) -> None:
+    engine = start()
+    first = complete(engine)
+    assert first.read_tokens > 150
+    while engine.idle():
+        pass
+    [path] = (tmp_path / "cache").rglob("*.kv")
+
+    engine = start()
+    again = complete(engine)
+    assert again.read_tokens <= 2
+    assert again.text == first.text
+    assert abs(again.confidence - first.confidence) < 0.05
+
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    engine = start()
+    anew = complete(engine)
+    assert anew.read_tokens == first.read_tokens
+    assert anew.text == first.text
+
+
+def test_what_llama_cpp_refuses_is_read_anew(start: Start) -> None:
+    engine = start()
+    first = complete(engine)
+    engine.save()
+    assert engine.reader.warmth is not None
+    saved = engine.reader.warmth.load(SOURCE.root, SOURCE.path)
+    assert saved is not None
+    for state in (b"", saved.state[:100], saved.state[:-7], b"\xff" * 2000):
+        other = start()
+        broken = Saved(saved.cells, saved.files, state)
+        assert other.reader.warmth is not None
+        other.reader.warmth.save(SOURCE.root, SOURCE.path, broken)
+        assert complete(other).text == first.text
+
+
+def test_an_entered_buffer_is_read_before_the_first_key(start: Start) -> None:
+    engine = start()
+    engine.warm(SOURCE)
+    while engine.idle():
+        pass
+    assert complete(engine).read_tokens == 0

@@ -1,0 +1,107 @@
+"""Cells on disk: kept, found again, and never trusted when anything about them is odd."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lcursor.fim.cells import Cells
+from lcursor.fim.files import File
+from lcursor.fim.warmth import Saved, Warmth
+
+ROOT, NAME = "/home/anna/project", "src/a.py"
+
+
+def saved(state: bytes = b"\x00\x01cells") -> Saved:
+    cells = Cells()
+    cells.prefix, cells.suffix, cells.suffix_at = [1, 2, 3], (4, 5), 28
+    cells.has_marker, cells.stale, cells.tail = True, 2, [9]
+    return Saved(cells, (File("b.py", "def b(): ...\n"),), state)
+
+
+@pytest.fixture
+def warmth(tmp_path: Path) -> Warmth:
+    return Warmth(tmp_path / "kv", "model 1")
+
+
+def test_what_is_saved_is_found_in_another_run(warmth: Warmth) -> None:
+    assert warmth.save(ROOT, NAME, saved())
+    found = Warmth(warmth.folder, "model 1").load(ROOT, NAME)
+    assert found is not None
+    assert (found.state, found.files) == (saved().state, saved().files)
+    cells = found.cells
+    assert (cells.prefix, cells.suffix, cells.suffix_at) == ([1, 2, 3], (4, 5), 28)
+    assert (cells.has_marker, cells.stale, cells.tail) == (True, 2, [])
+
+
+def test_of_another_file_or_project_there_is_nothing(warmth: Warmth) -> None:
+    warmth.save(ROOT, NAME, saved())
+    assert warmth.load(ROOT, "src/b.py") is None
+    assert warmth.load("/home/anna/other", NAME) is None
+
+
+def test_another_model_does_not_read_it(warmth: Warmth) -> None:
+    warmth.save(ROOT, NAME, saved())
+    assert Warmth(warmth.folder, "model 2").load(ROOT, NAME) is None
+
+
+@pytest.mark.parametrize("at", [0, 5, 14, 40, -33, -1])
+def test_a_changed_byte_makes_it_nothing(warmth: Warmth, at: int) -> None:
+    warmth.save(ROOT, NAME, saved())
+    path = warmth.path(ROOT, NAME)
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x20
+    path.write_bytes(data)
+    assert warmth.load(ROOT, NAME) is None
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("length", [0, 1, 13, 21, 100])
+def test_half_a_file_is_nothing(warmth: Warmth, length: int) -> None:
+    warmth.save(ROOT, NAME, saved())
+    path = warmth.path(ROOT, NAME)
+    path.write_bytes(path.read_bytes()[:length])
+    assert warmth.load(ROOT, NAME) is None
+
+
+def test_nobody_else_may_read_it(warmth: Warmth) -> None:
+    warmth.save(ROOT, NAME, saved())
+    path = warmth.path(ROOT, NAME)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_oldest_go_when_it_is_too_much(tmp_path: Path) -> None:
+    warmth = Warmth(tmp_path, "model 1", most_bytes=30_000)
+    for number in range(4):
+        name = f"{number}.py"
+        warmth.save(ROOT, name, saved(bytes(9000)))
+        os.utime(warmth.path(ROOT, name), (number, number))
+    there = [warmth.load(ROOT, f"{number}.py") is not None for number in range(4)]
+    assert there == [False, True, True, True]
+
+
+def test_a_folder_that_cannot_be_made_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "kv").write_text("a file")
+    warmth = Warmth(tmp_path / "kv", "model 1")
+    assert not warmth.save(ROOT, NAME, saved())
+    assert not warmth.save(ROOT, NAME, saved())
+    assert warmth.load(ROOT, NAME) is None
+
+
+def test_a_failed_write_leaves_the_old_one_and_nothing_else(
+    warmth: Warmth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warmth.save(ROOT, NAME, saved(b"old"))
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr("os.replace", fail)
+    assert not warmth.save(ROOT, NAME, saved(b"new"))
+    found = warmth.load(ROOT, NAME)
+    assert found is not None
+    assert found.state == b"old"
+    assert [path.suffix for path in warmth.folder.glob("*/*")] == [".kv"]
