@@ -27,6 +27,7 @@ file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lu
     │   ├── ModelMissing       the model's file is not on this machine
     │   ├── ModelCorrupt       the file is not what it should be
     │   ├── ModelUnsuitable    the model cannot do what the slot asks
+    │   ├── TokenizerOdd       its tokens read back are not the text
     │   ├── DownloadFailed     no source could deliver the file
     │   └── DiskFull           the file does not fit
     └── EngineError
@@ -207,6 +208,19 @@ class ModelUnsuitable(ModelError):
     """The model cannot do what the slot asks, for example fill in the middle."""
 
     code = "model_unsuitable"
+
+
+class TokenizerOdd(ModelError):
+    """The model's tokens, read back, are not the text that was read: nothing is healed."""
+
+    code = "tokenizer_odd"
+    level = "warn"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"the tokenizer of {message}: suggestions may begin amiss",
+            "Choose another completion.model; see: python -m lcursor models list",
+        )
 
 
 class DownloadFailed(ModelError):

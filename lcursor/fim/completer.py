@@ -155,7 +155,14 @@ class Completer:
             "log",
             {"level": "info", "message": f"{path.name} ({model.description}) in {took:.1f} s"},
         )
+        self._remark()
         self._state("ready", path.name)
+
+    def _remark(self) -> None:
+        """Tell what the engine has to say though all goes on."""
+        for remark in self._engine.remarks:
+            self._report(remark)
+        self._engine.remarks.clear()
 
     def _reach(self) -> bool:
         """Find the server; return whether it is known. Tried again before each request till then.
@@ -228,6 +235,7 @@ class Completer:
             return self._done(job, "failed")
         if is_remote:
             self._is_reached()
+        self._remark()
         self._answered = job.id
         queue_ms = (began - job.arrived_s) * 1000
         stats = FimStats(
@@ -293,7 +301,7 @@ class Completer:
                 kind="marker" if token in markers else "text",
                 is_kept=is_kept,
             )
-            for token, data, is_kept in self._engine.reader.last()
+            for token, data, is_kept in self._engine.last_prompt()
         ]
         return self._emit("prompt", Prompt(pieces=pieces))
 

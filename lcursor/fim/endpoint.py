@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from lcursor.config import CompletionConfig
 from lcursor.errors import (
     ConfigInvalid,
+    LcursorError,
     ModelUnsuitable,
     ServerDenied,
     ServerError,
@@ -99,6 +100,8 @@ class Endpoint:
         self.read_tokens = 0
         """Tokens of the prompt that the last request read, as far as the server says."""
         self.ring: Ring | None = None
+        self.remarks: list[LcursorError] = []
+        """Nothing; see `engine.Engine`."""
         self.threshold = 0.0
         """For the completer's sake: without probabilities there is nothing to judge by."""
         self.model = ""

@@ -10,10 +10,10 @@ import dataclasses
 import time
 from pathlib import Path
 
-from lcursor.catalog import gguf
-from lcursor.catalog.hardware import physical_cores
+from lcursor.catalog import gguf, hardware
 from lcursor.config import CompletionConfig
-from lcursor.fim import families, llama, prompt
+from lcursor.errors import LcursorError, OutOfMemory, TokenizerOdd
+from lcursor.fim import families, llama, placement, prompt
 from lcursor.fim.author import Author, Place, ms_since
 from lcursor.fim.families import Resolved
 from lcursor.fim.files import File
@@ -23,7 +23,7 @@ from lcursor.fim.result import OnText
 from lcursor.fim.result import Result as Result
 from lcursor.fim.ring import Query, Ring
 from lcursor.fim.seats import OUTPUTS, SEQUENCES
-from lcursor.fim.vocabulary import Vocabulary
+from lcursor.fim.vocabulary import Vocabulary, gives_back
 from lcursor.fim.warmth import Warmth, default_folder
 
 PIECES_AT_ONCE = 8192
@@ -52,15 +52,16 @@ class Engine:
     def __init__(
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
     ) -> None:
-        gguf.check_for_completion(path)
+        head = gguf.check_for_completion(path)
         self.config = config
-        self.model = llama.Model(path, config.gpu_layers, progress)
         try:
-            self.family: Resolved = families.resolve(family, self.model.tokenize)
-            self._context = llama.Context(self.model, self._size())
-        except Exception:
-            self.model.close()
-            raise
+            self.model = llama.Model(path, config.gpu_layers, progress)
+            self._open(family)
+        except OutOfMemory as error:
+            if not self._on_gpu:
+                raise
+            cells = config.context_tokens
+            raise placement.advice(head, path.name, cells, hardware.detect()) from error
         disk = Warmth(default_folder(), self._fingerprint()) if config.save_cache else None
         self.reader = Reader(self.model, self._context, self.family, config, self._on_gpu, disk)
         self._seats = self.reader.seats
@@ -75,7 +76,20 @@ class Engine:
         self._is_behind = False
         self._read_ahead: prompt.Source | None = None
         self._to_warm: prompt.Source | None = None
+        self.remarks: list[LcursorError] = []
+        """What the user should know though all goes on; whoever tells it empties the list."""
+        if not gives_back(self.model.tokenize, self.model.piece):
+            self.reader.heals = False
+            self.remarks.append(TokenizerOdd(f"{path.name} does not give back the text it reads"))
         self._warm_up()
+
+    def _open(self, family: str) -> None:
+        try:
+            self.family: Resolved = families.resolve(family, self.model.tokenize)
+            self._context = llama.Context(self.model, self._size())
+        except Exception:
+            self.model.close()
+            raise
 
     @property
     def threshold(self) -> float:
@@ -126,6 +140,20 @@ class Engine:
             Cancelled: `abort` was set.
             EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
+        while True:
+            try:
+                return self._complete(source, on_text, single_line, afresh)
+            except OutOfMemory as error:
+                if not self.reader.shrink():
+                    raise
+                self._recall.clear()
+                window = self.reader.prefix_tokens
+                error.message += f"; only {window} tokens before the cursor are read from now on"
+                self.remarks.append(error)
+
+    def _complete(
+        self, source: prompt.Source, on_text: OnText, single_line: bool, afresh: bool
+    ) -> Result:
         started = time.perf_counter()
         known = None if afresh else self._recall.find(source, single_line)
         if known:
@@ -339,7 +367,7 @@ class Engine:
     def _size(self) -> llama.ContextSize:
         on_gpu = self._on_gpu
         cells = min(self.config.context_tokens, self.model.n_ctx_train or 1 << 20)
-        threads = self.config.threads or (2 if on_gpu else physical_cores())
+        threads = self.config.threads or (2 if on_gpu else hardware.physical_cores())
         ubatch = 256 if on_gpu else 64
         return llama.ContextSize(
             cells=cells, ubatch=ubatch, threads=threads, sequences=SEQUENCES, outputs=OUTPUTS

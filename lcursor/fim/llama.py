@@ -42,7 +42,7 @@ Progress = Callable[[float], bool]
 """Called with 0.0 to 1.0 while a model loads; returning False stops the load."""
 
 WARN, ERROR = 2, 3  # enum ggml_log_level
-ABORTED = 2  # llama_decode
+NO_ROOM, ABORTED, NO_MEMORY = 1, 2, -2  # llama_decode
 
 _libc = ctypes.CDLL(None)
 _complaints: list[str] = []
@@ -318,9 +318,14 @@ class Context:
         result = L.llama_decode(self.handle, self._batch)
         if result == ABORTED:
             raise Cancelled("a newer request came")
-        if result == 1:
+        if result == NO_ROOM:
             raise OutOfMemory(
                 f"the cache of {self.cells} tokens is full", "Raise completion.context_tokens"
+            )
+        if result == NO_MEMORY:
+            raise OutOfMemory(
+                f"no memory is left to read {count} tokens",
+                "Lower completion.context_tokens or completion.gpu_layers",
             )
         if result != 0:
             raise EngineFailed(

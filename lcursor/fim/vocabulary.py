@@ -10,13 +10,17 @@ Source: the idea and its name are Guidance's ("token healing").
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+PROBE = 'def F(x):\n\treturn "é – 日本 \U0001f600" + x  # 1e-9\n\n    if x != {}:  \r\n'
+"""Text with what tokenizers are known to change: blanks, tabs, line ends, what is not ASCII."""
 
 
 class Vocabulary:
@@ -69,6 +73,15 @@ class Vocabulary:
         """Whether any token begins with `text`."""
         at = bisect_left(self._texts, text)
         return at < len(self._texts) and self._texts[at].startswith(text)
+
+
+def gives_back(tokenize: Callable[[str], list[int]], piece: Callable[[int], bytes]) -> bool:
+    """Whether tokens read back are the text that was read; else nothing can be taken back.
+
+    A blank that a tokenizer puts before every text does no harm.
+    """
+    back = b"".join(map(piece, tokenize(PROBE)))
+    return back.removeprefix(b" ") == PROBE.encode()
 
 
 def _after(text: bytes) -> bytes:

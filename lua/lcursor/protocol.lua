@@ -86,6 +86,7 @@ M.levels = {
   model_missing = "error",
   model_corrupt = "error",
   model_unsuitable = "error",
+  tokenizer_odd = "warn",
   download_failed = "error",
   disk_full = "error",
   engine_error = "error",

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from lcursor.config import CompletionConfig
-from lcursor.errors import Cancelled, ModelCorrupt
+from lcursor.errors import Cancelled, ModelCorrupt, OutOfMemory
 from lcursor.fim.engine import Engine
+from lcursor.fim.llama import Model
 from lcursor.fim.prompt import Source
 
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
@@ -133,7 +134,7 @@ def test_switches_change_how_not_what(
     engine: Engine, switch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted, _ = complete(engine)
-    monkeypatch.setattr(engine, switch, False)
+    monkeypatch.setattr(engine.reader, switch, False)
     result, _ = complete(engine)
     assert result.text == wanted.text
 
@@ -204,3 +205,54 @@ def test_a_window_larger_than_the_cache_is_cut(model_path: Path) -> None:
         assert result.prompt_tokens + 8 <= 256
     finally:
         small.close()
+
+
+def test_where_memory_runs_out_the_window_shrinks(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = CompletionConfig(context_tokens=1024, min_confidence=0.0, save_cache=False)
+    short = Engine(model_path, "", config, lambda fraction: True)
+    try:
+        decode = short._context.decode
+
+        def full(tokens: list[int], position: int, *rest: int) -> None:
+            if position + len(tokens) > 400:
+                raise OutOfMemory("no memory is left")
+            decode(tokens, position, *rest)
+
+        monkeypatch.setattr(short._context, "decode", full)
+        filler = "".join(f"value_{n} = {n}\n" for n in range(200))
+        result, _ = complete(short, filler + BEFORE)
+        assert result.text == "a + b"
+        assert result.prompt_tokens < 400
+        [remark] = short.remarks
+        assert "tokens before the cursor are read from now on" in remark.message
+        monkeypatch.setattr(short._context, "decode", lambda *_: full([0] * 500, 0))
+        with pytest.raises(OutOfMemory):
+            complete(short, BEFORE)
+        monkeypatch.setattr(short._context, "decode", decode)
+        assert complete(short)[0].text == "a + b"
+    finally:
+        short.close()
+
+
+def test_a_tokenizer_that_changes_text_is_told_and_not_healed(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenize = Model.tokenize
+    monkeypatch.setattr(
+        Model,
+        "tokenize",
+        lambda self, text, special=False: tokenize(self, text.replace("\t", " "), special),
+    )
+    config = CompletionConfig(context_tokens=512, min_confidence=0.0, save_cache=False)
+    odd = Engine(model_path, "", config, lambda fraction: True)
+    try:
+        [remark] = odd.remarks
+        assert remark.code == "tokenizer_odd"
+        while odd.idle():
+            pass
+        assert complete(odd, BEFORE.removesuffix("urn "))[0].read_tokens > 0
+        assert odd.reader.place(Source(BEFORE, AFTER), False).heal == b""
+    finally:
+        odd.close()

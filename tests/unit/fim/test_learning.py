@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from lcursor import protocol
 from lcursor.config import CompletionConfig
+from lcursor.errors import LcursorError
 from lcursor.fim.completer import Completer
 from lcursor.fim.result import Result
 from lcursor.fim.scheduler import Job
@@ -22,6 +23,7 @@ class Engine:
     """Answers with what it was told to be unsure of."""
 
     threshold = 0.4
+    remarks: ClassVar[list[LcursorError]] = []
     family = SimpleNamespace(ids={"prefix": 900, "suffix": 901})
 
     def complete(self, source: object, on_text: object, **options: bool) -> Result:

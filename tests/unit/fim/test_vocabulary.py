@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.vocabulary import Vocabulary
+from lcursor.fim.vocabulary import Vocabulary, gives_back
 
 PIECES = [b"", b"re", b"ret", b"return", b" return", b"r", b"urn", b"\n", b":\n", b"x", b"\xff"]
 VOCABULARY = Vocabulary(PIECES)
@@ -64,3 +66,23 @@ def test_allowed_agrees_with_a_slow_search(some: list[bytes], text: bytes) -> No
         if piece and (piece.startswith(text) or text.startswith(piece))
     ]
     assert sorted(vocabulary.allowed(text)) == slow
+
+
+@pytest.mark.parametrize(
+    ("change", "good"),
+    [
+        (lambda text: text, True),
+        (lambda text: " " + text, True),
+        (str.lower, False),
+        (lambda text: text.replace("\t", " "), False),
+        (lambda text: text.replace("\r\n", "\n"), False),
+        (lambda text: text.replace("  ", " "), False),
+        (lambda text: text.encode("ascii", "replace").decode(), False),
+        (str.strip, False),
+    ],
+)
+def test_a_tokenizer_must_give_back_its_text(change: Callable[[str], str], good: bool) -> None:
+    def tokenize(text: str) -> list[int]:
+        return list(change(text).encode())
+
+    assert gives_back(tokenize, lambda token: bytes([token])) is good
