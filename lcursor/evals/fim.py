@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 TYPED = 3
 """Keys before the one that is judged, each with a request that the next one stops."""
+GATE = CompletionConfig().min_confidence
+"""The threshold that is judged beside none."""
 BUDGET_MS = 60_000
 """Time to write: no suggestion is cut because the machine is busy."""
 
@@ -38,14 +40,25 @@ class Flag(Protocol):
 
 
 class Completes(Protocol):
-    """What is judged."""
+    """What is judged.
+
+    Attributes:
+        threshold: of the confidence; see `lcursor.fim.engine.Engine`.
+    """
+
+    threshold: float
 
     @property
     def abort(self) -> Flag:
         """The flag that stops the running request."""
 
     def complete(
-        self, source: Source, on_text: Callable[[str], None], *, single_line: bool = False
+        self,
+        source: Source,
+        on_text: Callable[[str], None],
+        *,
+        single_line: bool = False,
+        afresh: bool = False,
     ) -> Result:
         """Complete, as `lcursor.fim.engine.Engine` does."""
 
@@ -74,6 +87,23 @@ class Answer:
     reason: str = ""
     logprobs: list[float] = field(default_factory=list)
     """Of each token written, in nats."""
+    gated: str = ""
+    """What is written with the threshold that completion has by default."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all that is shown of the first line is the true text, so far as it goes."""
+        return bool(self.text) and first_line(self.rest).startswith(first_line(self.text))
+
+    @property
+    def is_gated_right(self) -> bool:
+        """The same of what the gate leaves."""
+        return bool(self.gated) and first_line(self.rest).startswith(first_line(self.gated))
+
+    @property
+    def is_gated_exact(self) -> bool:
+        """Whether what the gate leaves has the true first line."""
+        return bool(self.gated) and first_line(self.rest) == first_line(self.gated)
 
 
 def load(model: str, *, heals: bool = True, splices: bool = True) -> Engine:
@@ -134,6 +164,9 @@ def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
     )
     total_ms = _ms_since(began)
     text = result.text
+    engine.threshold = GATE
+    gated = engine.complete(last, _nobody, single_line=cut.single_line, afresh=True).text
+    engine.threshold = 0.0
     return Answer(
         kind=cut.kind,
         task=cut.task.name,
@@ -149,6 +182,7 @@ def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
         generated_tokens=result.generated_tokens,
         first_ms=came_ms[0] if came_ms else 0.0,
         total_ms=total_ms,
+        gated=gated,
     )
 
 
@@ -166,6 +200,10 @@ def first_line(text: str) -> str:
     """Return a text to the end of its first line that is not blank, as it would be compared."""
     match = re.match(r"\s*[^\n]*", text)
     return match[0].rstrip() if match else ""
+
+
+def _nobody(text: str) -> None:
+    """Take the text that is judged when it is whole."""
 
 
 def _ms_since(began: float) -> float:

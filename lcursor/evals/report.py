@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lcursor.evals.data import KINDS
-from lcursor.evals.fim import Answer
+from lcursor.evals.fim import GATE, Answer
 
 THRESHOLDS = [tenth / 10 for tenth in range(10)]
 GAIN = 1.5
@@ -98,6 +98,46 @@ def best_gate(answers: Sequence[Answer]) -> Gate:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """What the gate does as it is by default: it leaves the sure part, or a whole first line."""
+
+    threshold: float
+    show: float
+    right: float
+    """Share of what is shown whose first line is right so far as it goes."""
+    exact: float
+    """Share of the cuts where the true first line is shown."""
+    open_show: float
+    open_right: float
+    open_exact: float
+    """The same three without it."""
+    gain: float
+    """`right` over `open_right`."""
+    holds: bool
+    """Whether it gains `GAIN` while showing at `SHOW` of the cuts."""
+
+
+def shipped(answers: Sequence[Answer]) -> Shipped:
+    """Compare the default gate with none."""
+    count = len(answers)
+    shown, open_shown = (sum(bool(e.gated) for e in answers), sum(bool(e.text) for e in answers))
+    right = _share(sum(each.is_gated_right for each in answers), shown)
+    open_right = _share(sum(each.is_right for each in answers), open_shown)
+    gain = right / open_right if open_right else 0.0
+    return Shipped(
+        threshold=GATE,
+        show=_share(shown, count),
+        right=right,
+        exact=_share(sum(each.is_gated_exact for each in answers), count),
+        open_show=_share(open_shown, count),
+        open_right=open_right,
+        open_exact=_share(sum(each.is_line_exact for each in answers), count),
+        gain=gain,
+        holds=gain >= GAIN and _share(shown, count) >= SHOW,
+    )
+
+
 def groups(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     """Return the answers of each kind that there is, and of all where there is more than one."""
     found: dict[str, list[Answer]] = {}
@@ -116,7 +156,7 @@ def as_dict(answers: Sequence[Answer], facts: dict[str, Any], gate: float = 0.0)
         facts: the machine, the model, the command, whatever a reader must know.
         gate: the threshold under which `cuts` are counted; the tables have all.
     """
-    cuts, thresholds, gates = {}, {}, {}
+    cuts, thresholds, gates, default = {}, {}, {}, {}
     for name, group in groups(answers).items():
         counted = rates(group, gate)
         cuts[name] = {
@@ -130,7 +170,9 @@ def as_dict(answers: Sequence[Answer], facts: dict[str, Any], gate: float = 0.0)
         }
         thresholds[name] = [{"threshold": at, **asdict(rates(group, at))} for at in THRESHOLDS]
         gates[name] = asdict(best_gate(group))
-    return {**facts, "gate": gate, "cuts": cuts, "thresholds": thresholds, "best_gate": gates}
+        default[name] = asdict(shipped(group))
+    tables = {"cuts": cuts, "thresholds": thresholds, "best_gate": gates, "shipped_gate": default}
+    return {**facts, "gate": gate, **tables}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -183,6 +225,19 @@ def as_markdown(document: dict[str, Any]) -> str:
             f"{row['threshold']:.2f}, shown {_percent(row['show'])}, "
             f"precision {_percent(row['line_precision'])}, {row['gain']:.2f} × ungated "
             f"(wanted {GAIN:g}: {'yes' if row['holds'] else 'no'})"
+        )
+    lines += [
+        "",
+        "The gate as it is by default (the sure part of a line, or all of it), beside none:",
+        "",
+        "| cut | shown | right so far as it goes | first line exact | shown without | right | "
+        "exact | gain |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, row in document["shipped_gate"].items():
+        cells = ("show", "right", "exact", "open_show", "open_right", "open_exact")
+        lines.append(
+            f"| {name} | {' | '.join(_percent(row[cell]) for cell in cells)} | {row['gain']:.2f} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama, prompt, trim
 from lcursor.fim.families import Resolved
-from lcursor.fim.judge import Judge, sure_part
+from lcursor.fim.judge import Judge, Verdict, sure_part
 from lcursor.fim.result import OnText, Result
 from lcursor.fim.seats import OUTPUTS, Seats
 from lcursor.fim.vocabulary import Vocabulary
@@ -85,7 +85,8 @@ class Author:
             threshold: least confidence; the engine's own where none is given.
         """
         facts, heal, result = place.facts, place.heal, place.result
-        suggestion, data, text = trim.Suggestion(facts), b"", ""
+        suggestion, data, text, sure = trim.Suggestion(facts), b"", "", ""
+        verdict: Verdict = "sure"
         judge = Judge(self.threshold if threshold is None else threshold)
         most = self.guesses
         writer = Writer(self._context, self._seats, place.built, self._last_tokens, most, forced)
@@ -102,8 +103,9 @@ class Author:
             if not heal and (token in self._family.stops or self._model.is_end(token)):
                 result.reason = "end"
                 break
-            if not judge.allows(share):
-                result.reason, text = "unsure", sure_part(text)
+            verdict = judge.verdict(share)
+            if verdict == "no":
+                result.reason = "unsure"
                 break
             result.tokens.append(token)
             result.logprobs.append(math.log(max(share, 1e-9)))
@@ -114,7 +116,10 @@ class Author:
             text = data.decode("utf-8", "ignore")
             if b"\n" in piece[taken:]:
                 judge.newline()
-            if suggestion.grow(text):
+                verdict = "sure"  # a line that is whole may stand
+            if verdict == "sure":
+                sure = text
+            if suggestion.grow(sure):
                 result.first_ms = result.first_ms or ms_since(started)
                 on_text(suggestion.text)
             if trim.ended(text, facts):
@@ -125,9 +130,12 @@ class Author:
                 break
             logits = writer.read(token)
         writer.drop()
+        is_cut = verdict != "sure" and result.reason in {"unsure", "time", "tokens"}
+        text = sure_part(sure) if is_cut else text
         result.generated_tokens, result.passes = len(result.tokens), writer.passes
-        result.confidence = judge.confidence
         result.text = suggestion.finish(text)
+        is_part = is_cut and result.text
+        result.confidence = judge.sure_confidence if is_part else judge.confidence
         result.replaces = suggestion.replaces
         self._last_tokens = result.tokens
 

@@ -30,12 +30,18 @@ class Engine:
     closed = 0
     read_tokens = 99
     splices = True
+    threshold = 0.0
 
     def __init__(self) -> None:
         self.abort, self.reader = threading.Event(), self
 
     def complete(
-        self, source: Source, on_text: Callable[[str], None], *, single_line: bool = False
+        self,
+        source: Source,
+        on_text: Callable[[str], None],
+        *,
+        single_line: bool = False,
+        afresh: bool = False,
     ) -> Result:
         return Result(text="pass", confidence=0.4)
 

@@ -27,7 +27,9 @@ CUT = Cut("char", ADD, ADD.before + "    ret", "urn a + b", "\n")
 
 
 class Parrot:
-    """An engine that writes the same text everywhere."""
+    """An engine that writes the same text everywhere, and less of it with a threshold."""
+
+    threshold = 0.0
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -36,8 +38,16 @@ class Parrot:
         self.stopped = 0
 
     def complete(
-        self, source: Source, on_text: Callable[[str], None], *, single_line: bool = False
+        self,
+        source: Source,
+        on_text: Callable[[str], None],
+        *,
+        single_line: bool = False,
+        afresh: bool = False,
     ) -> Result:
+        assert afresh == (self.threshold > 0)
+        if afresh:  # the same place with the gate
+            return Result(text=self.text[:3])
         self.asked.append((source, single_line))
         if self.text:
             on_text(self.text)
@@ -66,6 +76,25 @@ def test_another_way_to_say_it_passes_without_being_exact() -> None:
 def test_a_wrong_text_does_neither() -> None:
     answer = judge("urn a - b")
     assert (answer.is_exact, answer.has_passed) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "gated_right", "gated_exact"),
+    [
+        ("urn a + b", True, True, False),
+        ("urn a", True, True, False),
+        ("urn b", False, True, False),
+        ("x", False, False, False),
+        ("", False, False, False),
+    ],
+)
+def test_what_is_right_so_far_as_it_goes(
+    text: str, right: bool, gated_right: bool, gated_exact: bool
+) -> None:
+    answer = judge(text)
+    assert answer.gated == text[:3]
+    found = (answer.is_right, answer.is_gated_right, answer.is_gated_exact)
+    assert found == (right, gated_right, gated_exact)
 
 
 def test_silence_is_never_right() -> None:

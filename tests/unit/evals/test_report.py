@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -112,3 +113,18 @@ def test_the_document_has_what_the_table_shows() -> None:
     assert "| char | 4 | 25 % ± " in table
     assert "| 0.8 | 50 %, 100 % |" in table
     assert "0.80, shown 50 %, precision 100 %, 1.50 × ungated (wanted 1.5: yes)" in table
+
+
+def test_the_default_gate_is_compared_with_none() -> None:
+    """Of four cuts three are shown without it, one of them right; with it two, both right."""
+
+    def both(text: str, gated: str) -> Answer:
+        return replace(answer(0.5, text == "x = 1"), text=text, gated=gated, rest="x = 1")
+
+    answers = [both("x = 1", "x = 1"), both("x + 2", "x "), both("y", ""), both("", "")]
+    found = report.shipped(answers)
+    assert (found.open_show, found.open_right) == (0.75, pytest.approx(1 / 3))
+    assert (found.show, found.right, found.gain) == (0.5, 1.0, pytest.approx(3.0))
+    assert (found.exact, found.open_exact, found.holds) == (0.25, 0.25, True)
+    quiet = report.shipped([both("x = 1", "x = 1"), *[both("y", "")] * 2])
+    assert (quiet.gain, quiet.holds) == (pytest.approx(3.0), False)  # shows too little
