@@ -108,19 +108,19 @@ class Scheduler(Generic[Work]):
 
     def _loop(self) -> None:
         self._prepare()
-        has_idle_work = True
+        pause_s: float | None = IDLE_S
         while True:
-            job = self._next(IDLE_S if has_idle_work else None)
+            job = self._next(pause_s)
             if job:
                 self._run(job)
-                has_idle_work = True
+                pause_s = IDLE_S
             elif self._is_closed:
                 return
             elif self._calls:
                 self._calls.popleft()()
-                has_idle_work = True
+                pause_s = IDLE_S
             else:
-                has_idle_work = self._idle()
+                pause_s = 0.0 if self._idle() else None
 
     def _next(self, timeout_s: float | None) -> Job[Work] | None:
         """Wait for a job; None when the time is up or all is over."""

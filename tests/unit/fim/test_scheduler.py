@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from lcursor.fim.scheduler import Job, Scheduler
+from lcursor.fim.scheduler import IDLE_S, Job, Scheduler
 
 
 class Desk:
@@ -149,3 +150,29 @@ def test_a_call_interrupts_idle_work_and_waits_for_a_job(desk: Desk) -> None:
     desk.release()
     desk.wait(lambda: len(called) == 2)
     assert called[1] == (next(iter(desk.threads)), [(1, "done")])
+
+
+def test_only_the_first_piece_of_idle_work_waits() -> None:
+    times_s: list[float] = []
+    ended = threading.Event()
+
+    def idle() -> bool:
+        times_s.append(time.monotonic())
+        if len(times_s) == 50:
+            ended.set()
+        return len(times_s) < 50
+
+    scheduler: Scheduler[None] = Scheduler(
+        prepare=lambda: None,
+        run=lambda job: None,
+        abort=lambda: None,
+        resume=lambda: None,
+        idle=idle,
+        dropped=lambda job: None,
+    )
+    began_s = time.monotonic()
+    scheduler.start()
+    assert ended.wait(20)
+    assert scheduler.close()
+    assert times_s[0] - began_s >= IDLE_S
+    assert times_s[-1] - times_s[0] < 49 * IDLE_S / 2
