@@ -41,6 +41,9 @@ Emit = Callable[[str, Mapping[str, Any]], None]
 class More:
     """Work of a job: find alternatives to the answer of the request with the job's number."""
 
+    typed: str = ""
+    """What of the answer has been typed since."""
+
 
 Work = FimRequest | More
 
@@ -87,9 +90,9 @@ class Completer:
         """Read what stands around a place, in idle time."""
         self._scheduler.call(lambda: self._warm(place))
 
-    def more(self, number: int) -> None:
+    def more(self, number: int, typed: str = "") -> None:
         """Find alternatives to the answer of request `number`; `fim.alternatives` follows."""
-        self._scheduler.submit(Job(number, More()))
+        self._scheduler.submit(Job(number, More(typed)))
 
     def offer(self, params: ContextChunk) -> None:
         """Put a piece of a file where later completions may find it."""
@@ -257,7 +260,7 @@ class Completer:
         if job.id != self._answered:
             return self._done(job, "end")
         try:
-            texts: list[str] = self._engine.alternatives()
+            texts: list[str] = self._engine.alternatives(job.work.typed)
         except Cancelled:
             return self._done(job, "cancelled")
         except Exception as error:  # noqa: BLE001 - the root of a thread

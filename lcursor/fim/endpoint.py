@@ -135,7 +135,7 @@ class Endpoint:
         """Take in one piece of another file; return whether there was one."""
         return self.ring is not None and self.ring.promote()
 
-    def alternatives(self) -> list[str]:
+    def alternatives(self, typed: str = "") -> list[str]:
         """Return nothing: a server tells no probabilities to branch at."""
         return []
 

@@ -175,34 +175,42 @@ class Engine:
         self._remember(place, is_ahead=False)
         return result
 
-    def alternatives(self) -> list[str]:
+    def alternatives(self, typed: str = "") -> list[str]:
         """Return other texts for the last request that was completed, the likelier first.
 
         They part from it at the token of its first line that was least certain.
+
+        Args:
+            typed: what of the answer has been typed since; they begin with it too.
 
         Raises:
             Cancelled, EngineFailed, OutOfMemory: see `complete`.
         """
         place = self._latest
-        if place is None:
+        if place is None or place.result.replaces:  # the others would have to replace as much
             return []
+        text = place.result.text
+        if typed:
+            source = dataclasses.replace(place.source, prefix=place.source.prefix + typed)
+            place = self.reader.place(source, place.single_line)
         self.reader.bring(place.built)
         main = place
         if not main.result.tokens:  # it was known, and nobody knows how sure the model was
             main = dataclasses.replace(place, result=Result())
             self._author.write(main, _nobody, time.perf_counter(), threshold=0.0)
-        texts = [place.result.text, main.result.text]
+        texts = [text.removeprefix(typed), main.result.text]
         back = self._seats.ahead(place.built)
         try:
             for forced in self._author.branches(main):
                 self._seats.current.forget_written(len(place.built.middle) or 1)
                 other = dataclasses.replace(place, result=Result())
                 self._author.write(other, _nobody, time.perf_counter(), forced, threshold=0.0)
-                texts.append(other.result.text)
+                if not other.result.replaces:
+                    texts.append(other.result.text)
         finally:
             back()
-        unlike = [text for text in dict.fromkeys(texts) if text]
-        return unlike[1:] if place.result.text else unlike
+        unlike = [typed + each for each in dict.fromkeys(texts) if each]
+        return unlike[1:] if text else unlike
 
     def warm(self, source: prompt.Source) -> None:
         """Read this in idle time: a request at or near it may come."""
@@ -225,6 +233,7 @@ class Engine:
             entered, self._to_warm, self._latest = self._to_warm, None, None
             place = self.reader.recover(self.reader.place(entered, single_line=False))
             self.reader.bring(place.built)
+            self._latest, self._is_behind = place, False
             return True
         latest = self._latest
         if latest is None:

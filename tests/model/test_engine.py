@@ -256,3 +256,14 @@ def test_a_tokenizer_that_changes_text_is_told_and_not_healed(
         assert odd.reader.place(Source(BEFORE, AFTER), False).heal == b""
     finally:
         odd.close()
+
+
+def test_alternatives_begin_with_what_was_typed_since(engine: Engine) -> None:
+    before = BEFORE.removesuffix("return ") + "result = "
+    first, _ = complete(engine, before)
+    typed = first.text[:2]
+    others = engine.alternatives(typed)
+    assert others
+    for other in others:
+        assert other.startswith(typed)
+        assert other != first.text

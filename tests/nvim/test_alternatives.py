@@ -132,7 +132,7 @@ def test_the_first_press_asks_and_further_ones_go_round(editor: Start, host: Fak
     nvim = editor(DEF)
     request = nvim.offer(FIRST, "o")
     nvim.press("<M-]>")
-    assert host.messages("fim.more") == [{"id": request["id"]}]
+    assert host.messages("fim.more") == [{"id": request["id"], "typed": ""}]
     assert nvim.ghost() == FIRST
     others(host, request, SECOND, FIRST, " ", THIRD)
     seen = [nvim.shows()]

@@ -59,7 +59,8 @@ function M.ask(s, show)
   if not s.steps or not s.is_done then
     return
   end
-  local sent = requests.more(s.id, function(texts)
+  local rest = suggestion.rest(s)
+  local sent = requests.more(s.id, rest and typed(s, rest) or "", function(texts)
     local steps = s.steps
     s.steps = nil
     if texts and steps then

@@ -100,11 +100,12 @@ end
 
 --- Ask for other answers to a request that was answered.
 ---@param id integer
+---@param typed string what of that answer was typed since
 ---@param tell fun(texts: string[]?) called once, later, unless cancelled; nil when something else
 ---came between
 ---@return boolean whether the host could be asked
-function M.more(id, tell)
-  if not rpc.notify("fim.more", { id = id }) then
+function M.more(id, typed, tell)
+  if not rpc.notify("fim.more", { id = id, typed = typed }) then
     return false
   end
   give_up_more()

@@ -20,7 +20,7 @@ class Engine:
     """Stands where the engine stands, once it has answered a request."""
 
     def __init__(self, alternatives: Callable[[], list[str]]) -> None:
-        self.alternatives = alternatives
+        self.alternatives = lambda typed: alternatives()
 
 
 def fail() -> list[str]:

@@ -34,7 +34,7 @@ class Slot:
     def request(self, params: Mapping[str, Any]) -> None:
         self.asked.append(("request", params["id"]))
 
-    def more(self, number: int) -> None:
+    def more(self, number: int, typed: str) -> None:
         self.asked.append(("more", number))
 
     def learn(self, history: object) -> None:
@@ -115,7 +115,7 @@ def test_requests_reach_the_slot(desk: Desk) -> None:
     fields = dict.fromkeys(protocol.fields(protocol.FimRequest), "")
     numbers = {"id": 7, "buf": 1, "tick": 1, "first_row": 0, "row": 0, "col": 0}
     desk.dispatch("fim.request", {**fields, **numbers, "single_line": False, "trigger": "auto"})
-    desk.dispatch("fim.more", {"id": 7})
+    desk.dispatch("fim.more", {"id": 7, "typed": "re"})
     desk.dispatch("fim.cancel", {"id": 7})
     assert Slot.made[0].asked[1:] == [("request", 7), ("more", 7), ("cancel", 7)]
     assert not desk.errors()
