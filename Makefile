@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 MODEL  := qwen2.5-coder-0.5b
+EMBED  := minilm-l6-v2-int8
 SETUP  := $(PYTHON) lcursor/install.py --venv $(VENV)
 ARGS   ?=
 
@@ -22,7 +23,7 @@ try:  ## set up, then leave that Neovim open for you
 	@$(RUN) -m lcursor try $(ARGS)
 
 test:  ## set up, then run every test; ARGS="-k ghost" for some
-	@$(SETUP) --with neovim --with dev --model $(MODEL)
+	@$(SETUP) --with neovim --with dev --model $(MODEL) --model $(EMBED)
 	$(RUN) -m pytest $(ARGS)
 
 check:  ## lint, format, types and documentation drift; changes nothing

@@ -18,7 +18,7 @@ except ImportError:  # a half-made environment, or the wrong Python
     )
 
 from lcursor import __version__
-from lcursor.cli import bench, doctor, editor, evals, models
+from lcursor.cli import bench, doctor, editor, evals, index, models
 from lcursor.errors import LcursorError
 
 app = typer.Typer(
@@ -33,6 +33,8 @@ app.add_typer(models.app, name="models")
 app.add_typer(evals.app, name="eval")
 doctor.add_to(app)
 app.add_typer(bench.app, name="bench")
+app.command("index")(index.index)
+app.command("search")(index.search)
 app.command("demo")(editor.demo)
 app.command("try")(editor.try_out)
 

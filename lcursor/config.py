@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from lcursor.errors import ConfigInvalid
 
@@ -58,10 +58,26 @@ class CompletionConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexConfig:
+    """The index of a project."""
+
+    enabled: bool = True
+    """Whether projects are indexed and searched at all."""
+    auto: bool = True
+    """Whether an index that was begun once goes on when a file of its project is entered."""
+    embedder: str = "minilm-l6-v2-int8"
+    """A name of the manifest; "" searches by words alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings that cross the wire."""
 
     completion: CompletionConfig = field(default_factory=CompletionConfig)
+    index: IndexConfig = field(default_factory=IndexConfig)
+
+
+Section = TypeVar("Section", CompletionConfig, IndexConfig)
 
 
 def from_table(table: Mapping[str, Any]) -> Config:
@@ -72,11 +88,18 @@ def from_table(table: Mapping[str, Any]) -> Config:
     Raises:
         ConfigInvalid: a value has the wrong type.
     """
-    raw = table.get("completion") or {}
+    return Config(
+        completion=_section(table, "completion", CompletionConfig),
+        index=_section(table, "index", IndexConfig),
+    )
+
+
+def _section(table: Mapping[str, Any], name: str, kind: type[Section]) -> Section:
+    raw = table.get(name) or {}
     if not isinstance(raw, Mapping):
-        raise ConfigInvalid("completion: expected a table", "See :help lcursor-config")
+        raise ConfigInvalid(f"{name}: expected a table", "See :help lcursor-config")
     values: dict[str, Any] = {}
-    for spec in fields(CompletionConfig):
+    for spec in fields(kind):
         if spec.name not in raw:
             continue
         value, default = raw[spec.name], spec.default
@@ -84,9 +107,9 @@ def from_table(table: Mapping[str, Any]) -> Config:
             value = float(value)  # Lua has one type of number
         if type(value) is not type(default):
             raise ConfigInvalid(
-                f"completion.{spec.name}: expected {type(default).__name__}, "
+                f"{name}.{spec.name}: expected {type(default).__name__}, "
                 f"found {type(value).__name__}",
                 "See :help lcursor-config",
             )
         values[spec.name] = value
-    return Config(completion=CompletionConfig(**values))
+    return kind(**values)

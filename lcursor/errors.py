@@ -13,6 +13,10 @@ file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lu
     ├── ProtocolMismatch       the Lua and the Python half are of different versions
     ├── MessageInvalid         a message on the wire lacks a field or has a wrong type
     ├── JournalFailed          the record of accepts cannot be read or written
+    ├── IndexFailed            the index of a project cannot do what was asked
+    │   ├── IndexRefused       it was not told to begin, or not clearly enough
+    │   ├── IndexAway          its worker does not answer
+    │   └── IndexFull          the disk has no room for it
     ├── KeyMissing             no key for a server where the configuration says it is
     ├── ServerError
     │   ├── ServerUnreachable  nothing answers at the server's address
@@ -120,6 +124,32 @@ class JournalFailed(LcursorError):
 
     code = "journal_failed"
     level = "warn"
+
+
+class IndexFailed(LcursorError):
+    """The index of a project cannot do what was asked."""
+
+    code = "index_failed"
+
+
+class IndexRefused(IndexFailed):
+    """The index was not told to begin, or not clearly enough for what it would read."""
+
+    code = "index_refused"
+    level = "warn"
+
+
+class IndexAway(IndexFailed):
+    """The worker of the index does not answer."""
+
+    code = "index_away"
+    level = "warn"
+
+
+class IndexFull(IndexFailed):
+    """The disk has no room for the index; what is in it stays whole."""
+
+    code = "index_full"
 
 
 class KeyMissing(LcursorError):

@@ -28,6 +28,11 @@ StopReason = Literal["end", "line", "tokens", "time", "trimmed", "unsure", "canc
 failed."""
 TextSource = Literal["model", "cache", "speculation"]
 """Where an answer came from: written now, kept from earlier, or written before it was asked for."""
+IndexPhase = Literal[
+    "absent", "idle", "surveying", "reading", "embedding", "ready", "paused", "failed"
+]
+"""What the worker of an index does: `idle` until it is told to begin, `paused` while someone
+types, `absent` when it is gone."""
 Outcome = Literal["accepted", "partial", "typed", "rejected", "ignored"]
 """What became of a suggestion that was shown: all or a piece of it was accepted, it was typed to
 its end, something else was typed or it was dismissed, or none of these."""
@@ -93,6 +98,7 @@ class FimMore(TypedDict):
     """What else could stand where the answer to request `id` is shown?"""
 
     id: int
+    typed: str  # what of that answer has been typed since; the others begin with it as well
 
 
 class FimOutcome(TypedDict):
@@ -243,6 +249,136 @@ class ContextChunk(TypedDict):
     symbols: list[str]  # what is imported, where that is known
 
 
+class IndexPath(TypedDict):
+    """A file was entered, and the index of its project shall wake; or it was written."""
+
+    path: str  # absolute
+
+
+class IndexBegin(TypedDict):
+    """Index the project of a path, and keep it up; `index.state` tells how far it is."""
+
+    id: int
+    path: str  # absolute: of a file or a folder in it
+    is_confirmed: bool  # also a home directory, or what is above one
+    rebuild: bool  # forget what there is
+
+
+class IndexAsk(TypedDict):
+    """Question `id` about the project of a path, or about the path itself."""
+
+    id: int
+    path: str
+
+
+class IndexSearch(TypedDict):
+    """Find what a text is about; a newer search supersedes an older one."""
+
+    id: int
+    path: str
+    text: str  # words, or a name; `path:`, `lang:` and `kind:` narrow it
+    limit: int
+    mode: Literal["lexical", "vector", "hybrid"]
+
+
+class IndexSymbols(TypedDict):
+    """Find definitions by the beginning of their name."""
+
+    id: int
+    path: str
+    name: str
+    limit: int
+
+
+class IndexBuffer(TypedDict):
+    """A buffer has text that its file has not; searches see it."""
+
+    path: str
+    is_changed: bool  # false: it is as on disk, or gone, and `text` says nothing
+    text: str
+
+
+class IndexRow(TypedDict):
+    """One line of a report: a language, or a reason why files are left out."""
+
+    name: str
+    files: int
+    bytes: int
+    examples: list[str]
+
+
+class IndexReported(TypedDict):
+    """What indexing a project would read; answers `index.report`."""
+
+    id: int
+    root: str
+    files: int
+    bytes: int
+    seconds: float  # an estimate until all is found by words; -1 where it is not known
+    embed_seconds: float  # and by meaning, on top of that, where nothing of it was seen before
+    languages: list[IndexRow]
+    ignored: list[IndexRow]
+    is_home: bool  # a home directory or above: hardly what was meant
+    is_begun: bool  # it is indexed already
+
+
+class IndexExplained(TypedDict):
+    """Why a file is not in the index; answers `index.why`."""
+
+    id: int
+    path: str  # relative to the root
+    root: str
+    reason: str  # empty where it is, or would be
+
+
+class IndexHit(TypedDict):
+    """A place that a search found."""
+
+    path: str  # absolute
+    name: str  # relative to the root
+    first_row: int
+    end_row: int
+    scope: str
+    kind: str  # of a definition; else empty
+    language: str
+    text: str
+    score: float
+    parts: dict[str, float]  # what made the score
+    is_stale: bool  # the file has changed since it was read
+
+
+class IndexFound(TypedDict):
+    """What was found; answers `index.search` and `index.symbols`."""
+
+    id: int
+    root: str
+    query: str
+    hits: list[IndexHit]  # best first
+    ms: float  # that it took, as the host sees it
+    note: str  # why there may be more some day; empty when all is indexed
+
+
+class IndexState(TypedDict):
+    """What the index of a project is doing, and what is in it."""
+
+    root: str
+    phase: IndexPhase
+    detail: str
+    done: int  # files while reading, chunks while embedding
+    total: int  # 0 where it is not known
+    seconds_left: float  # an estimate; -1 where there is none
+    files: int
+    chunks: int
+    symbols: int
+    embedded: int  # chunks that have a vector
+    embedder: str  # empty where there is none
+    embedder_note: str  # why there is none
+    watching: str  # how changes are seen: `watching`, `polling`, or empty for now and then
+    remarks: list[str]  # what went wrong and was mended, newest last
+    memory_bytes: int  # of the worker
+    pid: int  # of the worker; 0 for none
+
+
 TO_PYTHON: dict[str, type] = {
     "hello": Hello,
     "config": ConfigChanged,
@@ -257,6 +393,15 @@ TO_PYTHON: dict[str, type] = {
     "stats.reset": Empty,
     "prompt.request": Empty,
     "context.chunk": ContextChunk,
+    "index.enter": IndexPath,
+    "index.saved": IndexPath,
+    "index.begin": IndexBegin,
+    "index.report": IndexAsk,
+    "index.why": IndexAsk,
+    "index.search": IndexSearch,
+    "index.symbols": IndexSymbols,
+    "index.buffer": IndexBuffer,
+    "index.typing": Empty,
 }
 
 TO_LUA: dict[str, type] = {
@@ -267,6 +412,10 @@ TO_LUA: dict[str, type] = {
     "fim.alternatives": FimAlternatives,
     "stats": Stats,
     "prompt": Prompt,
+    "index.state": IndexState,
+    "index.reported": IndexReported,
+    "index.explained": IndexExplained,
+    "index.found": IndexFound,
     "error": ErrorMessage,
     "log": Log,
 }

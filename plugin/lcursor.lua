@@ -57,6 +57,7 @@ vim.api.nvim_create_autocmd("InsertEnter", {
   callback = function(event)
     if vim.bo[event.buf].buftype == "" then
       require("lcursor.complete").start()
+      require("lcursor.index").start()
       return true
     end
   end,

@@ -199,7 +199,8 @@ def _pull_locked(model: Model, target: Path, watch: Watcher) -> Path:
         if _accept_existing(target, model, expected, watch):
             return target
     if remote is None:
-        watch.say(f"Asking the hub for {model.repo}")
+        if model.repo:
+            watch.say(f"Asking the hub for {model.repo}")
         remote = _look_up(model)
     sink, source = _fill(model, store.partial_of(target), remote, watch)
     with closing(sink):
@@ -212,16 +213,22 @@ def _pull_locked(model: Model, target: Path, watch: Watcher) -> Path:
 
 
 def pull(model: Model, watch: Watcher, directory: Path | None = None) -> Path:
-    """Make sure that the model's file is here, whole and right.
+    """Make sure that the model's files are here, whole and right.
 
     Returns:
-        Where it is. At once when it was here and checked before.
+        Where the main one is. At once when all were here and checked before.
 
     Raises:
         DownloadFailed: no source could deliver it, or nothing can be written there.
         DiskFull: it does not fit; what was downloaded stays.
         ModelCorrupt: what was downloaded has the wrong sha256 and was removed.
     """
+    for companion in model.companions:
+        _pull_file(companion, watch, directory)
+    return _pull_file(model, watch, directory)
+
+
+def _pull_file(model: Model, watch: Watcher, directory: Path | None) -> Path:
     from filelock import FileLock, Timeout  # late: `models path` needs no lock
 
     target = store.path_of(model, directory)
@@ -247,15 +254,21 @@ def pull(model: Model, watch: Watcher, directory: Path | None = None) -> Path:
 
 
 def verify(model: Model, watch: Watcher, directory: Path | None = None) -> str:
-    """Hash the whole file and compare; nothing is removed.
+    """Hash its files to the end and compare; nothing is removed.
 
     Returns:
-        The sha256.
+        The sha256 of the main one.
 
     Raises:
         ModelMissing: it is not here.
         ModelCorrupt: it is not what it should be.
     """
+    for companion in model.companions:
+        _verify_file(companion, watch, directory)
+    return _verify_file(model, watch, directory)
+
+
+def _verify_file(model: Model, watch: Watcher, directory: Path | None) -> str:
     target = store.path_of(model, directory)
     mend = f"Run {store.pull_command(model.name)}"
     if not target.is_file():

@@ -33,6 +33,8 @@ LOOK_UP_S = 8.0
 STALL_S = 20.0
 """Longest silence of a server that is sending."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_BLOB = re.compile(r"[0-9a-f]{40}")
+"""What the hub has for a file that is in no large file storage: git's own digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Remote:
 
     url: str
     sha256: str
+    """As the hub says, or as the manifest does for a small file, of which the hub knows none."""
     bytes: int
     commit: str | None
 
@@ -56,7 +59,7 @@ def _failed(model: Model, error: Exception, did: str = "is unreachable") -> Down
         why = f"{host} refuses access to {model.repo}"
         hint = "Accept its licence there if it asks for that, and set HF_TOKEN to your token"
     elif status == 404:
-        why = f"{host} has no {model.file} in {model.repo} at {model.revision}"
+        why = f"{host} has no {model.path} in {model.repo} at {model.revision}"
         hint = "Update lcursor: its models/manifest.toml is older than the repository"
     elif status is not None:
         why = f"{host} answers with status {status}"
@@ -79,13 +82,16 @@ def _foreign() -> tuple[type[Exception], ...]:
 def _ask(model: Model) -> Remote:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    url = hf_hub_url(model.repo, model.file, revision=model.revision)
+    url = hf_hub_url(model.repo, model.path, revision=model.revision)
     found = get_hf_file_metadata(url, timeout=CONNECT_S)
-    if found.etag is None or not _SHA256.fullmatch(found.etag) or found.size is None:
+    sha256: str | None = found.etag
+    if sha256 is not None and _BLOB.fullmatch(sha256):
+        sha256 = model.sha256
+    if sha256 is None or not _SHA256.fullmatch(sha256) or found.size is None:
         raise ValueError("it gives no sha256 and size for the file: it is no such hub")
     # Later requests go to the commit, so that a branch that moves cannot mix two files.
-    pinned = hf_hub_url(model.repo, model.file, revision=found.commit_hash or model.revision)
-    return Remote(pinned, found.etag, found.size, found.commit_hash)
+    pinned = hf_hub_url(model.repo, model.path, revision=found.commit_hash or model.revision)
+    return Remote(pinned, sha256, found.size, found.commit_hash)
 
 
 def look_up(model: Model) -> Remote:
@@ -94,6 +100,8 @@ def look_up(model: Model) -> Remote:
     Raises:
         DownloadFailed: it cannot be reached, within `LOOK_UP_S`, or has no such file.
     """
+    if not model.repo:
+        raise DownloadFailed(f"no hub has {model.file}", "Check the network")
     try:
         import huggingface_hub as _  # noqa: F401
     except ImportError as e:

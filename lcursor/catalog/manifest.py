@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Slot = Literal["completion", "chat"]
+Slot = Literal["completion", "chat", "embedding"]
 Digest = Literal["verified", "published", "hub"]
 """How far the digest is known: `models/README.md` says what each word promises."""
 
@@ -60,7 +60,7 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model of the menu: one GGUF file."""
+    """One model of the menu: a GGUF file, or an ONNX network and the files that go with it."""
 
     name: str
     slots: tuple[Slot, ...]
@@ -68,11 +68,15 @@ class Model:
     """FIM template; None for a model that only chats."""
     parameters: str
     file: str
+    """Its name on this machine."""
+    path: str
+    """Where the file is in the repository."""
     bytes: int
     bytes_exact: bool
     sha256: str | None
     digest: Digest
     repo: str
+    """Empty where the registry is the only source."""
     revision: str
     licence: str
     context_tokens: int
@@ -80,6 +84,18 @@ class Model:
     """Bytes of an f16 KV cache for one token."""
     notes: str
     registry: Registry | None
+    companions: tuple[Model, ...] = ()
+    """What it cannot be used without, as models of one file each: a tokenizer, weights."""
+
+    @property
+    def files(self) -> tuple[Model, ...]:
+        """All its files, the main one last: where that is, the others are."""
+        return (*self.companions, replace(self, companions=()))
+
+    @property
+    def all_bytes(self) -> int:
+        """Size of all its files."""
+        return sum(each.bytes for each in self.files)
 
     def memory_bytes(self, context_tokens: int, kv_scale: float = 1.0) -> int:
         """Estimate what the loaded model takes, without the backend's own buffers.
@@ -98,9 +114,10 @@ def _bad(name: object, what: str) -> ModelCorrupt:
     )
 
 
-def _model(raw: dict[str, Any]) -> Model:
+def _model(raw: dict[str, Any], is_companion: bool = False) -> Model:
     name = raw.get("name")
     table = raw.pop("registry", None)
+    companions = raw.pop("companion", [])
     try:
         registry = Registry(**table) if table else None
         model = Model(
@@ -109,10 +126,15 @@ def _model(raw: dict[str, Any]) -> Model:
                 "sha256": None,
                 "bytes_exact": True,
                 "notes": "",
+                "path": raw["file"],
                 **raw,
                 "slots": tuple(raw["slots"]),
                 "registry": registry,
             }
+        )
+        shared = {key: raw[key] for key in raw if key not in {"path", "sha256", "bytes_exact"}}
+        model = replace(
+            model, companions=tuple(_model({**shared, **each}, True) for each in companions)
         )
     except (KeyError, TypeError) as e:
         raise _bad(name, f"missing or unknown field ({e})") from e
@@ -128,8 +150,12 @@ def _model(raw: dict[str, Any]) -> Model:
         raise _bad(name, f"digest {model.digest!r} does not go with sha256 {model.sha256!r}")
     if model.sha256 is not None and not _SHA256.fullmatch(model.sha256):
         raise _bad(name, "sha256 is not 64 hexadecimal digits")
-    if Path(model.file).name != model.file or not model.file.endswith(".gguf"):
-        raise _bad(name, f"file {model.file!r} is not the bare name of a GGUF file")
+    ending = ".onnx" if "embedding" in model.slots else ".gguf"
+    if Path(model.file).name != model.file or not (is_companion or model.file.endswith(ending)):
+        kind = ending.removeprefix(".").upper()
+        raise _bad(name, f"file {model.file!r} is not the bare name of a {kind} file")
+    if not model.repo and registry is None:
+        raise _bad(name, "neither a repository nor a registry has it")
     if registry is not None and (model.sha256 is None or not model.bytes_exact):
         raise _bad(name, "a registry source needs a sha256 and an exact size")
     return model
@@ -146,7 +172,8 @@ def parse(text: str) -> tuple[Model, ...]:
     except tomllib.TOMLDecodeError as e:
         raise _bad("the file", str(e)) from e
     models = tuple(_model(dict(raw)) for raw in document.get("model", []))
-    for values in ([m.name for m in models], [m.file for m in models]):
+    names, files = [m.name for m in models], [f.file for m in models for f in m.files]
+    for values in (names, files):
         for value in set(values):
             if values.count(value) > 1:
                 raise _bad(value, "appears twice")

@@ -132,12 +132,13 @@ def resolve(name_or_path: str, slot: Slot) -> Path:
             f"{model.name} is not for the {slot} slot",
             f"Models for it: {', '.join(m.name for m in manifest.load() if slot in m.slots)}",
         )
-    path = path_of(model)
-    if not path.is_file():
-        part = partial_of(path)
-        state = "is only partly downloaded" if part.exists() else "is not on this machine"
-        raise ModelMissing(
-            f"The model {model.name} {state} ({path})",
-            f"Run :LCursor install, or in a shell {pull_command(model.name)}",
-        )
+    for each in model.files:
+        path = path_of(each)
+        if not path.is_file():
+            part = partial_of(path)
+            state = "is only partly downloaded" if part.exists() else "is not on this machine"
+            raise ModelMissing(
+                f"The model {model.name} {state} ({path})",
+                f"Run :LCursor install, or in a shell {pull_command(model.name)}",
+            )
     return path

@@ -131,6 +131,47 @@ def typing(
 
 
 @app.command()
+def index(
+    path: Annotated[
+        Path | None, typer.Argument(help="A project; Python's standard library if none.")
+    ] = None,
+    embed_s: Annotated[
+        float, typer.Option(min=0, help="Seconds of making vectors; 0 measures words alone.")
+    ] = 60,
+    embedder: Annotated[str, typer.Option(help="A name of `models list`.")] = "",
+    seed: Annotated[int, typer.Option(help="Of the choice of queries.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Index a copy of a project and measure reading, queries, saves, a branch switch and memory.
+
+    Exits with 1 when a promise is not kept.
+    """
+    import os
+    import shlex
+    import sys
+
+    from lcursor.bench import index as bench
+    from lcursor.bench import report
+
+    source = path or Path(os.__file__).parent
+    machine = {**report.machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"}
+    found = bench.measure(
+        source.resolve(),
+        embed_s=embed_s,
+        seed=seed,
+        embedder=embedder,
+        say=lambda line: typer.echo(f"measuring: {line} ...", err=True),
+    )
+    command = shlex.join(["python", "-m", "lcursor", *sys.argv[1:]])
+    if as_json:
+        typer.echo(json.dumps({**found.as_dict(machine), "command": command}))
+    else:
+        typer.echo(report.as_markdown(found.figures, {**machine, **found.facts}, command))
+    if not all(each.holds for each in found.figures):
+        raise typer.Exit(1)
+
+
+@app.command()
 def gpu(
     shape: Annotated[
         str, typer.Option(help="1.5b, 7b, 30b-a3b or all; tiny shows that it works.")

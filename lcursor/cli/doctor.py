@@ -38,6 +38,12 @@ PACKAGES = {
     "rich": "rich",
     "huggingface_hub": "huggingface_hub",
     "httpx2": "httpx2",
+    "pathspec": "pathspec",
+    "watchdog": "watchdog",
+    "tree-sitter": "tree_sitter",
+    "tokenizers": "tokenizers",
+    "onnxruntime": "onnxruntime",
+    "usearch": "usearch",
     "llama-cpp-python": "llama_cpp",
 }
 """Package to the module that is imported; the one that may crash comes last."""
@@ -217,6 +223,20 @@ def _package(name: str, module: str, locked: dict[str, set[str]], environment: F
     return fact
 
 
+def _grammars() -> Fact:
+    from lcursor.index import grammars
+    from lcursor.index.definitions import DEFINITIONS
+
+    missing = [name for name in DEFINITIONS if grammars.parser(name) is None]
+    found = len(DEFINITIONS) - len(missing)
+    fact = Fact("grammars", f"{found} of {len(DEFINITIONS)}", {"missing": missing}, level="warn")
+    if missing and found:  # without the package tree-sitter there is none, and its own line says so
+        fact.problem = DependencyMissing(
+            f"No grammar for {', '.join(missing)}: the index cuts such files by lines", AGAIN
+        )
+    return fact
+
+
 def _engine(vendor: str) -> Fact:
     fact = Fact("engine", "llama.cpp", {"has_gpu": False, "system_info": ""})
     try:
@@ -271,6 +291,8 @@ def examine(
         yield _guarded("endpoint", lambda: _endpoint(endpoint))
     else:
         yield _guarded("model", lambda: _model(model))
+    trying("grammars")
+    yield _guarded("grammars", _grammars)
     locked = locked_versions(LOCK.read_text(encoding="utf-8")) if LOCK.is_file() else {}
     runs, engine_is_there = environment.data.get("cpu_runs", True), True
     for name, module in PACKAGES.items():

@@ -184,6 +184,96 @@ def context(
     typer.echo(json.dumps(document) if as_json else report.as_markdown(document))
 
 
+@app.command()
+def search(
+    data: Annotated[Path, typer.Option(help="The folder of CoSQA.", show_default=False)],
+    n: Annotated[int, typer.Option("--n", min=0, help="Questions; 0 for all.")] = 0,
+    modes: Annotated[
+        str, typer.Option(help="lexical, vector, hybrid; several with commas between.")
+    ] = "lexical,vector,hybrid",
+    embedder: Annotated[str, typer.Option(help="A name of `models list`.")] = "",
+    threads: Annotated[int, typer.Option(min=1, help="Threads that embed.")] = 2,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With docstrings and rules alone.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    """Find the function that a sentence asks for, among 6,000 of CoSQA: MRR, NDCG, recall.
+
+    With docstrings and without, with the ranking rules and without. The first run embeds for some
+    minutes; the vectors stay in the user's cache.
+    """
+    from lcursor.bench.report import machine
+    from lcursor.evals import search as judge
+    from lcursor.evals import search_report as report
+
+    wanted = [mode for mode in judge.MODES if mode in modes.split(",")]
+    if not wanted or {*modes.split(",")} - {*wanted}:
+        raise typer.BadParameter(f"unknown modes: {modes}; of {', '.join(judge.MODES)}")
+    corpus = judge.load(data, n)
+    facts: dict[str, Any] = {
+        "machine": {**machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"},
+        "command": shlex.join(["python", "-m", "lcursor", *sys.argv[1:]]),
+        "functions": len(corpus.codes),
+    }
+    runs = judge.measure(
+        corpus,
+        wanted,
+        embedder,
+        threads,
+        everything=not quick,
+        tell=lambda text: typer.echo(text, err=True),
+    )
+    facts["embedder"], tables = runs
+    document = report.as_dict(tables, facts)
+    typer.echo(json.dumps(document) if as_json else report.as_markdown(document))
+
+
+@app.command()
+def queries(
+    modes: Annotated[
+        str, typer.Option(help="lexical, vector, hybrid; several with commas between.")
+    ] = "lexical",
+    embedder: Annotated[str, typer.Option(help="A name of `models list`.")] = "",
+    threads: Annotated[int, typer.Option(min=1, help="Threads that embed.")] = 2,
+    misses: Annotated[
+        bool, typer.Option("--misses", help="Show each question whose answer is not first.")
+    ] = False,
+    data: Annotated[Path | None, typer.Option(help="The folder of the questions.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    """Ask questions written by hand about this project and the standard library.
+
+    Names of definitions and plain sentences: how often the right place comes first, and how far
+    down it is. Words alone need no model.
+    """
+    from lcursor.bench.report import machine
+    from lcursor.evals import queries as judge
+    from lcursor.evals import queries_report as report
+    from lcursor.evals.search import MODES
+
+    wanted = [mode for mode in MODES if mode in modes.split(",")]
+    if not wanted or {*modes.split(",")} - {*wanted}:
+        raise typer.BadParameter(f"unknown modes: {modes}; of {', '.join(MODES)}")
+    facts: dict[str, Any] = {
+        "machine": {**machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"},
+        "command": shlex.join(["python", "-m", "lcursor", *sys.argv[1:]]),
+        "embedder": "none",
+    }
+    found_embedder = None
+    if {*wanted} - {"lexical"}:
+        from lcursor.index.embed import Embedder
+        from lcursor.index.embedders import DEFAULT, find
+
+        found_embedder = Embedder(find(embedder or DEFAULT), threads=threads)
+        facts["embedder"] = found_embedder.name
+    found = judge.measure(
+        wanted, found_embedder, data or judge.DATA, tell=lambda text: typer.echo(text, err=True)
+    )
+    document = report.as_dict(found, facts)
+    typer.echo(json.dumps(document) if as_json else report.as_markdown(document, has_misses=misses))
+
+
 def _gains() -> Callable[[Pair], str]:
     without = with_files = number = 0
 

@@ -26,9 +26,13 @@ def list_models(as_json: Json = False) -> None:
     rows = []
     for model in manifest.load():
         path = store.path_of(model)
-        checked = store.read_receipt(path, model) is not None
-        state = "here" if checked else "unchecked" if path.is_file() else ""
-        if not state and store.partial_of(path).is_file():
+        paths = [(store.path_of(each), each) for each in model.files]
+        state = ""
+        if all(store.read_receipt(each, of) for each, of in paths):
+            state = "here"
+        elif all(each.is_file() for each, _ in paths):
+            state = "unchecked"
+        elif any(each.is_file() or store.partial_of(each).is_file() for each, _ in paths):
             state = "partial"
         rows.append((model, state, path))
     if as_json:
@@ -38,7 +42,7 @@ def list_models(as_json: Json = False) -> None:
                 "slots": model.slots,
                 "family": model.family,
                 "parameters": model.parameters,
-                "bytes": model.bytes,
+                "bytes": model.all_bytes,
                 "bytes_exact": model.bytes_exact,
                 "licence": model.licence,
                 "context_tokens": model.context_tokens,
@@ -59,7 +63,7 @@ def list_models(as_json: Json = False) -> None:
         (
             model.name,
             "+".join(model.slots),
-            ("" if model.bytes_exact else "~") + human(model.bytes),
+            ("" if model.bytes_exact else "~") + human(model.all_bytes),
             model.licence,
             model.digest,
             state,

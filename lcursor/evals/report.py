@@ -235,10 +235,9 @@ def as_markdown(document: dict[str, Any]) -> str:
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, row in document["shipped_gate"].items():
-        cells = ("show", "right", "exact", "open_show", "open_right", "open_exact")
-        lines.append(
-            f"| {name} | {' | '.join(_percent(row[cell]) for cell in cells)} | {row['gain']:.2f} |"
-        )
+        shares = ("show", "right", "exact", "open_show", "open_right", "open_exact")
+        shown = " | ".join(_percent(row[share]) for share in shares)
+        lines.append(f"| {name} | {shown} | {row['gain']:.2f} |")
     return "\n".join(lines) + "\n"
 
 

@@ -257,10 +257,11 @@ class Completer:
         return self._done(job, result.reason, result.text, stats, result.replaces)
 
     def _find_more(self, job: Job[Work]) -> None:
+        typed = job.work.typed if isinstance(job.work, More) else ""
         if job.id != self._answered:
             return self._done(job, "end")
         try:
-            texts: list[str] = self._engine.alternatives(job.work.typed)
+            texts: list[str] = self._engine.alternatives(typed)
         except Cancelled:
             return self._done(job, "cancelled")
         except Exception as error:  # noqa: BLE001 - the root of a thread

@@ -1,6 +1,7 @@
 """Which function answers which message. Runs on the loop's thread; each handler returns at once.
 
-Owns the completer and the journal. A bad message is answered with an error; it never ends the host.
+Owns the completer, the journal and what is said to the index. A bad message is answered with an
+error; it never ends the host.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
 from lcursor.fim import figures
 from lcursor.fim.completer import Completer
 from lcursor.fim.journal import Journal, Row, Rows
+from lcursor.host.indexing import Indexing
+from lcursor.host.workers import Workers
 from lcursor.protocol import FimOutcome, Hello
 
 Send = Callable[[str, Mapping[str, Any]], None]
@@ -36,6 +39,7 @@ class Dispatch:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
         self._journal = Journal(self._error, self._learn)
+        self._index = index = Indexing(send, Workers())
         self._handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
@@ -44,12 +48,21 @@ class Dispatch:
             "fim.request": lambda params: self._slot().request(params),
             "fim.warm": lambda params: self._slot().warm(params),
             "fim.cancel": lambda params: self._slot().cancel(params["id"]),
-            "fim.more": lambda params: self._slot().more(params["id"]),
+            "fim.more": lambda params: self._slot().more(params["id"], params["typed"]),
             "context.chunk": lambda params: self._slot().offer(params),
             "fim.outcome": self._outcome,
             "stats.request": lambda _: self._journal.read(self._tell_stats),
             "stats.reset": lambda _: self._journal.reset(self._tell_stats),
             "prompt.request": lambda _: self._slot().prompt(),
+            "index.enter": index.enter,
+            "index.saved": index.saved,
+            "index.begin": index.begin,
+            "index.report": index.report,
+            "index.why": index.why,
+            "index.search": index.search,
+            "index.symbols": index.symbols,
+            "index.buffer": index.buffer,
+            "index.typing": lambda _: index.typing(),
         }
         self._settings = config.Config()
 
@@ -66,6 +79,7 @@ class Dispatch:
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
         self._journal.close()
+        self._index.close()
         return self._completer is None or self._completer.close()
 
     def _hello(self, params: Hello) -> None:
@@ -85,12 +99,13 @@ class Dispatch:
                 "Update the plugin as a whole, then restart Neovim",
             )
         self._settings = config.from_table(params["config"])
+        self._index.configure(self._settings.index)
         self._load()
 
     def _config(self, params: protocol.ConfigChanged) -> None:
-        settings = config.from_table(params["config"])
-        if settings != self._settings:
-            self._settings = settings
+        before, self._settings = self._settings, config.from_table(params["config"])
+        self._index.configure(self._settings.index)
+        if self._settings.completion != before.completion:
             self._load()
 
     def _load(self) -> None:

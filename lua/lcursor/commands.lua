@@ -7,6 +7,7 @@ local M = {}
 ---@field text string one sentence for the help
 ---@field run fun(args: string[])
 ---@field args? string[] what may follow
+---@field files_after? string the word behind which the name of a file follows
 
 ---@param ms? number
 ---@return string
@@ -29,6 +30,10 @@ function M.status_lines()
     "model ready " .. milliseconds(host.model_ms),
     "here        " .. require("lcursor.complete").why().text,
   }
+  local index = package.loaded["lcursor.index"] and require("lcursor.index").describe()
+  if index then
+    table.insert(lines, "index       " .. index)
+  end
   if answer then
     local stats = answer.stats
     vim.list_extend(lines, {
@@ -80,6 +85,24 @@ local COMMANDS = {
     text = "Show the last prompt, token by token, as the model read it.",
     run = function()
       require("lcursor.complete.prompt").show()
+    end,
+  },
+  {
+    name = "index",
+    text = "Show what indexing this project would read, and begin, or how its index is. With why"
+      .. " PATH: why a file is left out; with begin or rebuild: at once, all anew.",
+    args = { "begin", "rebuild", "why" },
+    files_after = "why",
+    run = function(args)
+      require("lcursor.index").command(args)
+    end,
+  },
+  {
+    name = "search",
+    text = "Find in the indexed project what the words are about, or with @ what is named so, into"
+      .. " the quickfix list; without words, in a window that searches while you type.",
+    run = function(args)
+      require("lcursor.index").search(table.concat(args, " "))
     end,
   },
   {
@@ -180,7 +203,11 @@ function M.complete(lead, line)
   local words = {}
   if name then
     local command = find(name)
-    words = command and command.args or {}
+    local word = line:match("LCursor!?%s+%S+%s+(%S+)%s")
+    if word and command and command.files_after == word then
+      return vim.fn.getcompletion(lead, "file")
+    end
+    words = not word and command and command.args or {}
   else
     for _, command in ipairs(COMMANDS) do
       table.insert(words, command.name)

@@ -4,6 +4,7 @@
 
 local config = require("lcursor.config")
 local editor = require("lcursor.health.editor")
+local index = require("lcursor.health.index")
 local install = require("lcursor.install")
 local python = require("lcursor.health.python")
 local status = require("lcursor.status")
@@ -135,6 +136,7 @@ local SECTIONS = {
   { title = "Model", check = python.check_model },
   { title = "Device", check = python.check_device },
   { title = "Completion", check = editor.check_completion },
+  { title = "Index", check = index.check },
   { title = "Log", check = check_log },
   { title = "Integrations", check = editor.check_integrations },
 }

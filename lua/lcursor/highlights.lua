@@ -34,6 +34,21 @@ local GROUPS = {
     link = "NonText",
     text = "The id of a token in :LCursor prompt.",
   },
+  {
+    name = "LCursorHit",
+    link = "Visual",
+    text = "What was found, in the preview of :LCursor search.",
+  },
+  {
+    name = "LCursorHitFile",
+    link = "Directory",
+    text = "File and line of what was found.",
+  },
+  {
+    name = "LCursorHitChosen",
+    link = "CursorLine",
+    text = "The line that the preview is of.",
+  },
 }
 
 ---@param group table

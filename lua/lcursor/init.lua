@@ -6,9 +6,11 @@ local M = {}
 ---@param opts? lcursor.Opts
 function M.setup(opts)
   require("lcursor.config").setup(opts)
-  if package.loaded["lcursor.complete"] then
+  if package.loaded["lcursor.host"] then
     local config = require("lcursor.config").for_host()
     require("lcursor.rpc").notify("config", { config = config })
+  end
+  if package.loaded["lcursor.complete"] then
     require("lcursor.complete").refresh()
   end
 end
@@ -37,6 +39,12 @@ end
 ---@return boolean whether there was a ghost
 function M.cycle(by)
   return require("lcursor.complete").cycle(by or 1)
+end
+
+--- Search the indexed project of the current file; what is found goes into the quickfix list.
+---@param text? string words, or @ and the beginning of a name; nothing opens the picker
+function M.search(text)
+  require("lcursor.index").search(text)
 end
 
 ---@return boolean whether a ghost is visible

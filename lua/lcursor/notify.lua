@@ -71,6 +71,28 @@ function M.error(err)
   tell(err.message, err.hint, err.level)
 end
 
+--- A callback of ours whose errors are told once instead of stopping the user at every key.
+---@generic F: fun(...)
+---@param fn F
+---@return F
+function M.guarded(fn)
+  return function(...)
+    local ok, err = xpcall(fn, debug.traceback, ...)
+    if not ok then
+      log.error("%s", err)
+      -- Later, or Neovim would say that an autocommand failed.
+      vim.schedule(function()
+        M.error({
+          code = "internal",
+          message = "an error in lcursor: " .. err:match("^[^\n]*"),
+          hint = "Please report it with what :LCursor log says",
+          level = "error",
+        })
+      end)
+    end
+  end
+end
+
 --- Forget what was told, so that the next failure speaks again (after :LCursor restart).
 function M.forget()
   told = {}

@@ -45,6 +45,26 @@ function M.float(lines, title)
   end
 end
 
+--- A table in lines.
+---@param cells string[][] rows of equally many cells
+---@return string[] lines the first column to the left, the others to the right
+function M.aligned(cells)
+  local widths = {}
+  for _, row in ipairs(cells) do
+    for i, cell in ipairs(row) do
+      widths[i] = math.max(widths[i] or 0, api.nvim_strwidth(cell))
+    end
+  end
+  return vim.tbl_map(function(row)
+    local line = {}
+    for i, cell in ipairs(row) do
+      local blanks = (" "):rep(widths[i] - api.nvim_strwidth(cell))
+      table.insert(line, i == 1 and cell .. blanks or blanks .. cell)
+    end
+    return table.concat(line, "  ")
+  end, cells)
+end
+
 ---@param name string
 ---@return integer? buf
 local function find(name)
@@ -84,14 +104,18 @@ end
 --- Ask the host for what a report needs; its answer comes as a message. Starts the host where
 --- nobody did yet, and tells where it cannot be asked.
 ---@param method string
-function M.request(method)
+---@param params? table
+---@return boolean sent
+function M.request(method, params)
   if status.get().state == "stopped" then
     host.start()
   end
-  if not rpc.notify(method) then
+  local sent = rpc.notify(method, params)
+  if not sent then
     local state = status.get().state
     notify.warn(("the Python host is %s, so it cannot be asked; see :LCursor status"):format(state))
   end
+  return sent
 end
 
 return M

@@ -9,6 +9,9 @@ local M = {}
 ---@field progress number 0 to 1, or -1 where unknown
 local current = { state = "stopped", detail = "", progress = -1 }
 
+---@type string what the index is doing; "" when there is nothing to say
+local aside = ""
+
 ---@type table<lcursor.HostState, string>
 local TEXT = {
   stopped = "",
@@ -22,6 +25,10 @@ local TEXT = {
 
 local EVENTS = {
   { name = "LCursorHostState", text = "The host's state changed; data: state, detail, progress." },
+  {
+    name = "LCursorIndexState",
+    text = "An index does something else; data: the fields of its state, see |lcursor-index|.",
+  },
   { name = "LCursorCompletionShow", text = "A ghost became visible; data: buf, text." },
   { name = "LCursorCompletionAccept", text = "It was accepted; data: buf, text, kind." },
   { name = "LCursorCompletionDismiss", text = "It was dismissed by key; data: buf." },
@@ -38,10 +45,26 @@ end
 
 ---@return string for a statusline, "" when there is nothing to say
 function M.text()
+  local text = TEXT[current.state]
   if current.state == "loading_model" and current.progress >= 0 then
-    return ("lc: loading %d%%"):format(math.floor(current.progress * 100))
+    text = ("lc: loading %d%%"):format(math.floor(current.progress * 100))
   end
-  return TEXT[current.state]
+  return (text ~= "" and aside ~= "") and (text .. " " .. aside) or text
+end
+
+local function draw()
+  local text = M.text()
+  if vim.g.lcursor_status ~= text then
+    vim.g.lcursor_status = text
+    vim.cmd.redrawstatus({ bang = true })
+  end
+end
+
+--- Say what the index is doing, behind the host's state.
+---@param text string "" for nothing
+function M.set_index(text)
+  aside = text
+  draw()
 end
 
 ---@param state lcursor.HostState
@@ -50,11 +73,7 @@ end
 function M.set(state, detail, progress)
   local changed = state ~= current.state
   current = { state = state, detail = detail, progress = progress or -1 }
-  local text = M.text()
-  if vim.g.lcursor_status ~= text then
-    vim.g.lcursor_status = text
-    vim.cmd.redrawstatus({ bang = true })
-  end
+  draw()
   if changed then
     M.emit("LCursorHostState", vim.deepcopy(current))
   end

@@ -42,6 +42,14 @@
 ---@field max_line_bytes integer
 ---@field secrets string[]
 
+---@class (exact) lcursor.IndexConfig
+---@field enabled boolean
+---@field auto boolean
+---@field embedder string
+---@field unsaved boolean
+---@field limit integer
+---@field picker "live"|"select"
+
 ---@class (exact) lcursor.KeymapConfig
 ---@field enabled boolean
 ---@field accept string
@@ -56,6 +64,7 @@
 ---@field python string
 ---@field log_level "debug"|"info"|"warn"|"error"
 ---@field completion lcursor.CompletionConfig
+---@field index lcursor.IndexConfig
 ---@field keymaps lcursor.KeymapConfig
 
 ---@class lcursor.Opts what a user may give: any part of lcursor.Config
@@ -205,3 +214,60 @@
 ---@field text string
 ---@field kind "text"|"marker"
 ---@field is_kept boolean found in the cache, not read anew
+
+---@class (exact) lcursor.IndexState the fields of `index.state`
+---@field root string
+---@field phase string one of IndexPhase in lcursor/protocol.py
+---@field detail string
+---@field done integer files while reading, pieces while embedding
+---@field total integer 0 where it is not known
+---@field seconds_left number below 0 is unknown
+---@field files integer
+---@field chunks integer
+---@field symbols integer
+---@field embedded integer
+---@field embedder string "" where there is none
+---@field embedder_note string why there is none
+---@field watching string how changes are seen; "" where they are not
+---@field remarks string[] what went wrong and was mended, newest last
+---@field memory_bytes integer
+---@field pid integer
+
+---@class (exact) lcursor.IndexRow one line of a report
+---@field name string a language, or a reason
+---@field files integer
+---@field bytes integer
+---@field examples string[]
+
+---@class (exact) lcursor.IndexReported the fields of `index.reported`
+---@field id integer
+---@field root string
+---@field files integer
+---@field bytes integer
+---@field seconds number until all is found by words; below 0 is unknown
+---@field embed_seconds number and by meaning
+---@field languages lcursor.IndexRow[]
+---@field ignored lcursor.IndexRow[]
+---@field is_home boolean
+---@field is_begun boolean
+
+---@class (exact) lcursor.IndexHit a place that was found
+---@field path string
+---@field name string relative to the root
+---@field first_row integer
+---@field end_row integer
+---@field scope string
+---@field kind string of a definition; else ""
+---@field language string
+---@field text string
+---@field score number
+---@field parts table<string, number>
+---@field is_stale boolean
+
+---@class (exact) lcursor.IndexFound the fields of `index.found`
+---@field id integer
+---@field root string
+---@field query string
+---@field hits lcursor.IndexHit[]
+---@field ms number
+---@field note string

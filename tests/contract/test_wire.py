@@ -58,8 +58,7 @@ def test_the_two_halves_are_of_one_version(lua: dict[str, Any]) -> None:
 
 
 def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
-    defaults = dataclasses.asdict(config.CompletionConfig())
-    assert lua["wire"] == {"completion": defaults}
+    assert lua["wire"] == dataclasses.asdict(config.Config())
     assert config.from_table(lua["wire"]) == config.Config()
 
 

@@ -22,6 +22,8 @@ from lcursor.catalog import hardware
 from lcursor.cli import doctor
 from lcursor.cli.doctor import ROOT, Fact
 from lcursor.errors import LcursorError
+from lcursor.index import grammars
+from lcursor.index.definitions import DEFINITIONS
 
 RUNNER = "import sys; sys.path.insert(0, {root!r}); {first}; from lcursor.cli import doctor; {last}"
 
@@ -81,6 +83,7 @@ def test_a_person_sees_a_line_for_each_fact(model: Path) -> None:
         r"hardware +.* physical cores",
         rf"model +a file of your own: {re.escape(str(model))} \(.*qwen2\)",
         r"package +numpy \d",
+        rf"grammars +{len(DEFINITIONS)} of {len(DEFINITIONS)}",
         r"package +llama-cpp-python \d",
         r"engine +llama\.cpp with(out)? a GPU backend: ",
     ):
@@ -127,7 +130,7 @@ def test_the_editor_reads_lines_that_end_with_end(model: Path) -> None:
     assert [line["section"] for line in lines[:4]] == ["python", "environment", "hardware", "model"]
     assert lines[-1] == {"section": "end"}
     tried = [line["name"] for line in lines if line["section"] == "trying"]
-    assert tried == [*doctor.PACKAGES, "llama.cpp"]
+    assert tried == ["grammars", *doctor.PACKAGES, "llama.cpp"]
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich", "pynvim"])
@@ -178,7 +181,10 @@ def test_only_the_standard_library_is_imported_at_the_top() -> None:
 def test_every_requirement_is_looked_at() -> None:
     text = (ROOT / "requirements.in").read_text()
     wanted = set(re.findall(r"^([A-Za-z][\w-]*)", text, re.M))
-    assert wanted - {"tomli"} <= set(doctor.PACKAGES)
+    wheels = {name for name in wanted if name.startswith("tree-sitter-")}
+    assert wanted - wheels - {"tomli"} <= set(doctor.PACKAGES)
+    modules = {grammars.MODULES.get(name, (f"tree_sitter_{name}",))[0] for name in DEFINITIONS}
+    assert {name.replace("-", "_") for name in wheels} == modules
     locked = doctor.locked_versions((ROOT / "requirements.lock").read_text())
     assert {name.replace("-", "_") for name in doctor.PACKAGES} <= set(locked)
 

@@ -92,6 +92,21 @@ def test_a_second_run_has_nothing_to_do(whole: Path, tmp_path: Path) -> None:
     assert log.read_text() == ""
 
 
+def test_each_model_is_pulled_in_turn(whole: Path, tmp_path: Path) -> None:
+    python = whole / "bin" / "python"
+    python.rename(python.with_name("real"))
+    python.write_text(
+        '#!/bin/sh\nfor last; do :; done\ncase "$*" in\n'
+        f'*"models pull"*) echo "$last" >> "{tmp_path}/pulled"; [ "$last" != three ] ;;\n'
+        '*) exec "${0%python}real" "$@" ;;\nesac\n'
+    )
+    python.chmod(0o755)
+    models = [word for name in ("one", "two", "three", "four") for word in ("--model", name)]
+    done = run("--venv", str(whole), *models, HOME=str(tmp_path))
+    assert done.returncode != 0
+    assert (tmp_path / "pulled").read_text().split() == ["one", "two", "three"]
+
+
 def test_it_prints_which_neovim_is_used(tmp_path: Path) -> None:
     nvim = tmp_path / "nvim"
     nvim.write_text("#!/bin/sh\necho NVIM v0.11.4\n")

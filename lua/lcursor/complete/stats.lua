@@ -52,25 +52,6 @@ local LEGEND = {
   "threshold  confidence below which nothing is shown; it follows what you take and reject",
 }
 
----@param cells string[][] rows of equally many cells
----@return string[] lines the first column to the left, the others to the right
-local function aligned(cells)
-  local widths = {}
-  for _, row in ipairs(cells) do
-    for i, cell in ipairs(row) do
-      widths[i] = math.max(widths[i] or 0, #cell)
-    end
-  end
-  return vim.tbl_map(function(row)
-    local line = {}
-    for i, cell in ipairs(row) do
-      local blanks = (" "):rep(widths[i] - #cell)
-      table.insert(line, i == 1 and cell .. blanks or blanks .. cell)
-    end
-    return table.concat(line, "  ")
-  end, cells)
-end
-
 ---@param row lcursor.StatsRow
 ---@param name string
 ---@return string[]
@@ -100,7 +81,7 @@ function M.lines(stats)
       table.insert(cells, cells_of(row, row.filetype ~= "" and row.filetype or "(none)"))
     end
     table.insert(cells, cells_of(stats.total, "all"))
-    vim.list_extend(lines, aligned(cells))
+    vim.list_extend(lines, report.aligned(cells))
     vim.list_extend(lines, { "" })
     vim.list_extend(lines, LEGEND)
     vim.list_extend(lines, { "" })

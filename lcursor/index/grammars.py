@@ -1,0 +1,181 @@
+"""The only importer of tree_sitter and of the grammar wheels: each loaded when first asked for.
+
+Each language of definitions.py has a wheel of its own. All 27 exist for CPython 3.10 to 3.13 (one
+file each, for the stable ABI), are 7 MB together and fetch nothing when they run. The bundle
+`tree-sitter-language-pack` was not taken: its last release with grammars inside, 0.13.0, is 20 MB
+for 170 languages that nothing here has definitions for and will not follow tree_sitter's ABI; the
+later ones download at run time. A wheel that is missing or does not fit means line chunks, never
+an error. Any thread: a parser belongs to the thread that asked for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from lcursor.index.definitions import DEFINITIONS
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Parser, Query
+    from tree_sitter import Node as Node
+
+MODULES: Final = {
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "ocaml": ("tree_sitter_ocaml", "language_ocaml"),
+    "ocaml_interface": ("tree_sitter_ocaml", "language_ocaml_interface"),
+    "php": ("tree_sitter_php", "language_php"),
+    "tsx": ("tree_sitter_typescript", "language_tsx"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+}
+"""Language -> module and function, where they are not `tree_sitter_<language>.language`."""
+
+MOST_DEFINITIONS: Final = 20_000
+"""A file with more is data."""
+MOST_PARSE_S: Final = 4.0
+"""Processor time for one file; a megabyte takes a third of a second, a bad case minutes."""
+MOST_TOKENS: Final = 3000
+"""Brackets and stars side by side; no program has as many."""
+MOST_NAME_CHARS: Final = 120
+SLICE_BYTES: Final = 1 << 14
+"""The library holds the interpreter's lock; so often it lets a search go on in between."""
+
+_here = threading.local()
+
+
+@cache
+def _grammar(language: str) -> Language | None:
+    if language not in DEFINITIONS:
+        return None
+    module, function = MODULES.get(language, (f"tree_sitter_{language}", "language"))
+    try:
+        from tree_sitter import Language
+
+        return Language(getattr(importlib.import_module(module), function)())
+    except (ImportError, AttributeError, ValueError):  # the last: an ABI that does not fit
+        return None
+
+
+@cache
+def _query(language: str) -> Query | None:
+    grammar = _grammar(language)
+    if grammar is None:
+        return None
+    from tree_sitter import Query
+
+    try:
+        found: Query = Query(grammar, DEFINITIONS[language].query)
+        return found
+    except ValueError:  # another version, with other names of nodes: chunks without definitions
+        return None
+
+
+def parser(language: str) -> Parser | None:
+    """Return this thread's parser of a language, None where there is no grammar for it."""
+    parsers: dict[str, Parser] | None = getattr(_here, "parsers", None)
+    if parsers is None:
+        parsers = _here.parsers = {}
+    if language not in parsers:
+        grammar = _grammar(language)
+        if grammar is None:
+            return None
+        from tree_sitter import Parser
+
+        parsers[language] = Parser(grammar)
+    return parsers[language]
+
+
+class Found(NamedTuple):
+    """A definition in a tree."""
+
+    node: Node
+    name: str
+    name_row: int
+    kind: str
+    owner: str
+    """Name of what it belongs to where it does not stand in it, as a method of Go."""
+
+
+def parse(language: str, data: bytes) -> Node | None:
+    """Return the root of a text's tree, None without a grammar or where it takes too long.
+
+    Cost: about 3 MB/s; other threads run in between.
+    """
+    own = parser(language)
+    if own is None:
+        return None
+    stop_s = time.thread_time() + MOST_PARSE_S
+    try:
+        tree = own.parse(
+            lambda at, _point: data[at : at + SLICE_BYTES],
+            progress_callback=lambda _at, _has_error: time.thread_time() > stop_s,
+        )
+    except ValueError:  # it was stopped
+        own.reset()
+        return None
+    return tree.root_node
+
+
+def definitions(language: str, root: Node, data: bytes) -> list[Found]:
+    """Return what a tree defines, ordered; each name once, outer ones before inner ones."""
+    query = _query(language)
+    if query is None or (root.has_error and _is_garbage(root)):
+        return []
+    best: dict[int, tuple[int, Node, Node, str, Node | None]] = {}
+    for pattern, captures in _matches(query, root, DEFINITIONS[language].most_depth):
+        names = captures.get("name")
+        kind = next((key for key in captures if key != "name" and key[0] != "_"), "")
+        if not names or not kind:
+            continue
+        at = names[0].start_byte
+        if at not in best or pattern < best[at][0]:  # the more telling pattern stands first
+            owner = captures.get("_scope")
+            best[at] = (pattern, captures[kind][0], names[0], kind, owner[0] if owner else None)
+            if len(best) >= MOST_DEFINITIONS:
+                break
+    found = []
+    for at, (_, node, name, kind, holder) in best.items():
+        owner_name = _name(holder, data).partition("<")[0] if holder is not None else ""
+        item = Found(node, _name(name, data), name.start_point[0], kind, owner_name)
+        found.append((node.start_byte, -node.end_byte, at, item))
+    found.sort(key=lambda row: row[:3])
+    return [item for *_, item in found]
+
+
+def _is_garbage(root: Node) -> bool:
+    """Return whether a node has thousands of parts, nearly none of which means anything.
+
+    A query looks for the next named part of each: it would take a minute for 100,000 stars.
+    """
+    work = [root]
+    while work:
+        node = work.pop()
+        if node.child_count - 4 * node.named_child_count > MOST_TOKENS:
+            return True
+        work += [child for child in node.children if child.descendant_count > MOST_TOKENS]
+    return False
+
+
+def _name(node: Node, data: bytes) -> str:
+    # `node.text` would ask for the text again, slice by slice.
+    text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    if node.type == "simple_symbol":
+        text = text.lstrip(":")
+    return " ".join(text.split()).strip("\"'`")[:MOST_NAME_CHARS]
+
+
+def _matches(
+    query: Query, root: Node, most_depth: int
+) -> Iterator[tuple[int, dict[str, list[Node]]]]:
+    """Yield matches, slice by slice; what stands in several slices comes several times."""
+    from tree_sitter import QueryCursor
+
+    for start in range(0, root.end_byte, SLICE_BYTES):
+        cursor = QueryCursor(query, match_limit=4096)
+        if most_depth >= 0:
+            cursor.set_max_start_depth(most_depth)
+        cursor.set_byte_range(start, start + SLICE_BYTES)
+        yield from cursor.matches(root)

@@ -1,0 +1,89 @@
+"""All that exists once a project has begun: opened together, closed together.
+
+Owns store, readers, embedder, watcher and pipeline, and who is told by whom. Made and closed on a
+slow thread of the server; `searcher` is for the one that searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lcursor.index.embedding import Embedding
+from lcursor.index.following import Following
+from lcursor.index.gate import Gate
+from lcursor.index.pipeline import Pipeline
+from lcursor.index.search import Searcher
+from lcursor.index.store import Store
+
+if TYPE_CHECKING:
+    from lcursor.index.watch import Changes
+
+
+class Opened:
+    """The working parts of one project's index.
+
+    Args:
+        root: of the project.
+        folder: of the index.
+        embedder: its name; "" is the default, "none" is none.
+        gate: holds the bulk work.
+        tell: called when the state changed. Thread: the pipeline's.
+        remark: told what went wrong and was mended. Thread: any.
+
+    Raises:
+        IndexFailed: the store cannot be opened.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        folder: Path,
+        embedder: str,
+        gate: Gate,
+        tell: Callable[[], None],
+        remark: Callable[[str], None],
+    ) -> None:
+        self.store = Store(folder)
+        self.reader, self.counter = self.store.reader(), self.store.reader()
+        self.embedding = Embedding(embedder, folder, self.store.reader())
+        self.following = Following(root, self._changed, remark)
+        self.pipeline = Pipeline(
+            root, self.store, gate, tell, remark, self.embedding, self.following
+        )
+        self._searcher = Searcher(self.reader, None, None)
+        self._has_vectors = False
+
+    @property
+    def embedder_name(self) -> str:
+        """Of the embedder that is loaded; empty where none is."""
+        embedder = self.embedding.embedder
+        return embedder.name if embedder else ""
+
+    def searcher(self) -> Searcher:
+        """Return who searches: by words alone until there is an embedder."""
+        if not self._has_vectors and self.embedding.embedder is not None:
+            self._has_vectors = True
+            self._searcher = Searcher(self.reader, self.embedding.vectors, self.embedding.embedder)
+        return self._searcher
+
+    def remarks(self) -> list[str]:
+        """Return all that went wrong with the data and was mended."""
+        return [*self.store.remarks, *self.embedding.remarks()]
+
+    def close(self) -> None:
+        """End all threads and let go of all files."""
+        self.pipeline.stop()  # first: it may be about to begin a watcher
+        self.following.stop()
+        self.embedding.close()
+        self.reader.close()
+        self.counter.close()
+        self.store.close()
+
+    def _changed(self, changes: Changes) -> None:
+        """Thread: the watcher's."""
+        if changes.is_storm:
+            self.pipeline.surveyed(changes.survey)
+        else:
+            self.pipeline.changed(changes.paths, is_judged=True)

@@ -1,0 +1,347 @@
+"""From the files of a project to a filled store: what is read, in which order, when.
+
+Owns one thread (`lcursor-reading`), the only one that writes to the store, and runs low in
+priority. Others tell it what changed and ask how far it is. Everything is done in small steps,
+between which it stands aside for queries and for who types, and can end; what is not in the store
+yet is found missing by the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from lcursor.errors import LcursorError
+from lcursor.index import files, priority, reconcile, skip
+from lcursor.index.filler import Batch, Filler
+from lcursor.index.gate import Gate
+from lcursor.index.store import Store
+from lcursor.index.wire import Phase
+
+FIRST_BATCH_S = 0.03
+"""Reading time of the first transaction: something can be found at once."""
+MOST_BATCH_S = 0.5
+MOST_BATCH_FILES = 128
+MOST_BATCH_BYTES = 4 << 20
+RECONCILE_S = 300.0
+"""Between two looks at all files: watching may miss something."""
+RETRY_S = 30.0
+"""After a failure, for example a full disk."""
+URGENT_PATHS = 16
+"""As many changed files are read also while someone types: they have just been saved."""
+FIRST_PATHS = 8
+"""So many open files are read before anything else is looked at."""
+ASKED_PATHS = 32
+"""As many unknown paths are asked for by themselves; with more, all files are looked at."""
+
+
+class Embedding(Protocol):
+    """What gives the chunks of the store their vectors. Used on the pipeline's thread."""
+
+    def step(self, store: Store) -> bool:
+        """Do a small step; return False when there was nothing to do."""
+        ...
+
+    def forget(self) -> None:
+        """The store was begun anew: what was fetched from it means nothing."""
+        ...
+
+    @property
+    def left(self) -> int:
+        """About how many chunks have no vector, as of the last step."""
+        ...
+
+
+class Watching(Protocol):
+    """What tells of changes."""
+
+    def follow(self, survey: files.Survey) -> None:
+        """Watch the directories of a survey from now on, in place of those before."""
+        ...
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far it is."""
+
+    phase: Phase = "idle"
+    done: int = 0
+    total: int = 0
+    detail: str = ""
+    is_paused: bool = False
+    """While someone types."""
+    since_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds_left(self) -> float:
+        """An estimate; -1 where there is none."""
+        spent_s = time.monotonic() - self.since_s
+        if not self.total or self.done < 8 or spent_s < 0.5:
+            return -1.0
+        return spent_s / self.done * (self.total - self.done)
+
+
+class Pipeline:
+    """The thread that fills the store.
+
+    Args:
+        root: of the project.
+        store: used on this thread alone.
+        gate: says when to stand aside and when to end.
+        tell: called when progress, phase or content changed; must return at once. Thread: this one.
+        remark: told what went wrong and was mended.
+        embedding: gives vectors; None for none.
+        watching: follows the files; None for none.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        store: Store,
+        gate: Gate,
+        tell: Callable[[], None],
+        remark: Callable[[str], None],
+        embedding: Embedding | None = None,
+        watching: Watching | None = None,
+    ) -> None:
+        self._root, self._gate = root, gate
+        self._filler = Filler(root, store)
+        self._tell, self._remark = tell, remark
+        self._embedding, self._watching = embedding, watching
+        self.progress = Progress()
+        self._wake = threading.Condition()
+        self._dirty: dict[str, bool] = {}
+        """Paths, and whether they are known to belong to the project."""
+        self._given: files.Survey | None = None
+        self._since: set[str] = set()
+        """Paths that changed after that survey, so that it does not know of them."""
+        self._recent: tuple[str, ...] = ()
+        self._waiting: deque[str] = deque()
+        self._batch_s = FIRST_BATCH_S
+        self._is_survey_due = False
+        self._surveys = 0
+        self._failed = ""
+        """What was said of the failure that lasts."""
+        self._survey_s = -RECONCILE_S
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Start, or look at all files again."""
+        with self._wake:
+            self._is_survey_due = True
+            if self.progress.phase in ("ready", "failed"):
+                self.progress = Progress("surveying")
+            if self._thread is None and not self._gate.is_stopped:
+                self.progress = Progress("surveying")
+                self._thread = threading.Thread(
+                    target=self._loop, name="lcursor-reading", daemon=True
+                )
+                self._thread.start()
+            self._wake.notify()
+
+    def changed(self, paths: Iterable[str], *, is_judged: bool = False) -> None:
+        """Read some files again. Any thread.
+
+        Args:
+            is_judged: whether those that are left out of the project are out already.
+        """
+        with self._wake:
+            for path in paths:
+                self._dirty[path] = is_judged or self._dirty.get(path, False)
+            self._wake.notify()
+
+    def surveyed(self, survey: files.Survey | None) -> None:
+        """Compare all files, as they are found in a survey or by another one. Any thread."""
+        with self._wake:
+            self._given, self._is_survey_due = survey, True
+            self._since.clear()
+            self._wake.notify()
+
+    def recent(self, paths: Sequence[str]) -> None:
+        """These files are read first. Any thread."""
+        self._recent = tuple(paths)
+
+    def stop(self, timeout_s: float = 5.0) -> bool:
+        """End after the step that runs; return whether it ended in time."""
+        self._gate.stop()
+        with self._wake:
+            self._wake.notify()
+        if self._thread is None:
+            return True
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _loop(self) -> None:
+        priority.lower()
+        wait_s = 0.0
+        while not self._gate.is_stopped:
+            with self._wake:
+                self._wake.wait_for(self._has_work, wait_s)
+            try:
+                wait_s = 0.0 if self._turn() else self._rest_s()
+            except Exception as error:  # noqa: BLE001 - the root of a thread
+                if self._gate.is_stopped:
+                    return
+                wait_s = RETRY_S
+                is_ours = isinstance(error, LcursorError)
+                self._fail(str(error) if is_ours else f"{type(error).__name__}: {error}")
+
+    def _has_work(self) -> bool:
+        if self._gate.is_stopped:
+            return True
+        if self._gate.held_s:
+            return 0 < len(self._dirty) <= URGENT_PATHS
+        return bool(self._dirty or self._is_survey_due)
+
+    def _rest_s(self) -> float:
+        return self._gate.held_s or max(self._survey_s + RECONCILE_S - time.monotonic(), 0.05)
+
+    def _turn(self) -> bool:
+        """Do one small step; return False when there is nothing to do."""
+        self._filler.load()
+        if not self._surveys and self._recent:
+            self._first(self._recent)
+        if self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._gate.held_s):
+            return self._changes()
+        self._pause(self._gate.held_s > 0)
+        if self.progress.is_paused or not self._gate.passes():
+            return False
+        if time.monotonic() > self._survey_s + RECONCILE_S and not self._waiting:
+            self._is_survey_due = True
+        if self._is_survey_due:
+            self._survey()
+            return True
+        if self._waiting:
+            self._read_some()
+            return True
+        if self._embedding is not None and self._embed():
+            return True
+        if self._has_work():
+            return True
+        self._enter("ready")
+        self._failed = ""
+        return self._filler.tidy()
+
+    def _first(self, paths: Sequence[str]) -> None:
+        """Read what is open in an editor before anything else is looked at."""
+        self._recent = ()
+        wanted = [path for path in paths[:FIRST_PATHS] if path not in self._filler.known]
+        self._put([path for path in wanted if not files.why(self._root, path)])
+
+    def _changes(self) -> bool:
+        with self._wake:
+            dirty, self._dirty = self._dirty, {}
+            if self._given is not None:
+                self._since.update(dirty)
+        known = self._filler.known
+        unjudged = [path for path, is_in in dirty.items() if not is_in and path not in known]
+        if len(unjudged) > ASKED_PATHS:
+            self._is_survey_due = True
+        elif unjudged:
+            dirty.update((path, not files.why(self._root, path)) for path in unjudged)
+        wanted = [path for path, is_in in dirty.items() if is_in or path in known]
+        self._filler.forget_below(path for path in wanted if path not in known)
+        self._put(wanted)
+        return True
+
+    def _survey(self) -> None:
+        self._enter("surveying")
+        self._is_survey_due = False
+        if not self._root.is_dir():  # a disk that went away is no project without files
+            raise LcursorError(f"there is no directory {self._root}")
+        with self._wake:
+            survey, self._given = self._given, None
+            since = set(self._since) if survey else set()
+        if survey is None:
+            survey = files.survey(self._root, lambda: self._gate.is_stopped)
+        if self._gate.is_stopped:
+            return
+        if self._watching is not None:
+            self._watching.follow(survey)
+        plan = reconcile.difference(self._filler.known, survey)
+        self._filler.forget([path for path in plan.gone if path not in since])
+        sizes = {found.path: found.size_bytes for found in survey.files}
+        first = {path: n for n, path in enumerate(self._recent)}
+        order = [path for path in plan.read if not skip.by_name(path, sizes[path])]
+        order.sort(key=lambda path: first.get(path, len(first)))  # of the rest the newest first
+        self._waiting = deque(order)
+        self._survey_s = time.monotonic()
+        self._surveys += 1
+        if order:
+            self.progress = Progress("reading", 0, len(order))
+        self._tell()
+
+    def _read_some(self) -> None:
+        """Read files for a while, then write them in one transaction."""
+        start_s = time.monotonic()
+        batch = Batch()
+        while self._waiting and batch.taken < MOST_BATCH_FILES:
+            self._filler.take(self._waiting.popleft(), batch)
+            if self._dirty or time.monotonic() - start_s > self._batch_s:
+                break
+            if batch.bytes > MOST_BATCH_BYTES:
+                break
+            if self._gate.held_s or not self._gate.passes():
+                break
+        self._filler.write(batch)
+        self._batch_s = min(self._batch_s * 2, MOST_BATCH_S)
+        self.progress.done += batch.taken
+        if not self._waiting and self.progress.total > MOST_BATCH_FILES:
+            priority.give_back()  # before the embedder takes its share
+        self._tell()
+
+    def _put(self, paths: Iterable[str]) -> None:
+        batch = Batch()
+        for path in paths:
+            self._filler.take(path, batch)
+            if not self._gate.passes():
+                return
+        self._filler.write(batch)
+        self._tell()
+
+    def _embed(self) -> bool:
+        assert self._embedding is not None
+        if not self._embedding.step(self._filler.store):
+            return False
+        left = self._embedding.left
+        if self.progress.phase != "embedding":
+            self.progress = Progress("embedding")
+        self.progress.total = max(self.progress.total, left)
+        self.progress.done = self.progress.total - left
+        self._tell()
+        return True
+
+    def _enter(self, phase: Phase) -> None:
+        if self.progress.phase != phase:
+            self.progress = Progress(phase)
+            self._tell()
+
+    def _pause(self, is_paused: bool) -> None:
+        is_paused = is_paused and self.progress.phase not in ("idle", "ready", "failed")
+        if self.progress.is_paused != is_paused:
+            self.progress.is_paused = is_paused
+            self._tell()
+
+    def _fail(self, reason: str) -> None:
+        """Say it once, and look at everything again after a while; of a new store, at once."""
+        self._waiting.clear()
+        self._is_survey_due = False
+        self._survey_s = -RECONCILE_S
+        with contextlib.suppress(LcursorError):
+            if self._filler.is_anew:
+                self._is_survey_due = True
+                if self._embedding is not None:
+                    self._embedding.forget()
+                self._tell()
+                return
+        self.progress = Progress("failed", detail=reason)
+        if reason != self._failed:
+            self._failed = reason
+            self._remark(reason)
+        self._tell()

@@ -1,0 +1,106 @@
+"""What a person types into a search: text, and filters like `path:src lang:python kind:class`.
+
+A pure function of text. What only looks like a filter (`std::vector`, `http://…`) stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from lcursor.index import languages, words
+from lcursor.index.records import Filters
+
+Kind = Literal["symbol", "word", "mixed", "text"]
+"""A name and nothing else; one plain word; a sentence with names in it; a plain sentence."""
+
+FIELDS = {
+    "path": "path",
+    "file": "path",
+    "lang": "lang",
+    "language": "lang",
+    "kind": "kind",
+}
+FILTER = re.compile(
+    rf"""(?:(?<=\s)|^)({"|".join(FIELDS)}):(?!:|//)(?:"([^"]*)"|'([^']*)'|(\S+))(?=\s|$)""", re.I
+)
+LANGUAGES: dict[str, tuple[str, ...]] = {
+    "c++": ("cpp",),
+    "c#": ("csharp",),
+    "golang": ("go",),
+    "js": ("javascript",),
+    "shell": ("bash", "fish"),
+    "ts": ("typescript", "tsx"),
+    "typescript": ("typescript", "tsx"),
+    "ocaml": ("ocaml", "ocaml_interface"),
+}
+"""What people mean by the names of languages; the endings of files are understood besides."""
+KINDS: dict[str, tuple[str, ...]] = {
+    "def": ("function", "method"),
+    "func": ("function", "method"),
+    "fn": ("function", "method"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question, taken apart."""
+
+    text: str
+    """Without its filters."""
+    filters: Filters
+    kind: Kind
+    name: str = ""
+    """The name that is asked for, bare; of the kinds `symbol` and `word` only."""
+    names: tuple[str, ...] = ()
+    """All that looks like a name of code."""
+
+
+def parse(text: str, *, has_filters: bool = True) -> Query:
+    """Take a question apart.
+
+    Args:
+        text: what was typed, or a piece of code.
+        has_filters: whether `path:` and the like are filters; in code they are code.
+    """
+    found: dict[str, list[str]] = {"path": [], "lang": [], "kind": []}
+
+    def take(match: re.Match[str]) -> str:
+        value = next(part for part in match.groups()[1:] if part is not None)
+        if value.strip():
+            found[FIELDS[match[1].lower()]].append(value)
+        return " "
+
+    rest = " ".join((FILTER.sub(take, text) if has_filters else text).split())
+    filters = Filters(
+        paths=tuple(found["path"]),
+        languages=tuple(
+            each
+            for one in _singles(found["lang"])
+            for each in LANGUAGES.get(one) or (_language(one),)
+        ),
+        kinds=tuple(each for one in _singles(found["kind"]) for each in KINDS.get(one) or (one,)),
+    )
+    names = tuple(words.names(rest))
+    if words.is_symbol_like(rest):
+        name = words.bare_name(rest)
+        return Query(rest, filters, "symbol", name, names or (name,))
+    bare = words.bare_name(rest)
+    if words.NAME.fullmatch(bare):
+        return Query(rest, filters, "word", bare, names)
+    return Query(rest, filters, "mixed" if names else "text", "", names)
+
+
+def _singles(values: list[str]) -> list[str]:
+    """Return values that may be several with commas between, in lower case."""
+    single = [one.strip().lower() for value in values for one in value.split(",")]
+    return [one for one in single if one]
+
+
+def _language(name: str) -> str:
+    """Return a language by its name or by an ending of its files."""
+    if name in languages.EXTENSIONS:
+        return name
+    found = languages.of(f"a.{name.lstrip('.')}")
+    return name if found == languages.TEXT else found

@@ -1,0 +1,378 @@
+"""What is asked of a project's index: words, names, chunks, vectors, numbers.
+
+Owns a read-only connection of its own, so that it never waits for the writer. Any thread may ask;
+those who ask the same reader at the same time wait for each other. It never writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lcursor.index import frequency, schema
+from lcursor.index.frequency import Frequencies
+from lcursor.index.globs import path_test as path_test
+from lcursor.index.postings import Postings
+from lcursor.index.records import (
+    Chunk,
+    FileState,
+    Filters,
+    StoredChunk,
+    StoredSymbol,
+    Symbol,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CHUNK = """
+SELECT c.id, f.path, f.language, c.first_row, c.end_row, t.text, c.scope, c.kind, c.digest
+FROM chunks c JOIN files f ON f.id = c.file JOIN texts t ON t.id = c.id
+"""
+SYMBOL = """
+SELECT f.path, f.language, s.name, s.kind, s.first_row, s.end_row, s.scope
+FROM symbols s JOIN files f ON f.id = s.file
+"""
+PATH = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
+LISTED = "(SELECT value FROM json_each(?))"
+NAMED = "SELECT rowid AS number, name FROM symbols s"
+PASSING = "SELECT c.id FROM chunks c"
+MATCHING = "SELECT rowid, -rank FROM words WHERE words MATCH ?"
+BEST = "SELECT number FROM"
+MOST_NAMES = 1_000
+"""Names that are looked at for the best of them; by alphabet, so the short ones are among them."""
+SPARE = 16
+"""Words of chunks that are gone may still be found; so many more are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much there is."""
+
+    files: int
+    chunks: int
+    symbols: int
+    embedded: int
+    """Chunks that have a vector."""
+    by_language: dict[str, int] = field(default_factory=dict)
+    """Files."""
+
+
+class Reader:
+    """The index, read-only. `Store.reader` makes it.
+
+    Args:
+        path: the database.
+        damaged: told when it turns out to be broken.
+        postings: the words in memory; readers of one store share them.
+
+    Raises:
+        IndexFailed: from every method, where the database cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        damaged: Callable[[], None] = lambda: None,
+        postings: Postings | None = None,
+    ) -> None:
+        self.path = path
+        self._damaged = damaged
+        self._lock = threading.RLock()
+        self._base: sqlite3.Connection | None = None
+        self._inode = 0
+        self._is_closed = False
+        self._frequencies = Frequencies()
+        self._postings = postings or Postings()
+        self._passing: dict[Filters, NDArray[np.int64]] = {}
+        self._passing_at = -1
+        self._counts: dict[str, tuple[int, Counts]] = {}
+
+    @property
+    def generation(self) -> int:
+        """A number that grows with each change."""
+        return int(self.meta("generation") or 0)
+
+    def meta(self, key: str) -> str:
+        """Return what was kept under a name, or ""."""
+        with self._open() as base:
+            row = base.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else ""
+
+    def lexical(
+        self, match: str, limit: int, filters: Filters | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the chunks that have the words, and their BM25, best first.
+
+        Args:
+            match: an expression of FTS5, as `words.match` makes it; "" finds nothing.
+        """
+        if not match or limit <= 0:
+            return []
+        with self._open() as base:
+            if frequency.FLAT.fullmatch(match):
+                terms = frequency.TERM.findall(match)
+                allowed = self.allowed(filters) if filters else None
+                best = self._postings.best(base, terms, limit, allowed)
+                if best is not None:
+                    return best
+            rarer = self._frequencies.rarer(base, match)
+            found = self._find(base, rarer, limit, filters)
+            if not found and rarer != match:
+                found = self._find(base, match, limit, filters)
+        return found
+
+    def warm(self) -> None:
+        """Read the words into memory, which the first question would do; a second at most."""
+        with self._open() as base:
+            self._postings.frequencies(base, ())
+
+    def symbols(self, name: str, limit: int, *, prefix: bool = False) -> list[StoredSymbol]:
+        """Return the definitions of a name, the same case first; or those that begin with it."""
+        name = schema.plain(name)
+        where, values = "s.name = ? COLLATE NOCASE", [name]
+        if prefix:
+            where = "s.name >= ? COLLATE NOCASE AND s.name < ? COLLATE NOCASE"
+            values.append(name + "\U0010ffff")
+        with self._open() as base:
+            rows = base.execute(
+                f"{SYMBOL} WHERE s.rowid IN ({BEST} ({NAMED} WHERE {where} LIMIT ?) "
+                "ORDER BY substr(name, 1, ?) = ? DESC, length(name), number LIMIT ?) "
+                "ORDER BY substr(s.name, 1, ?) = ? DESC, length(s.name), f.path, s.first_row",
+                (*values, MOST_NAMES, len(name), name, limit, len(name), name),
+            ).fetchall()
+        return [_symbol(row) for row in rows]
+
+    def symbols_in(self, path: str) -> list[StoredSymbol]:
+        """Return the definitions in a file, by row."""
+        with self._open() as base:
+            rows = base.execute(
+                f"{SYMBOL} WHERE f.path = ? ORDER BY s.first_row, s.end_row DESC",
+                (schema.pack(path),),
+            ).fetchall()
+        return [_symbol(row) for row in rows]
+
+    def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
+        """Return chunks by their numbers; those that are gone are left out."""
+        wanted = json.dumps([int(one) for one in ids])
+        with self._open() as base:
+            rows = base.execute(f"{CHUNK} WHERE c.id IN {LISTED}", (wanted,)).fetchall()
+        return {row[0]: stored(row) for row in rows}
+
+    def paths_of(self, ids: Iterable[int]) -> dict[int, str]:
+        """Return the paths of chunks by their numbers; those that are gone are left out."""
+        wanted = json.dumps([int(one) for one in ids])
+        with self._open() as base:
+            rows = base.execute(f"{PATH} WHERE c.id IN {LISTED}", (wanted,)).fetchall()
+        return {number: schema.unpack(path) for number, path in rows}
+
+    def chunks_at(self, path: str, row: int) -> list[StoredChunk]:
+        """Return the chunks of a file that a row is in, the smallest first."""
+        with self._open() as base:
+            rows = base.execute(
+                f"{CHUNK} WHERE f.path = ? AND c.first_row <= ? AND c.end_row > ? "
+                "ORDER BY c.end_row - c.first_row, c.first_row",
+                (schema.pack(path), row, row),
+            ).fetchall()
+        return [stored(row) for row in rows]
+
+    def chunks_of(self, path: str) -> list[StoredChunk]:
+        """Return the chunks of a file, by row."""
+        with self._open() as base:
+            rows = base.execute(
+                f"{CHUNK} WHERE f.path = ? ORDER BY c.first_row, c.id", (schema.pack(path),)
+            ).fetchall()
+        return [stored(row) for row in rows]
+
+    def allowed(self, filters: Filters) -> NDArray[np.int64] | None:
+        """Return the numbers of the chunks that pass, ascending; None where all do."""
+        import numpy as np
+
+        if filters == Filters():
+            return None
+        with self._open() as base:
+            if (now := self.generation) != self._passing_at:
+                self._passing.clear()
+                self._passing_at = now
+            found = self._passing.get(filters)
+            if found is None:
+                where, values = self._where(base, filters)
+                rows = base.execute(f"{PASSING} WHERE {where} ORDER BY c.id", values).fetchall()
+                found = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+                self._passing[filters] = found
+            return found
+
+    def vectors(self, embedder: str) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        """Return the numbers of the chunks that have a vector, ascending, and the vectors."""
+        import numpy as np
+
+        with self._open() as base:
+            rows = base.execute(
+                "SELECT c.id, v.vector FROM embedders e CROSS JOIN chunks c "
+                "JOIN vectors v ON v.embedder = e.id AND v.digest = c.digest "
+                "WHERE e.name = ? ORDER BY c.id",
+                (embedder,),
+            ).fetchall()
+        if not rows:
+            return np.empty(0, np.int64), np.empty((0, 0), np.float16)
+        size = len(rows[0][1])
+        rows = [row for row in rows if len(row[1]) == size]
+        ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        flat = np.frombuffer(b"".join(row[1] for row in rows), np.float16)
+        return ids, flat.reshape(len(rows), -1)
+
+    def counts(self, embedder: str = "") -> Counts:
+        """Return how much there is; vectors of one embedder, by default of the last that wrote."""
+        with self._open() as base:
+            now = self.generation
+            known = self._counts.get(embedder)
+            if known and known[0] == now:
+                return known[1]
+            name = embedder or self.meta("embedder")
+            embedded = base.execute(
+                "SELECT count(*) FROM embedders e CROSS JOIN chunks c "
+                "JOIN vectors v ON v.embedder = e.id AND v.digest = c.digest WHERE e.name = ?",
+                (name,),
+            ).fetchone()[0]
+            languages = dict(
+                base.execute("SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1")
+            )
+            (chunks,) = base.execute("SELECT count(*) FROM chunks").fetchone()
+            (symbols,) = base.execute("SELECT count(*) FROM symbols").fetchone()
+            counts = Counts(sum(languages.values()), chunks, symbols, embedded, languages)
+            self._counts[embedder] = (now, counts)
+            return counts
+
+    def state(self, path: str) -> FileState | None:
+        """Return what a file looked like when it was read."""
+        with self._open() as base:
+            row = base.execute(
+                "SELECT size_bytes, mtime_ns, digest FROM files WHERE path = ?",
+                (schema.pack(path),),
+            ).fetchone()
+        return FileState(*row) if row else None
+
+    def files(self) -> dict[str, FileState]:
+        """Return all files and what they looked like when they were read."""
+        with self._open() as base:
+            rows = base.execute("SELECT path, size_bytes, mtime_ns, digest FROM files").fetchall()
+        return {schema.unpack(row[0]): FileState(*row[1:]) for row in rows}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._is_closed = True
+            self._close()
+
+    def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Return in how many chunks each term is, about, and how many chunks there are."""
+        with self._open() as base:
+            found = self._postings.frequencies(base, terms)
+            return found or (self._frequencies.of(base, terms), self._frequencies.chunks)
+
+    # What has the words
+
+    def _find(
+        self, base: sqlite3.Connection, match: str, limit: int, filters: Filters | None
+    ) -> list[tuple[int, float]]:
+        """Return the best that are still there and pass."""
+        if filters is not None and filters != Filters():
+            where, values = self._where(base, filters)
+            return base.execute(
+                f"{MATCHING} AND +rowid IN ({PASSING} WHERE {where}) ORDER BY rank LIMIT ?",
+                (match, *values, limit),
+            ).fetchall()
+        more = limit + SPARE
+        while True:
+            found = base.execute(
+                f"{MATCHING} ORDER BY rank LIMIT ?",
+                (match, more),
+            ).fetchall()
+            there = {
+                row[0]
+                for row in base.execute(
+                    "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+                    (json.dumps([row[0] for row in found]),),
+                )
+            }
+            best = [row for row in found if row[0] in there]
+            if len(best) >= limit or len(found) < more:
+                return best[:limit]
+            more *= 4
+
+    # What may be found
+
+    def _where(self, base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
+        """Return a condition on chunks `c`, and its values."""
+        where, values = ["1"], []
+        if filters.paths or filters.languages:
+            passes = path_test(filters.paths)
+            languages = {one.lower() for one in filters.languages}
+            files = [
+                str(number)
+                for number, path, language in base.execute("SELECT id, path, language FROM files")
+                if (not languages or language in languages) and passes(schema.unpack(path))
+            ]
+            where.append("c.file IN (SELECT value FROM json_each(?))")
+            values.append(f"[{','.join(files)}]")
+        if filters.kinds:
+            kinds = ",".join(f'"{kind}"' for kind in filters.kinds if re.fullmatch(r"[\w-]+", kind))
+            where.append(
+                "EXISTS (SELECT 1 FROM symbols s WHERE s.file = c.file "
+                "AND s.first_row >= c.first_row AND s.first_row < c.end_row "
+                "AND s.kind IN (SELECT value FROM json_each(?)))"
+            )
+            values.append(f"[{kinds}]")
+        return " AND ".join(where), values
+
+    # The connection
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection; a new one where the database was begun anew."""
+        with self._lock:
+            try:
+                if self._is_closed:
+                    raise sqlite3.ProgrammingError("it is closed")
+                inode = os.stat(self.path).st_ino
+                if self._base is None or inode != self._inode:
+                    self._close()
+                    self._base = schema.connect(self.path, is_reader=True)
+                    self._inode = inode
+                    self._base.execute(frequency.TABLE)
+                yield self._base
+            except (sqlite3.Error, OSError) as error:
+                self._close()
+                if isinstance(error, sqlite3.Error) and schema.is_damage(error):
+                    self._damaged()
+                raise schema.failure(error, self.path) from error
+
+    def _close(self) -> None:
+        if self._base:
+            self._base.close()
+        self._base = None
+        self._frequencies = Frequencies()
+        self._counts.clear()
+        self._passing.clear()
+
+
+def stored(row: Sequence[Any]) -> StoredChunk:
+    """Return a row of `CHUNK` as what it says."""
+    number, path, language, first, end, text, scope, kind, digest = row
+    chunk = Chunk(first, end, schema.unpack(text), schema.unpack(scope), kind, digest)
+    return StoredChunk(number, schema.unpack(path), language, chunk)
+
+
+def _symbol(row: Sequence[Any]) -> StoredSymbol:
+    path, language, name, kind, first, end, scope = row
+    symbol = Symbol(name, kind, first, end, schema.unpack(scope))
+    return StoredSymbol(schema.unpack(path), language, symbol)

@@ -1,0 +1,186 @@
+"""Where a text is cut: pure arithmetic over rows, with a syntax tree or without one.
+
+Rows that a chunk may begin at are found first, each with a level (0 is the best place to cut), by
+going down only into nodes that are too large for one chunk. Then chunks are filled from the top.
+Any thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lcursor.index.grammars import Node
+
+MOST_CHARS: Final = 1500
+"""Non-blank characters of a chunk that has more than one row."""
+GOOD_CHARS: Final = 700
+"""From here on a chunk may end wherever the best cut is."""
+LEAST_CHARS: Final = 250
+"""Before that only a cut that is better by a whole step ends it."""
+MOST_DEPTH: Final = 60
+"""Deeper nodes are cut by rows: a sum of ten thousand terms nests ten thousand times."""
+
+GLUED: Final = frozenset(
+    {
+        "annotation",
+        "attribute",
+        "attribute_item",
+        "attribute_list",
+        "block_comment",
+        "comment",
+        "decorator",
+        "doc_comment",
+        "haddock",
+        "line_comment",
+        "modifiers",
+        "multiline_comment",
+        "pragma",
+        "signature",
+    }
+)
+"""Nodes that belong to the one right below them."""
+
+Cut = tuple[int, int]
+"""Row that a chunk may begin at; level, lower is better."""
+
+
+def weigh(lines: Sequence[str]) -> list[int]:
+    """Return non-blank characters before each row, and before the end."""
+    sizes = [len(line) - line.count(" ") - line.count("\t") for line in lines]
+    return list(accumulate(sizes, initial=0))
+
+
+def by_rows(lines: Sequence[str], first: int, end: int, base: int = 0) -> list[Cut]:
+    """Return each row after the first as a place to cut; best after a gap and at the margin."""
+    cuts = []
+    for row in range(first + 1, end):
+        line = lines[row]
+        if not line or line.isspace():
+            continue
+        after_gap = not lines[row - 1].strip()
+        level = (0 if after_gap else 2) + (1 if line[0] in " \t" else 0)
+        cuts.append((row, base + level))
+    return cuts
+
+
+def by_nodes(root: Node, lines: Sequence[str], sums: Sequence[int]) -> list[Cut]:
+    """Return where a tree may be cut, ordered by row.
+
+    Cost: looks at the children of nodes that hold more than one chunk, and at no others.
+    """
+    cuts: list[Cut] = []
+    work = [(root, 0, len(lines), 0, 0)]
+    while work:
+        node, first, end, level, depth = work.pop()
+        if depth >= MOST_DEPTH:
+            cuts += by_rows(lines, first, end, level)
+            continue
+        found = _between_children(node, lines, first, end, level)
+        if not found and node.child_count == 0:
+            cuts += by_rows(lines, first, end, level)
+            continue
+        cuts += [(row, rank) for row, rank, _ in found if row > first]
+        below = level + 2 if any(row > first for row, _, _ in found) else level
+        for at, (row, _, largest) in enumerate(found):
+            stop = found[at + 1][0] if at + 1 < len(found) else end
+            if sums[stop] - sums[row] > MOST_CHARS and stop - row > 1:
+                work.append((largest, row, stop, below, depth + 1))
+    cuts.sort()
+    return cuts
+
+
+def _between_children(
+    node: Node, lines: Sequence[str], first: int, end: int, level: int
+) -> list[tuple[int, int, Node]]:
+    """Return rows at which a part of a node begins, the first part's too, with its largest node."""
+    margin = _indent(lines[first])
+    parts: list[tuple[int, int, Node]] = []
+    row, rank = first, level
+    largest, most_rows = node, -1
+    last_row, is_glued, is_first = first, False, True
+    for child in node.children:
+        start, stop = child.start_point, child.end_point
+        start_row = start[0]
+        end_row = stop[0] if stop[1] or stop[0] == start_row else stop[0] - 1
+        if start_row >= end:
+            break
+        if start_row > last_row and child.is_named:
+            text = lines[start_row]
+            head = is_first and (_indent(text) > margin or text.lstrip()[:1] in "{[(")
+            touches = start_row == last_row + 1
+            if not head and not (is_glued and touches and child.type not in GLUED):
+                parts.append((row, rank, largest))
+                row = start_row
+                rank = level + (0 if not lines[start_row - 1].strip() else 1)
+                if is_glued and touches:
+                    rank += 2
+                most_rows = -1
+            is_first = False
+        if end_row - start_row > most_rows:
+            largest, most_rows = child, end_row - start_row
+        if end_row >= last_row:
+            last_row = end_row
+            is_glued = child.type in GLUED
+    if largest is node:  # no children at all
+        return []
+    parts.append((row, rank, largest))
+    return parts
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def fill(cuts: Sequence[Cut], sums: Sequence[int]) -> list[tuple[int, int]]:
+    """Return chunks as pairs of rows: neighbours, and together all rows.
+
+    Filled from the top, so that an edit moves no boundary above it; and as the best cut in reach
+    is taken and not the last, boundaries below it soon are where they were.
+    """
+    end = len(sums) - 1
+    chunks: list[tuple[int, int]] = []
+    rows = [row for row, _ in cuts]
+    first = 0
+    while first < end:
+        if sums[end] - sums[first] <= MOST_CHARS:
+            chunks.append((first, end))
+            break
+        # A blank row at the limit weighs nothing: the last row that still fits is looked for.
+        limit = bisect_right(sums, sums[first] + MOST_CHARS, first) - 1
+        low, high = bisect_right(rows, first), bisect_right(rows, limit)
+        stop = _best(cuts, low, high, sums, first)
+        if stop < 0:  # nothing fits: the next place there is, however far
+            stop = rows[high] if high < len(rows) else end
+            if stop > first + 1 and sums[stop] - sums[first] > MOST_CHARS:
+                stop = max(first + 1, limit)
+        chunks.append((first, stop))
+        first = stop
+    return chunks
+
+
+def _best(cuts: Sequence[Cut], low: int, high: int, sums: Sequence[int], first: int) -> int:
+    """Return the row of the best cut of a range, -1 where it has none."""
+    late_row, late_level = -1, 1 << 30
+    early_row, early_level = -1, 1 << 30
+    for row, level in cuts[low:high]:
+        size = sums[row] - sums[first]
+        if size >= GOOD_CHARS:
+            if level <= late_level:
+                late_row, late_level = row, level
+        elif size >= LEAST_CHARS and level <= early_level:
+            early_row, early_level = row, level
+    if early_row >= 0 and early_level <= late_level - 2:
+        return early_row
+    if late_row >= 0:
+        return late_row
+    # Only small pieces before something large.
+    return max((row for row, _ in cuts[low:high] if sums[row] > sums[first]), default=-1)
+
+
+def rows_within(starts: Sequence[int], row: int) -> int:
+    """Return how many of the ordered starts are before a row."""
+    return bisect_left(starts, row)

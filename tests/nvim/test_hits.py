@@ -1,0 +1,89 @@
+"""Pure functions of what a search found, in one Neovim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.drive.editor import Editor
+
+Call = Callable[..., Any]
+HIT = {
+    "path": "/p/a.py",
+    "name": "a.py",
+    "first_row": 10,
+    "end_row": 13,
+    "scope": "",
+    "kind": "",
+    "language": "python",
+    "text": "def f(x):\n    # waits for the answer\n    return answer\n",
+    "score": 1.0,
+    "parts": {"lexical": 0.5, "definition": 2.0, "penalty": -0.7},
+    "is_stale": False,
+}
+
+
+@pytest.fixture(scope="module")
+def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
+    """Call a function of hits.lua in one Neovim for all of this file."""
+    with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
+
+        def call(name: str, *args: object) -> Any:
+            code = "local n = ... return { require('lcursor.index.hits')[n](select(2, ...)) }"
+            return nvim.lua(code, name, *args)
+
+        yield call
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Where is the Answer", ["where", "is", "the", "answer"]),
+        ("a a_b a_b", ["a_b"]),
+        ('lang:lua path:"my folder" kind:class wait', ["wait"]),
+        ("std::vector", ["std", "vector"]),
+        ("größe [x] %d", ["größe"]),
+        ("", []),
+    ],
+)
+def test_words(lua: Call, query: str, words: list[str]) -> None:
+    assert (lua("words", query)[0] or []) == words
+
+
+@pytest.mark.parametrize(
+    ("other", "words", "row", "line"),
+    [
+        ({}, ["answer", "waits"], 11, "# waits for the answer"),
+        ({}, ["return"], 12, "return answer"),
+        ({}, ["nothing"], 10, "def f(x):"),
+        ({"text": "\n\n  x = 1\n"}, [], 12, "x = 1"),
+        ({"text": "class A:\n    def answer(self):\n"}, ["answer"], 10, "def answer(self):"),
+        ({"text": ""}, ["x"], 10, ""),
+    ],
+    ids=["most-words", "one-word", "none", "blank-lines", "outline", "empty"],
+)
+def test_the_best_line(
+    lua: Call, other: dict[str, Any], words: list[str], row: int, line: str
+) -> None:
+    assert lua("best_line", {**HIT, **other}, words) == [row, line]
+
+
+@pytest.mark.parametrize(
+    ("other", "line"),
+    [
+        ({}, "a.py:13: return answer"),
+        ({"scope": "Desk"}, "a.py:13: Desk: return answer"),
+        ({"kind": "method", "scope": "Desk"}, "a.py:13: method in Desk: return answer"),
+        ({"kind": "function"}, "a.py:13: function: return answer"),
+        ({"is_stale": True}, "a.py:13: (changed since): return answer"),
+    ],
+)
+def test_a_line(lua: Call, other: dict[str, Any], line: str) -> None:
+    assert lua("line", {**HIT, **other}, ["return"]) == [line]
+
+
+def test_reasons_begin_with_the_largest(lua: Call) -> None:
+    assert lua("reasons", HIT) == ["definition 2, penalty -0.7, lexical 0.5"]

@@ -1,0 +1,354 @@
+"""The index's messages, with a client that does what the test tells it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor import protocol
+from lcursor.config import IndexConfig
+from lcursor.errors import IndexAway, IndexRefused
+from lcursor.host.indexing import Indexing
+
+STATE = {
+    "phase": "ready",
+    "detail": "",
+    "done": 2,
+    "total": 2,
+    "seconds_left": -1.0,
+    "files": 2,
+    "chunks": 5,
+    "symbols": 4,
+    "embedded": 0,
+    "embedder": "",
+    "embedder_note": "no model",
+    "watching": "watching",
+    "remarks": [],
+    "is_begun": True,
+    "is_home": False,
+    "memory_bytes": 50_000_000,
+    "pid": 77,
+}
+HIT = {
+    "path": "pkg/a.py",
+    "first_row": 3,
+    "end_row": 9,
+    "scope": "Thing",
+    "language": "python",
+    "text": "def f():\n",
+    "score": 1.5,
+    "parts": {"lexical": 0.5, "definition": 1},
+    "is_stale": False,
+}
+
+
+class Client:
+    """Stands where the worker's client stands; notes what it is asked."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.said = root, list[tuple[str, dict[str, Any]]]()
+        self.answers: dict[str, Any] = {"status": STATE, "search": {"hits": [HIT]}}
+        self.hold = threading.Event()
+        self.hold.set()
+        self.listener: Callable[[Mapping[str, Any]], None] = lambda _: None
+        self.is_closed = False
+
+    def call(self, do: str, **params: Any) -> dict[str, Any]:
+        self.said.append((do, params))
+        self.hold.wait(10)
+        answer = self.answers.get(do, {})
+        if isinstance(answer, Exception):
+            raise answer
+        return dict(answer)
+
+    def tell(self, do: str, **params: Any) -> None:
+        self.said.append((do, params))
+
+    def listen(self, listener: Callable[[Mapping[str, Any]], None]) -> None:
+        self.listener = listener
+
+    def close(self) -> None:
+        self.is_closed = True
+        self.listener({"event": "gone"})
+
+    def names(self) -> list[str]:
+        """Return what was asked, in order."""
+        return [do for do, _ in self.said]
+
+
+class Desk:
+    """An `Indexing`, what it sent, and its projects."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.begun, self.clients = root, {root}, list[Client]()
+        self.sent: list[tuple[str, Mapping[str, Any]]] = []
+        self._changed = threading.Condition()
+        self.indexing = Indexing(self._send, self)
+
+    def configure(self, config: IndexConfig) -> None:
+        self.config = config
+
+    def root_of(self, path: str) -> Path:
+        return self.root.parent / Path(path).relative_to(self.root.parent).parts[0]
+
+    def is_begun(self, root: Path) -> bool:
+        return root in self.begun
+
+    def client(self, root: Path) -> Client:
+        self.clients.append(Client(root))
+        return self.clients[-1]
+
+    def _send(self, method: str, params: Mapping[str, Any]) -> None:
+        if method in protocol.TO_LUA:
+            protocol.check(method, params, protocol.TO_LUA)
+        with self._changed:
+            self.sent.append((method, params))
+            self._changed.notify_all()
+
+    def wait(self, method: str, count: int = 1) -> Mapping[str, Any]:
+        """Wait for so many messages of a name; return the last of them."""
+
+        def found() -> list[Mapping[str, Any]]:
+            return [params for name, params in self.sent if name == method]
+
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(found()) >= count, 10), self.sent
+        return found()[count - 1]
+
+    def settle(self) -> Client:
+        """Return the newest client when all that was said has been done."""
+        done = threading.Event()
+        self.indexing._in_project(str(self.root / "x"), lambda _: done.set())
+        assert done.wait(10)
+        return self.clients[-1]
+
+    def search(self, number: int, text: str = "words") -> None:
+        wishes = {"text": text, "limit": 9, "mode": "hybrid"}
+        params: Any = {"id": number, "path": str(self.root / "a.py"), **wishes}
+        self.indexing.search(params)
+
+    def enter(self, name: str) -> None:
+        self.indexing.enter({"path": str(self.root / name)})
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    root = tmp_path.resolve() / "project"
+    root.mkdir()
+    desk = Desk(root)
+    yield desk
+    desk.indexing.close()
+
+
+def test_a_search(desk: Desk) -> None:
+    desk.search(4)
+    found = desk.wait("index.found")
+    client = desk.clients[0]
+    assert client.names() == ["status", "search"]
+    assert client.said[1][1] == {"text": "words", "limit": 9, "mode": "hybrid"}
+    assert (found["id"], found["root"], found["query"]) == (4, str(desk.root), "words")
+    assert found["note"] == ""
+    assert found["hits"] == [
+        {
+            "path": str(desk.root / "pkg/a.py"),
+            "name": "pkg/a.py",
+            "kind": "",
+            "first_row": 3,
+            "end_row": 9,
+            "scope": "Thing",
+            "language": "python",
+            "text": "def f():\n",
+            "score": 1.5,
+            "parts": {"lexical": 0.5, "definition": 1.0},
+            "is_stale": False,
+        }
+    ]
+    state = desk.wait("index.state")
+    assert (state["phase"], state["files"], state["pid"]) == ("ready", 2, 77)
+
+
+def test_symbols(desk: Desk) -> None:
+    client = desk.settle()
+    row = {"path": "a.py", "language": "lua", "name": "alpha", "kind": "function", "scope": "M"}
+    client.answers["symbols"] = {"symbols": [{**row, "first_row": 1, "end_row": 2}]}
+    path = str(desk.root / "a.py")
+    desk.indexing.symbols({"id": 3, "path": path, "name": "alp", "limit": 5})
+    (hit,) = desk.wait("index.found")["hits"]
+    assert (hit["text"], hit["kind"], hit["scope"]) == ("alpha", "function", "M")
+    assert client.said[-1] == ("symbols", {"name": "alp", "limit": 5, "prefix": True})
+
+
+def test_only_the_newest_search_is_done(desk: Desk) -> None:
+    client = desk.settle()
+    client.hold.clear()
+    desk.search(1, "one")
+    desk.search(2, "two")
+    desk.search(3, "three")
+    client.hold.set()
+    assert desk.wait("index.found")["query"] == "three" or desk.wait("index.found", 2)
+    assert "two" not in [params.get("text") for _, params in client.said]
+
+
+def test_a_project_that_nobody_indexed_is_not_searched(desk: Desk) -> None:
+    desk.begun.clear()
+    desk.search(5)
+    error = desk.wait("error")
+    assert (error["id"], error["code"]) == (5, "index_refused")
+    assert error["hint"] == "Run :LCursor index"
+    assert desk.clients[0].said == []
+
+
+def test_what_a_worker_says_went_wrong_is_told(desk: Desk) -> None:
+    desk.settle().answers["search"] = IndexAway("it ended", "Do this")
+    desk.search(6)
+    error = desk.wait("error")
+    assert (error["id"], error["message"], error["hint"]) == (6, "it ended", "Do this")
+    desk.clients[0].answers["search"] = ValueError("broken")
+    desk.search(7)
+    assert desk.wait("error", 2)["message"] == "the index could not answer"
+    assert "ValueError: broken" in desk.wait("log")["message"]
+    desk.clients[0].answers["search"] = {"hits": []}
+    desk.search(8)
+    assert desk.wait("index.found")["id"] == 8
+
+
+def test_note_says_that_there_may_be_more(desk: Desk) -> None:
+    desk.settle().answers["status"] = {**STATE, "phase": "reading", "done": 3, "total": 8}
+    desk.search(1)
+    assert desk.wait("index.found")["note"] == "3 of 8 files are indexed"
+
+
+def test_entering_files_wakes_what_was_begun(desk: Desk) -> None:
+    for name in ("a.py", "b.py", "a.py"):
+        desk.enter(name)
+    client = desk.settle()
+    assert client.names() == ["status", "recent", "recent", "recent"]
+    assert [params["paths"] for _, params in client.said[1:]] == [
+        ["a.py"],
+        ["b.py", "a.py"],
+        ["a.py", "b.py"],
+    ]
+
+
+@pytest.mark.parametrize("is_auto", [True, False])
+def test_entering_wakes_nothing_else(desk: Desk, is_auto: bool) -> None:
+    desk.indexing.configure(IndexConfig(auto=is_auto))
+    if is_auto:
+        desk.begun.clear()
+    desk.enter("a.py")
+    assert desk.settle().said == []
+
+
+def test_buffers_and_typing_go_to_the_worker_that_runs(desk: Desk) -> None:
+    path = str(desk.root / "sub" / "a.py")
+    desk.enter("a.py")
+    desk.indexing.buffer({"path": path, "is_changed": True, "text": "x = 1\n"})
+    desk.indexing.buffer({"path": path, "is_changed": False, "text": ""})
+    desk.indexing.saved({"path": path})
+    client = desk.settle()
+    desk.indexing.typing()
+    desk.settle()
+    assert client.said[2:] == [
+        ("buffer", {"path": "sub/a.py", "text": "x = 1\n"}),
+        ("buffer", {"path": "sub/a.py", "text": None}),
+        ("changed", {"paths": ["sub/a.py"]}),
+        ("typing", {}),
+    ]
+
+
+def test_a_path_through_a_link_has_the_name_that_the_index_knows(desk: Desk) -> None:
+    (desk.root / "real").mkdir()
+    (desk.root / "link").symlink_to("real")
+    desk.indexing.saved({"path": str(desk.root / "link" / "a.py")})
+    assert desk.settle().said == [("changed", {"paths": ["real/a.py"]})]
+
+
+def test_report_of_a_project_that_is_not_indexed_lets_the_worker_go(desk: Desk) -> None:
+    desk.begun.clear()
+    desk.settle().answers["report"] = {
+        "files": 2,
+        "bytes": 300,
+        "seconds": 1.5,
+        "embed_seconds": 4,
+        "languages": {"python": {"files": 2, "bytes": 300}},
+        "ignored": {"git ignores it": 7},
+        "examples": {"git ignores it": ["build/"]},
+        "is_home": True,
+        "is_begun": False,
+    }
+    desk.indexing.report({"id": 2, "path": str(desk.root)})
+    report = desk.wait("index.reported")
+    assert report["languages"] == [{"name": "python", "files": 2, "bytes": 300, "examples": []}]
+    assert report["ignored"] == [
+        {"name": "git ignores it", "files": 7, "bytes": 0, "examples": ["build/"]}
+    ]
+    assert (report["is_home"], report["is_begun"], report["embed_seconds"]) == (True, False, 4.0)
+    desk.settle()
+    assert [client.is_closed for client in desk.clients] == [True, False]
+    assert [method for method, _ in desk.sent].count("index.state") == 1
+
+
+def test_why(desk: Desk) -> None:
+    desk.settle().answers["why"] = {"reason": "binary"}
+    desk.indexing.why({"id": 9, "path": str(desk.root / "a.bin")})
+    said = desk.wait("index.explained")
+    assert said == {"id": 9, "path": "a.bin", "root": str(desk.root), "reason": "binary"}
+
+
+def test_begin(desk: Desk) -> None:
+    path = str(desk.root)
+    desk.indexing.begin({"id": 1, "path": path, "is_confirmed": True, "rebuild": False})
+    client = desk.settle()
+    assert client.said[-1] == ("begin", {"confirmed": True, "rebuild": False})
+    client.listener({"event": "state", **STATE, "phase": "surveying"})
+    assert desk.wait("index.state", 2)["phase"] == "surveying"
+
+
+def test_a_begin_that_is_refused_lets_the_worker_go(desk: Desk) -> None:
+    desk.begun.clear()
+    desk.settle().answers["begin"] = IndexRefused("a home directory")
+    path = str(desk.root)
+    desk.indexing.begin({"id": 8, "path": path, "is_confirmed": False, "rebuild": False})
+    assert desk.wait("error")["id"] == 8
+    assert [client.is_closed for client in desk.clients] == [True, False]
+
+
+def test_a_worker_that_died_is_followed_by_another_but_not_for_ever(desk: Desk) -> None:
+    desk.enter("a.py")
+    client = desk.settle()
+    for count in range(1, 4):
+        client.listener({"event": "gone"})
+        desk.settle()
+        assert client.names().count("status") == 1 + count
+    client.listener({"event": "gone"})
+    desk.settle()
+    assert client.names().count("status") == 4
+    absent = [params for name, params in desk.sent if name == "index.state"][-1]
+    assert (absent["phase"], absent["pid"]) == ("absent", 0)
+
+
+def test_each_project_has_its_own_worker_and_waits_for_no_other(desk: Desk) -> None:
+    other = desk.root.parent / "other"
+    desk.begun.add(other)
+    desk.enter("a.py")
+    slow = desk.settle()
+    slow.hold.clear()
+    desk.search(1)
+    wishes = {"text": "x", "limit": 1, "mode": "hybrid"}
+    params: Any = {"id": 2, "path": str(other / "b.py"), **wishes}
+    desk.indexing.search(params)
+    assert desk.wait("index.found")["root"] == str(other)
+    slow.hold.set()
+
+
+def test_closing_lets_go_of_all(desk: Desk) -> None:
+    desk.enter("a.py")
+    client = desk.settle()
+    count = len(desk.sent)
+    desk.indexing.close()
+    assert client.is_closed
+    assert len(desk.sent) == count

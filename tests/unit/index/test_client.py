@@ -1,0 +1,224 @@
+"""The client's end, against workers that behave oddly."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.errors import IndexAway, IndexRefused, LcursorError
+from lcursor.index import launch, wire
+from lcursor.index.client import Client
+
+Say = Callable[[dict[str, Any]], None]
+STATUS = {"version": wire.VERSION, "pid": 1}
+
+
+class FakeWorker:
+    """Answers what it is told to; `status` by itself."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.heard: list[dict[str, Any]] = []
+        self.answers: dict[str, Callable[[dict[str, Any], Say], None]] = {
+            "status": lambda question, say: say({"id": question["id"], "ok": STATUS}),
+            "subscribe": lambda question, say: say({"id": question["id"], "ok": {}}),
+        }
+        self.connections: list[socket.socket] = []
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self.connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        def say(message: dict[str, Any]) -> None:
+            connection.sendall(json.dumps(message).encode() + b"\n")
+
+        with connection, connection.makefile("rb") as file:
+            for line in file:
+                question = json.loads(line)
+                self.heard.append(question)
+                if answer := self.answers.get(question["do"]):
+                    answer(question, say)
+
+    def drop(self) -> None:
+        """End all connections, as a worker that dies."""
+        for connection in self.connections:
+            with suppress(OSError):  # its other end may have closed it
+                connection.shutdown(socket.SHUT_RDWR)
+        self.connections.clear()
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self.drop()
+
+
+@pytest.fixture
+def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWorker]:
+    fake = FakeWorker(tmp_path / "s")
+    monkeypatch.setattr(launch, "addresses", lambda root: [tmp_path / "gone", fake.path])
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def client(worker: FakeWorker, tmp_path: Path) -> Iterator[Client]:
+    with Client.connect(tmp_path, start=False) as client:
+        yield client
+
+
+def test_a_worker_that_says_nothing_is_not_waited_for_for_ever(client: Client) -> None:
+    with pytest.raises(IndexAway, match="did not answer a search within"):
+        client.call("search", text="x", timeout_s=0.05)
+    assert client.call("status") == STATUS  # it is not lost
+
+
+def test_answers_may_come_in_any_order(worker: FakeWorker, client: Client) -> None:
+    waiting: list[int] = []
+
+    def later(question: dict[str, Any], say: Say) -> None:
+        waiting.append(question["id"])
+        if len(waiting) == 2:
+            for number in reversed(waiting):
+                say({"id": number, "ok": {"number": number}})
+
+    worker.answers["why"] = later
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(client.call("why", path="a")["number"]))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    assert sorted(found) == sorted(waiting)
+    assert len(set(found)) == 2
+
+
+def test_a_failure_is_raised_as_what_it_is(worker: FakeWorker, client: Client) -> None:
+    words = {"code": "index_refused", "message": "not indexed", "hint": "index it"}
+    worker.answers["search"] = lambda question, say: say({"id": question["id"], "error": words})
+    with pytest.raises(IndexRefused) as failure:
+        client.search("x")
+    assert failure.value.hint == "index it"
+
+
+def test_a_lost_connection_is_made_anew_with_all_that_was_said(
+    worker: FakeWorker, client: Client
+) -> None:
+    client.call("subscribe")
+    client.tell("buffer", path="a.py", text="unsaved")
+    client.tell("buffer", path="b.py", text="unsaved")
+    client.tell("buffer", path="b.py", text=None)
+    client.tell("recent", paths=["a.py"])
+    assert client.call("status") == STATUS
+    worker.heard.clear()
+    worker.drop()
+    assert client.call("status") == STATUS
+    told = {(one["do"], one.get("path")) for one in worker.heard if one["do"] != "status"}
+    assert told == {("subscribe", None), ("recent", None), ("buffer", "a.py")}
+
+
+def test_a_question_that_killed_its_worker_twice_is_not_asked_again(
+    worker: FakeWorker, client: Client
+) -> None:
+    worker.answers["search"] = lambda question, say: worker.drop()
+    with pytest.raises(IndexAway, match="ended"):
+        client.search("poison")
+    assert [one["do"] for one in worker.heard].count("search") == 2
+
+
+def test_events_come_to_who_listens(worker: FakeWorker, client: Client) -> None:
+    def answer(question: dict[str, Any], say: Say) -> None:
+        say({"event": "state", "n": 1})
+        say({"id": question["id"], "ok": {}})
+        say({"event": "state", "n": 2})
+
+    worker.answers["subscribe"] = answer
+    events = client.events(timeout_s=5)
+    assert [next(events)["n"], next(events)["n"]] == [1, 2]
+    worker.drop()
+    assert next(events) == {"event": "gone"}
+    client.close()
+    assert list(events) == []
+
+
+def test_a_listener_is_told_on_another_thread(worker: FakeWorker, client: Client) -> None:
+    said, threads = threading.Event(), []
+
+    def listen(event: dict[str, Any]) -> None:
+        threads.append(threading.current_thread())
+        said.set()
+
+    def answer(question: dict[str, Any], say: Say) -> None:
+        say({"id": question["id"], "ok": {}})
+        say({"event": "remark", "text": "x"})
+
+    worker.answers["subscribe"] = answer
+    client.listen(listen)
+    assert said.wait(5)
+    assert threads[0] is not threading.main_thread()
+
+
+@pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b"\xff\n", b'{"id":'])
+def test_a_worker_that_speaks_nonsense_is_left(
+    worker: FakeWorker, client: Client, line: bytes
+) -> None:
+    def answer(question: dict[str, Any], say: Say) -> None:
+        worker.connections[-1].sendall(line)
+        worker.connections[-1].shutdown(socket.SHUT_WR)
+
+    worker.answers["search"] = answer
+    with pytest.raises(IndexAway):
+        client.search("x")
+
+
+def test_no_message_is_longer_than_the_worker_takes(client: Client) -> None:
+    with pytest.raises(LcursorError, match="too long"):
+        client.call("search", text="x" * wire.MOST_BYTES)
+    assert client.call("status") == STATUS
+
+
+def test_after_the_end_nothing_is_asked(client: Client) -> None:
+    client.close()
+    client.tell("typing")
+    with pytest.raises(IndexAway, match="closed"):
+        client.call("status")
+
+
+def test_without_a_worker_the_hint_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "addresses", lambda root: [tmp_path / "gone"])
+    with pytest.raises(IndexAway) as failure:
+        Client.connect(tmp_path, start=False)
+    assert "LCursor index" in failure.value.hint
+
+
+def test_a_worker_that_cannot_start_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("LCURSOR_DATA", raising=False)
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit('it is broken')")
+    monkeypatch.setattr(launch, "ENTRY", broken)
+    with pytest.raises(IndexAway, match="it is broken"):
+        Client.connect(tmp_path)

@@ -1,0 +1,194 @@
+"""How chunks get their vectors, with an embedder that counts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from lcursor.errors import ModelMissing
+from lcursor.index import chunk, embed, embedders
+from lcursor.index.embedding import BATCH, NONE, Embedding
+from lcursor.index.records import FileState
+from lcursor.index.store import Store
+
+DIM = 16
+
+
+class Counting:
+    """An embedder whose vectors are digests; keeps what it was asked."""
+
+    asked: ClassVar[list[str]] = []
+    fails_at = 10**9
+    name, dim, on_gpu = "counting", DIM, False
+
+    def __init__(self, spec: Any) -> None: ...
+
+    def texts(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        if len(self.asked) + len(texts) > self.fails_at:
+            raise RuntimeError("out of order")
+        self.asked.extend(texts)
+        return np.stack([self.query(text) for text in texts])
+
+    def query(self, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+        data = hashlib.sha256(text.encode()).digest()[:DIM]
+        row = np.frombuffer(data, np.uint8).astype(np.float32) - 127.5
+        return np.asarray(row / np.linalg.norm(row), np.float32)
+
+
+@pytest.fixture(autouse=True)
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(embed, "Embedder", Counting)
+    monkeypatch.setattr(embedders, "find", lambda name: SimpleNamespace(name=name))
+    monkeypatch.setattr(Counting, "asked", [])
+    return Counting.asked
+
+
+def fill(store: Store, count: int, word: str = "value") -> None:
+    for number in range(count):
+        path, text = f"f{number}.py", f"def {word}{number}():\n    return {number}\n"
+        state = FileState(len(text), number, hashlib.sha256(text.encode()).digest()[:16])
+        store.put(path, state, chunk.read(path, text))
+
+
+class Bench:
+    """Stores with their embeddings, closed at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.open: list[tuple[Store, Embedding]] = []
+
+    def new(self, name: str, embedder: str = "") -> tuple[Store, Embedding]:
+        store = Store(self.folder / name)
+        one = store, Embedding(embedder, self.folder / name, store.reader())
+        self.open.append(one)
+        return one
+
+    def close(self) -> None:
+        for store, embedding in self.open:
+            embedding.close()
+            store.close()
+        self.open.clear()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.close()
+
+
+def run(embedding: Embedding, store: Store) -> int:
+    steps = 0
+    while embedding.step(store):
+        steps += 1
+        assert steps < 10_000
+    return steps
+
+
+def test_every_chunk_gets_the_vector_of_its_text(bench: Bench, asked: list[str]) -> None:
+    store, embedding = bench.new("one")
+    fill(store, 50)
+    assert run(embedding, store) >= 50 / BATCH
+    assert len(asked) == len(set(asked)) == 50
+    assert embedding.left == 0
+    assert embedding.note == ""
+    assert embedding.vectors is not None
+    assert embedding.embedder is not None
+    assert "f7.py > value7\ndef value7():\n    return 7" in asked
+    text = next(each for each in asked if each.startswith("f7.py"))
+    ((number, score),) = embedding.vectors.search(embedding.embedder.query(text), 1)
+    assert store.reader().chunks([number])[number].path == "f7.py"
+    assert score == pytest.approx(1, abs=0.01)
+
+
+def test_a_change_embeds_one_chunk_and_a_way_back_none(bench: Bench, asked: list[str]) -> None:
+    store, embedding = bench.new("one")
+    fill(store, 20)
+    run(embedding, store)
+    asked.clear()
+    fill(store, 10, word="other")  # another branch
+    run(embedding, store)
+    assert len(asked) == 10
+    asked.clear()
+    fill(store, 20)  # and back
+    run(embedding, store)
+    store.remove([f"f{number}.py" for number in range(5)])
+    run(embedding, store)
+    assert asked == []
+    embedding._synced = (-1, 0.0)
+    embedding._sync()
+    assert embedding.vectors is not None
+    assert len(embedding.vectors) == 15
+
+
+def test_another_clone_embeds_nothing(bench: Bench, asked: list[str]) -> None:
+    for name in ("one", "two"):
+        store, embedding = bench.new(name)
+        fill(store, 30)
+        run(embedding, store)
+        assert store.reader().counts("counting").embedded == 30
+    assert len(asked) == 30
+
+
+def test_what_was_embedded_before_an_end_is_not_embedded_again(
+    bench: Bench, asked: list[str]
+) -> None:
+    store, embedding = bench.new("one")
+    fill(store, 100)
+    for _ in range(5):
+        embedding.step(store)
+    assert 0 < len(asked) < 100
+    bench.close()
+    store, embedding = bench.new("one")
+    run(embedding, store)
+    assert len(asked) == len(set(asked)) == 100
+
+
+def test_a_new_worker_searches_with_the_vectors_that_are_there(
+    bench: Bench, asked: list[str]
+) -> None:
+    store, embedding = bench.new("one")
+    fill(store, 10)
+    run(embedding, store)
+    bench.close()
+    store, embedding = bench.new("one")
+    embedding.load()
+    assert embedding.vectors is not None
+    assert len(embedding.vectors) == 10
+    assert len(asked) == 10
+
+
+def test_an_embedder_that_breaks_is_a_note(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counting, "fails_at", 20)
+    store, embedding = bench.new("one")
+    fill(store, 50)
+    run(embedding, store)
+    assert "out of order" in embedding.note
+    assert embedding.step(store) is False
+
+
+@pytest.mark.parametrize("name", [NONE, ""])
+def test_without_an_embedder_nothing_is_tried_twice(
+    bench: Bench, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[object] = []
+
+    def missing(spec: object) -> None:
+        tries.append(spec)
+        raise ModelMissing("it is not on this machine", "pull it")
+
+    monkeypatch.setattr(embed, "Embedder", missing)
+    store, embedding = bench.new("one", name)
+    fill(store, 3)
+    assert [embedding.step(store) for _ in range(3)] == [False] * 3
+    assert len(tries) == (name != NONE)
+    assert embedding.embedder is None
+    assert embedding.note
+    assert ("pull it" in embedding.note) == (name != NONE)

@@ -1,0 +1,324 @@
+"""From the files of a project to a filled store."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lcursor.errors import IndexFailed
+from lcursor.index import files, pipeline
+from lcursor.index.gate import Gate
+from lcursor.index.pipeline import Pipeline
+from lcursor.index.reader import Reader
+from lcursor.index.store import Store
+from tests.unit.index.trees import git
+
+
+class Line:
+    """A pipeline with its store, and what it said."""
+
+    def __init__(self, root: Path, folder: Path, gate: Gate | None = None) -> None:
+        self.root = root
+        self.store = Store(folder)
+        self.reader: Reader = self.store.reader()
+        self.gate = gate or Gate()
+        self.remarks: list[str] = []
+        self.phases: list[str] = []
+        self.pipe = Pipeline(root, self.store, self.gate, self._told, self.remarks.append)
+
+    def _told(self) -> None:
+        progress = self.pipe.progress
+        phase = "paused" if progress.is_paused else progress.phase
+        if self.phases[-1:] != [phase]:
+            self.phases.append(phase)
+
+    def paths(self) -> set[str]:
+        return set(self.reader.files())
+
+    def text(self, path: str) -> str:
+        return "\n".join(one.chunk.text for one in self.reader.chunks_of(path))
+
+    def wait(self, what: Callable[[], object], timeout_s: float = 20.0) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        while not what():
+            assert time.monotonic() < deadline_s, (self.pipe.progress, self.remarks, self.paths())
+            time.sleep(0.005)
+
+    def ready(self) -> None:
+        self.wait(lambda: self.pipe.progress.phase == "ready" and not self.pipe._has_work())
+
+    def fill(self) -> None:
+        self.pipe.begin()
+        self.ready()
+
+    def close(self) -> None:
+        assert self.pipe.stop()
+        self.reader.close()
+        self.store.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def line(root: Path, tmp_path: Path) -> Iterator[Line]:
+    line = Line(root, tmp_path / "index")
+    yield line
+    line.close()
+
+
+def write(root: Path, name: str, text: str | bytes = "") -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def test_all_files_are_found_and_nothing_else(root: Path, line: Line) -> None:
+    write(root, "a.py", "def alpha():\n    pass\n")
+    write(root, "sub/ü b\n.lua", "local beta = 1\n")
+    write(root, os.fsdecode(b"odd\xff.txt"), b"latin \xe9t\xe9 gamma\n")
+    write(root, ".env", "SECRET=hunter2\n")
+    write(root, "key.txt", "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n")
+    write(root, "binary.dat", b"\0\1\2hunter2" * 100)
+    write(root, "node_modules/x/index.js", "hunter2()\n")
+    write(root, "empty.py")
+    (root / "loop").symlink_to(".")
+    line.fill()
+    chunks = {path: line.text(path) for path in line.paths()}
+    assert not any("hunter2" in text for text in chunks.values())
+    assert "alpha" in chunks["a.py"]
+    assert "beta" in chunks["sub/ü b\n.lua"]
+    assert "été gamma" in chunks[os.fsdecode(b"odd\xff.txt")]
+    assert line.phases[-1] == "ready"
+    assert not line.remarks
+
+
+def test_a_second_start_reads_nothing(root: Path, tmp_path: Path) -> None:
+    for number in range(20):
+        write(root, f"f{number}.py", f"value = {number}\n")
+    write(root, "binary.dat", b"\0" * 100)
+    first = Line(root, tmp_path / "index")
+    first.fill()
+    generation = first.store.generation
+    first.close()
+    second = Line(root, tmp_path / "index")
+    second.fill()
+    assert second.store.generation == generation
+    assert "reading" not in second.phases
+    second.close()
+
+
+def test_changes_are_followed_one_by_one(root: Path, line: Line) -> None:
+    write(root, "a.py", "alpha = 1\n")
+    write(root, "sub/b.py", "beta = 1\n")
+    line.fill()
+    write(root, "a.py", "gamma = 1\n")
+    line.pipe.changed(["a.py"])
+    line.wait(lambda: "gamma" in line.text("a.py"))
+    write(root, "sub/new.py", "delta = 1\n")
+    line.pipe.changed(["sub/new.py"])
+    line.wait(lambda: "delta" in line.text("sub/new.py"))
+    (root / "a.py").unlink()
+    line.pipe.changed(["a.py"])
+    line.wait(lambda: "a.py" not in line.paths())
+    os.rename(root / "sub", root / "moved")
+    line.pipe.changed(["sub"], is_judged=True)
+    line.wait(lambda: not line.paths())
+    line.pipe.surveyed(None)
+    line.wait(lambda: line.paths() == {"moved/b.py", "moved/new.py"})
+
+
+def test_a_client_cannot_have_anything_read_that_is_left_out(root: Path, line: Line) -> None:
+    write(root, "a.py", "alpha = 1\n")
+    write(root, ".lcursorignore", "private/\n")
+    write(root, "private/x.py", "hunter2 = 1\n")
+    write(root, "../outside.py", "hunter2 = 1\n")
+    (root / "link").symlink_to(root.parent)
+    line.fill()
+    odd = ["private/x.py", "../outside.py", "link/outside.py", str(root / "../outside.py"), ".env"]
+    line.pipe.recent(odd)
+    line.pipe.changed([*odd, "a.py"])
+    line.ready()
+    assert "a.py" in line.paths()
+    assert not line.paths() & set(odd)
+
+
+def test_what_was_only_touched_keeps_its_chunks(root: Path, line: Line) -> None:
+    write(root, "a.py", "alpha = 1\n")
+    line.fill()
+    before = [one.id for one in line.reader.chunks_of("a.py")]
+    os.utime(root / "a.py", (1, 1))
+    line.pipe.begin()
+    line.wait(lambda: line.store.files()["a.py"].mtime_ns == 10**9)
+    assert [one.id for one in line.reader.chunks_of("a.py")] == before
+
+
+def test_an_older_file_that_comes_back_is_read(root: Path, line: Line) -> None:
+    write(root, "a.py", "alpha = 1\n")
+    line.fill()
+    write(root, "a.py", "omega = 2\n")
+    os.utime(root / "a.py", (1, 1))  # as a stash or an archive restores it
+    line.pipe.begin()
+    line.wait(lambda: "omega" in line.text("a.py"))
+
+
+def test_typing_pauses_the_bulk_but_not_what_was_just_saved(root: Path, tmp_path: Path) -> None:
+    for number in range(50):
+        write(root, f"f{number}.py", f"value = {number}\n")
+    line = Line(root, tmp_path / "index", Gate(typing_s=60))
+    line.gate.typing()
+    line.pipe.begin()
+    line.pipe.changed(["f7.py"])
+    line.wait(lambda: "f7.py" in line.paths())
+    line.wait(lambda: line.phases[-1:] == ["paused"])
+    assert line.paths() == {"f7.py"}
+    write(root, "f7.py", "saved = 1\n")
+    line.pipe.changed(["f7.py"])
+    line.wait(lambda: "saved" in line.text("f7.py"))
+    assert line.paths() == {"f7.py"}
+    line.gate._until_s = 0.0  # a minute later
+    line.pipe.begin()
+    line.ready()
+    assert len(line.paths()) == 50
+    line.close()
+
+
+def test_what_is_open_is_read_first(
+    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        write(root, f"f{number}.py", f"value = {number}\n")
+    surveyed: list[set[str]] = []
+    real = files.survey
+
+    def survey(*args: object, **more: object) -> files.Survey:
+        surveyed.append(line.paths())
+        return real(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "survey", survey)
+    line.pipe.recent(["f9.py", "missing.py", "f3.py"])
+    line.fill()
+    assert surveyed[0] == {"f9.py", "f3.py"}
+    assert len(line.paths()) == 30
+
+
+def test_an_end_at_any_moment_leaves_a_store_that_goes_on(root: Path, tmp_path: Path) -> None:
+    for number in range(300):
+        write(root, f"f{number}.py", f"def f{number}():\n    return {number}\n" * 10)
+    for pause_s in (0.0, 0.02, 0.05, 0.1, 0.2):
+        line = Line(root, tmp_path / "index")
+        line.pipe.begin()
+        time.sleep(pause_s)
+        line.close()
+    line = Line(root, tmp_path / "index")
+    line.fill()
+    assert len(line.paths()) == 300
+    texts = [one.chunk.text for path in line.paths() for one in line.reader.chunks_of(path)]
+    assert line.reader.counts().chunks == len(texts)
+    assert sum(text.count("def ") for text in texts) == 3000
+    line.close()
+
+
+def test_a_root_that_went_away_is_not_an_empty_project(root: Path, line: Line) -> None:
+    write(root, "a.py", "alpha = 1\n")
+    line.fill()
+    os.rename(root, root.with_name("unmounted"))
+    line.pipe.begin()
+    line.wait(lambda: line.pipe.progress.phase == "failed")
+    assert line.paths() == {"a.py"}
+    assert "there is no directory" in line.remarks[0]
+    os.rename(root.with_name("unmounted"), root)
+    line.pipe.changed(["a.py"])  # something happens: it looks again
+    line.ready()
+    assert line.paths() == {"a.py"}
+    assert len(line.remarks) == 1
+
+
+def test_a_full_disk_is_said_once_and_waited_for(
+    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "RETRY_S", 0.05)
+    for number in range(100):
+        write(root, f"f{number}.py", "".join(f"v{number}_{n} = '{n * 7919}'\n" for n in range(200)))
+    base = line.store._base
+    assert base is not None
+    (pages,) = base.execute("PRAGMA page_count").fetchone()
+    base.execute(f"PRAGMA max_page_count = {pages + 40}")  # what SQLite takes for a full disk
+    line.pipe.begin()
+    line.wait(lambda: line.pipe.progress.phase == "failed")
+    there = line.paths()
+    assert len(there) < 100
+    line.wait(lambda: line.phases.count("failed") > 2)
+    assert len(line.remarks) == 1
+    assert "full" in line.remarks[0]
+    base.execute("PRAGMA max_page_count = 1000000")
+    line.ready()
+    assert len(line.paths()) == 100
+
+
+def test_a_damaged_store_is_filled_anew(
+    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "RETRY_S", 0.05)
+    for number in range(20):
+        write(root, f"f{number}.py", f"value = {number}\n")
+    line.fill()
+    identity = line.store.identity
+    line.store._note_damage()  # as a reader that found a broken page
+    write(root, "f1.py", "changed = 1\n")
+    line.pipe.changed(["f1.py"])
+
+    def is_filled() -> bool:
+        with suppress(IndexFailed):  # between the old database and the new one
+            return "changed" in line.text("f1.py") and len(line.paths()) == 20
+        return False
+
+    line.wait(is_filled)
+    line.ready()
+    assert line.store.identity != identity
+    assert len(line.paths()) == 20
+
+
+def test_another_branch_is_one_comparison(root: Path, line: Line) -> None:
+    git(root, "init", "-q", "-b", "main")
+    for number in range(40):
+        write(root, f"f{number}.py", f"value = {number}\n")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "one")
+    git(root, "checkout", "-qb", "other")
+    for number in range(20):
+        write(root, f"f{number}.py", f"other = {number}\n")
+    (root / "f39.py").unlink()
+    git(root, "commit", "-qam", "two")
+    line.fill()
+    assert len(line.paths()) == 39
+    git(root, "checkout", "-q", "main")
+    line.pipe.surveyed(files.survey(root))
+    line.wait(lambda: len(line.paths()) == 40 and "value = 7" in line.text("f7.py"))
+
+
+def test_a_file_that_came_after_a_survey_is_kept(root: Path, tmp_path: Path) -> None:
+    write(root, "a.py", "alpha = 1\n")
+    line = Line(root, tmp_path / "index", Gate(typing_s=60))
+    line.fill()
+    old = files.survey(root)
+    write(root, "new.py", "beta = 1\n")
+    (root / "a.py").unlink()
+    line.gate.typing()  # so that the survey waits, and the single file does not
+    line.pipe.surveyed(old)
+    line.pipe.changed(["new.py"], is_judged=True)
+    line.wait(lambda: "new.py" in line.paths())
+    line.gate._until_s = 0.0
+    line.pipe.changed(["a.py"])
+    line.ready()
+    assert line.paths() == {"new.py"}
+    line.close()

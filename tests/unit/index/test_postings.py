@@ -1,0 +1,239 @@
+"""The words in memory say what FTS5 says, whatever was put, removed, joined or begun anew."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcursor.errors import IndexFailed
+from lcursor.index import frequency, postings
+from lcursor.index.postings import Postings
+from lcursor.index.reader import Reader
+from lcursor.index.records import Filters
+from lcursor.index.segment import bag
+from lcursor.index.store import Store
+from tests.unit.index.pieces import entry
+
+WORDS = [f"w{number}" for number in range(30)]
+
+
+def split(path: str, chunk: object) -> str:
+    """The text is the words."""
+    return str(getattr(chunk, "text", ""))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "index", split, revision="test")
+    yield made
+    made.close()
+
+
+def some(dice: random.Random, path: str, chunks: int = 3) -> tuple[str, ...]:
+    """A file whose words are as unevenly spread as in code."""
+    weights = [1 / (1 + number) for number in range(len(WORDS))]
+    return (
+        path,
+        *(" ".join(dice.choices(WORDS, weights, k=dice.randrange(1, 40))) for _ in range(chunks)),
+    )
+
+
+def agree(reader: Reader, terms: list[str], limit: int = 10, filters: Filters | None = None) -> int:
+    """Compare with FTS5; return how much was found."""
+    match = " OR ".join(f'"{term}"' for term in terms)
+    here = reader.lexical(match, limit, filters)
+    with reader._open() as base:
+        there = reader._find(base, match, 1000, filters)
+    assert len(here) == min(limit, len(there))
+    points = dict(there)
+    for (number, score), (_, best) in zip(here, there, strict=False):
+        assert score == pytest.approx(points[number], rel=1e-3, abs=1e-6)
+        assert score == pytest.approx(best, rel=1e-3, abs=1e-6)
+    assert here == sorted(here, key=lambda hit: (-hit[1], hit[0]))
+    return len(here)
+
+
+@pytest.mark.parametrize("joined", [20, 20_000])
+def test_it_says_what_fts5_says_through_many_changes(
+    store: Store, monkeypatch: pytest.MonkeyPatch, joined: int
+) -> None:
+    monkeypatch.setattr(postings, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(postings, "JOINED_CHUNKS", joined)
+    dice, reader = random.Random(1), store.reader()
+    most = 0
+    for turn in range(25):
+        store.put_many(entry(*some(dice, f"{dice.randrange(60)}.py")) for _ in range(4))
+        if turn % 3 == 0:
+            store.remove([f"{dice.randrange(60)}.py" for _ in range(3)])
+        for count in (1, 3, 8):
+            agree(reader, dice.sample(WORDS, count), dice.choice([1, 5, 50]))
+        agree(reader, ["none", *dice.sample(WORDS, 2)], 5, Filters(paths=("1*.py", "2")))
+        most = max(most, len(reader._postings._segments))
+    thread = reader._postings._thread
+    assert thread is not None, "segments were joined"
+    thread.join()
+    assert most < 35, "of 50"
+    assert sum(len(one.ids) for one in reader._postings._segments) < 300, "what is gone goes"
+    agree(reader, WORDS, 500)
+    agree(reader, WORDS[:1], 500)
+    reader.close()
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from("abcd"),
+        st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=8), max_size=4) | st.none(),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(changes=CHANGES)
+def test_any_sequence_of_changes(
+    tmp_path_factory: pytest.TempPathFactory,
+    changes: list[tuple[str, list[list[str]] | None]],
+) -> None:
+    store = Store(tmp_path_factory.mktemp("index"), split, revision="test")
+    try:
+        reader = store.reader()
+        for path, texts in changes:
+            if texts is None:
+                store.remove([path])
+            else:
+                store.put(*entry(path, *map(" ".join, texts)))
+            agree(reader, WORDS[:3])
+        agree(reader, WORDS[:6], 100)
+        agree(reader, ["w1"], 100)
+        reader.close()
+    finally:
+        store.close()
+
+
+def test_how_often_words_are(store: Store) -> None:
+    reader = store.reader()
+    reader.warm()
+    assert reader.frequencies(["one"]) == ({"one": 0}, 0)
+    store.put(*entry("a.py", "one two", "two two", "three"))
+    assert reader.frequencies(["one", "two", "none"]) == ({"one": 1, "two": 2, "none": 0}, 3)
+    store.remove(["a.py"])
+    assert reader.lexical('"two"', 5) == []
+    store.put(*entry("b.py", "two " * 1000))
+    assert reader.frequencies(["two"]) == ({"two": 1}, 1)
+    assert len(reader.lexical('"two"', 5)) == 1
+    reader.close()
+
+
+def test_what_is_no_list_of_words_is_for_fts5(store: Store) -> None:
+    store.put(*entry("a.py", "one two three", "two one three"))
+    reader = store.reader()
+    assert len(reader.lexical('"one two"', 5)) == 1
+    assert len(reader.lexical('"one" AND "three"', 5)) == 2
+    assert len(reader.lexical("thr*", 5)) == 2
+    for bad in ('"one', "one:two", "AND", "one OR", "-", "{none} : one", "\0"):
+        with pytest.raises(IndexFailed):
+            reader.lexical(bad, 5)
+    assert len(reader.lexical('"one"', 5)) == 2
+    assert store.remarks == [], "a bad question is no damage"
+    assert store.check()
+    reader.close()
+
+
+def test_too_many_chunks_are_for_fts5(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "MOST_CHUNKS", 10)
+    monkeypatch.setattr(frequency, "FEW_CHUNKS", 10)
+    monkeypatch.setattr(frequency, "MOST_ROWS", 5)
+    reader = store.reader()
+    for number in range(14):
+        store.put(*entry(f"{number}.py", f"common word{number % 7} only{number}"))
+        texts = [
+            reader.chunks([hit])[hit].chunk.text
+            for hit, _ in reader.lexical(f'"common" OR "only{number}"', 50)
+        ]
+        assert texts[0] == f"common word{number % 7} only{number}"
+        # Few: all that have one of the words. Many: the common word finds nothing by itself.
+        assert len(texts) == (number + 1 if number < 10 else 1)
+    store.remove([f"{number}.py" for number in range(8)])
+    assert len(reader.lexical('"common"', 50)) == 6
+    assert reader.frequencies(["common"]) == ({"common": 6}, 6)
+    reader.close()
+
+
+def test_one_that_was_begun_anew_is_followed(tmp_path: Path) -> None:
+    shared = Postings()
+    store = Store(tmp_path, split, revision="1")
+    store.put(*entry("a.py", "one", "two"))
+    reader = Reader(store.path, postings=shared)
+    assert len(reader.lexical('"one" OR "two"', 5)) == 2
+    store.close()
+    store = Store(tmp_path, split, revision="2")
+    assert reader.lexical('"one"', 5) == []
+    store.put(*entry("a.py", "one"))
+    assert len(reader.lexical('"one" OR "two"', 5)) == 1
+    reader.close()
+    store.close()
+
+
+def test_who_missed_too_much_reads_all_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lcursor.index.store.KEPT_GONE", 3)
+    store.put_many(entry(f"{number}.py", f"word only{number}") for number in range(20))
+    reader = store.reader()
+    assert len(reader.lexical('"word"', 50)) == 20
+    store.remove([f"{number}.py" for number in range(10)])
+    while store.tidy():
+        pass
+    base = sqlite3.connect(store.path)
+    assert base.execute("SELECT count(*) FROM gone").fetchone()[0] < 10
+    base.close()
+    assert len(reader.lexical('"word"', 50)) == 10
+    agree(reader, ["word", "only15"], 50)
+    reader.close()
+
+
+def test_many_ask_while_it_changes(store: Store) -> None:
+    store.put(*entry("a.py", "always here"))
+    wrong: list[object] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        reader = store.reader()
+        while not stop.is_set():
+            try:
+                if len(reader.lexical('"always"', 5)) != 1:
+                    wrong.append("lost")
+            except Exception as error:  # noqa: BLE001 - whatever it is
+                wrong.append(error)
+        reader.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(150):
+        store.put(*entry(f"b{number % 20}.py", f"other words{number}"))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_bag_is_small_and_any_words_fit() -> None:
+    assert bag("") == b""
+    assert len(bag("one two one")) == 10
+    assert bag("one " * 1000)[-1] == 255
+    assert len(bag("é \udcff 日本")) == 15
+
+
+def test_the_bags_are_of_the_chunks_that_are_there(store: Store) -> None:
+    store.put(*entry("a.py", "one", "two"))
+    store.put(*entry("a.py", "two", "three"))
+    base = sqlite3.connect(store.path)
+    bags = {row[0] for row in base.execute("SELECT bag FROM bags")}
+    base.close()
+    assert bags == {bag("two"), bag("three")}

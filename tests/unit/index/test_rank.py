@@ -1,0 +1,269 @@
+"""From several lists to one: the arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.index import rank
+from lcursor.index.query import parse
+from lcursor.index.rank import Facts, Leg, Ranked, Scored
+
+
+def ranked(
+    text: str,
+    facts: dict[int, Facts],
+    *,
+    has_rules: bool = True,
+    decay: float = 0.95,
+    **legs: list[int],
+) -> list[Ranked]:
+    lists: dict[Leg, Scored] = {
+        name: [(chunk, decay**place) for place, chunk in enumerate(legs[name])]
+        for name in ("lexical", "vector", "symbol", "recent")
+        if name in legs
+    }
+    return rank.rank(parse(text), lists, facts, has_rules=has_rules)
+
+
+def order(found: list[Ranked]) -> list[int]:
+    return [one.id for one in found]
+
+
+def paths(*names: str) -> dict[int, Facts]:
+    return {number: Facts(name) for number, name in enumerate(names, start=1)}
+
+
+def test_one_list_keeps_its_order() -> None:
+    facts = paths("a.py", "b.py", "c.py")
+    assert order(ranked("open doors", facts, has_rules=False, lexical=[2, 3, 1])) == [2, 3, 1]
+
+
+def test_two_lists_lift_what_both_have() -> None:
+    facts = paths("a.py", "b.py", "c.py")
+    found = ranked("doors", facts, has_rules=False, lexical=[1, 2], vector=[3, 2])
+    assert order(found)[0] == 2
+
+
+def test_names_follow_the_words_and_sentences_the_vectors() -> None:
+    facts = paths("a.py", "b.py")
+
+    def first(text: str) -> int:
+        found = ranked(text, facts, has_rules=False, decay=0.7, lexical=[1, 2], vector=[2, 1])
+        return order(found)[0]
+
+    assert (first("open_doors"), first("open the doors")) == (1, 2)
+
+
+def test_what_is_recent_lifts_but_brings_nothing() -> None:
+    facts = paths("a.py", "b.py", "c.py")
+    found = ranked("open doors", facts, has_rules=False, lexical=[1, 2], recent=[2, 3])
+    assert order(found) == [2, 1]
+    assert set(found[0].parts) == {"lexical", "recent"}
+
+
+def test_a_chunk_that_is_gone_is_left_out() -> None:
+    assert order(ranked("open doors", paths("a.py"), lexical=[7, 1])) == [1]
+
+
+def test_a_definition_comes_first() -> None:
+    facts = {1: Facts("a.py"), 2: Facts("b.py", 1.0, "open_doors"), 3: Facts("c.py", 0.4, "x")}
+    found = ranked("open_doors", facts, lexical=[1, 3], symbol=[2])
+    assert order(found) == [2, 3, 1]
+    assert "definition" in found[0].parts
+
+
+def test_a_definition_in_a_file_of_its_name_comes_before_another() -> None:
+    facts = {1: Facts("a.py", 1.0, "HTTPClient"), 2: Facts("http_client.py", 1.0, "HTTPClient")}
+    found = ranked("HTTPClient", facts, lexical=[1, 2], symbol=[1, 2])
+    assert order(found) == [2, 1]
+    assert "named file" in found[0].parts
+
+
+def test_a_plain_sentence_has_no_definition() -> None:
+    facts = {1: Facts("a.py"), 2: Facts("b.py", 1.0, "doors")}
+    assert order(ranked("open the doors", facts, lexical=[1, 2])) == [1, 2]
+
+
+@pytest.mark.parametrize("path", ["net/proxy.py", "proxy/main.go", "lib/proxies.ts"])
+def test_a_file_that_is_called_like_the_question_is_lifted(path: str) -> None:
+    found = ranked("connect through a proxy", paths("net/other.py", path), lexical=[1, 2])
+    assert order(found) == [2, 1]
+    assert "path" in found[0].parts
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("tests/unit/open.py", "tests"),
+        ("src/test_open.py", "tests"),
+        ("src/open_test.go", "tests"),
+        ("src/open.spec.ts", "tests"),
+        ("conftest.py", "tests"),
+        ("examples/open.py", "aside"),
+        ("compat.py", "aside"),
+        ("src/__init__.py", "facade"),
+        ("open.d.ts", "declared"),
+    ],
+)
+def test_what_is_seldom_meant_is_lowered(path: str, part: str) -> None:
+    found = ranked("close every door", paths(path, "src/main.py"), lexical=[1, 2])
+    assert order(found) == [2, 1]
+    assert found[1].parts[part] < 0
+
+
+@pytest.mark.parametrize(
+    "path", ["src/contest.py", "src/latest/open.py", "attest.py", "src/example.py", "protest/a.py"]
+)
+def test_what_only_looks_like_a_test_is_not_lowered(path: str) -> None:
+    assert order(ranked("close doors", paths(path, "src/main.py"), lexical=[1, 2])) == [1, 2]
+
+
+@pytest.mark.parametrize("question", ["test that doors close", "doors path:tests"])
+def test_tests_are_found_by_who_asks_for_them(question: str) -> None:
+    facts = paths("tests/a.py", "src/main.py")
+    assert order(ranked(question, facts, lexical=[1, 2])) == [1, 2]
+
+
+def close(*paths_: str) -> list[int]:
+    """Return the order of chunks of which each is a little worse than the one before."""
+    facts = paths(*paths_)
+    lists: dict[Leg, Scored] = {"lexical": [(one, 1.0 - one / 100) for one in facts]}
+    return order(rank.rank(parse("open doors"), lists, facts))
+
+
+def test_many_hits_in_a_file_lift_its_best() -> None:
+    assert close("a.py", "b.py", "b.py", "b.py")[0] == 2
+
+
+def test_one_file_is_not_the_whole_answer() -> None:
+    assert close("a.py", "a.py", "a.py", "b.py") == [1, 4, 2, 3]
+
+
+LIST = st.lists(st.integers(1, 12), unique=True)
+
+
+@given(
+    text=st.sampled_from(["open_doors", "doors", "who calls open_doors", "open all doors"]),
+    lexical=LIST,
+    vector=LIST,
+    symbol=LIST,
+    recent=LIST,
+    files=st.lists(
+        st.sampled_from(["a.py", "b.py", "tests/a.py", "doors/__init__.py", "open_doors.py"]),
+        min_size=12,
+        max_size=12,
+    ),
+    sure=st.lists(st.sampled_from([0.0, 0.4, 1.0]), min_size=12, max_size=12),
+    has_rules=st.booleans(),
+)
+def test_the_parts_add_up_and_the_order_follows(
+    text: str,
+    lexical: list[int],
+    vector: list[int],
+    symbol: list[int],
+    recent: list[int],
+    files: list[str],
+    sure: list[float],
+    has_rules: bool,
+) -> None:
+    facts = {
+        number: Facts(path, certain, "open_doors" if certain else "")
+        for number, (path, certain) in enumerate(zip(files, sure, strict=True), start=1)
+    }
+    found = ranked(
+        text,
+        facts,
+        has_rules=has_rules,
+        lexical=lexical,
+        vector=vector,
+        symbol=symbol,
+        recent=recent,
+    )
+    assert {one.id for one in found} == {*lexical, *vector, *symbol}
+    for one in found:
+        assert math.isclose(one.score, math.fsum(one.parts.values()), abs_tol=1e-12)
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "path", "share"),
+    [
+        (["proxy"], "proxy.py", 1.0),
+        (["proxy", "door"], "net/proxy.py", 0.5),
+        (["proxy"], "proxy/net/main.py", 0.0),
+        (["net"], "proxy/net/main.py", 1.0),
+        (["conf"], "config.py", 1.0),
+        (["co"], "config.py", 0.0),
+        ([], "config.py", 0.0),
+    ],
+)
+def test_the_share_of_words_in_a_path(wanted: list[str], path: str, share: float) -> None:
+    assert rank.share(wanted, path) == share
+
+
+def sensed(
+    near: dict[int, float],
+    lexical: list[int],
+    agreement: dict[int, float],
+    crowding: dict[int, float] | None = None,
+    recent: Sequence[int] = (),
+) -> list[Ranked]:
+    crowds = crowding or {}
+    facts = {
+        one: Facts(f"{one}.py", agreement=agreement.get(one, 0.0), crowding=crowds.get(one, 0.0))
+        for one in {*near, *lexical}
+    }
+    lists: dict[Leg, Scored] = {
+        "lexical": [(chunk, 9.0) for chunk in lexical],
+        "vector": sorted(near.items(), key=lambda one: -one[1]),
+        "recent": [(chunk, 1.0) for chunk in recent],
+    }
+    return rank.rank(parse("open the doors"), lists, facts, has_rules=False)
+
+
+def test_a_sentence_goes_by_nearness_whatever_the_words_say() -> None:
+    found = sensed({1: 0.8, 2: 0.79, 3: 0.5}, [3, 4, 2], {})
+    assert order(found) == [1, 2, 3, 4]
+    assert found[0].score == pytest.approx(1)
+    assert found[2].score == found[3].score == pytest.approx(rank.LEAST)
+    assert set(found[3].parts) == {"lexical"}
+
+
+def test_agreement_of_comments_turns_what_is_about_as_near() -> None:
+    assert order(sensed({1: 0.8, 2: 0.75, 3: 0.5}, [2], {2: 1.0})) == [2, 1, 3]
+    assert order(sensed({1: 0.8, 2: 0.75, 3: 0.5}, [2], {2: 0.3})) == [1, 2, 3]
+    assert order(sensed({1: 0.8, 2: 0.65, 3: 0.5}, [2], {2: 1.0})) == [1, 2, 3]
+
+
+def test_of_two_about_as_near_the_one_that_stands_out_is_meant() -> None:
+    near = {1: 0.8, 2: 0.79, 3: 0.5}
+    assert order(sensed(near, [2], {}, {1: 0.9, 2: 0.7, 3: 0.8})) == [2, 1, 3]
+    assert order(sensed(near, [2], {}, {1: 0.8, 2: 0.8, 3: 0.8})) == [1, 2, 3]
+    assert order(sensed(near, [4], {}, {1: 0.9, 2: 0.7}))[-1] in (3, 4)
+
+
+def test_what_is_recent_is_a_little_more_for_a_sentence_too() -> None:
+    assert order(sensed({1: 0.8, 2: 0.79, 3: 0.5}, [2], {}, recent=[2])) == [2, 1, 3]
+    assert order(sensed({1: 0.8, 2: 0.7, 3: 0.5}, [2], {}, recent=[2])) == [1, 2, 3]
+
+
+@given(
+    st.dictionaries(st.integers(1, 50), st.floats(-1, 1, width=16), min_size=2),
+    st.lists(st.integers(1, 50), min_size=1, unique=True),
+    st.dictionaries(st.integers(1, 50), st.floats(0, 1)),
+    st.dictionaries(st.integers(1, 50), st.floats(-1, 1)),
+)
+def test_the_parts_of_a_sentences_score_add_up(
+    near: dict[int, float],
+    lexical: list[int],
+    agreement: dict[int, float],
+    crowding: dict[int, float],
+) -> None:
+    for one in sensed(near, lexical, agreement, crowding):
+        assert one.score == pytest.approx(sum(one.parts.values()))

@@ -1,0 +1,99 @@
+"""Reading one file as it stands."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from lcursor.index import reading
+from lcursor.index.reading import Content, Refusal
+
+
+def content(root: Path, path: str) -> Content:
+    found = reading.read(root, path)
+    assert isinstance(found, Content), found
+    return found
+
+
+def test_a_file_comes_with_its_state(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    found = content(tmp_path, "a.py")
+    stat = (tmp_path / "a.py").stat()
+    assert found.data == b"x = 1\n"
+    assert (found.state.size_bytes, found.state.mtime_ns) == (6, stat.st_mtime_ns)
+    assert found.state.digest == hashlib.sha256(b"x = 1\n").digest()[:16]
+
+
+@pytest.mark.parametrize("name", [b"a b.py", b"a\nb.py", b"a\xff.py", "ü.py".encode()])
+def test_any_name_is_a_name(tmp_path: Path, name: bytes) -> None:
+    (Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))).write_text("x")
+    assert content(tmp_path, os.fsdecode(name)).data == b"x"
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "real.py").touch()
+    (tmp_path / "link.py").symlink_to("real.py")
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    os.mkfifo(tmp_path / "pipe.py")  # nobody writes to it: a reader would wait for ever
+    for name in ("folder", "link.py", "loop.py", "pipe.py"):
+        found = reading.read(tmp_path, name)
+        assert isinstance(found, Refusal), name
+        assert not found.is_gone
+        assert reading.look(tmp_path, name) is None
+    for name in ("missing.py", "real.py/under.py"):
+        found = reading.read(tmp_path, name)
+        assert isinstance(found, Refusal)
+        assert found.is_gone
+    assert reading.look(tmp_path, "missing.py") is None
+    assert reading.look(tmp_path, "nul\0.py") is None
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.py").touch(mode=0o000)
+    found = reading.read(tmp_path, "a.py")
+    assert isinstance(found, Refusal)
+    assert "Permission denied" in found.reason
+
+
+def test_secrets_and_giants_are_not_opened(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("KEY=1")
+    with (tmp_path / "big.py").open("wb") as file:
+        file.truncate(2 << 20)
+    for name in (".env", "big.py"):
+        found = reading.read(tmp_path, name)
+        assert isinstance(found, Refusal)
+        assert found.reason
+
+
+def test_a_file_that_is_written_meanwhile_is_whole_or_refused(tmp_path: Path) -> None:
+    path, is_over = tmp_path / "a.py", threading.Event()
+    path.write_bytes(b"0" * 50_000)
+
+    def write() -> None:
+        number = 0
+        while not is_over.is_set():
+            number = (number + 1) % 10
+            if number % 2:
+                path.write_bytes(b"%d" % number * 50_000)
+            else:
+                (tmp_path / "new").write_bytes(b"%d" % number * 50_000)
+                os.replace(tmp_path / "new", path)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for _ in range(40):
+            found = reading.read(tmp_path, "a.py")
+            if isinstance(found, Content) and found.data:
+                assert found.state.digest == hashlib.sha256(found.data).digest()[:16]
+                assert found.state.size_bytes == len(found.data)
+    finally:
+        is_over.set()
+        thread.join()
+    assert len(content(tmp_path, "a.py").data) == 50_000

@@ -1,0 +1,114 @@
+"""What fits into a prompt, and the receipt for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.index import retrieve
+from lcursor.index.records import Hit
+from tests.unit.index import searching
+
+
+def hit(path: str, first: int, lines: int, score: float = 1.0) -> Hit:
+    text = "\n".join(f"line {number} of it" for number in range(first, first + lines))
+    return Hit(path, first, first + lines, "", "python", text, score)
+
+
+def count(text: str) -> int:
+    return len(text.split())
+
+
+def choose(hits: list[Hit], tokens: int, **seen: list[tuple[int, int]]) -> retrieve.Receipt:
+    return retrieve.choose(hits, tokens=tokens, count=count, seen=seen)
+
+
+def reasons(receipt: retrieve.Receipt) -> list[str]:
+    return [one.reason for one in receipt.left_out]
+
+
+def test_all_is_used_where_there_is_room() -> None:
+    hits = [hit("a", 0, 5), hit("b", 0, 5)]
+    receipt = choose(hits, 1000)
+    assert (list(receipt.used), reasons(receipt)) == (hits, [])
+    assert receipt.tokens == sum(count(one.text) + retrieve.HEADER_TOKENS for one in hits)
+
+
+def test_the_last_one_is_cut_at_a_line() -> None:
+    receipt = choose([hit("a", 0, 10), hit("b", 3, 10)], 48 + 8 + 20)
+    assert [len(one.text.split("\n")) for one in receipt.used] == [10]
+    assert reasons(receipt) == ["no room left"]
+    receipt = choose([hit("a", 0, 10), hit("b", 3, 20)], 100)
+    last = receipt.used[-1]
+    assert (last.path, last.first_row) == ("b", 3)
+    assert last.end_row == 3 + len(last.text.split("\n")) < 23
+
+
+def test_what_does_not_fit_is_left_out_with_a_reason() -> None:
+    receipt = choose([hit("a", 0, 20), hit("b", 0, 20), hit("c", 0, 20)], 110)
+    assert receipt.used[0].path == "a"
+    assert reasons(receipt)[-1] == "no room left"
+
+
+def test_one_file_does_not_take_all() -> None:
+    receipt = choose([hit("a", 0, 30), hit("a", 50, 10), hit("b", 0, 10)], 200)
+    assert [one.path for one in receipt.used] == ["a", "b"]
+    assert reasons(receipt) == ["enough of its file is used"]
+
+
+def test_what_the_prompt_has_is_not_used_again() -> None:
+    receipt = choose([hit("a", 10, 5), hit("b", 0, 5)], 1000, a=[(0, 100)])
+    assert [one.path for one in receipt.used] == ["b"]
+    assert reasons(receipt) == ["in the prompt already"]
+
+
+def test_a_part_of_what_is_used_is_not_used_again() -> None:
+    receipt = choose([hit("a", 0, 20), hit("a", 5, 5), hit("b", 0, 1)], 1000)
+    assert reasons(receipt) == ["part of what is used"]
+
+
+def test_what_is_much_worse_is_left_out() -> None:
+    receipt = choose([hit("a", 0, 5, 1.0), hit("b", 0, 5, 0.01)], 1000)
+    assert reasons(receipt) == ["far less like it than the best"]
+
+
+def test_nothing_found_is_an_empty_receipt() -> None:
+    assert choose([], 100) == retrieve.Receipt((), (), 0)
+
+
+@given(
+    sizes=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60)), max_size=12),
+    tokens=st.integers(0, 600),
+)
+def test_never_more_than_was_given_and_nothing_is_lost(
+    sizes: list[tuple[str, int]], tokens: int
+) -> None:
+    hits = [hit(path, 100 * number, size) for number, (path, size) in enumerate(sizes)]
+    receipt = choose(hits, tokens)
+    assert receipt.tokens <= tokens
+    assert len(receipt.used) + len(receipt.left_out) == len(hits)
+    assert receipt.tokens == sum(count(one.text) + retrieve.HEADER_TOKENS for one in receipt.used)
+
+
+def test_a_project_is_asked(tmp_path: Path) -> None:
+    files = {
+        "car.py": "def buy_car(price):\n    return price\n",
+        "boat.py": "def sail(wind):\n    return wind\n",
+    }
+    store = searching.made(tmp_path / "index", files)
+    receipt = retrieve.retrieve(
+        searching.searcher(store), "buy a car", tokens=100, count=count, overlay={"boat.py": ""}
+    )
+    assert [one.path for one in receipt.used] == ["car.py"]
+
+
+def test_code_is_no_filter(tmp_path: Path) -> None:
+    store = searching.made(tmp_path / "index", {"car.py": "def buy_car(path):\n    return path\n"})
+    search = searching.searcher(store)
+    for is_code, expected in ((True, ["car.py"]), (False, [])):
+        receipt = retrieve.retrieve(
+            search, "buy_car( path:str", tokens=100, count=count, is_code=is_code
+        )
+        assert [one.path for one in receipt.used] == expected

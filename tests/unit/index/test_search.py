@@ -1,0 +1,273 @@
+"""Questions to a real store: words, names, vectors, filters, unsaved buffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lcursor.index.records import Hit, Mode
+from lcursor.index.search import Searcher
+from lcursor.index.store import Store
+from tests.unit.index import searching
+
+CARS = '''"""Cars."""
+
+
+class Car:
+    """Something with wheels."""
+
+    def start_engine(self):
+        return ignite(self.engine)
+
+    def park(self):
+        return None
+
+
+def buy_car(price):
+    return Car() if price else None
+'''
+BOATS = '''"""Boats."""
+
+
+class Boat:
+    def start_engine(self):
+        return ignite(self.motor)
+
+    def anchor(self):
+        return drop(self.weight)
+'''
+LUA = "local M = {}\n\nfunction M.ignite(engine)\n  return engine\nend\n\nreturn M\n"
+FILES = {
+    "src/car.py": CARS,
+    "src/boat.py": BOATS,
+    "src/ignition.lua": LUA,
+    "tests/test_car.py": "def test_buy_car():\n    assert buy_car(3)\n    assert not buy_car(0)\n",
+    "README.md": "# Garage\n\nCars and boats, and how to start an engine.\n",
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return searching.made(tmp_path / "index", FILES)
+
+
+@pytest.fixture
+def search(store: Store) -> Searcher:
+    return searching.searcher(store)
+
+
+def paths(hits: list[Hit]) -> list[str]:
+    return [hit.path for hit in hits]
+
+
+def rows(path: str, line: str) -> int:
+    """Return the row of a line in one of the files."""
+    return FILES[path].split("\n").index(line)
+
+
+def test_words_answer_without_vectors(search: Searcher) -> None:
+    hits = search.search("drop the anchor of a boat")
+    assert hits[0].path == "src/boat.py"
+    assert hits[0].language == "python"
+    assert "lexical" in hits[0].parts
+    assert "vector" not in hits[0].parts
+
+
+def test_a_hit_says_where_it_is(search: Searcher) -> None:
+    for hit in search.search("start engine"):
+        lines = FILES[hit.path].split("\n")
+        assert hit.text == "\n".join(lines[hit.first_row : hit.end_row])
+        assert hit.score == pytest.approx(sum(hit.parts.values()))
+
+
+def test_a_name_leads_to_its_definition(search: Searcher) -> None:
+    hit = search.search("buy_car")[0]
+    assert (hit.path, hit.scope) == ("src/car.py", "buy_car")
+    assert hit.first_row == rows("src/car.py", "def buy_car(price):")
+    assert hit.text.startswith("def buy_car")
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("Boat.start_engine", "src/boat.py"),
+        ("Car.start_engine", "src/car.py"),
+        ("car.start_engine()", "src/car.py"),
+        ("boat.Boat", "src/boat.py"),
+        ("M.ignite", "src/ignition.lua"),
+        ("@ignite", "src/ignition.lua"),
+        ("BUY_CAR", "src/car.py"),
+        ("buy_c", "src/car.py"),
+        ("anchor", "src/boat.py"),
+        ("who calls Boat.anchor", "src/boat.py"),
+    ],
+)
+def test_names_in_all_their_forms(search: Searcher, name: str, path: str) -> None:
+    hit = search.search(name)[0]
+    assert hit.path == path
+    assert "definition" in hit.parts
+
+
+def test_tests_come_behind_what_they_test(search: Searcher) -> None:
+    found = paths(search.search("buy a car"))
+    assert found.index("src/car.py") < found.index("tests/test_car.py")
+    assert paths(search.search("test of buying a car"))[0] == "tests/test_car.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("engine path:boat", {"src/boat.py"}),
+        ("engine path:*.lua", {"src/ignition.lua"}),
+        ("engine lang:md", {"README.md"}),
+        ("engine lang:lua,markdown", {"src/ignition.lua", "README.md"}),
+        ("engine kind:class lang:py", {"src/boat.py", "src/car.py"}),
+        ("start_engine path:boat", {"src/boat.py"}),
+        ("start_engine kind:class path:none", set()),
+        ("path:src lang:lua", {"src/ignition.lua"}),
+        ("path:nowhere", set()),
+        ("", set()),
+        ("zzzzqqq", set()),
+    ],
+)
+@pytest.mark.parametrize("has_vectors", [False, True])
+def test_filters(store: Store, text: str, expected: set[str], has_vectors: bool) -> None:
+    search = searching.with_vectors(store) if has_vectors else searching.searcher(store)
+    mode: Mode = "hybrid" if text != "zzzzqqq" else "lexical"
+    assert set(paths(search.search(text, mode=mode))) == expected
+
+
+def test_a_limit_is_kept(search: Searcher) -> None:
+    assert len(search.search("engine", limit=2)) == 2
+
+
+def test_vectors_find_what_no_word_says(store: Store) -> None:
+    assert "src/car.py" not in paths(searching.searcher(store).search("purchase automobile"))
+    hits = searching.with_vectors(store).search("purchase automobile")
+    assert hits[0].path in {"src/car.py", "tests/test_car.py"}
+    assert "vector" in hits[0].parts
+
+
+def test_modes_ask_what_they_say(store: Store) -> None:
+    search = searching.with_vectors(store)
+    modes: tuple[Mode, ...] = ("lexical", "vector", "hybrid")
+    asked = {
+        mode: {part for hit in search.search("buy_car engine", mode=mode) for part in hit.parts}
+        for mode in modes
+    }
+    assert "vector" not in asked["lexical"]
+    assert not {"lexical", "symbol"} & asked["vector"]
+    assert {"lexical", "vector", "symbol"} <= asked["hybrid"]
+
+
+def test_a_name_that_is_defined_needs_no_vector(store: Store) -> None:
+    search = searching.with_vectors(store)
+    assert isinstance(search.embedder, searching.Meanings)
+    assert search.search("buy_car")[0].scope == "buy_car"
+    assert search.embedder.asked == []
+    search.search("no_such_name")
+    assert search.embedder.asked == ["no_such_name"]
+
+
+def test_a_question_is_embedded_once(store: Store) -> None:
+    search = searching.with_vectors(store)
+    assert isinstance(search.embedder, searching.Meanings)
+    first = search.search("purchase automobile")
+    assert search.search("purchase automobile") == first
+    assert search.embedder.asked == ["purchase automobile"]
+
+
+def test_what_was_looked_at_comes_before_its_equal(tmp_path: Path) -> None:
+    text = "def turn(wheel):\n    return wheel\n"
+    store = searching.made(tmp_path / "index", {"src/a.py": text, "src/b.py": text})
+    for search in (searching.searcher(store), searching.with_vectors(store)):
+        for first in ("src/a.py", "src/b.py"):
+            for question in ("turn", "wheel", "turn a wheel", "how does turn_x turn"):
+                hits = search.search(question, recent=[first, "gone.py"])
+                assert hits[0].path == first, question
+                assert "recent" in hits[0].parts
+
+
+def test_each_file_is_asked_once_whether_it_is_stale(search: Searcher) -> None:
+    asked: list[str] = []
+
+    def is_stale(path: str) -> bool:
+        asked.append(path)
+        return path == "src/car.py"
+
+    hits = search.search("engine", is_stale=is_stale)
+    assert {hit.path for hit in hits if hit.is_stale} == {"src/car.py"}
+    assert len(asked) == len(set(asked))
+
+
+def test_without_rules_there_are_lists_alone(search: Searcher) -> None:
+    parts = {part for hit in search.search("buy_car", has_rules=False) for part in hit.parts}
+    assert parts <= {"lexical", "symbol"}
+
+
+# Unsaved buffers
+
+
+def test_an_unsaved_buffer_is_searched_as_it_is(search: Searcher) -> None:
+    text = CARS.replace("def park", "def levitate")
+    hit = search.search("levitate", overlay={"src/car.py": text}, is_stale=lambda path: True)[0]
+    assert (hit.path, hit.is_stale) == ("src/car.py", False)
+    assert hit.first_row == rows("src/car.py", "    def park(self):")
+    assert hit.text.startswith("    def levitate")
+
+
+def test_what_a_buffer_has_no_more_is_not_found(search: Searcher) -> None:
+    without = CARS[: CARS.index("def buy_car")]
+    found = search.search("buy_car", overlay={"src/car.py": without})
+    assert all(hit.path == "src/car.py" or "definition" not in hit.parts for hit in found)
+    assert all("def buy_car" not in hit.text for hit in found if hit.path == "src/car.py")
+
+
+def test_an_empty_buffer_hides_its_file(search: Searcher) -> None:
+    assert "src/boat.py" not in paths(search.search("anchor boat", overlay={"src/boat.py": ""}))
+
+
+def test_a_buffer_of_no_file_is_found(search: Searcher) -> None:
+    overlay = {"src/plane.py": "def take_off(runway):\n    return runway\n"}
+    for text in ("take_off", "take off from a runway", "runway path:plane", "path:plane"):
+        assert paths(search.search(text, overlay=overlay))[0] == "src/plane.py", text
+    assert search.search("runway lang:lua", overlay=overlay) == []
+    assert paths(search.search("kind:class", overlay=overlay)).count("src/plane.py") == 0
+
+
+def test_a_changed_buffer_is_as_near_as_it_was(store: Store) -> None:
+    search = searching.with_vectors(store)
+    text = CARS.replace("return None", "return 0")
+    hits = search.search("purchase automobile", mode="vector", overlay={"src/car.py": text})
+    hit = next(hit for hit in hits if hit.path == "src/car.py")
+    assert "return 0" in hit.text
+
+
+def test_rows_follow_the_buffer(tmp_path: Path) -> None:
+    body = "\n\n".join(
+        f"def task_{number}(argument):\n" + "    value = argument + argument\n" * 40
+        for number in range(8)
+    )
+    store = searching.made(tmp_path / "index", {"a.py": body})
+    search = searching.with_vectors(store)
+    moved = "# first\n# second\n" + body
+    hit = search.search("task_5", overlay={"a.py": moved})[0]
+    assert moved.split("\n")[hit.first_row] == "def task_5(argument):"
+    for hit in search.search("value argument", overlay={"a.py": moved}):
+        assert hit.text == "\n".join(moved.split("\n")[hit.first_row : hit.end_row])
+
+
+def test_a_buffer_too_large_to_cut_leaves_the_stored_file(search: Searcher) -> None:
+    large = {"src/car.py": "x = 1\n" * 100_000}
+    assert search.search("buy_car", overlay=large)[0].path == "src/car.py"
+
+
+def test_what_the_store_learns_is_found_at_once(store: Store, search: Searcher) -> None:
+    overlay = {"src/car.py": CARS.replace("def park", "def levitate")}
+    assert search.search("levitate", overlay=overlay)[0].path == "src/car.py"
+    searching.put(store, {"src/car.py": overlay["src/car.py"]})
+    assert search.search("levitate", overlay=overlay)[0].path == "src/car.py"
+    assert search.search("levitate")[0].path == "src/car.py"
+    store.remove(["src/car.py"])
+    assert "src/car.py" not in paths(search.search("levitate"))

@@ -1,0 +1,442 @@
+"""The index in its database: what is put is found, also by others, also after bad weather."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lcursor.errors import IndexFailed
+from lcursor.index import frequency, postings, words
+from lcursor.index.reader import Counts
+from lcursor.index.records import FileState, Filters, Parsed, Symbol
+from lcursor.index.store import Store
+from tests.unit.index.pieces import chunk, entry, found, vector
+
+ROOT = Path(__file__).resolve().parents[3]
+Open = Callable[..., Store]
+
+
+def ids(store: Store, path: str) -> list[int]:
+    found = store.reader()
+    try:
+        return [one.id for one in found.chunks_of(path)]
+    finally:
+        found.close()
+
+
+def counts(store: Store) -> Counts:
+    reader = store.reader()
+    try:
+        return reader.counts()
+    finally:
+        reader.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "index"
+
+
+@pytest.fixture
+def opened(folder: Path) -> Iterator[Open]:
+    stores: list[Store] = []
+
+    def start(at: Path = folder, **more: str) -> Store:
+        for old in stores:
+            old.close()
+        stores.append(Store(at, revision=more.get("revision", "test")))
+        return stores[-1]
+
+    yield start
+    for each in stores:
+        each.close()
+
+
+@pytest.fixture
+def store(opened: Open) -> Store:
+    return opened()
+
+
+# What is put is found
+
+
+def test_what_is_put_is_found_in_whole(store: Store) -> None:
+    symbol = Symbol("parse_url", "function", 12, 18, "Reader")
+    path, state, parsed = entry(
+        "src/net.py", "import os", "def parse_url(text): …", symbols=[symbol]
+    )
+    store.put(path, state, parsed)
+    reader = store.reader()
+    assert store.files() == reader.files() == {"src/net.py": state}
+    assert reader.state("src/net.py") == state
+    assert reader.state("src/other.py") is None
+    [hit] = reader.lexical(words.match("where is parseUrl"), 10)
+    piece = reader.chunks([hit[0]])[hit[0]]
+    assert hit[1] > 0
+    assert (piece.path, piece.language, piece.chunk) == ("src/net.py", "python", parsed.chunks[1])
+    [named] = reader.symbols("parse_url", 5)
+    assert (named.path, named.language, named.symbol) == ("src/net.py", "python", symbol)
+    assert reader.symbols_in("src/net.py") == [named]
+    assert reader.counts() == Counts(1, 2, 1, 0, {"python": 1})
+    reader.close()
+
+
+def test_the_best_comes_first_and_only_so_many(store: Store) -> None:
+    store.put_many(
+        [
+            entry("a.py", "socket timeout"),
+            entry("b.py", "socket timeout retry backoff"),
+            *(entry(f"n{number}.py", "nothing of that") for number in range(20)),
+        ]
+    )
+    assert found(store, "retry socket")[0] == "socket timeout retry backoff"
+    reader = store.reader()
+    assert len(reader.lexical(words.match("nothing"), 7)) == 7
+    assert reader.lexical("", 7) == reader.lexical('"nothing"', 0) == []
+    reader.close()
+
+
+def test_a_changed_file_keeps_what_stayed(store: Store) -> None:
+    store.put(*entry("a.py", "first", "second", "third"))
+    one, two, three = ids(store, "a.py")
+    store.put(*entry("a.py", "new", "first", "third"))
+    now = ids(store, "a.py")
+    assert now[1:] == [one, three]
+    assert now[0] > three
+    assert found(store, "second") == []
+    assert found(store, "new first third")
+    reader = store.reader()
+    assert two not in reader.chunks([one, two, three])
+    moved = reader.chunks([one])[one].chunk
+    assert (moved.first_row, moved.end_row) == (10, 20)
+    reader.close()
+
+
+def test_the_same_text_twice_is_two_chunks(store: Store) -> None:
+    store.put(*entry("a.py", "same", "same", "other"))
+    before = ids(store, "a.py")
+    store.put(*entry("a.py", "same", "other"))
+    assert len(set(before)) == 3
+    assert set(ids(store, "a.py")) < set(before)
+    assert counts(store).chunks == 2
+
+
+def test_a_number_never_comes_back(store: Store) -> None:
+    store.put(*entry("a.py", "one", "two"))
+    before = ids(store, "a.py")
+    store.remove(["a.py", "was never there"])
+    assert store.files() == {}
+    assert counts(store) == Counts(0, 0, 0, 0, {})
+    store.put(*entry("a.py", "one", "two"))
+    assert min(ids(store, "a.py")) > max(before)
+
+
+def test_words_that_others_split_leave_nothing_behind(folder: Path) -> None:
+    """The full-text index must be told what to forget: what it was not told stays harmless."""
+    said = ["alpha beta", "gamma delta"]
+    store = Store(folder, lambda path, chunk: said[0], revision="1")
+    store.put(*entry("a.py", "one"))
+    said[0] = "something else"
+    store.put(*entry("a.py", "two"))
+    reader = store.reader()
+    assert reader.lexical('"alpha"', 5) == []
+    assert reader.lexical('"alpha" AND "beta"', 5) == [], "of FTS5 itself"
+    assert len(reader.lexical('"something"', 5)) == 1
+    reader.close()
+    assert store.check()
+    store.close()
+
+
+def test_touching_changes_the_state_alone(store: Store) -> None:
+    path, state, parsed = entry("a.py", "one")
+    store.put(path, state, parsed)
+    before = ids(store, path)
+    later = FileState(state.size_bytes, 99, state.digest)
+    store.touch([(path, later)])
+    assert store.files() == {path: later}
+    assert ids(store, path) == before
+
+
+def test_each_change_has_a_number(store: Store) -> None:
+    reader = store.reader()
+    seen = [reader.generation]
+    changes: list[Callable[[], None]] = [
+        lambda: store.put(*entry("a.py", "one")),
+        lambda: store.remove(["a.py"]),
+        lambda: store.set_meta("branch", "main"),
+        lambda: store.add_vectors("m", [(b"d" * 16, np.zeros(4, np.float16))]),
+    ]
+    for change in changes:
+        change()
+        assert store.generation == reader.generation
+        seen.append(reader.generation)
+    assert seen == sorted(set(seen))
+    assert reader.meta("branch") == store.meta("branch") == "main"
+    assert store.meta("none") == ""
+    reader.close()
+
+
+STRANGE = ["a b.py", "new\nline.py", "caf\udce9.py", "日本/é.py", "'\";--.py", "%_*?.py", "\x01"]
+
+
+@pytest.mark.parametrize("path", STRANGE)
+def test_any_name_and_any_text(store: Store, path: str) -> None:
+    text = "odd \udcff \x00 \ud800 Ünïcode 日本語 'quoted' \"twice\""
+    store.put(*entry(path, text, symbols=[Symbol("na\udce9me", "function", 0, 1, "s\udcff")]))
+    assert list(store.files()) == [path]
+    assert found(store, "quoted") == [text]
+    reader = store.reader()
+    assert reader.symbols("na?me", 1)[0].symbol.scope == "s\udcff"
+    assert reader.chunks_at(path, 3)[0].chunk.text == text
+    reader.close()
+    store.remove([path])
+    assert store.files() == {}
+    assert found(store, "quoted") == []
+
+
+def test_chunks_at_a_row_are_the_smallest_first(store: Store) -> None:
+    path, state, _ = entry("a.py")
+    parts = [chunk("outline", 0, rows=100), chunk("one", 0, rows=50), chunk("two", 50, rows=50)]
+    store.put(path, state, Parsed("python", parts, []))
+    reader = store.reader()
+    at = {row: [one.chunk.text for one in reader.chunks_at(path, row)] for row in (0, 50, 100)}
+    assert at == {0: ["one", "outline"], 50: ["two", "outline"], 100: []}
+    reader.close()
+
+
+def test_names_whatever_their_case_but_the_same_first(store: Store) -> None:
+    def names(*all_names: str) -> list[Symbol]:
+        return [Symbol(name, "class", 0, 1, "") for name in all_names]
+
+    store.put(*entry("a.py", "x", symbols=names("url", "Url", "URLs", "URL", "urllib", "u_l")))
+    reader = store.reader()
+
+    def asked(name: str, *, prefix: bool = False) -> list[str]:
+        return [one.symbol.name for one in reader.symbols(name, 10, prefix=prefix)]
+
+    assert asked("Url")[0] == "Url"
+    assert sorted(asked("Url")) == ["URL", "Url", "url"]
+    assert asked("URL", prefix=True)[:2] == ["URL", "URLs"]
+    assert sorted(asked("url", prefix=True)) == ["URL", "URLs", "Url", "url", "urllib"]
+    assert asked("u%", prefix=True) == asked("none") == []
+    assert asked("u_", prefix=True) == ["u_l"]
+    assert len(reader.symbols("u", 2, prefix=True)) == 2
+    reader.close()
+
+
+# Filters
+
+
+def test_filters_leave_only_what_is_asked_for(store: Store) -> None:
+    inside = [Symbol("Pipe", "class", 2, 8, ""), Symbol("run", "method", 12, 14, "Pipe")]
+    store.put(*entry("src/pipe.py", "pipe one", "pipe two", "pipe three", symbols=inside))
+    store.put(*entry("src/pipe.lua", "pipe lua", language="lua"))
+    store.put(*entry("tests/pipe.py", "pipe test"))
+    table = {
+        Filters(paths=("src/",)): {"pipe one", "pipe two", "pipe three", "pipe lua"},
+        Filters(languages=("Lua",)): {"pipe lua"},
+        Filters(kinds=("method",)): {"pipe two"},
+        Filters(kinds=("class", "method")): {"pipe one", "pipe two"},
+        Filters(paths=("*.py",), kinds=("class",)): {"pipe one"},
+        Filters(paths=("nowhere",)): set(),
+        Filters(kinds=("'); --",)): set(),
+        Filters(): {"pipe one", "pipe two", "pipe three", "pipe lua", "pipe test"},
+    }
+    reader = store.reader()
+    for filters, texts in table.items():
+        assert set(found(store, "pipe", filters)) == texts, filters
+        allowed = reader.allowed(filters)
+        if filters == Filters():
+            assert allowed is None
+        else:
+            assert allowed is not None
+            assert {one.chunk.text for one in reader.chunks(allowed).values()} == texts
+            assert list(allowed) == sorted(allowed)
+    reader.close()
+
+
+def test_common_words_do_not_find_but_also_do_not_hide(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where FTS5 answers, words that many chunks have are left out if rarer ones are there."""
+    monkeypatch.setattr(postings, "MOST_CHUNKS", 10)
+    monkeypatch.setattr(frequency, "FEW_CHUNKS", 10)
+    monkeypatch.setattr(frequency, "MOST_ROWS", 5)
+    texts = [f"common word{number % 7} only{number}" for number in range(70)]
+    store.put_many(entry(f"{number}.py", text) for number, text in enumerate(texts))
+    assert found(store, "common only7") == ["common word0 only7"]
+    assert len(found(store, "common")) == 50
+    assert len(found(store, "word1")) == 10
+    assert len(found(store, "common nowhere")) == 50, "a word that nobody has is no reason"
+    [first, *_] = found(store, "common only8", Filters(paths=("8.py",)))
+    assert first == "common word1 only8"
+    assert found(store, "common only8", Filters(paths=("/9.py",))) == ["common word2 only9"]
+
+
+# Vectors
+
+
+def test_vectors_belong_to_texts_not_to_files(store: Store) -> None:
+    store.put_many([entry("a.py", "one", "two"), entry("b.py", "two", "three")])
+    waiting = store.unembedded(10, "mini")
+    assert [one.chunk.text for one in waiting] == ["one", "two", "two", "three"]
+    assert [one.chunk.text for one in store.unembedded(1, "mini")] == ["one"]
+    by_text = {one.chunk.text: (one.chunk.digest, vector(at)) for at, one in enumerate(waiting)}
+    store.add_vectors("mini", [by_text["two"]])
+    assert [one.chunk.text for one in store.unembedded(10)] == ["one", "three"]
+    store.add_vectors("mini", [by_text["one"], by_text["three"]])
+    assert store.unembedded(10) == []
+    assert len(store.unembedded(10, "another")) == 4
+    reader = store.reader()
+    numbers, matrix = reader.vectors("mini")
+    assert matrix.dtype == np.float16
+    assert numbers.tolist() == [*ids(store, "a.py"), *ids(store, "b.py")]
+    for row, number in enumerate(numbers.tolist()):
+        text = reader.chunks([number])[number].chunk.text
+        assert (matrix[row] == by_text[text][1]).all()
+    assert reader.vectors("another")[0].size == 0
+    assert reader.counts().embedded == reader.counts("mini").embedded == 4
+    assert reader.counts("another").embedded == 0
+    # A branch switch and back: nothing is to be embedded again.
+    store.remove(["a.py", "b.py"])
+    store.put(*entry("c.py", "three", "one", "two"))
+    assert store.unembedded(10) == []
+    store.put(*entry("c.py", "three", "four"))
+    assert [one.chunk.text for one in store.unembedded(10)] == ["four"]
+    reader.close()
+
+
+def test_an_older_vector_of_another_size_is_no_row(store: Store) -> None:
+    store.put(*entry("a.py", "one", "two"))
+    digests = [one.chunk.digest for one in store.unembedded(10, "m")]
+    store.add_vectors("m", [(digests[0], vector(1)), (digests[1], vector(2, 4))])
+    reader = store.reader()
+    numbers, matrix = reader.vectors("m")
+    assert matrix.shape == (1, 8)
+    assert numbers.tolist() == ids(store, "a.py")[:1]
+    reader.close()
+
+
+def test_idle_time_forgets_vectors_of_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcursor.index.store.SPARE_VECTORS", 1)
+    store.put(*entry("a.py", "one"))
+    [kept] = store.unembedded(10, "m")
+    store.add_vectors("m", [(kept.chunk.digest, vector(0))])
+    store.add_vectors("m", [(bytes([at] * 16), vector(at)) for at in range(9)])
+    for _ in range(100):
+        if not store.tidy():
+            break
+    else:
+        pytest.fail("it never ends")
+    base = sqlite3.connect(store.path)
+    assert base.execute("SELECT digest FROM vectors").fetchall() == [(kept.chunk.digest,)]
+    base.close()
+
+
+# Others that read and write
+
+
+def test_a_reader_never_waits_for_the_writer(store: Store) -> None:
+    store.put(*entry("a.py", "old"))
+    reader = store.reader()
+
+    with store._write() as base:  # a transaction that lasts
+        base.execute("DELETE FROM chunks")
+        began = time.monotonic()
+        assert len(reader.lexical('"old"', 5)) == 1
+        assert time.monotonic() - began < 1
+        base.execute("ROLLBACK")
+        base.execute("BEGIN")
+    store.put(*entry("a.py", "new"))
+    assert len(reader.lexical('"new"', 5)) == 1
+    reader.close()
+
+
+def test_many_threads_see_a_file_as_it_was_or_as_it_is(store: Store) -> None:
+    store.put(*entry("a.py", "state 0 begin", "state 0 end"))
+    reader, wrong, stop = store.reader(), [], threading.Event()
+
+    def look() -> None:
+        own = store.reader()
+        for each in (reader, own) * 100_000:
+            if stop.is_set():
+                break
+            seen = {one.chunk.text.split()[1] for one in each.chunks_of("a.py")}
+            if len(seen) != 1:
+                wrong.append(seen)
+        own.close()
+
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 60):
+        store.put(*entry("a.py", f"state {number} begin", f"state {number} end"))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    reader.close()
+
+
+def test_two_processes_never_write_one_index(store: Store, folder: Path) -> None:
+    code = "import sys; from pathlib import Path; from lcursor.index.store import Store; "
+    code += "Store(Path(sys.argv[1]), revision='test').close()"
+    run = [sys.executable, "-c", code, str(folder)]
+    second = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert second.returncode != 0
+    assert "held by another process" in second.stderr
+    with pytest.raises(IndexFailed, match="held by another process"):
+        Store(folder, revision="test")
+    store.put(*entry("a.py", "still mine"))
+    store.close()
+    assert subprocess.run(run, cwd=ROOT, check=False).returncode == 0
+
+
+# Any sequence of changes
+
+TEXTS = st.lists(st.sampled_from(["one", "two", "three", "four", "five"]), max_size=5)
+CHANGES = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), TEXTS | st.none()), max_size=12)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(changes=CHANGES)
+def test_the_store_is_what_was_put_last(
+    tmp_path: Path, changes: list[tuple[str, list[str] | None]]
+) -> None:
+    store = Store(tmp_path / os.urandom(8).hex(), revision="test")
+    true: dict[str, list[str]] = {}
+    try:
+        for path, texts in changes:
+            if texts is None:
+                store.remove([path])
+                true.pop(path, None)
+            else:
+                store.put(*entry(path, *texts))
+                true[path] = texts
+        reader = store.reader()
+        now = {path: [one.chunk.text for one in reader.chunks_of(path)] for path in store.files()}
+        assert now == true
+        for word in ("one", "two"):
+            hits = reader.lexical(f'"{word}"', 100)
+            assert len(hits) == sum(texts.count(word) for texts in true.values())
+        reader.close()
+        base = sqlite3.connect(store.path)
+        base.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+        base.close()
+    finally:
+        store.close()

@@ -1,0 +1,241 @@
+"""The cache of vectors: shared by processes, bounded, and never in the way."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcursor.index import vector_cache
+from lcursor.index.vector_cache import VectorCache, default_folder
+from tests.unit.index.pieces import key, pairs, vector
+
+ROOT = Path(__file__).resolve().parents[3]
+DIM = 8
+
+
+def numbers(cache: VectorCache, *wanted: int) -> list[int]:
+    """Which of some are known, each with its true vector."""
+    found = cache.get(key(number) for number in wanted)
+    for number in wanted:
+        if key(number) in found:
+            assert (found[key(number)] == vector(number)).all()
+    return [number for number in wanted if key(number) in found]
+
+
+def test_what_is_put_is_got_by_all_who_use_the_embedder(tmp_path: Path) -> None:
+    one, two, other = (VectorCache(tmp_path, name) for name in ("mini", "mini", "big/v2"))
+    assert one.get([]) == one.get([key(1)]) == {}
+    one.put(pairs(1, 2, 3))
+    two.put(pairs(3, 4))
+    assert numbers(one, 4, 3, 2, 1, 0) == numbers(two, 4, 3, 2, 1, 0) == [4, 3, 2, 1]
+    assert numbers(other, 1, 2, 3, 4) == []
+    other.put([])
+    assert sorted(path.name for path in tmp_path.glob("*.sqlite3")) == [
+        "big_v2.sqlite3",
+        "mini.sqlite3",
+    ]
+    for cache in (one, two, other):
+        cache.close()
+        assert cache.remarks == []
+    assert one.get([key(1)]) == {}, "closed"
+
+
+def test_more_than_one_question_takes(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path, "m")
+    cache.put(pairs(*range(1300)))
+    assert numbers(cache, *range(1400)) == list(range(1300))
+    cache.close()
+
+
+def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "lcursor" / "vectors"
+    cache = VectorCache(None, "m")
+    cache.put(pairs(1))
+    cache.close()
+    path = tmp_path / "lcursor" / "vectors" / "m.sqlite3"
+    assert path.stat().st_mode & 0o077 == 0
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert default_folder() == Path("~/.cache/lcursor/vectors").expanduser()
+
+
+def test_what_was_not_used_for_longest_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_cache, "LOOK_EVERY", 50)
+    now = [1000 * 86_400.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    cache = VectorCache(tmp_path, "m", most_bytes=80_000)
+    cache.put(pairs(*range(200)))
+    now[0] += 86_400
+    assert len(numbers(cache, *range(100))) == 100, "used again"
+    for at in range(1000, 3000, 50):
+        now[0] += 86_400
+        assert len(numbers(cache, *range(100))) == 100
+        cache.put(pairs(*range(at, at + 50)))
+    assert numbers(cache, *range(100, 200)) == []
+    assert numbers(cache, *range(2950, 3000)) == list(range(2950, 3000))
+    cache.close()
+    assert cache.path.stat().st_size < 300_000
+
+
+def test_numbers_that_are_none_are_not_given(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path, "m")
+    cache.put([(key(1), np.full(DIM, np.nan, np.float16)), *pairs(2)])
+    assert numbers(cache, 2) == [2]
+    assert cache.get([key(1)]) == {}
+    cache.close()
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from tests.unit.index.pieces import pairs
+from lcursor.index.vector_cache import VectorCache
+cache = VectorCache(Path(sys.argv[1]), "m")
+at, end = int(sys.argv[2]), int(sys.argv[3])
+pairs(0)  # imports what is heavy
+print("ready", flush=True)
+while at < end:
+    cache.put(pairs(*range(at, at + 10)))
+    at += 10
+assert cache.remarks == [], cache.remarks
+"""
+
+
+def start(folder: Path, first: int, end: int) -> subprocess.Popen[bytes]:
+    code = WRITER.format(root=str(ROOT))
+    run = subprocess.Popen(
+        [sys.executable, "-c", code, str(folder), str(first), str(end)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == b"ready\n"
+    return run
+
+
+def test_two_processes_write_at_the_same_time(tmp_path: Path) -> None:
+    runs = [start(tmp_path, 0, 1000), start(tmp_path, 500, 1500)]
+    assert [run.communicate(timeout=30) and run.returncode for run in runs] == [0, 0]
+    cache = VectorCache(tmp_path, "m")
+    assert len(numbers(cache, *range(1500))) == 1500
+    cache.close()
+
+
+def test_killed_at_any_moment_it_is_whole(tmp_path: Path) -> None:
+    dice = random.Random(3)
+    for turn in range(4):
+        run = start(tmp_path, turn * 10_000, 10_000_000)
+        time.sleep(0.02 + dice.random() * 0.15)
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+        cache = VectorCache(tmp_path, "m")
+        known = len(numbers(cache, *range(turn * 10_000, (turn + 1) * 10_000)))
+        assert known % 10 == 0, "all of a write or nothing"
+        assert cache.remarks == []
+        cache.close()
+
+
+@pytest.mark.parametrize("how", ["noise", "truncated", "version", "empty"])
+def test_a_broken_file_begins_anew_and_says_so_once(tmp_path: Path, how: str) -> None:
+    cache = VectorCache(tmp_path, "m")
+    cache.put(pairs(*range(100)))
+    cache.close()
+    if how == "noise":
+        cache.path.write_bytes(os.urandom(30_000))
+    elif how == "truncated":
+        os.truncate(cache.path, cache.path.stat().st_size // 2)
+    elif how == "empty":
+        os.truncate(cache.path, 0)
+    else:
+        base = sqlite3.connect(cache.path)
+        base.execute("PRAGMA user_version = 99")
+        base.close()
+    cache = VectorCache(tmp_path, "m")
+    assert numbers(cache, *range(100)) == []
+    cache.put(pairs(7))
+    assert numbers(cache, 7) == [7]
+    assert len(cache.remarks) == (0 if how == "empty" else 1)
+    cache.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_flipped_bytes_never_end_badly(tmp_path: Path, seed: int) -> None:
+    cache = VectorCache(tmp_path, "m")
+    cache.put(pairs(*range(300)))
+    cache.close()
+    data, dice = bytearray(cache.path.read_bytes()), random.Random(seed)
+    for _ in range(dice.choice([3, 300])):
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    cache.path.write_bytes(data)
+    cache = VectorCache(tmp_path, "m")
+    for turn in range(3):
+        for one in cache.get(map(key, range(300))).values():
+            assert np.isfinite(one).all()
+        cache.put(pairs(*range(turn * 300, turn * 300 + 600)))
+    assert len(cache.remarks) <= 1
+    cache.close()
+
+
+def test_while_it_is_used_someone_deletes_it(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path, "m")
+    cache.put(pairs(1))
+    cache.path.unlink()
+    assert numbers(cache, 1) == []
+    cache.put(pairs(2))
+    assert numbers(cache, 2) == [2]
+    assert cache.remarks == []
+    cache.close()
+
+
+def test_without_a_folder_or_without_room_all_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    cache = VectorCache(tmp_path / "file", "m")
+    cache.put(pairs(1))
+    cache.put(pairs(1))
+    assert numbers(cache, 1) == []
+    [said] = cache.remarks
+    assert "cannot be used" in said
+
+    cache = VectorCache(tmp_path, "m")
+    cache.put(pairs(1))
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (cache.path.stat().st_size + 100_000, old[1]))
+    try:
+        cache.put(pairs(*range(10, 5000)))
+        cache.put(pairs(2))
+        assert numbers(cache, 1, 10) == [1], "what it has is still given"
+        assert len(cache.remarks) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    cache.close()
+
+
+def test_one_that_others_hold_is_waited_for_and_then_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_cache, "BUSY_MS", 50)
+    cache = VectorCache(tmp_path, "m")
+    cache.put(pairs(1))
+    base = sqlite3.connect(cache.path, isolation_level=None)
+    base.execute("BEGIN IMMEDIATE")
+    cache.put(pairs(2))
+    assert numbers(cache, 1, 2) == [1], "reading goes on"
+    base.execute("COMMIT")
+    base.close()
+    cache.put(pairs(2))
+    assert numbers(cache, 1, 2) == [1, 2]
+    assert cache.remarks == []
+    cache.close()

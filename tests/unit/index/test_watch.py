@@ -1,0 +1,610 @@
+"""Watching real directories through the kernel's inotify. What is simulated says so."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.index import files, inotify, watch
+from lcursor.index.watch import Changes, Watcher
+from tests.unit.index.trees import git, modules, repository, until, write
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lcursor.index.notes.QUIET_S", 0.12)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+class Watched:
+    """A watcher, and what it told."""
+
+    def __init__(self, root: Path, survey: files.Survey | None = None) -> None:
+        self.root = root
+        self.told: list[Changes] = []
+        self.said: list[str] = []
+        self.watcher = Watcher(
+            root, survey or files.survey(root), self.told.append, self.said.append
+        )
+        assert self.watcher.wait_ready(10)
+
+    @property
+    def paths(self) -> set[str]:
+        return {path for changes in list(self.told) for path in changes.paths}
+
+    @property
+    def storms(self) -> list[Changes]:
+        return [changes for changes in list(self.told) if changes.is_storm]
+
+    def wait(self, *paths: str) -> None:
+        """Wait until these and only these were told since the last time."""
+        until(lambda: self.paths >= set(paths), f"told: {self.told}")
+        self.settle()
+        assert self.paths == set(paths)
+        self.told.clear()
+
+    def settle(self) -> None:
+        """Wait until all that happened so far was handled: a change that comes after it was."""
+        end_s = time.monotonic() + 10
+
+        def is_told() -> bool:
+            return "settled.py" in self.paths
+
+        while not is_told():  # a storm swallows it
+            write(self.root, "settled.py", text=str(time.monotonic()))
+            with contextlib.suppress(AssertionError):
+                until(is_told, timeout_s=1)
+            assert time.monotonic() < end_s, self.told
+        while "settled.py" in self.paths:
+            self.told[:] = [
+                Changes(changes.paths - {"settled.py"}, changes.is_storm, changes.survey)
+                for changes in self.told
+            ]
+
+    def wait_storm(self, *paths: str) -> set[str]:
+        """Wait for a storm whose survey has these files; return all that it has."""
+
+        def found() -> set[str]:
+            for storm in self.storms:
+                assert storm.survey
+                there = {file.path for file in storm.survey.files}
+                if there.issuperset(paths):
+                    return there
+            return set()
+
+        there: set[str] = until(found, "no such storm came")
+        self.told.clear()
+        return there
+
+
+@pytest.fixture
+def watched() -> Iterator[Callable[..., Watched]]:
+    """Start watchers that end with the test."""
+    started: list[Watched] = []
+
+    def start(root: Path, survey: files.Survey | None = None) -> Watched:
+        started.append(Watched(root, survey))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.watcher.stop()
+        assert not each.watcher._thread.is_alive()
+
+
+@pytest.fixture(params=["git", "no git"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A project that is a repository, and one that is none."""
+    top = tmp_path / "project"
+    if request.param == "git":
+        repository(top, "a.py", "settled.py", "sub/deep/b.py", ignore="*.log\n/gen/\n")
+    else:
+        write(top, "a.py", "settled.py", "sub/deep/b.py")
+        (top / ".gitignore").write_text("*.log\n/gen/\n")
+    return top
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A project that is no repository, for what is the same in one."""
+    top = tmp_path / "project"
+    write(top, "a.py", "settled.py", "sub/deep/b.py")
+    (top / ".gitignore").write_text("*.log\n/gen/\n")
+    return top
+
+
+Start = Callable[..., Watched]
+
+
+def test_a_save_and_a_deletion(root: Path, watched: Start) -> None:
+    seen = watched(root)
+    write(root, "sub/deep/b.py", text="y = 2\n")
+    seen.wait("sub/deep/b.py")
+    (root / "sub/deep/b.py").unlink()
+    seen.wait("sub/deep/b.py")
+    assert files.found(root, "sub/deep/b.py") is None
+
+
+def test_reading_is_no_change(plain: Path, watched: Start) -> None:
+    seen = watched(plain)
+    for _ in range(3):
+        (plain / "a.py").read_text()
+        os.listdir(plain / "sub")
+    seen.wait()
+
+
+def test_new_files_and_those_that_are_ignored(root: Path, watched: Start) -> None:
+    seen = watched(root)
+    write(root, "new.py", "noise.log", "sub/noise.log", "gen/g.py", "node_modules/m/x.js", "n.py~")
+    seen.wait("new.py")
+    assert seen.watcher.watched == {"", "sub", "sub/deep"}
+
+
+# Vim's ways of saving, call by call.
+
+
+def vim_copy(path: Path) -> None:
+    """`backupcopy=yes`: the backup is a copy, the file is written over."""
+    backup = path.with_name(path.name + "~")
+    backup.write_bytes(path.read_bytes())
+    path.write_text("copied\n")
+    backup.unlink()
+
+
+def vim_rename(path: Path) -> None:
+    """`backupcopy=no`: the file becomes the backup, a new one takes its name."""
+    trial = path.with_name("4913")
+    trial.touch()
+    trial.unlink()
+    backup = path.with_name(path.name + "~")
+    path.rename(backup)
+    path.write_text("renamed\n")
+    backup.unlink()
+
+
+def vim_backup(path: Path) -> None:
+    """`backup`: as before, but the backup stays."""
+    path.rename(path.with_name(path.name + "~"))
+    path.write_text("with backup\n")
+
+
+def vim_swap(path: Path) -> None:
+    """A swap file beside it."""
+    swap = path.with_name(f".{path.name}.swp")
+    swap.write_bytes(b"b0VIM")
+    path.write_text("with swap file\n")
+    swap.unlink()
+
+
+def by_rename(path: Path) -> None:
+    """As most other programs do it."""
+    new = path.with_name(".tmpXYZ123")
+    new.write_text("moved here\n")
+    os.replace(new, path)
+
+
+@pytest.mark.parametrize("save", [vim_copy, vim_rename, vim_backup, vim_swap, by_rename])
+def test_ways_of_saving(plain: Path, watched: Start, save: Callable[[Path], None]) -> None:
+    seen = watched(plain)
+    save(plain / "sub/deep/b.py")
+    seen.wait("sub/deep/b.py")
+    assert files.found(plain, "sub/deep/b.py")
+
+
+def test_names_of_any_bytes(root: Path, watched: Start) -> None:
+    names = [b"with space.py", b"new\nline.py", b"caf\xe9.py", b"\xff/a.py", b"di\nr/b.py"]
+    seen = watched(root)
+    for name in names:
+        full = os.path.join(os.fsencode(root), name)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "wb") as file:
+            file.write(b"x")
+    with open(os.path.join(os.fsencode(root), b"\xfe\n.log"), "wb"):
+        pass
+    seen.wait(*map(os.fsdecode, names))
+    with open(os.path.join(os.fsencode(root), b"\xff/a.py"), "wb") as file:
+        file.write(b"y")
+    seen.wait(os.fsdecode(b"\xff/a.py"))
+
+
+# Directories.
+
+
+def test_a_new_directory_is_watched_with_what_is_in_it(root: Path, watched: Start) -> None:
+    seen = watched(root)
+    write(root, "x/y/z/one.py", "x/y/noise.log", "x/node_modules/m.js")
+    seen.wait("x/y/z/one.py")
+    assert seen.watcher.watched >= {"x", "x/y", "x/y/z"}
+    assert "x/node_modules" not in seen.watcher.watched
+    write(root, "x/y/z/two.py")
+    seen.wait("x/y/z/two.py")
+
+
+def test_a_directory_that_was_empty_before(plain: Path, watched: Start) -> None:
+    (plain / "empty/inner").mkdir(parents=True)
+    seen = watched(plain)
+    write(plain, "empty/inner/a.py")
+    seen.wait("empty/inner/a.py")
+
+
+def test_a_renamed_directory_is_gone_and_new(plain: Path, watched: Start) -> None:
+    write(plain, "sub/c.py")
+    seen = watched(plain)
+    (plain / "sub").rename(plain / "other")
+    seen.wait("sub/deep/b.py", "sub/c.py", "other/deep/b.py", "other/c.py")
+    assert seen.watcher.watched == {"", "other", "other/deep"}
+    write(plain, "other/deep/b.py", text="again")
+    seen.wait("other/deep/b.py")
+    write(plain, "sub/deep/b.py")  # the old name, taken by another directory
+    seen.wait("sub/deep/b.py")
+
+
+def test_directories_that_swap_their_names(plain: Path, watched: Start) -> None:
+    write(plain, "one/a.py", "two/b.py")
+    seen = watched(plain)
+    (plain / "one").rename(plain / "three")
+    (plain / "two").rename(plain / "one")
+    (plain / "three").rename(plain / "two")
+    seen.wait("one/a.py", "one/b.py", "two/a.py", "two/b.py")
+    write(plain, "one/b.py", "two/a.py", text="after")
+    seen.wait("one/b.py", "two/a.py")
+
+
+def test_a_deleted_directory_and_one_moved_out_and_in(
+    plain: Path, watched: Start, tmp_path: Path
+) -> None:
+    write(plain, "there/a.py", "there/b/c.py")
+    seen = watched(plain)
+    (plain / "there").rename(tmp_path / "there")
+    seen.wait("there/a.py", "there/b/c.py")
+    assert seen.watcher.watched == {"", "sub", "sub/deep"}
+    write(tmp_path, "there/a.py", text="not ours any more")
+    seen.wait()
+    (tmp_path / "there").rename(plain / "in")
+    seen.wait("in/a.py", "in/b/c.py")
+    (plain / "in/b/c.py").unlink()
+    (plain / "in/b").rmdir()
+    seen.wait("in/b/c.py")
+    assert seen.watcher.watched == {"", "sub", "sub/deep", "in"}
+
+
+def test_a_python_environment_is_left_alone(root: Path, watched: Start, tmp_path: Path) -> None:
+    write(tmp_path, "made/pyvenv.cfg", "made/lib/a.py")
+    write(root, "begun/lib/b.py")
+    seen = watched(root)
+    assert "begun/lib" in seen.watcher.watched
+    (tmp_path / "made").rename(root / "made")
+    seen.settle()
+    assert not any(path.startswith("made") for path in seen.paths)
+    write(root, "begun/pyvenv.cfg")
+    assert "begun/lib/b.py" not in seen.wait_storm("a.py")
+    until(lambda: seen.watcher.watched == {"", "sub", "sub/deep"})
+
+
+def test_a_directory_moved_to_an_ignored_name(root: Path, watched: Start) -> None:
+    seen = watched(root)
+    (root / "sub").rename(root / "gen")
+    seen.wait("sub/deep/b.py")
+    assert seen.watcher.watched == {""}
+
+
+def test_links_are_not_followed(plain: Path, watched: Start, tmp_path: Path) -> None:
+    write(tmp_path, "outside/a.py")
+    (plain / "loop").symlink_to(".")
+    (plain / "out").symlink_to(tmp_path / "outside")
+    seen = watched(plain)
+    (plain / "late").symlink_to(tmp_path / "outside")
+    (plain / "sub/up").symlink_to("..")
+    write(tmp_path, "outside/a.py", text="changed")
+    seen.wait()
+    assert seen.watcher.watched == {"", "sub", "sub/deep"}
+
+
+def test_thousands_of_modules_take_no_watch(root: Path, watched: Start) -> None:
+    modules(root, 30, 100)
+    seen = watched(root)
+    assert seen.watcher.watched == {"", "sub", "sub/deep"}
+    write(root, "node_modules/p7/new.js")
+    seen.wait()
+
+
+# The gap between the survey and the watches.
+
+
+def test_what_changed_since_the_survey_is_told(root: Path, watched: Start) -> None:
+    write(root, "gone.py")
+    survey = files.survey(root)
+    write(root, "new.py", "x/new.py", "noise.log", "gen/g.py")
+    write(root, "a.py", text="changed since")
+    (root / "gone.py").unlink()
+    seen = watched(root, survey)
+    seen.wait("a.py", "new.py", "x/new.py", "gone.py")
+
+
+# Storms.
+
+
+def test_many_changes_are_one_storm(plain: Path, watched: Start) -> None:
+    seen = watched(plain)
+    new = {f"many/{folder}/{number}.py" for folder in range(20) for number in range(40)}
+    write(plain, *new)
+    seen.wait_storm(*new)
+    seen.settle()
+    write(plain, "many/7/7.py", text="y")
+    until(lambda: "many/7/7.py" in seen.paths)
+
+
+def test_many_ignored_changes_are_none(root: Path, watched: Start) -> None:
+    seen = watched(root)
+    write(root, *(f"sub/{number}.log" for number in range(watch.STORM + 100)))
+    seen.wait()
+
+
+def test_a_checkout_is_a_storm(tmp_path: Path, watched: Start) -> None:
+    root = repository(tmp_path / "project", "a.py", "settled.py")
+    git(root, "checkout", "-qb", "other")
+    write(root, "a.py", "new/b.py", text="other")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "two")
+    git(root, "checkout", "-q", "main")
+    seen = watched(root)
+    git(root, "checkout", "-q", "other")
+    assert seen.wait_storm("new/b.py") == {"a.py", "settled.py", "new/b.py"}
+    seen.settle()
+    seen.told.clear()
+    write(root, "new/b.py", text="more")
+    until(lambda: "new/b.py" in seen.paths)
+
+
+def test_a_checkout_in_a_work_tree_is_a_storm(tmp_path: Path, watched: Start) -> None:
+    main = repository(tmp_path / "main", "a.py")
+    git(main, "worktree", "add", "-q", str(tmp_path / "feature"), "-b", "feature")
+    seen = watched(tmp_path / "feature")
+    git(tmp_path / "feature", "checkout", "-qb", "another")
+    seen.wait_storm()
+
+
+def test_nothing_is_told_while_git_is_at_work(tmp_path: Path, watched: Start) -> None:
+    root = repository(tmp_path / "project", "a.py", "settled.py")
+    seen = watched(root)
+    lock = root / ".git/index.lock"
+    lock.touch()
+    write(root, "a.py", text="half of a checkout")
+    time.sleep(0.4)  # longer than a save waits
+    assert seen.told == []
+    lock.unlink()
+    seen.wait("a.py")
+    lock.touch()
+    os.utime(lock, (time.time() - 60,) * 2)  # of a git that died
+    write(root, "a.py", text="and on")
+    seen.wait("a.py")
+
+
+def test_an_ignore_file_changes_what_is_watched(root: Path, watched: Start) -> None:
+    write(root, "gen/g.py", "free/f.py")
+    seen = watched(root)
+    assert seen.watcher.watched == {"", "sub", "sub/deep", "free"}
+    (root / ".gitignore").write_text("/free/\n")
+    there = seen.wait_storm("gen/g.py")
+    assert there == {".gitignore", "a.py", "settled.py", "sub/deep/b.py", "gen/g.py"}
+    until(lambda: seen.watcher.watched == {"", "sub", "sub/deep", "gen"})
+    write(root, "gen/g.py", text="seen now")
+    until(lambda: "gen/g.py" in seen.paths)
+
+
+def test_a_directory_becomes_a_repository(tmp_path: Path, watched: Start) -> None:
+    root = tmp_path / "project"
+    write(root, "build/a.py", "b.py")
+    seen = watched(root)
+    assert seen.watcher.watched == {""}
+    repository(root)
+    assert seen.wait_storm() == {"build/a.py", "b.py"}
+    until(lambda: seen.watcher.watched == {"", "build"})
+
+
+def test_a_file_added_to_git_against_its_rules(
+    tmp_path: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcursor.index.notes.INDEX_EVERY_S", 0.1)
+    root = repository(tmp_path / "project", "a.py", ignore="*.log\n")
+    write(root, "b.log")
+    seen = watched(root)
+    git(root, "add", "-f", "b.log")
+    seen.wait_storm("b.log")
+
+
+# Bad weather.
+
+
+def test_events_that_the_kernel_lost(plain: Path, watched: Start) -> None:
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    seen = watched(plain)
+    folders = seen.watcher._folders
+    assert folders
+    with folders._lock:  # the reading thread waits here, and the kernel's queue fills
+        for _ in range(most // 3 + 100):
+            (plain / "again.py").touch()  # two events
+            (plain / "again.py").unlink()
+        write(plain, "lost/new.py", text="not seen")
+        (plain / "sub").rename(plain / "moved")
+    seen.wait_storm("lost/new.py")
+    until(lambda: seen.watcher.watched == {"", "lost", "moved", "moved/deep"})
+    seen.settle()
+    seen.told.clear()
+    write(plain, "moved/deep/b.py", text="seen again")
+    until(lambda: "moved/deep/b.py" in seen.paths)
+
+
+def reached(number: int) -> Callable[..., Any]:
+    def add_callback(*words: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    return add_callback
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+def test_the_limit_of_watches(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Simulated: the kernel's refusal is raised in place of watchdog's call."""
+    from watchdog.observers.inotify_c import InotifyFD
+
+    monkeypatch.setattr(watch, "POLL_S", 0.05)
+    monkeypatch.setattr(watch, "POLL_REST", 1)
+    if when == "later":
+        seen = watched(plain)
+        monkeypatch.setattr(InotifyFD, "add_callback", reached(errno.ENOSPC))
+        write(plain, "x/new.py")
+        until(lambda: "x/new.py" in seen.paths)
+    else:
+        monkeypatch.setattr(InotifyFD, "add_callback", reached(errno.ENOSPC))
+        seen = watched(plain)
+    until(lambda: seen.watcher.is_polling)
+    assert seen.said == seen.watcher.remarks
+    assert "limit of inotify watches is reached" in seen.said[0]
+    assert seen.watcher.watched == set()
+    (plain / "sub/deep/b.py").unlink()
+    write(plain, "y/new.py", "noise.log")
+    until(lambda: seen.paths >= {"y/new.py", "sub/deep/b.py"})
+    assert "noise.log" not in seen.paths
+    write(plain.parent, *(f"many/{number}.py" for number in range(watch.STORM + 1)))
+    (plain.parent / "many").rename(plain / "many")
+    seen.wait_storm("many/7.py")
+
+
+def test_the_limit_of_instances(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Simulated: `inotify_init` of watchdog is replaced."""
+    from watchdog.observers.inotify_c import InotifyFD
+
+    monkeypatch.setattr(InotifyFD, "_create_inotify_fd", reached(errno.EMFILE))
+    seen = watched(plain)
+    assert seen.watcher.is_polling
+    assert "limit of inotify instances is reached" in seen.said[0]
+
+
+LIMITED = """
+import sys
+from pathlib import Path
+from lcursor.index import files
+from lcursor.index.watch import Watcher
+root = Path(sys.argv[1])
+watcher = Watcher(root, files.survey(root), lambda changes: None)
+assert watcher.wait_ready(10)
+print(watcher.is_polling, *watcher.remarks)
+watcher.stop()
+"""
+
+
+@pytest.mark.parametrize("limit", ["watches", "instances"])
+def test_the_kernels_own_limits(plain: Path, limit: str) -> None:
+    """Not simulated: set in a user namespace of the test's own, where one may be made."""
+    number = 3 if limit == "watches" else 0
+    script = f'echo {number} > /proc/sys/user/max_inotify_{limit} && exec "$@"'
+    command = ["unshare", "-Ur", "sh", "-c", script, "sh"]
+    if subprocess.run([*command, "true"], capture_output=True).returncode:
+        pytest.skip("user namespaces are not allowed here")
+    for folder in "xyz":
+        write(plain, f"{folder}/a.py")
+    told = subprocess.run(
+        [*command, sys.executable, "-c", LIMITED, str(plain)],
+        capture_output=True,
+        text=True,
+        cwd=Path(files.__file__).parents[2],
+    )
+    assert told.stdout.startswith(f"True the limit of inotify {limit} is reached"), told.stderr
+
+
+def test_a_project_takes_no_more_than_half_of_the_users_watches(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limit = tmp_path / "limit"
+    limit.write_text("6\n")
+    monkeypatch.setattr(inotify, "LIMIT_FILE", limit)
+    assert not watched(plain).watcher.is_polling  # of three directories
+    limit.write_text("5\n")
+    assert watched(plain).watcher.is_polling
+
+
+def test_a_root_that_goes_away_is_not_an_empty_project(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "POLL_S", 0.05)
+    seen = watched(plain)
+    away = plain.with_name("away")
+    plain.rename(away)
+    until(lambda: seen.said)
+    assert "cannot be read" in seen.said[0]
+    assert all(changes.survey is None for changes in seen.told)
+    away.rename(plain)
+    seen.wait_storm("a.py")
+    seen.settle()
+    seen.told.clear()
+    write(plain, "a.py", text="back")
+    until(lambda: "a.py" in seen.paths)
+
+
+def test_who_is_told_may_fail_and_hears_of_the_next_change(plain: Path) -> None:
+    told: list[Changes] = []
+
+    def changed(changes: Changes) -> None:
+        told.append(changes)
+        if len(told) == 1:
+            raise RuntimeError("broken")
+
+    watcher = Watcher(plain, files.survey(plain), changed)
+    try:
+        assert watcher.wait_ready(10)
+        write(plain, "a.py", text="1")
+        until(lambda: len(told) == 1)
+        until(lambda: watcher.remarks)
+        assert "broken" in watcher.remarks[0]
+        write(plain, "a.py", text="2")
+        until(lambda: len(told) == 2)
+    finally:
+        watcher.stop()
+
+
+@pytest.mark.parametrize("moment", ["at once", "when ready", "while told"])
+def test_stopping_ends_all_threads(plain: Path, moment: str) -> None:
+    before = set(threading.enumerate())
+    told = threading.Event()
+    watcher: Watcher
+
+    def changed(changes: Changes) -> None:
+        watcher.stop()
+        told.set()
+
+    survey = files.survey(plain)
+    watcher = Watcher(plain, survey, changed)
+    if moment != "at once":
+        assert watcher.wait_ready(10)
+    if moment == "while told":
+        write(plain, "a.py", text="told")
+        assert told.wait(10)
+    watcher.stop()
+    until(lambda: set(threading.enumerate()) <= before, str(threading.enumerate()))
+
+
+def test_a_save_is_told_soon(plain: Path, watched: Start) -> None:
+    seen = watched(plain)
+    took_s = []
+    for number in range(5):
+        start_s = time.monotonic()
+        write(plain, "a.py", text=str(number))
+        until(lambda: seen.told)
+        took_s.append(time.monotonic() - start_s)
+        seen.told.clear()
+    assert sorted(took_s)[2] < 0.3, took_s

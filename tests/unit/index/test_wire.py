@@ -1,0 +1,133 @@
+"""What a client and the worker say to each other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor import errors
+from lcursor.errors import IndexRefused, LcursorError, MessageInvalid
+from lcursor.index import wire
+from lcursor.index.records import Hit, StoredSymbol, Symbol
+
+texts = st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape"))
+
+
+@given(st.dictionaries(texts, texts | st.lists(texts) | st.integers() | st.none()))
+def test_what_is_said_is_heard(message: dict[str, Any]) -> None:
+    line = wire.encode(message)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert line.isascii()
+    assert wire.decode(line) == message
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b"\xff\xff", b"[" * 100_000, b'{"a":'])
+def test_what_is_no_message_is_refused(line: bytes) -> None:
+    with pytest.raises(MessageInvalid):
+        wire.decode(line)
+
+
+def test_a_message_has_an_end() -> None:
+    with pytest.raises(MessageInvalid, match="too long"):
+        wire.decode(b'"' + b"x" * wire.MOST_BYTES + b'"')
+
+
+@given(st.binary())
+def test_no_line_breaks_the_worker(line: bytes) -> None:
+    try:
+        wire.question(wire.decode(line))
+    except MessageInvalid:
+        pass
+    else:
+        pytest.fail("nobody asks that")
+
+
+@pytest.mark.parametrize(
+    ("said", "fields"),
+    [
+        ({"do": "search", "text": "x"}, {"text": "x", "limit": 20, "mode": "hybrid"}),
+        (
+            {"do": "search", "text": "x", "limit": 10**9, "mode": "lexical", "new": 1},
+            {"text": "x", "limit": wire.MOST_LIMIT, "mode": "lexical"},
+        ),
+        ({"do": "symbols", "name": "f"}, {"name": "f", "limit": 20, "prefix": False}),
+        ({"do": "buffer", "path": "a", "text": None}, {"path": "a", "text": None}),
+        ({"do": "recent", "paths": ["a"]}, {"paths": ["a"]}),
+        ({"do": "begin"}, {"confirmed": False, "rebuild": False}),
+        ({"do": "status"}, {}),
+    ],
+)
+def test_a_question_has_its_defaults(said: dict[str, Any], fields: dict[str, Any]) -> None:
+    assert wire.question({"id": 4, **said}) == (4, said["do"], fields)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"do": "status"},
+        {"id": True, "do": "status"},
+        {"id": "4", "do": "status"},
+        {"id": 4},
+        {"id": 4, "do": "dance"},
+        {"id": 4, "do": ["status"]},
+        {"id": 4, "do": "search"},
+        {"id": 4, "do": "search", "text": 3},
+        {"id": 4, "do": "search", "text": "x", "limit": True},
+        {"id": 4, "do": "search", "text": "x", "mode": "magic"},
+        {"id": 4, "do": "search", "text": "x", "mode": ["lexical"]},
+        {"id": 4, "do": "buffer", "path": "a"} | {"text": 3},
+        {"id": 4, "do": "recent", "paths": "a"},
+        {"id": 4, "do": "recent", "paths": ["a", 3]},
+        {"id": 4, "do": "begin", "confirmed": 1},
+    ],
+)
+def test_a_wrong_question_is_refused(said: dict[str, Any]) -> None:
+    with pytest.raises(MessageInvalid):
+        wire.question(said)
+
+
+def test_every_question_is_known_and_every_default_used() -> None:
+    assert set(wire.REQUESTS) == set(wire.Do.__args__)  # type: ignore[attr-defined]
+    fields = {name for kind in wire.REQUESTS.values() for name in kind.__annotations__}
+    assert set(wire.DEFAULTS) <= fields
+
+
+@pytest.mark.parametrize("kind", errors.tree())
+def test_an_error_arrives_as_what_it_was(kind: type[LcursorError]) -> None:
+    error = kind.__new__(kind)
+    LcursorError.__init__(error, "it failed", "do this")
+    said = wire.decode(wire.encode(wire.failure(3, error)))
+    heard = wire.raised(said["error"])
+    assert type(heard) is kind
+    assert (heard.message, heard.hint) == ("it failed", "do this")
+
+
+def test_an_unknown_error_is_an_error() -> None:
+    heard = wire.raised({"code": "of_tomorrow", "message": "m"})
+    assert type(heard) is LcursorError
+    assert str(heard) == "m"
+    assert isinstance(wire.raised({"code": "index_refused"}), IndexRefused)
+
+
+def test_hits_travel() -> None:
+    hit = Hit("a\udcff\n.py", 1, 3, "A > f", "python", "text\x00", 0.5, {"lexical": 1}, True)
+    assert wire.hit_of(json.loads(json.dumps(wire.hit(hit)))) == hit
+    assert wire.hit_of({**wire.hit(hit), "of_tomorrow": 1}) == hit
+
+
+def test_symbols_travel_flat() -> None:
+    stored = StoredSymbol("a.py", "python", Symbol("f", "function", 1, 3, "A"))
+    assert wire.symbol(stored) == {
+        "path": "a.py",
+        "language": "python",
+        "name": "f",
+        "kind": "function",
+        "first_row": 1,
+        "end_row": 3,
+        "scope": "A",
+    }

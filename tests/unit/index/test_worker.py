@@ -1,0 +1,376 @@
+"""The worker as a process: one of them, whatever happens to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.errors import IndexAway, IndexFailed, IndexRefused, MessageInvalid
+from lcursor.index import launch, lock, place, wire
+from lcursor.index.client import Client
+from lcursor.index.store import Store
+
+FILES = 120
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    (home / "run").mkdir(parents=True)
+    for name in ("data", "cache", "state", "config"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(home / name))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("LCURSOR_DATA", "LCURSOR_MODELS"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """A project; whatever worker is left on it at the end is ended."""
+    root = tmp_path / "project"
+    root.mkdir()
+    for number in range(FILES):
+        text = f"def f{number}():\n    return 'needle{number}'\n\n\n"
+        (root / f"f{number}.py").write_text(text + "x = [1, 2, 3]\n" * 40)
+    yield root
+    end(root)
+
+
+def end(root: Path) -> None:
+    path = place.lock_path(root)
+    if not path.exists():
+        return
+    pid = launch.holder(root)
+    if pid and (held := lock.Lock.take(path)) is None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: is_free(root))
+    elif pid and held:
+        held.release()
+
+
+def is_free(root: Path) -> bool:
+    held = lock.Lock.take(place.lock_path(root))
+    if held:
+        held.release()
+    return held is not None
+
+
+def until(what: Callable[[], Any], timeout_s: float = 20.0) -> Any:
+    deadline_s = time.monotonic() + timeout_s
+    while not (value := what()):
+        assert time.monotonic() < deadline_s, "it did not come"
+        time.sleep(0.01)
+    return value
+
+
+def listens(root: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as sock:
+        return sock.connect_ex(str(place.socket_path(root))) == 0
+
+
+def connect(root: Path, **more: Any) -> Client:
+    return Client.connect(root, embedder="none", **more)
+
+
+def filled(client: Client) -> dict[str, Any]:
+    def state() -> dict[str, Any] | None:
+        found = client.call("status")
+        return found if found["phase"] == "ready" and found["files"] == FILES else None
+
+    return dict(until(state))
+
+
+def paths(client: Client, text: str) -> list[str]:
+    return [hit.path for hit in client.search(text)]
+
+
+def test_words_are_found_at_once_without_an_embedder(root: Path) -> None:
+    with connect(root) as client:
+        assert client.call("status")["phase"] == "idle"
+        with pytest.raises(IndexRefused, match="not indexed"):
+            client.search("needle7")
+        start_s = time.monotonic()
+        client.call("begin")
+        until(lambda: client.search("needle"))
+        assert time.monotonic() - start_s < 5  # the promise is 1 s, on a quiet machine
+        state = filled(client)
+        assert paths(client, "needle7")[0] == "f7.py"
+        found = client.call("symbols", name="f7", limit=2)["symbols"]
+        assert [(one["path"], one["name"], one["kind"]) for one in found] == [
+            ("f7.py", "f7", "function")
+        ]
+        assert state["embedder"] == ""
+        assert "no embedder" in state["embedder_note"]
+        assert (state["chunks"], state["by_language"]) == (FILES, {"python": FILES})
+        assert state["watching"] == "watching"
+        assert 0 < state["memory_bytes"] < 400 << 20
+        used = client.call("retrieve", text="needle7", tokens=300)["used"]
+        assert used[0]["path"] == "f7.py"
+
+
+def test_two_editors_share_a_worker_and_see_only_their_own_buffers(root: Path) -> None:
+    with connect(root) as one, connect(root) as other:
+        one.call("begin")
+        assert filled(one)["pid"] == filled(other)["pid"]
+        assert one.call("status")["clients"] == 2
+        one.call("buffer", path="f7.py", text="def unsaved_thing():\n    pass\n")
+        assert paths(one, "unsaved_thing") == ["f7.py"]
+        assert paths(other, "unsaved_thing") == []
+        assert paths(other, "needle7")[0] == "f7.py"
+        one.call("buffer", path="f7.py", text=None)
+        assert paths(one, "unsaved_thing") == []
+        (root / ".lcursorignore").write_text("private.py\n")
+        (root / "private.py").write_text("x = 1\n")
+        for path, is_taken in (("new.py", True), (".env", False), ("private.py", False)):
+            said = one.call("buffer", path=path, text="unsaved_thing = 1\n")
+            assert said == {"is_taken": is_taken}, path
+        assert paths(one, "unsaved_thing") == ["new.py"]
+
+
+def test_workers_that_are_started_at_once_become_one(root: Path) -> None:
+    pids: list[int] = []
+
+    def ask() -> None:
+        with connect(root) as client:
+            pids.append(client.call("status")["pid"])
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(pids) == 4
+    assert len(set(pids)) == 1
+
+
+def test_another_worker_takes_over_and_is_told_what_the_first_knew(root: Path) -> None:
+    with connect(root) as client:
+        client.call("begin")
+        pid = filled(client)["pid"]
+        client.call("buffer", path="f7.py", text="unsaved_thing = 1\n")
+        events = client.events(timeout_s=20)
+        os.kill(pid, signal.SIGKILL)
+        assert any(event["event"] == "gone" for event in events)
+        assert paths(client, "unsaved_thing") == ["f7.py"]
+        assert client.call("status")["pid"] != pid
+        assert filled(client)["generation"] > 0
+        (root / "f3.py").write_text("fresh_words = 1\n")
+        assert any(event["event"] == "state" for event in events)
+
+
+def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) -> None:
+    dice = random.Random(4)
+    pids = set()
+    with connect(root) as client:
+        client.call("begin")
+        for _ in range(8):
+            time.sleep(dice.random() * 0.3)
+            pid = client.call("status")["pid"]
+            pids.add(pid)
+            os.kill(pid, signal.SIGKILL)
+            client.tell("typing")  # into the void
+        assert len(pids) == 8
+        state = filled(client)
+        assert (state["chunks"], state["symbols"]) == (FILES, FILES * 41)
+        assert state["remarks"] == []
+        client.call("stop")
+    until(lambda: is_free(root))
+    store = Store(place.folder(root))
+    reader = store.reader()
+    found = [each.chunk.text for path in reader.files() for each in reader.chunks_of(path)]
+    assert len(found) == len(set(found)) == FILES
+    store.close()
+    reader.close()
+
+
+def test_what_is_saved_is_found_within_a_moment(root: Path) -> None:
+    with connect(root) as client:
+        client.call("begin")
+        filled(client)
+        until(lambda: client.call("status")["watching"])
+        for name, word in (("f1.py", "watched"), ("f2.py", "noticed"), ("f3.py", "seen")):
+            (root / name).write_text(f"{word} = 1\n")
+            found = partial(paths, client, word)
+            until(found, 5)
+            assert found() == [name]
+        for name, word in (("f4.py", "told"), ("f5.py", "said")):
+            (root / name).write_text(f"{word} = 1\n")
+            client.tell("changed", paths=[name])
+            until(partial(paths, client, word), 5)
+
+
+def test_a_stale_socket_and_a_stale_lock_are_no_obstacle(root: Path, home: Path) -> None:
+    place.own_folder(root)
+    address = place.socket_path(root)
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(address))
+    place.lock_path(root).write_text(json.dumps({"pid": 1, "socket": str(home / "nowhere.sock")}))
+    with connect(root) as client:
+        assert client.call("status")["phase"] == "idle"
+
+
+def test_an_editor_with_another_environment_finds_the_worker(
+    root: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(root) as one:
+        monkeypatch.delenv("XDG_RUNTIME_DIR")  # as over ssh, say
+        with connect(root) as other:
+            assert one.call("status")["pid"] == other.call("status")["pid"]
+
+
+def test_a_home_is_read_only_when_that_is_confirmed(home: Path) -> None:
+    (home / "notes.txt").write_text("needle\n")
+    try:
+        with connect(home) as client:
+            with pytest.raises(IndexRefused, match="home directory") as refused:
+                client.call("begin")
+            assert refused.value.hint
+            state = client.call("status")
+            assert (state["is_home"], state["is_begun"], state["phase"]) == (True, False, "idle")
+            assert client.call("report")["is_home"]
+            client.call("begin", confirmed=True)
+            until(lambda: paths(client, "needle") == ["notes.txt"])
+            client.call("stop")
+        until(lambda: is_free(home))
+        with connect(home) as client:  # it was asked once
+            until(lambda: paths(client, "needle") == ["notes.txt"])
+    finally:
+        end(home)
+
+
+def test_a_project_that_was_begun_goes_on_by_itself(root: Path) -> None:
+    with connect(root) as client:
+        client.call("begin")
+        filled(client)
+        client.call("stop")
+    until(lambda: is_free(root))
+    (root / "f5.py").write_text("changed_meanwhile = 1\n")
+    with connect(root) as client:
+        assert paths(client, "needle7")[0] == "f7.py"  # with the first question
+        until(lambda: paths(client, "changed_meanwhile") == ["f5.py"])
+
+
+def test_what_there_is_can_be_forgotten(root: Path) -> None:
+    with connect(root) as client:
+        client.call("begin")
+        filled(client)
+        (place.folder(root) / "vectors.cache").write_text("old")
+        client.call("begin", rebuild=True)
+        filled(client)
+        assert not (place.folder(root) / "vectors.cache").exists()
+        assert paths(client, "needle7")[0] == "f7.py"
+
+
+def test_report_and_why(root: Path) -> None:
+    (root / ".lcursorignore").write_text("f1.py\n")
+    (root / ".env").write_text("A=1\n")
+    with connect(root) as client:
+        report = client.call("report")
+        assert report["files"] >= FILES - 1
+        assert report["languages"]["python"]["files"] == FILES - 1
+        assert not report["is_begun"]
+        assert client.call("why", path="f1.py")["reason"]
+        assert client.call("why", path=".env")["reason"]
+        assert client.call("why", path="f2.py") == {
+            "path": "f2.py",
+            "reason": "",
+            "is_indexed": False,
+        }
+        client.call("begin")
+        until(lambda: client.call("why", path=str(root / "f2.py"))["is_indexed"])
+
+
+def test_it_leaves_when_nobody_is_there(root: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.3"]
+    )
+    until(lambda: launch.holder(root) and listens(root))
+    with Client.connect(root, start=False) as client:
+        pid = client.call("status")["pid"]
+        assert pid == process.pid
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.8)
+    assert process.wait(20) == 0
+    assert not place.socket_path(root).exists()
+    with pytest.raises(IndexAway, match="no index worker"):
+        Client.connect(root, start=False)
+
+
+def test_a_signal_ends_it_in_peace(root: Path) -> None:
+    with connect(root) as client:
+        client.call("begin")
+        os.kill(client.call("status")["pid"], signal.SIGTERM)
+        until(lambda: not client.is_connected)
+    until(lambda: is_free(root))
+    assert not place.socket_path(root).exists()
+    assert place.log_path(root).read_text() == ""
+
+
+def test_it_leaves_when_its_folder_is_deleted(root: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.5"]
+    )
+    until(lambda: launch.holder(root) and listens(root))
+    with Client.connect(root, start=False) as client:
+        client.call("status")
+        place.lock_path(root).unlink()
+        assert process.wait(20) == 0
+
+
+def test_one_that_speaks_otherwise_makes_room(root: Path) -> None:
+    with connect(root) as client:
+        pid = client.call("status")["pid"]
+    real = launch.start
+    with pytest.MonkeyPatch.context() as patch:
+
+        def start(*args: Any) -> launch.Child:
+            patch.undo()  # the plugin was updated: what is started now is of the new version
+            return real(*args)
+
+        patch.setattr(wire, "VERSION", wire.VERSION + 1)
+        patch.setattr(launch, "start", start)
+        with connect(root) as client:
+            assert client.call("status")["pid"] != pid
+
+
+def test_nonsense_is_answered_and_harms_nobody(root: Path) -> None:
+    with connect(root) as good:
+        address = place.socket_path(root)
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(address))
+            sock.sendall(b'nonsense\n{"id": 5, "do": "dance"}\n{"id": 6, "do": "status"}\n')
+            file = sock.makefile("rb")
+            said = [json.loads(file.readline()) for _ in range(3)]
+            assert sorted(each["id"] for each in said) == [-1, 5, 6]
+            sock.sendall(b"x" * (wire.MOST_BYTES + 100))  # a line without end
+            with suppress(OSError):
+                sock.sendall(b"x" * (1 << 20))
+            with suppress(ConnectionResetError):
+                assert file.readline() == b""
+            file.close()
+        with pytest.raises(MessageInvalid):
+            good.call("search", text=3)
+        assert good.call("status")["phase"] == "idle"
+
+
+def test_an_index_that_cannot_be_made_says_so(root: Path, home: Path) -> None:
+    (home / "data").write_text("no folder")
+    with pytest.raises(IndexFailed, match="cannot be made"):
+        connect(root)

@@ -1,0 +1,64 @@
+"""Real projects on a real disk, for the tests of surveys and of watching."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+OURSELVES = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "core.autocrlf=false")
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git, without the settings of whoever runs the tests."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ["git", "-C", os.fspath(folder), *OURSELVES, *words]
+    return subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True, errors="replace"
+    ).stdout
+
+
+def write(root: Path, *paths: str, text: str = "x = 1\n") -> None:
+    """Write files, with their directories."""
+    for path in paths:
+        full = root / path
+        full.parent.mkdir(parents=True, exist_ok=True)
+        full.write_text(text)
+
+
+def modules(root: Path, packages: int, files: int) -> None:
+    """Make a `node_modules` of so many packages of so many empty files."""
+    for package in range(packages):
+        folder = root / f"node_modules/p{package}"
+        folder.mkdir(parents=True)
+        for number in range(files):
+            os.close(os.open(folder / f"{number}.js", os.O_CREAT | os.O_WRONLY))
+
+
+def repository(root: Path, *paths: str, ignore: str = "") -> Path:
+    """Make a repository with some files committed."""
+    root.mkdir(parents=True, exist_ok=True)
+    git(root, "init", "-q", "-b", "main")
+    write(root, *paths)
+    if ignore:
+        (root / ".gitignore").write_text(ignore)
+    if paths or ignore:
+        git(root, "add", "-A")
+        git(root, "add", "-f", *([".gitignore"] if ignore else []), *paths)
+        git(root, "commit", "-qm", "one")
+    return root
+
+
+def until(holds: Callable[[], Any], what: str = "", timeout_s: float = 10.0) -> Any:
+    """Wait until something holds and return it; fail if it does not in time."""
+    end_s = time.monotonic() + timeout_s
+    while True:
+        value = holds()
+        if value:
+            return value
+        assert time.monotonic() < end_s, what or "it did not come"
+        time.sleep(0.005)
