@@ -1,0 +1,122 @@
+"""A watcher over a real directory, and what it told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lcursor.index import files
+from lcursor.index.watch import Changes, Watcher
+from tests.unit.index.trees import repository, until, write
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lcursor.index.notes.QUIET_S", 0.12)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+class Watched:
+    """A watcher, and what it told."""
+
+    def __init__(self, root: Path, survey: files.Survey | None = None) -> None:
+        self.root = root
+        self.told: list[Changes] = []
+        self.said: list[str] = []
+        self.watcher = Watcher(
+            root, survey or files.survey(root), self.told.append, self.said.append
+        )
+        assert self.watcher.wait_ready(10)
+
+    @property
+    def paths(self) -> set[str]:
+        return {path for changes in list(self.told) for path in changes.paths}
+
+    @property
+    def storms(self) -> list[Changes]:
+        return [changes for changes in list(self.told) if changes.is_storm]
+
+    def wait(self, *paths: str) -> None:
+        """Wait until these and only these were told since the last time."""
+        until(lambda: self.paths >= set(paths), f"told: {self.told}")
+        self.settle()
+        assert self.paths == set(paths)
+        self.told.clear()
+
+    def settle(self) -> None:
+        """Wait until all that happened so far was handled: a change that comes after it was."""
+        end_s = time.monotonic() + 10
+
+        def is_told() -> bool:
+            return "settled.py" in self.paths
+
+        while not is_told():  # a storm swallows it
+            write(self.root, "settled.py", text=str(time.monotonic()))
+            with contextlib.suppress(AssertionError):
+                until(is_told, timeout_s=1)
+            assert time.monotonic() < end_s, self.told
+        while "settled.py" in self.paths:
+            self.told[:] = [
+                Changes(changes.paths - {"settled.py"}, changes.is_storm, changes.survey)
+                for changes in self.told
+            ]
+
+    def wait_storm(self, *paths: str) -> set[str]:
+        """Wait for a storm whose survey has these files; return all that it has."""
+
+        def found() -> set[str]:
+            for storm in self.storms:
+                assert storm.survey
+                there = {file.path for file in storm.survey.files}
+                if there.issuperset(paths):
+                    return there
+            return set()
+
+        there: set[str] = until(found, "no such storm came")
+        self.told.clear()
+        return there
+
+
+@pytest.fixture
+def watched() -> Iterator[Callable[..., Watched]]:
+    """Start watchers that end with the test."""
+    started: list[Watched] = []
+
+    def start(root: Path, survey: files.Survey | None = None) -> Watched:
+        started.append(Watched(root, survey))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.watcher.stop()
+        assert not each.watcher._thread.is_alive()
+
+
+@pytest.fixture(params=["git", "no git"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A project that is a repository, and one that is none."""
+    top = tmp_path / "project"
+    if request.param == "git":
+        repository(top, "a.py", "settled.py", "sub/deep/b.py", ignore="*.log\n/gen/\n")
+    else:
+        write(top, "a.py", "settled.py", "sub/deep/b.py")
+        (top / ".gitignore").write_text("*.log\n/gen/\n")
+    return top
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A project that is no repository, for what is the same in one."""
+    top = tmp_path / "project"
+    write(top, "a.py", "settled.py", "sub/deep/b.py")
+    (top / ".gitignore").write_text("*.log\n/gen/\n")
+    return top
+
+
+Start = Callable[..., Watched]

@@ -1,0 +1,203 @@
+"""Watching when the kernel, the disk or the listener fails. What is simulated says so."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.index import files, inotify, watch
+from lcursor.index.watch import Changes, Watcher
+from tests.unit.index.trees import until, write
+from tests.unit.index.watching.conftest import Start
+
+
+def test_events_that_the_kernel_lost(plain: Path, watched: Start) -> None:
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    seen = watched(plain)
+    folders = seen.watcher._folders
+    assert folders
+    with folders._lock:  # the reading thread waits here, and the kernel's queue fills
+        for _ in range(most // 3 + 100):
+            (plain / "again.py").touch()  # two events
+            (plain / "again.py").unlink()
+        write(plain, "lost/new.py", text="not seen")
+        (plain / "sub").rename(plain / "moved")
+    seen.wait_storm("lost/new.py")
+    until(lambda: seen.watcher.watched == {"", "lost", "moved", "moved/deep"})
+    seen.settle()
+    seen.told.clear()
+    write(plain, "moved/deep/b.py", text="seen again")
+    until(lambda: "moved/deep/b.py" in seen.paths)
+
+
+def reached(number: int) -> Callable[..., Any]:
+    def add_callback(*words: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    return add_callback
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+def test_the_limit_of_watches(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Simulated: the kernel's refusal is raised in place of watchdog's call."""
+    from watchdog.observers.inotify_c import InotifyFD
+
+    monkeypatch.setattr(watch, "POLL_S", 0.05)
+    monkeypatch.setattr(watch, "POLL_REST", 1)
+    if when == "later":
+        seen = watched(plain)
+        monkeypatch.setattr(InotifyFD, "add_callback", reached(errno.ENOSPC))
+        write(plain, "x/new.py")
+        until(lambda: "x/new.py" in seen.paths)
+    else:
+        monkeypatch.setattr(InotifyFD, "add_callback", reached(errno.ENOSPC))
+        seen = watched(plain)
+    until(lambda: seen.watcher.is_polling)
+    assert seen.said == seen.watcher.remarks
+    assert "limit of inotify watches is reached" in seen.said[0]
+    assert seen.watcher.watched == set()
+    (plain / "sub/deep/b.py").unlink()
+    write(plain, "y/new.py", "noise.log")
+    until(lambda: seen.paths >= {"y/new.py", "sub/deep/b.py"})
+    assert "noise.log" not in seen.paths
+    write(plain.parent, *(f"many/{number}.py" for number in range(watch.STORM + 1)))
+    (plain.parent / "many").rename(plain / "many")
+    seen.wait_storm("many/7.py")
+
+
+def test_the_limit_of_instances(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Simulated: `inotify_init` of watchdog is replaced."""
+    from watchdog.observers.inotify_c import InotifyFD
+
+    monkeypatch.setattr(InotifyFD, "_create_inotify_fd", reached(errno.EMFILE))
+    seen = watched(plain)
+    assert seen.watcher.is_polling
+    assert "limit of inotify instances is reached" in seen.said[0]
+
+
+LIMITED = """
+import sys
+from pathlib import Path
+from lcursor.index import files
+from lcursor.index.watch import Watcher
+root = Path(sys.argv[1])
+watcher = Watcher(root, files.survey(root), lambda changes: None)
+assert watcher.wait_ready(10)
+print(watcher.is_polling, *watcher.remarks)
+watcher.stop()
+"""
+
+
+@pytest.mark.parametrize("limit", ["watches", "instances"])
+def test_the_kernels_own_limits(plain: Path, limit: str) -> None:
+    """Not simulated: set in a user namespace of the test's own, where one may be made."""
+    number = 3 if limit == "watches" else 0
+    script = f'echo {number} > /proc/sys/user/max_inotify_{limit} && exec "$@"'
+    command = ["unshare", "-Ur", "sh", "-c", script, "sh"]
+    if subprocess.run([*command, "true"], capture_output=True).returncode:
+        pytest.skip("user namespaces are not allowed here")
+    for folder in "xyz":
+        write(plain, f"{folder}/a.py")
+    told = subprocess.run(
+        [*command, sys.executable, "-c", LIMITED, str(plain)],
+        capture_output=True,
+        text=True,
+        cwd=Path(files.__file__).parents[2],
+    )
+    assert told.stdout.startswith(f"True the limit of inotify {limit} is reached"), told.stderr
+
+
+def test_a_project_takes_no_more_than_half_of_the_users_watches(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limit = tmp_path / "limit"
+    limit.write_text("6\n")
+    monkeypatch.setattr(inotify, "LIMIT_FILE", limit)
+    assert not watched(plain).watcher.is_polling  # of three directories
+    limit.write_text("5\n")
+    assert watched(plain).watcher.is_polling
+
+
+def test_a_root_that_goes_away_is_not_an_empty_project(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "POLL_S", 0.05)
+    seen = watched(plain)
+    away = plain.with_name("away")
+    plain.rename(away)
+    until(lambda: seen.said)
+    assert "cannot be read" in seen.said[0]
+    assert all(changes.survey is None for changes in seen.told)
+    away.rename(plain)
+    seen.wait_storm("a.py")
+    seen.settle()
+    seen.told.clear()
+    write(plain, "a.py", text="back")
+    until(lambda: "a.py" in seen.paths)
+
+
+def test_who_is_told_may_fail_and_hears_of_the_next_change(plain: Path) -> None:
+    told: list[Changes] = []
+
+    def changed(changes: Changes) -> None:
+        told.append(changes)
+        if len(told) == 1:
+            raise RuntimeError("broken")
+
+    watcher = Watcher(plain, files.survey(plain), changed)
+    try:
+        assert watcher.wait_ready(10)
+        write(plain, "a.py", text="1")
+        until(lambda: len(told) == 1)
+        until(lambda: watcher.remarks)
+        assert "broken" in watcher.remarks[0]
+        write(plain, "a.py", text="2")
+        until(lambda: len(told) == 2)
+    finally:
+        watcher.stop()
+
+
+@pytest.mark.parametrize("moment", ["at once", "when ready", "while told"])
+def test_stopping_ends_all_threads(plain: Path, moment: str) -> None:
+    before = set(threading.enumerate())
+    told = threading.Event()
+    watcher: Watcher
+
+    def changed(changes: Changes) -> None:
+        watcher.stop()
+        told.set()
+
+    survey = files.survey(plain)
+    watcher = Watcher(plain, survey, changed)
+    if moment != "at once":
+        assert watcher.wait_ready(10)
+    if moment == "while told":
+        write(plain, "a.py", text="told")
+        assert told.wait(10)
+    watcher.stop()
+    until(lambda: set(threading.enumerate()) <= before, str(threading.enumerate()))
+
+
+def test_a_save_is_told_soon(plain: Path, watched: Start) -> None:
+    seen = watched(plain)
+    took_s = []
+    for number in range(5):
+        start_s = time.monotonic()
+        write(plain, "a.py", text=str(number))
+        until(lambda: seen.told)
+        took_s.append(time.monotonic() - start_s)
+        seen.told.clear()
+    assert sorted(took_s)[2] < 0.3, took_s
