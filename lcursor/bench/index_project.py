@@ -17,6 +17,8 @@ from lcursor.index import files, skip
 
 MOST_BRANCH_FILES = 2000
 SEEN_OF_BRANCH = 40
+INSTALLED = "site-packages"
+"""What others installed beside the standard library, which is the project where none is named."""
 _NAME = re.compile(
     r"^\s*(?:[a-z]+ +){0,3}?(?:def|class|function|fn|func|struct|interface) +(\w{5,})", re.M
 )
@@ -41,7 +43,7 @@ class Copy:
         self.root = folder.resolve()
         self.names: list[str] = []
         for each in files.survey(source).files:
-            if skip.by_name(each.path, each.size_bytes):
+            if INSTALLED in each.path.split("/") or skip.by_name(each.path, each.size_bytes):
                 continue
             target = self.root / each.path
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ SOURCE = {
     "pkg/b.lua": "local function collect() end\n",
     "logo.png": "x",
     ".env": "A=1",
+    "site-packages/other/c.py": "x = 1\n",
 }
 
 
