@@ -212,7 +212,7 @@ def test_what_is_kept_back(
     nvim.command("LCursor status")
     nvim.press("q")
     nvim.lua("require('lcursor.host').start() require('lcursor.index').start()")
-    host.wait(lambda: host.messages("hello"))
+    nvim.wait_lua("return require('lcursor.status').get().state == 'ready'")
     tell_state(nvim, host)
     nvim.keys("i" + line + "<Esc>")
     nvim.settle()
