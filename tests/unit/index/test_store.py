@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -41,31 +41,6 @@ def counts(store: Store) -> Counts:
         return reader.counts()
     finally:
         reader.close()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "index"
-
-
-@pytest.fixture
-def opened(folder: Path) -> Iterator[Open]:
-    stores: list[Store] = []
-
-    def start(at: Path = folder, **more: str) -> Store:
-        for old in stores:
-            old.close()
-        stores.append(Store(at, revision=more.get("revision", "test")))
-        return stores[-1]
-
-    yield start
-    for each in stores:
-        each.close()
-
-
-@pytest.fixture
-def store(opened: Open) -> Store:
-    return opened()
 
 
 # What is put is found

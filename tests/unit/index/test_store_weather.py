@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,31 +24,6 @@ from tests.unit.index.pieces import entry, found, sum_of
 
 ROOT = Path(__file__).resolve().parents[3]
 Open = Callable[..., Store]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "index"
-
-
-@pytest.fixture
-def opened(folder: Path) -> Iterator[Open]:
-    stores: list[Store] = []
-
-    def start(at: Path = folder, **more: str) -> Store:
-        for old in stores:
-            old.close()
-        stores.append(Store(at, revision=more.get("revision", "test")))
-        return stores[-1]
-
-    yield start
-    for each in stores:
-        each.close()
-
-
-@pytest.fixture
-def store(opened: Open) -> Store:
-    return opened()
 
 
 WRITER = """
