@@ -1,6 +1,7 @@
 """Make the Python environment: the one code path behind `make` and behind `:LCursor install`.
 
     python3 lcursor/install.py --venv .venv [--with dev] [--with neovim] [--model NAME]
+        [--embedder NAME]
 
 Standard library only, and started by a Python that has nothing of ours, so this file checks the
 version before it imports anything, and must stay readable to every Python 3. The work is in

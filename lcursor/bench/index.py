@@ -6,6 +6,7 @@ was there before counts. Asks it as an editor would, over its socket.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -26,6 +27,8 @@ QUERIES = 200
 SAVES = 20
 STEP_S = 0.02
 """Between two looks for a change; the worker stands aside for queries, so not less."""
+LOOK_S = 0.1
+"""The same for what takes seconds: each look is a search, for which the worker stands aside."""
 PAUSE_S = 0.05
 """Between two queries while the worker works: an editor does not ask without a break."""
 LONGEST_S = 1800.0
@@ -63,14 +66,26 @@ def measure(source: Path, *, embed_s: float, seed: int, embedder: str, say: Say)
         embedder: its name; "" is the default.
         say: told what is being measured.
     """
-    with tempfile.TemporaryDirectory(prefix="lcx") as folder, _own_folders(Path(folder)):
+    with (
+        tempfile.TemporaryDirectory(prefix="lcx", ignore_cleanup_errors=True) as folder,
+        _own_folders(Path(folder)),
+    ):
         say("copying the project")
         copy = Copy(source, Path(folder) / "project")
         with Client(copy.root, embedder=embedder if embed_s else "none") as client:
             try:
                 return _Run(copy, client, seed, say).all(embed_s)
             finally:
+                pid = client.call("status")["pid"]
                 client.call("stop")
+                _gone(pid)  # it writes until it ends, in folders that go now
+
+
+def _gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    deadline_s = time.perf_counter() + QUIET_S * 3
+    while Path(f"/proc/{pid}").exists() and time.perf_counter() < deadline_s:
+        time.sleep(STEP_S)
 
 
 @contextmanager
@@ -106,6 +121,7 @@ class _Run:
         self._names, self._sentences = copy.queries(QUERIES, seed)
         self._asked = 0
         self._pid = 0
+        self._most_mb = 0.0
 
     def all(self, embed_s: float) -> Findings:
         """Measure everything, in the order in which it happens."""
@@ -153,6 +169,7 @@ class _Run:
             if state["phase"] == "failed":
                 raise LcursorError(f"the index failed: {state['detail']}")
             spent_s = time.perf_counter() - began_s
+            self._most_mb = max(self._most_mb, self._memory_mb())
             if state["phase"] in {"embedding", "ready"} and first_s:
                 break
             if spent_s > LONGEST_S:
@@ -227,9 +244,9 @@ class _Run:
             copy.switch(branch)
             for word in words:
                 if branch == "two":
-                    self._wait_for(word)
+                    self._wait_for(word, LOOK_S)
                 else:
-                    self._wait_gone(word)
+                    self._wait_gone(word, LOOK_S)
             spent_s = time.perf_counter() - began_s
             files = f"{copy.branch_files:,} files"
             found.add(f"branch switch {name}, {files}", [spent_s], limit=15, unit="s")
@@ -258,20 +275,36 @@ class _Run:
         hits = self._client.call("search", text=word, limit=5, mode="lexical")["hits"]
         return any(word in hit["text"] for hit in hits)
 
-    def _wait_for(self, word: str) -> None:
-        self._wait(lambda: self._has(word), f"{word} was not found")
+    def _wait_for(self, word: str, step_s: float = STEP_S) -> None:
+        self._wait(lambda: self._has(word), f"{word} was not found", step_s)
 
-    def _wait_gone(self, word: str) -> None:
-        self._wait(lambda: not self._has(word), f"{word} did not go")
+    def _wait_gone(self, word: str, step_s: float) -> None:
+        self._wait(lambda: not self._has(word), f"{word} did not go", step_s)
 
-    def _wait(self, is_so: Callable[[], bool], otherwise: str) -> None:
+    def _wait(self, is_so: Callable[[], bool], otherwise: str, step_s: float = STEP_S) -> None:
         deadline_s = time.perf_counter() + SWITCH_S
         while not is_so():
             if time.perf_counter() > deadline_s:
                 raise LcursorError(f"{otherwise} within {SWITCH_S:.0f} s")
-            time.sleep(STEP_S)
+            time.sleep(step_s)
+
+    def _memory_mb(self) -> float:
+        """Return what the worker has, with the process that reads for it."""
+        pids = {self._pid}
+        for children in Path(f"/proc/{self._pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                pids.update(map(int, children.read_text().split()))
+        return sum(_resident_mb(pid, "VmRSS") for pid in pids)
 
     def _peak_mb(self) -> float:
-        status = Path(f"/proc/{self._pid}/status")
-        found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.M)
-        return int(found[1]) * 1024 / 1e6 if found else self._state()["memory_bytes"] / 1e6
+        own = _resident_mb(self._pid, "VmHWM") or self._state()["memory_bytes"] / 1e6
+        return max(own, self._most_mb)
+
+
+def _resident_mb(pid: int, field: str) -> float:
+    """Return a figure of a process's memory; 0 where it is not known."""
+    try:
+        found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.M)
+    except OSError:
+        return 0.0
+    return int(found[1]) * 1024 / 1e6 if found else 0.0

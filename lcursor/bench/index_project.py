@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -45,9 +44,12 @@ class Copy:
         for each in files.survey(source).files:
             if INSTALLED in each.path.split("/") or skip.by_name(each.path, each.size_bytes):
                 continue
+            data = (source / each.path).read_bytes()
+            if skip.by_content(data):
+                continue
             target = self.root / each.path
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / each.path, target)
+            target.write_bytes(data)
             self.names.append(each.path)
         if not self.names:
             raise LcursorError(f"{source} has no file that would be indexed")

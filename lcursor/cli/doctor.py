@@ -7,9 +7,11 @@ library alone, and typer is imported only for the command line.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import json
+import os
 import platform
 import re
 import shlex
@@ -20,8 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lcursor import __version__
-from lcursor.config import CompletionConfig, from_table
-from lcursor.errors import DependencyMissing, EngineFailed, InstallFailed, LcursorError
+from lcursor.config import CompletionConfig, IndexConfig, from_table
+from lcursor.errors import (
+    DependencyMissing,
+    EngineFailed,
+    InstallFailed,
+    LcursorError,
+    ModelMissing,
+)
 
 if TYPE_CHECKING:
     import typer
@@ -44,6 +52,7 @@ PACKAGES = {
     "tokenizers": "tokenizers",
     "onnxruntime": "onnxruntime",
     "usearch": "usearch",
+    "xllamacpp": "xllamacpp",
     "llama-cpp-python": "llama_cpp",
 }
 """Package to the module that is imported; the one that may crash comes last."""
@@ -164,6 +173,73 @@ def _model(name: str) -> Fact:
     return fact
 
 
+def _size(folder: Path) -> int:
+    """Return the bytes of all files in a folder; what goes meanwhile counts as nothing."""
+    total = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(where, name)).st_size
+    return total
+
+
+def _index(embedder: str) -> Fact:
+    from lcursor.catalog import store
+    from lcursor.catalog.sink import human
+    from lcursor.index import embedders, place, vector_cache
+
+    folder, vectors = place.data_home() / "index", vector_cache.default_folder()
+    projects = len([*folder.glob(f"*/{place.BEGUN}")])
+    sizes = _size(folder), _size(vectors)
+    data = {
+        "path": str(folder),
+        "projects": projects,
+        "bytes": sizes[0],
+        "vectors_path": str(vectors),
+        "vectors_bytes": sizes[1],
+        "embedder": embedder,
+        "is_embedder_here": bool(embedder) and embedders.find(embedder).is_here(),
+    }
+    many = "1 project" if projects == 1 else f"{projects} projects"
+    text = f"{many} in {folder} ({human(sizes[0])}), vectors in {vectors} ({human(sizes[1])})"
+    if not embedder:
+        text += "; found by words alone, as the setting index.embedder says"
+    elif data["is_embedder_here"]:
+        text += f"; the embedder {embedder} is here"
+    else:
+        command = exact(store.pull_command(embedder))
+        text += f"; found by words alone until the embedder is here: {command}"
+    return Fact("index", text, data, level="warn")
+
+
+def _chat(completion: str) -> Fact:
+    """Find out what would serve the chat; starts no server."""
+    from lcursor.config import ChatConfig
+    from lcursor.llm import start
+
+    notes: list[str] = []
+    fact = Fact(
+        "chat", "no local server is possible", {"program": None, "model": None}, None, "warn"
+    )
+    try:
+        engine = start.chosen_engine(ChatConfig(), notes.append)
+        fact.data["program"], fact.text = engine.name, f"{engine.name} would serve"
+        plan = start.planned(ChatConfig(), engine, completion, notes.append)
+        fact.data |= {
+            "model": plan.weights.name,
+            "context_tokens": plan.context_tokens,
+            "need_bytes": plan.need_bytes,
+        }
+        fact.text = f"{engine.name} serves {plan.describe()}"
+    except ModelMissing as error:
+        notes.append(str(error))  # none is needed before one asks something
+    except LcursorError as error:
+        fact.problem = error
+    if notes:
+        fact.text += f" ({exact('; '.join(notes))})"
+    return fact
+
+
 def _endpoint(config: CompletionConfig) -> Fact:
     from lcursor.fim.endpoint import Endpoint
     from lcursor.http import address
@@ -274,6 +350,7 @@ def examine(
     model: str,
     trying: Callable[[str], None] = lambda _: None,
     endpoint: CompletionConfig | None = None,
+    embedder: str = IndexConfig().embedder,
 ) -> Iterator[Fact]:
     """Find out everything, the harmless first and what may crash the process last.
 
@@ -281,6 +358,7 @@ def examine(
         model: the setting completion.model.
         trying: told the name of a module before it is imported.
         endpoint: the settings, where the model runs on a server; then it is asked instead.
+        embedder: the setting index.embedder.
     """
     yield _python()
     environment = _guarded("environment", _environment)
@@ -291,6 +369,8 @@ def examine(
         yield _guarded("endpoint", lambda: _endpoint(endpoint))
     else:
         yield _guarded("model", lambda: _model(model))
+    yield _guarded("index", lambda: _index(embedder))
+    yield _guarded("chat", lambda: _chat("" if endpoint else model))
     trying("grammars")
     yield _guarded("grammars", _grammars)
     locked = locked_versions(LOCK.read_text(encoding="utf-8")) if LOCK.is_file() else {}
@@ -308,12 +388,13 @@ def examine(
         yield _guarded("engine", lambda: _engine(here.data.get("vendor", "none")))
 
 
-def tell(model: str, completion: str = "") -> None:
+def tell(model: str, completion: str = "", embedder: str = IndexConfig().embedder) -> None:
     """Print each fact as one line of JSON as soon as it is known, for the editor half.
 
     Args:
         model: the setting completion.model.
         completion: all settings of completion as JSON, where the model runs on a server.
+        embedder: the setting index.embedder.
     """
     endpoint = from_table({"completion": json.loads(completion)}).completion if completion else None
 
@@ -321,7 +402,10 @@ def tell(model: str, completion: str = "") -> None:
         sys.stdout.write(json.dumps(table) + "\n")
         sys.stdout.flush()
 
-    for fact in examine(model, lambda name: line({"section": "trying", "name": name}), endpoint):
+    def trying(name: str) -> None:
+        line({"section": "trying", "name": name})
+
+    for fact in examine(model, trying, endpoint, embedder):
         line(fact.as_dict())
     line({"section": "end"})
 

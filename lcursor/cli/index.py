@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -55,6 +55,10 @@ def index(
         bool, typer.Option("--words", help="Do not wait for the vectors, only for the words.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Index even a home directory.")] = False,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Never index such files, now and later. Repeatable."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Index a project, and show how far it is; its editors and `search` use what is there at once.
@@ -64,12 +68,13 @@ def index(
     from lcursor.index import place
 
     root = place.root_of((path or why or Path.cwd()).absolute())
+    globs = secret or []
     if report:
-        _print_report(root, as_json)
+        _print_report(root, globs, as_json)
     elif why is not None:
-        _explain(root, why.absolute(), as_json)
+        _explain(root, why.absolute(), globs, as_json)
     else:
-        _index(root, rebuild=rebuild, words=words, yes=yes, as_json=as_json)
+        _index(root, globs, rebuild=rebuild, words=words, yes=yes, as_json=as_json)
 
 
 def search(
@@ -131,10 +136,12 @@ def _safe(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\t" else "�" for c in text)
 
 
-def _print_report(root: Path, as_json: bool) -> None:
-    from lcursor.index import files
+def _print_report(root: Path, globs: Sequence[str], as_json: bool) -> None:
+    from lcursor.index import files, own, place, rates
 
-    found = files.report(files.survey(root))
+    secrets = own.kept(root)
+    secrets.add(globs)
+    found = files.report(files.survey(root), secrets, rates.load(place.rates_path()))
     if as_json:
         document = {"root": str(root), "is_home": files.is_home_like(root), **asdict(found)}
         typer.echo(json.dumps(document))
@@ -162,11 +169,13 @@ def _report_text(root: Path, found: Report) -> str:
     return "\n".join([*lines, "", "Why one file is left out: python -m lcursor index --why PATH"])
 
 
-def _explain(root: Path, path: Path, as_json: bool) -> None:
-    from lcursor.index import explain
+def _explain(root: Path, path: Path, globs: Sequence[str], as_json: bool) -> None:
+    from lcursor.index import explain, own
 
     name = explain.name_of(root, path)
-    reason = explain.why(root, name)
+    secrets = own.kept(root)
+    secrets.add(globs)
+    reason = explain.why(root, name, secrets)
     if as_json:
         typer.echo(json.dumps({"root": str(root), "path": name, "reason": reason}))
     elif reason:
@@ -175,12 +184,16 @@ def _explain(root: Path, path: Path, as_json: bool) -> None:
         typer.echo(f"{_safe(name)} is indexed, or will be when its project is")
 
 
-def _index(root: Path, *, rebuild: bool, words: bool, yes: bool, as_json: bool) -> None:
+def _index(
+    root: Path, globs: Sequence[str], *, rebuild: bool, words: bool, yes: bool, as_json: bool
+) -> None:
     from lcursor.errors import IndexFailed
     from lcursor.index.client import Client
 
     with Client(root) as client:
         client.call("subscribe")
+        if globs:
+            client.call("secrets", globs=list(globs))
         _begin(client, root, rebuild=rebuild, yes=yes)
         began_s = time.monotonic()
         try:

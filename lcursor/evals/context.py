@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from lcursor.evals.calls import Call, Kind, Module
@@ -21,6 +22,8 @@ from lcursor.fim.ring import AROUND_LINES, Query, Ring
 if TYPE_CHECKING:
     from lcursor.fim.engine import Result
 
+FilesOf = Callable[[Call, int, Callable[[str], int]], tuple[File, ...]]
+"""Returns the slots for a cut, within so many tokens, by a count of them."""
 MOST_IMPORTS = 8
 """Imported files whose headers the editor sends."""
 
@@ -88,7 +91,12 @@ class Pair:
 
 
 def pairs(
-    engine: Sees, modules: Mapping[str, Module], calls: Sequence[Call], repo: str, tokens: int
+    engine: Sees,
+    modules: Mapping[str, Module],
+    calls: Sequence[Call],
+    repo: str,
+    tokens: int,
+    files_of: FilesOf | None = None,
 ) -> Iterator[Pair]:
     """Complete at each cut twice: without other files, then with them.
 
@@ -98,14 +106,14 @@ def pairs(
         calls: the cuts.
         repo: name of the repository, as the model shall see it.
         tokens: most tokens of other files, for the second time.
+        files_of: chooses those files; `files_for` by default.
     """
+    chosen = files_of or partial(files_for, modules)
     for call in calls:
         engine.reader.files, engine.reader.files_tokens = (), 0
         plain, _ = _text(engine, call, repo)
         engine.reader.files_tokens = tokens
-        engine.reader.files = files_for(
-            modules, call, tokens, lambda text: len(engine.model.tokenize(text))
-        )
+        engine.reader.files = chosen(call, tokens, lambda text: len(engine.model.tokenize(text)))
         text, read_tokens = _text(engine, call, repo)
         yield Pair(
             kind=call.kind,

@@ -154,7 +154,7 @@ def build(
     """
     import numpy as np
 
-    from lcursor.index.chunk import header
+    from lcursor.index.chunk import embedded
     from lcursor.index.search import Searcher
     from lcursor.index.vector_cache import VectorCache
     from lcursor.index.vectors import Vectors
@@ -164,7 +164,7 @@ def build(
         return Searcher(store.reader())
     known = VectorCache(cache, embedder.name)
     waiting = {
-        each.chunk.digest: f"{header(each.path, each.chunk)}\n{each.chunk.text}"
+        each.chunk.digest: embedded(each.path, each.chunk)
         for each in store.unembedded(1_000_000, embedder.name)
     }
     found = dict(known.get(list(waiting)))

@@ -19,7 +19,7 @@ from lcursor.errors import Cancelled, EngineFailed, LcursorError
 from lcursor.fim import gate, headers
 from lcursor.fim.chunks import Chunk
 from lcursor.fim.prompt import Source
-from lcursor.fim.ring import Ring
+from lcursor.fim.ring import Retriever, Ring
 from lcursor.fim.scheduler import Job, Scheduler
 from lcursor.protocol import (
     ContextChunk,
@@ -54,16 +54,19 @@ class Completer:
     Args:
         config: its settings.
         emit: sends a message to the editor; callable on any thread.
+        retriever: finds pieces of the project; none by default.
     """
 
-    def __init__(self, config: CompletionConfig, emit: Emit) -> None:
+    def __init__(
+        self, config: CompletionConfig, emit: Emit, retriever: Retriever | None = None
+    ) -> None:
         self.config = config
         self._emit = emit
         self._engine: Any = None  # an Engine; llama.cpp is imported on the engine's thread alone
         self._is_closing = False
         self._shown_percent = -1
         self._trouble: str | None = None  # what keeps the server away; None before the first try
-        self.ring = Ring()
+        self.ring = Ring(retriever)
         self._answered = 0  # id of the request whose answer the engine still knows; 0 is none
         self._learning = threading.Lock()
         self._history: Sequence[tuple[str, float, bool]] = ()
@@ -77,6 +80,7 @@ class Completer:
             idle=self._idle,
             dropped=lambda job: self._done(job, "cancelled"),
         )
+        self.ring.news = lambda: self._scheduler.call(_nothing)  # so that idle work goes on
 
     def start(self) -> None:
         """Begin to load the model, in the background."""
@@ -348,6 +352,10 @@ class Completer:
             },
         )
         return error.message
+
+
+def _nothing() -> None:
+    """Do nothing; idle work begins again behind it."""
 
 
 def _source(place: FimRequest | FimWarm) -> Source:

@@ -108,6 +108,7 @@ class Endpoint:
         self._dialect: Dialect | None = None
         self._family: Family | None = None
         self._latest: prompt_text.TextPrompt | None = None
+        self._asked: Query | None = None
         base = address.check(config.endpoint_url, f"{SETTING}_url")
         key = keys.find(config.endpoint_key_env, config.endpoint_key_command, SETTING)
         # People write the address of an OpenAI-like server with its version, and without.
@@ -133,7 +134,11 @@ class Endpoint:
 
     def idle(self) -> bool:
         """Take in one piece of another file; return whether there was one."""
-        return self.ring is not None and self.ring.promote()
+        if self.ring is None:
+            return False
+        if self._asked:
+            self.ring.look(self._asked)
+        return self.ring.promote()
 
     def alternatives(self, typed: str = "") -> list[str]:
         """Return nothing: a server tells no probabilities to branch at."""
@@ -217,8 +222,8 @@ class Endpoint:
         room = files.budget(self.config.files_tokens, on_gpu=False)
         others: tuple[files.File, ...] = ()
         if self.ring is not None and room:
-            query = Query(source.path, source.prefix, source.suffix)
-            others = self.ring.arrange(query, room, prompt_text.tokens)
+            self._asked = Query.of(source)
+            others = self.ring.arrange(self._asked, room, prompt_text.tokens)
         self._latest = prompt_text.text(
             source,
             family,

@@ -302,9 +302,10 @@ class Engine:
         if self.ring is None:
             return False
         if self._next_files is None:
+            query = Query.of(place.source)
+            self.ring.look(query)
             if not self.ring.promote():
                 return False
-            query = Query(place.source.path, place.source.prefix, place.source.suffix)
             found = self.ring.arrange(query, self.reader.files_tokens, self._count)
             if found == self.reader.files:
                 return True

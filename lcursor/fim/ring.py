@@ -16,6 +16,7 @@ from typing import Protocol
 
 from lcursor.fim.chunks import ALONE, MIN_LINES, PASSED, Chunk, Words, clip, dice, share_in, words
 from lcursor.fim.files import File, cut, room_for_files
+from lcursor.fim.prompt import Source
 
 MOST_CHUNKS = 16
 MOST_A_FILE = 3
@@ -29,6 +30,8 @@ AROUND_LINES = 32
 """Lines before the cursor, and as many after it, that a chunk is compared with."""
 SHORT_LIVED_MS = 300_000.0
 """Diagnostics and changes are forgotten after this."""
+AGAIN_MS = 5_000.0
+"""The retriever is asked again about the same line after this: the index may know more."""
 SLOT_TOKENS = 4
 """Markers and newlines of one slot, about."""
 
@@ -40,21 +43,33 @@ class Query:
     path: str
     prefix: str
     suffix: str
+    root: str = ""
+    """Of the project, with a slash at its end; the path is relative to it."""
+
+    @classmethod
+    def of(cls, source: Source) -> Query:
+        """Return the place of a request."""
+        return cls(source.path, source.prefix, source.suffix, source.root)
+
+
+Found = Callable[[Sequence[Chunk]], None]
 
 
 class Retriever(Protocol):
-    """Finds pieces of the project that belong to a place, best first."""
+    """Finds pieces of the project that belong to a place."""
 
-    def retrieve(self, query: Query) -> Sequence[Chunk]:
-        """Return what it finds. Called in idle time alone, on the engine's thread."""
+    def ask(self, query: Query, found: Found) -> None:
+        """Have them found, best first; `found` is told on any thread, some time, or never.
+
+        Called in idle time alone, on the engine's thread; returns at once.
+        """
 
 
 class NoRetriever:
     """Finds nothing: there is no index."""
 
-    def retrieve(self, query: Query) -> Sequence[Chunk]:
-        """Return nothing."""
-        return ()
+    def ask(self, query: Query, found: Found) -> None:
+        """Do nothing."""
 
 
 @dataclass(eq=False, slots=True)
@@ -71,6 +86,9 @@ class Ring:
     Args:
         retriever: asked for more, in idle time.
         clock_ms: of the same kind as `Chunk.at_ms`.
+
+    Attributes:
+        news: called when the retriever has found something else than before. Thread: any.
     """
 
     def __init__(
@@ -79,12 +97,16 @@ class Ring:
         clock_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
     ) -> None:
         self.retriever: Retriever = retriever or NoRetriever()
+        self.news: Callable[[], None] = lambda: None
         self._clock_ms = clock_ms
         self._lock = threading.Lock()  # of the queue and the pool
         self._queue: list[_Slot] = []
         self._pool: list[_Slot] = []
         self._arranged: list[_Slot] = []
         self._hits: list[Chunk] = []
+        self._found: Sequence[Chunk] = ()
+        self._is_news = False
+        self._asked, self._asked_ms = ("", -1), 0.0
         self._files: tuple[File, ...] = ()
         self._is_due = False
 
@@ -102,16 +124,33 @@ class Ring:
                 return
             self._queue = [*self._queue, slot][-MOST_CHUNKS:]
 
+    def look(self, query: Query) -> None:
+        """Ask the retriever about a place, unless that was done a moment ago for its line."""
+        place, now_ms = (query.root + query.path, query.prefix.count("\n")), self._clock_ms()
+        if place != self._asked or now_ms - self._asked_ms > AGAIN_MS:
+            self._asked, self._asked_ms = place, now_ms
+            self.retriever.ask(query, self._take)
+
+    def _take(self, found: Sequence[Chunk]) -> None:
+        """Thread: any."""
+        clipped = [clip(chunk) for chunk in found]
+        with self._lock:
+            if [*self._found] == clipped:
+                return
+            self._found, self._is_news = clipped, True
+        self.news()
+
     def promote(self) -> bool:
-        """Take the oldest chunk of the queue in, and let the arrangement change.
+        """Take in what was retrieved and the oldest chunk; let the arrangement change.
 
         Returns:
-            Whether there was one.
+            Whether there was anything.
         """
         with self._lock:
             self._is_due = True
+            is_news, self._is_news = self._is_news, False
             if not self._queue:
-                return False
+                return is_news
             slot = self._queue.pop(0)
             self._pool = [other for other in self._pool if not _replaces(slot, other)]
             if slot.chunk.text:
@@ -138,14 +177,16 @@ class Ring:
             self._is_due = False
             now_ms = self._clock_ms()
             self._pool = [slot for slot in self._pool if not _is_over(slot.chunk, now_ms)]
-            pool = list(self._pool)
+            pool, retrieved = list(self._pool), self._found
         room = room_for_files(files_tokens)
         near = words(_around(query))
         window = {line.strip() for line in (query.prefix + query.suffix).split("\n")}
-        found = self._retrieved(query, window)
+        found = self._retrieved(retrieved, window)
         fitting = [slot for slot in pool if not _is_near(slot, near, window)]
         order = [slot for slot in self._arranged if slot in fitting]
         order += [slot for slot in fitting if slot not in order]
+        others = {line.strip() for slot in order for line in slot.chunk.text.split("\n")}
+        found = [chunk for chunk in found if share_in(chunk.text, others) <= TOO_NEAR]
         hits, left = _fill(found, room // 2, count)
         shown, dropped = _fit(order, room - (room // 2 - left if hits else 0), count)
         with self._lock:  # what there is no room for is gone, or it would come back and go again
@@ -154,13 +195,9 @@ class Ring:
         self._files = (*shown, *hits)
         return self._files
 
-    def _retrieved(self, query: Query, window: set[str]) -> list[Chunk]:
+    def _retrieved(self, found: Sequence[Chunk], window: set[str]) -> list[Chunk]:
         """Return the retriever's hits: those that were there before in their order, then others."""
-        found = [
-            clip(chunk)
-            for chunk in self.retriever.retrieve(query)
-            if share_in(chunk.text, window) <= TOO_NEAR
-        ]
+        found = [chunk for chunk in found if share_in(chunk.text, window) <= TOO_NEAR]
         known = [chunk for chunk in self._hits if chunk in found]
         self._hits = known + [chunk for chunk in found if chunk not in known]
         return self._hits

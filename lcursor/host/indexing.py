@@ -6,10 +6,11 @@ Handlers run on the loop's thread and return at once. The work is done in the wo
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,18 @@ from typing import Any
 from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import LcursorError
-from lcursor.host.project import Lane, Project, Projects, Send, hit_message, report_message
+from lcursor.host.project import (
+    Lane,
+    Project,
+    Projects,
+    Send,
+    Worker,
+    hit_message,
+    report_message,
+)
+
+Around = Callable[[Project, Sequence[Mapping[str, Any]]], None]
+"""Told what belongs to a place, and in which project. Thread: the project's lane."""
 
 
 class Indexing:
@@ -31,15 +43,21 @@ class Indexing:
     def __init__(self, send: Send, projects: Projects) -> None:
         self._send, self._projects = send, projects
         self._config = IndexConfig()
+        self._secrets: tuple[str, ...] = ()
         self._front = Lane("lcursor-projects", self._failed)
         self._lock = threading.Lock()
         self._known: dict[Path, Project] = {}
         self._newest = 0
+        self._places = 0
 
-    def configure(self, config: IndexConfig) -> None:
-        """Take settings; a worker that runs keeps those that it has."""
+    def configure(self, config: IndexConfig, secrets: Sequence[str] = ()) -> None:
+        """Take settings; of a worker that runs only the secrets' globs are new."""
         self._config = config
         self._projects.configure(config)
+        if self._secrets != tuple(secrets):
+            self._secrets = tuple(secrets)
+            for project in self._all():
+                self._front.put(partial(project.lane.put, partial(project.hide, secrets)))
 
     def close(self) -> None:
         """Let go of every worker; none of them ends by it."""
@@ -117,10 +135,33 @@ class Indexing:
 
         self._in_project(params["path"], search, number)
 
+    def around(self, path: str, before: str, after: str, found: Around) -> None:
+        """Have pieces found that belong to a place, where a worker runs; the newest place only.
+
+        Failures are told by those who asked to be told: here nobody did. Thread: any.
+        """
+        self._places += 1
+        number = self._places
+
+        def find(project: Project) -> None:
+            if project.is_awake and number == self._places:
+                name = project.name_of(path)
+                with contextlib.suppress(LcursorError):
+                    said = project.ask("around", path=name, before=before, after=after)
+                    found(project, said["hits"])
+
+        self._in_project(path, find)
+
     def buffer(self, params: protocol.IndexBuffer) -> None:
         """Let searches see what a buffer has that its file has not."""
         path, text = params["path"], params["text"] if params["is_changed"] else None
         self._in_project(path, lambda it: it.tell("buffer", path=it.name_of(path), text=text))
+
+    def worker_of(self, root: Path) -> Worker | None:
+        """Return the client of a project whose worker runs; it may be asked on any thread."""
+        with self._lock:
+            project = self._known.get(root)
+        return project.wake() if project is not None and project.is_awake else None
 
     def typing(self) -> None:
         """Let every worker rest for a moment."""
@@ -160,7 +201,7 @@ class Indexing:
             root = self._projects.root_of(path)
             project = self._known.get(root)
             if project is None:
-                project = Project(root, self._projects, self._send, self._failed)
+                project = Project(root, self._projects, self._send, self._failed, self._secrets)
                 with self._lock:
                     self._known[root] = project
             project.lane.put(partial(job, project), number)

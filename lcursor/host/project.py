@@ -71,14 +71,21 @@ class Lane:
     def __init__(self, name: str, failed: Failed) -> None:
         self._name, self._failed = name, failed
         self._jobs: queue.SimpleQueue[tuple[Job, int]] = queue.SimpleQueue()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
+    @property
+    def is_started(self) -> bool:
+        """Whether it was ever given a job."""
+        return self._thread is not None
+
     def put(self, job: Job, number: int = 0) -> None:
-        """Do a job when those before it are done. Thread: any, but always the same."""
+        """Do a job when those before it are done. Thread: any."""
         self._jobs.put((job, number))
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
 
     def _run(self) -> None:
         while True:
@@ -97,14 +104,23 @@ class Project:
         projects: knows its worker.
         send: sends a message to Neovim, from any thread.
         failed: as of `Lane`.
+        secrets: globs of the user's own, told to every worker.
     """
 
-    def __init__(self, root: Path, projects: Projects, send: Send, failed: Failed) -> None:
+    def __init__(
+        self,
+        root: Path,
+        projects: Projects,
+        send: Send,
+        failed: Failed,
+        secrets: Sequence[str] = (),
+    ) -> None:
         self.root = root
         self.lane = Lane(f"lcursor-index-{root.name}", failed)
         self.is_awake = False
         self._send, self._projects = send, projects
-        self._client = projects.client(root)
+        self._secrets = list(secrets)
+        self._client = self._reached()
         self._state: Mapping[str, Any] = {}
         self._recent: list[str] = []
         self._ends_s: list[float] = []
@@ -134,7 +150,7 @@ class Project:
         finally:
             if not self._projects.is_begun(self.root):
                 self.close()
-                self._client = self._projects.client(self.root)
+                self._client = self._reached()
 
     def enter(self, path: str) -> None:
         """Tell which files are open, the one that was entered last before the others."""
@@ -145,6 +161,11 @@ class Project:
     def tell(self, do: str, **params: Any) -> None:
         """Say what needs no answer; nothing is started for it."""
         self._client.tell(do, **params)
+
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Tell globs of files that must not be indexed, to this worker and the next ones."""
+        self._secrets = list(secrets)
+        self.tell("secrets", globs=self._secrets)
 
     def close(self) -> None:
         """Let go of the worker. Thread: any."""
@@ -168,6 +189,13 @@ class Project:
         if phase == "embedding":
             return f"{done} of {total} pieces have a vector"
         return ""
+
+    def _reached(self) -> Worker:
+        """Return a client that says what is secret before anything else."""
+        client = self._projects.client(self.root)
+        if self._secrets:
+            client.tell("secrets", globs=self._secrets)
+        return client
 
     def _look(self) -> None:
         self._hear({"event": "state", **self._client.call("status")})

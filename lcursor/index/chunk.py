@@ -26,20 +26,27 @@ _CPP: Final = re.compile(
 """What stands in a header of C++ and in none of C."""
 
 
-def header(path: str, chunk: Chunk) -> str:
-    """Return what stands before a chunk's text when it is embedded: `path > scope`."""
-    return _header(path, chunk.scope)
+def embedded(path: str, chunk: Chunk) -> str:
+    """Return what is embedded of a chunk, and hashed: `name of the file > scope`, and its text.
+
+    The folders are no part of it, so that a file that is moved, here or in a clone, has its
+    vectors. With the whole path sentences are found no better (MRR .585, with the name .584, on
+    `eval queries`), without the name worse (.540); the words of the folders are in the lexical
+    index.
+    """
+    return _embedded(path, chunk.scope, chunk.text)
 
 
-def _header(path: str, scope: str) -> str:
-    return f"{path}{SCOPE}{scope}" if scope else path
+def _embedded(path: str, scope: str, text: str) -> str:
+    name = path.rpartition("/")[2]
+    return f"{name}{SCOPE}{scope}\n{text}" if scope else f"{name}\n{text}"
 
 
 def read(path: str, text: str) -> Parsed:
     """Return a file's language, chunks and definitions.
 
     Args:
-        path: relative to the project; it tells the language and is part of each chunk's digest.
+        path: relative to the project; it tells the language, and its name is part of each digest.
         text: all of it. Rows end at a line feed, as in Neovim.
 
     Cost: 2 to 3 MB/s. Other threads run in between.
@@ -74,7 +81,7 @@ def read(path: str, text: str) -> Parsed:
 
 
 def _chunk(path: str, first: int, end: int, text: str, scope: str, kind: ChunkKind) -> Chunk:
-    whole = f"{_header(path, scope)}\n{text}".encode("utf-8", "surrogatepass")
+    whole = _embedded(path, scope, text).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(whole, digest_size=16).digest()
     return Chunk(first, end, text, scope, kind, digest)
 

@@ -2,7 +2,7 @@
 
 Standard library only. Any thread may ask; one thread of its own reads what comes. When the worker
 dies the connection is made anew, another worker started where nobody else has, and what this
-client had told the old one (buffers, open files, its wish for events) is told again.
+client had told the old one (secrets, buffers, open files, its wish for events) is told again.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Client:
         self._listener: Callable[[Event], None] | None = None
         self._buffers: dict[str, str] = {}
         self._recent: list[str] = []
+        self._secrets: list[str] = []
         self._wants_events = False
 
     @classmethod
@@ -88,7 +89,7 @@ class Client:
     def tell(self, do: wire.Do, **params: Any) -> None:
         """Say what needs no answer; lost where no worker is there, and none is started for it.
 
-        What a client says of its buffers and open files is told to the next worker.
+        What a client says of its buffers, open files and secrets is told to the next worker.
         """
         self._remember(do, params)
         line = self._line
@@ -153,6 +154,8 @@ class Client:
                     self._buffers[params["path"]] = params["text"]
             elif do == "recent":
                 self._recent = list(params["paths"])
+            elif do == "secrets":
+                self._secrets = list(params["globs"])
             elif do == "subscribe":
                 self._wants_events = True
 
@@ -207,8 +210,10 @@ class Client:
 
     def _introduce(self, line: _Line) -> None:
         with self._lock:
-            buffers, recent = dict(self._buffers), self._recent
+            buffers, recent, secrets = dict(self._buffers), self._recent, self._secrets
             wants_events = self._wants_events
+        if secrets:  # before anything is begun or asked
+            line.say({"id": next(self._numbers), "do": "secrets", "globs": secrets})
         if wants_events:
             line.say({"id": next(self._numbers), "do": "subscribe"})
         if recent:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lcursor.errors import LcursorError
 from lcursor.index import chunk, priority
+from lcursor.index.rates import Meter
 from lcursor.index.reader import Reader
 from lcursor.index.records import StoredChunk
 from lcursor.index.store import Store
@@ -30,9 +32,13 @@ WINDOW = 256
 """Chunks fetched at once; those of a like length are embedded together."""
 BATCH = 4
 """Chunks embedded in one step, about a tenth of a second: more at once are no faster."""
+MOST_THREADS = 2
+"""That embed while the machine is quiet; all of them low in priority."""
 GPU_BATCH = 128
 WRITE_EVERY = 32
 """Vectors in one transaction."""
+AT_ONCE = 2_000
+"""Vectors read at once for what is searched: all of a large project would be there twice."""
 SYNC_S = 2.0
 """Least time between two copies of the store's vectors into what is searched."""
 NONE = "none"
@@ -55,12 +61,16 @@ class Embedding:
         self.note = "no embedder" if name == NONE else "the embedder is not loaded yet"
         """Why there is no embedder; empty where there is one."""
         self.left = 0
+        self.meter = Meter()
+        self.is_quiet: Callable[[], bool] = lambda: False
+        """Tells whether nobody needs the cores, so that two of them may embed."""
         self._is_tried = name == NONE
         self._is_broken = False
         self._cache: VectorCache | None = None
         self._queue: deque[StoredChunk] = deque()
         self._made: list[tuple[bytes, NDArray[np.float16]]] = []
-        self._ids: list[int] = []
+        self._ids: Sequence[int] | NDArray[np.int64] = ()
+        """Of the chunks that are in what is searched, ascending."""
         self._synced = (-1, 0.0)
         self._sync_s = SYNC_S
 
@@ -108,14 +118,18 @@ class Embedding:
             self._sync()
             return False
         if self._queue:
-            most = GPU_BATCH if self.embedder.on_gpu else BATCH
+            threads = min(MOST_THREADS, priority.cores()) if self.is_quiet() else 1
+            most = GPU_BATCH if self.embedder.on_gpu else BATCH * threads
             batch = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
-            texts = [f"{chunk.header(one.path, one.chunk)}\n{one.chunk.text}" for one in batch]
+            texts = [chunk.embedded(one.path, one.chunk) for one in batch]
+            start_s = time.monotonic()
             try:
-                made = self.embedder.texts(texts).astype("float16")
+                made = self.embedder.texts(texts, threads).astype("float16")
             except Exception as error:  # noqa: BLE001 - a foreign library, with errors of its own
                 self._give_up(f"the embedder failed: {error}")
                 return False
+            self.meter.embed_s += time.monotonic() - start_s
+            self.meter.chunks += len(texts)
             pairs = [(one.chunk.digest, row) for one, row in zip(batch, made, strict=True)]
             self._cache.put(pairs)
             self._made += pairs
@@ -128,8 +142,13 @@ class Embedding:
 
     def forget(self) -> None:
         """What was fetched is of another store."""
+        import numpy as np
+
         self._queue.clear()
         self._made.clear()
+        if self.vectors is not None:  # the numbers of its chunks mean others from now on
+            self.vectors.update([], np.empty((0, self.vectors.dim), np.float16), self._ids)
+        self._ids, self._synced = (), (-1, 0.0)
 
     def close(self) -> None:
         """Let go of what is open; after the pipeline's end."""
@@ -178,12 +197,18 @@ class Embedding:
         generation = self._reader.generation
         if generation == self._synced[0]:
             return
+        import numpy as np
+
         start_s = time.monotonic()
-        ids, rows = self._reader.vectors(self.embedder.name)
-        old = set(self._ids)
-        is_new = [number not in old for number in ids.tolist()]
-        self.vectors.update(ids[is_new], rows[is_new], old.difference(ids.tolist()))
-        self._ids = ids.tolist()
+        name, dim = self.embedder.name, self.vectors.dim
+        ids = self._reader.embedded(name)
+        gone = np.setdiff1d(self._ids, ids, assume_unique=True).tolist()
+        if gone:
+            self.vectors.update([], np.empty((0, dim), np.float16), gone)
+        new = np.setdiff1d(ids, self._ids, assume_unique=True)
+        for at in range(0, len(new), AT_ONCE):
+            self.vectors.update(*self._reader.vectors(name, new[at : at + AT_ONCE].tolist()))
+        self._ids = ids
         now_s = time.monotonic()
         self._synced = (generation, now_s)
         self._sync_s = max(SYNC_S, 20 * (now_s - start_s))

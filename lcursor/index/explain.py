@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from lcursor.index import files, reading, skip
+from lcursor.index.own import OwnSecrets
 
 
 def name_of(root: Path, path: Path) -> str:
@@ -17,12 +18,13 @@ def name_of(root: Path, path: Path) -> str:
     return os.path.relpath(whole, root).replace(os.sep, "/")
 
 
-def why(root: Path, name: str) -> str:
+def why(root: Path, name: str, own: OwnSecrets) -> str:
     """Return the reason in words, by ignore rules, name, size and content; "" if there is none.
 
     Args:
         root: of the project.
         name: of the file, relative to the root.
+        own: what the user calls secret.
     """
     reason = files.why(root, name)
     if reason:
@@ -30,7 +32,7 @@ def why(root: Path, name: str) -> str:
     seen = reading.look(root, name)
     if seen is None:
         return ""
-    reason = skip.by_name(name, seen[0])
+    reason = skip.by_name(name, seen[0]) or own.reason(name)
     if reason:
         return reason
     found = reading.read(root, name)

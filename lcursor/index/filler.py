@@ -6,17 +6,18 @@ Owns the picture of what the store knows. Used on the pipeline's thread alone, b
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lcursor.index import chunk, reading, skip
-from lcursor.index.records import FileState, Parsed
+from lcursor.index import reading, taking
+from lcursor.index.own import OwnSecrets
+from lcursor.index.rates import Meter
+from lcursor.index.records import FileState
 from lcursor.index.rows import Entry
 from lcursor.index.store import Store
-
-NOTHING = Parsed("", (), ())
-"""Of a file that holds nothing to find: its state is kept, so that it is not read again."""
+from lcursor.index.taking import NOTHING, Taken
 
 
 @dataclass(slots=True)
@@ -38,21 +39,27 @@ class Filler:
     Args:
         root: of the project.
         store: that is filled.
+        own: what the user calls secret.
     """
 
-    def __init__(self, root: Path, store: Store) -> None:
+    def __init__(self, root: Path, store: Store, own: OwnSecrets | None = None) -> None:
         self.root, self.store = root, store
+        self._own = own or OwnSecrets(root)
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
         """Whether something was written since the store was tidied."""
+        self.meter = Meter()
         self._identity = ""
 
-    def load(self) -> None:
-        """Look what the store knows, unless that was done; anew where it was begun anew."""
+    def load(self) -> bool:
+        """Look what the store knows, unless that was done; True where it was begun anew."""
         identity = self.store.identity
-        if identity != self._identity:
-            self.known = dict(self.store.files())
-            self._identity = identity
+        if identity == self._identity:
+            return False
+        is_anew = bool(self._identity)
+        self.known = dict(self.store.files())
+        self._identity = identity
+        return is_anew
 
     @property
     def is_anew(self) -> bool:
@@ -61,33 +68,59 @@ class Filler:
 
     def take(self, path: str, batch: Batch) -> None:
         """Read and parse one file into what is to be written."""
-        batch.taken += 1
-        found = reading.read(self.root, path)
-        if isinstance(found, reading.Refusal):
-            if path in self.known and not found.is_restless:
-                batch.gone.append(path)
-            return
+        start_s = time.monotonic()
+        is_secret = self.is_secret(path)  # then it is not even read
+        known = self.digest_of(path)
+        taken = Taken(path, is_gone=True) if is_secret else taking.take(self.root, path, known)
+        self.accept(taken, batch)
+        self.meter.read_s += time.monotonic() - start_s
+
+    def digest_of(self, path: str) -> bytes | None:
+        """Return the digest of what is known of a file; None where nothing is."""
         known = self.known.get(path)
-        if known is not None and known.digest == found.state.digest:
-            if known != found.state:
-                batch.touched.append((path, found.state))
-            return
-        parsed = NOTHING
-        if not skip.by_content(found.data):
-            parsed = chunk.read(path, skip.decode(found.data))
-        batch.parts.append((path, found.state, parsed))
-        batch.bytes += len(found.data)
+        return known.digest if known else None
+
+    def accept(self, taken: Taken, batch: Batch) -> None:
+        """Put what a file was found to be into what is to be written."""
+        batch.taken += 1
+        path, state = taken.path, taken.state
+        if taken.is_gone or self.is_secret(path):
+            batch.gone += [path] if path in self.known else []
+        elif state is not None and taken.parsed is not None:
+            batch.parts.append((path, state, taken.parsed))
+            batch.bytes += state.size_bytes
+        elif state is not None and state != self.known.get(path):
+            batch.touched.append((path, state))
+
+    def give_up(self, path: str, batch: Batch) -> None:
+        """Keep of a file that it is there and cannot be parsed: it is not tried again."""
+        found = reading.read(self.root, path)
+        if isinstance(found, reading.Content):
+            self.accept(Taken(path, found.state, NOTHING), batch)
 
     def write(self, batch: Batch) -> None:
         """Bring a batch into the store."""
         if batch.parts:
+            start_s = time.monotonic()
             self.store.put_many(batch.parts)
+            self.meter.read_s += time.monotonic() - start_s
+            self.meter.files += len(batch.parts)
+            self.meter.bytes += batch.bytes
             self.known.update((path, state) for path, state, _ in batch.parts)
             self.is_untidy = True
         if batch.touched:
             self.store.touch(batch.touched)
             self.known.update(batch.touched)
         self.forget(batch.gone)
+
+    def forget_secrets(self) -> None:
+        """Take out what the user has called secret since it was read."""
+        if self._own.globs:
+            self.forget([path for path in self.known if self._own.reason(path)])
+
+    def is_secret(self, path: str) -> bool:
+        """Return whether the user calls a file secret."""
+        return bool(self._own.reason(path))
 
     def forget(self, paths: Sequence[str]) -> None:
         """Take files out of the store."""

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 TYPING_S = 1.5
 """Pause after the last key."""
+QUIET_S = 30.0
+"""So long after the last key nobody is taken to be at work."""
 QUERY_S = 0.03
 """Longest that one step waits for queries, so that a stream of them does not stop the work."""
 
@@ -24,13 +26,15 @@ class Gate:
         self._typing_s = typing_s
         self._change = threading.Condition()
         self._until_s = 0.0
+        self._typed_s = float("-inf")
         self._queries = 0
         self._is_stopped = False
 
     def typing(self) -> None:
         """Somebody pressed a key."""
         with self._change:
-            self._until_s = time.monotonic() + self._typing_s
+            self._typed_s = time.monotonic()
+            self._until_s = self._typed_s + self._typing_s
 
     @contextmanager
     def query(self) -> Iterator[None]:
@@ -60,6 +64,10 @@ class Gate:
     def held_s(self) -> float:
         """How long bulk work is to wait because somebody typed a moment ago; 0 for not at all."""
         return max(self._until_s - time.monotonic(), 0.0)
+
+    def is_quiet(self) -> bool:
+        """Whether nobody has typed for long, and nobody waits for an answer."""
+        return not self._queries and time.monotonic() - self._typed_s > QUIET_S
 
     def passes(self) -> bool:
         """Wait until no query is being answered; return False when the work is to end.

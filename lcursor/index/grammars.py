@@ -43,6 +43,9 @@ MOST_NAME_CHARS: Final = 120
 SLICE_BYTES: Final = 1 << 14
 """The library holds the interpreter's lock; so often it lets a search go on in between."""
 
+SMALL_BYTES: Final = 1 << 12
+"""Of a text that is parsed in one go: less than a millisecond."""
+
 _here = threading.local()
 
 
@@ -108,6 +111,8 @@ def parse(language: str, data: bytes) -> Node | None:
     if own is None:
         return None
     stop_s = time.thread_time() + MOST_PARSE_S
+    if len(data) <= SMALL_BYTES:
+        return own.parse(data).root_node
     try:
         tree = own.parse(
             lambda at, _point: data[at : at + SLICE_BYTES],

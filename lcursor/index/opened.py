@@ -7,12 +7,15 @@ slow thread of the server; `searcher` is for the one that searches.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lcursor.index import embedders, place, rates
 from lcursor.index.embedding import Embedding
 from lcursor.index.following import Following
 from lcursor.index.gate import Gate
+from lcursor.index.own import OwnSecrets
 from lcursor.index.pipeline import Pipeline
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store
@@ -31,6 +34,7 @@ class Opened:
         gate: holds the bulk work.
         tell: called when the state changed. Thread: the pipeline's.
         remark: told what went wrong and was mended. Thread: any.
+        own: what the user calls secret.
 
     Raises:
         IndexFailed: the store cannot be opened.
@@ -44,14 +48,19 @@ class Opened:
         gate: Gate,
         tell: Callable[[], None],
         remark: Callable[[str], None],
+        own: OwnSecrets,
     ) -> None:
         self.store = Store(folder)
         self.reader, self.counter = self.store.reader(), self.store.reader()
         self.embedding = Embedding(embedder, folder, self.store.reader())
+        self.embedding.is_quiet = gate.is_quiet
         self.following = Following(root, self._changed, remark)
         self.pipeline = Pipeline(
-            root, self.store, gate, tell, remark, self.embedding, self.following
+            root, self.store, gate, tell, remark, self.embedding, self.following, own
         )
+        self.embedding.meter = self.pipeline.meter
+        self._rates = rates.load(place.rates_path())
+        self.store.on_damage = self.pipeline.begin  # it looks at the store, and so mends it
         self._searcher = Searcher(self.reader, None, None)
         self._has_vectors = False
 
@@ -72,8 +81,19 @@ class Opened:
         """Return all that went wrong with the data and was mended."""
         return [*self.store.remarks, *self.embedding.remarks()]
 
+    def learn(self) -> None:
+        """Keep how fast this machine turned out to be, for the next report."""
+        meter = self.pipeline.meter
+        if not self.embedder_name.startswith(embedders.DEFAULT):
+            meter = replace(meter, chunks=0)
+        found = meter.rates(self._rates)
+        if found != self._rates:
+            self._rates = found
+            rates.save(place.rates_path(), found)
+
     def close(self) -> None:
         """End all threads and let go of all files."""
+        self.learn()
         self.pipeline.stop()  # first: it may be about to begin a watcher
         self.following.stop()
         self.embedding.close()

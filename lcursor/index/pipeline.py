@@ -19,8 +19,10 @@ from typing import Protocol
 
 from lcursor.errors import LcursorError
 from lcursor.index import files, priority, reconcile, skip
+from lcursor.index.far import Far
 from lcursor.index.filler import Batch, Filler
 from lcursor.index.gate import Gate
+from lcursor.index.own import OwnSecrets
 from lcursor.index.store import Store
 from lcursor.index.wire import Phase
 
@@ -29,8 +31,12 @@ FIRST_BATCH_S = 0.03
 MOST_BATCH_S = 0.5
 MOST_BATCH_FILES = 128
 MOST_BATCH_BYTES = 4 << 20
+FAR_FILES = 64
+"""As many files are worth a process of their own."""
 RECONCILE_S = 300.0
 """Between two looks at all files: watching may miss something."""
+CHECK_S = 20.0
+"""After all is done, before the store is read as a whole, once."""
 RETRY_S = 30.0
 """After a failure, for example a full disk."""
 URGENT_PATHS = 16
@@ -98,6 +104,7 @@ class Pipeline:
         remark: told what went wrong and was mended.
         embedding: gives vectors; None for none.
         watching: follows the files; None for none.
+        own: what the user calls secret.
     """
 
     def __init__(
@@ -109,11 +116,13 @@ class Pipeline:
         remark: Callable[[str], None],
         embedding: Embedding | None = None,
         watching: Watching | None = None,
+        own: OwnSecrets | None = None,
     ) -> None:
         self._root, self._gate = root, gate
-        self._filler = Filler(root, store)
+        self._filler = Filler(root, store, own)
         self._tell, self._remark = tell, remark
         self._embedding, self._watching = embedding, watching
+        self.meter = self._filler.meter
         self.progress = Progress()
         self._wake = threading.Condition()
         self._dirty: dict[str, bool] = {}
@@ -123,8 +132,12 @@ class Pipeline:
         """Paths that changed after that survey, so that it does not know of them."""
         self._recent: tuple[str, ...] = ()
         self._waiting: deque[str] = deque()
+        self._far = Far(root, self._filler, remark)
         self._batch_s = FIRST_BATCH_S
         self._is_survey_due = False
+        self._is_unchecked = True
+        self._is_first = False
+        """Whether the last step was for what has just changed."""
         self._surveys = 0
         self._failed = ""
         """What was said of the failure that lasts."""
@@ -179,6 +192,12 @@ class Pipeline:
 
     def _loop(self) -> None:
         priority.lower()
+        try:
+            self._turns()
+        finally:
+            self._far.close()
+
+    def _turns(self) -> None:
         wait_s = 0.0
         while not self._gate.is_stopped:
             with self._wake:
@@ -200,14 +219,25 @@ class Pipeline:
         return bool(self._dirty or self._is_survey_due)
 
     def _rest_s(self) -> float:
-        return self._gate.held_s or max(self._survey_s + RECONCILE_S - time.monotonic(), 0.05)
+        due_s = self._survey_s + RECONCILE_S
+        if self._is_unchecked and self.progress.phase == "ready":
+            due_s = min(due_s, self._check_s)
+        return self._gate.held_s or max(due_s - time.monotonic(), 0.05)
+
+    @property
+    def _check_s(self) -> float:
+        return self.progress.since_s + CHECK_S
 
     def _turn(self) -> bool:
         """Do one small step; return False when there is nothing to do."""
-        self._filler.load()
+        if self._filler.load():
+            self._begin_anew()
         if not self._surveys and self._recent:
             self._first(self._recent)
-        if self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._gate.held_s):
+        is_urgent = self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._gate.held_s)
+        # A file that is written all the time must not keep all others from being read.
+        self._is_first = bool(is_urgent) and not self._is_first
+        if self._is_first:
             return self._changes()
         self._pause(self._gate.held_s > 0)
         if self.progress.is_paused or not self._gate.passes():
@@ -217,7 +247,7 @@ class Pipeline:
         if self._is_survey_due:
             self._survey()
             return True
-        if self._waiting:
+        if self._waiting or self._far.is_busy:
             self._read_some()
             return True
         if self._embedding is not None and self._embed():
@@ -226,7 +256,23 @@ class Pipeline:
             return True
         self._enter("ready")
         self._failed = ""
-        return self._filler.tidy()
+        return self._filler.tidy() or self._check()
+
+    def _check(self) -> bool:
+        """Read the whole store once, for damage that nobody came upon; return if it was broken."""
+        if not self._is_unchecked or time.monotonic() < self._check_s:
+            return False
+        self._is_unchecked = False
+        if self._filler.store.check():
+            return False
+        self._tell()  # and so what the store has to say
+        return True
+
+    def _begin_anew(self) -> None:
+        """The store is another one, and empty: nothing holds that was fetched from the old one."""
+        self._is_survey_due = True
+        if self._embedding is not None:
+            self._embedding.forget()
 
     def _first(self, paths: Sequence[str]) -> None:
         """Read what is open in an editor before anything else is looked at."""
@@ -264,13 +310,20 @@ class Pipeline:
             return
         if self._watching is not None:
             self._watching.follow(survey)
+        self._filler.forget_secrets()
         plan = reconcile.difference(self._filler.known, survey)
         self._filler.forget([path for path in plan.gone if path not in since])
         sizes = {found.path: found.size_bytes for found in survey.files}
         first = {path: n for n, path in enumerate(self._recent)}
-        order = [path for path in plan.read if not skip.by_name(path, sizes[path])]
+        order = [
+            path
+            for path in plan.read
+            if not skip.by_name(path, sizes[path]) and not self._filler.is_secret(path)
+        ]
         order.sort(key=lambda path: first.get(path, len(first)))  # of the rest the newest first
         self._waiting = deque(order)
+        if len(order) >= FAR_FILES:
+            self._far.start()
         self._survey_s = time.monotonic()
         self._surveys += 1
         if order:
@@ -281,8 +334,9 @@ class Pipeline:
         """Read files for a while, then write them in one transaction."""
         start_s = time.monotonic()
         batch = Batch()
-        while self._waiting and batch.taken < MOST_BATCH_FILES:
-            self._filler.take(self._waiting.popleft(), batch)
+        while (self._waiting or self._far.is_busy) and batch.taken < MOST_BATCH_FILES:
+            if not self._far.take(self._waiting, batch):
+                self._filler.take(self._waiting.popleft(), batch)
             if self._dirty or time.monotonic() - start_s > self._batch_s:
                 break
             if batch.bytes > MOST_BATCH_BYTES:
@@ -292,8 +346,10 @@ class Pipeline:
         self._filler.write(batch)
         self._batch_s = min(self._batch_s * 2, MOST_BATCH_S)
         self.progress.done += batch.taken
-        if not self._waiting and self.progress.total > MOST_BATCH_FILES:
-            priority.give_back()  # before the embedder takes its share
+        if not self._waiting and not self._far.is_busy:
+            self._far.close()
+            if self.progress.total > MOST_BATCH_FILES:
+                priority.give_back()  # before the embedder takes its share
         self._tell()
 
     def _put(self, paths: Iterable[str]) -> None:
@@ -331,15 +387,15 @@ class Pipeline:
     def _fail(self, reason: str) -> None:
         """Say it once, and look at everything again after a while; of a new store, at once."""
         self._waiting.clear()
+        self._far.close()
         self._is_survey_due = False
         self._survey_s = -RECONCILE_S
-        with contextlib.suppress(LcursorError):
-            if self._filler.is_anew:
-                self._is_survey_due = True
-                if self._embedding is not None:
-                    self._embedding.forget()
-                self._tell()
-                return
+        for _ in range(2):  # of damage that only a reader met, the first look begins the store anew
+            with contextlib.suppress(LcursorError):
+                if self._filler.is_anew:
+                    self._begin_anew()
+                    self._tell()
+                    return
         self.progress = Progress("failed", detail=reason)
         if reason != self._failed:
             self._failed = reason

@@ -121,6 +121,11 @@ def log_path(root: Path) -> Path:
     return folder(root) / "worker.log"
 
 
+def rates_path() -> Path:
+    """Return the file that keeps how fast this machine reads and embeds."""
+    return data_home() / "index" / "rates.json"
+
+
 def own_folder(root: Path) -> Path:
     """Make the folder of a project's index, readable by the user alone.
 

@@ -28,6 +28,14 @@ def lower() -> None:
             ctypes.CDLL(None).syscall(number, *_THIS_THREAD, _IDLE_CLASS)
 
 
+def cores() -> int:
+    """Return how many cores this process may use; at least one."""
+    try:
+        return len(os.sched_getaffinity(0)) or 1
+    except (OSError, AttributeError):
+        return os.cpu_count() or 1
+
+
 def give_back() -> None:
     """Return memory that is free to the system, where the C library can; some milliseconds."""
     with contextlib.suppress(OSError, AttributeError):

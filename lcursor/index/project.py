@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.errors import IndexFailed, IndexRefused, LcursorError
-from lcursor.index import explain, files, place, priority, reading, skip, wire
+from lcursor.index import explain, files, own, place, priority, rates, reading, skip, wire
 from lcursor.index.gate import Gate
 from lcursor.index.opened import Opened
 from lcursor.index.pipeline import Progress
@@ -58,6 +58,9 @@ class Project:
         self._open: Opened | None = None
         self._trouble = ""
         self._is_home = files.is_home_like(root)
+        self.own = own.kept(root)
+        """What the user calls secret."""
+        self._is_kept = True
         self._said: set[str] = set()
 
     @property
@@ -76,8 +79,15 @@ class Project:
             self._trouble = str(error)
             self.remark(str(error))
 
-    def begin(self, *, confirmed: bool = False, rebuild: bool = False) -> None:
+    def begin(
+        self, *, confirmed: bool = False, rebuild: bool = False, secrets: Sequence[str] = ()
+    ) -> None:
         """Index the project, now and from now on.
+
+        Args:
+            confirmed: also a home directory or what is above it.
+            rebuild: forget what there is, and what was called secret earlier.
+            secrets: globs of all who are here.
 
         Raises:
             IndexRefused: it is a home directory or above, and that is not confirmed.
@@ -91,12 +101,33 @@ class Project:
             )
         if rebuild:
             self._forget()
+            self.own.replace(secrets)
+        self.own.add(secrets)
         self._write_begun(is_confirmed)
         if self._open is None:
             self._start()
         else:
             self._open.embedding.retry()
             self._open.pipeline.begin()
+
+    def hide(self, globs: Sequence[str]) -> None:
+        """Answer `secrets`: index nothing any more that one of some globs names.
+
+        Where that cannot be kept for the next worker it still holds for this one.
+        """
+        if not self.own.add(globs) and self._is_kept:
+            return
+        if begun := self._begun():
+            self._is_kept = False
+            try:
+                self._write_begun(bool(begun.get("is_confirmed")))
+                self._is_kept = True
+            except IndexFailed as error:
+                self.remark(f"what completion.secrets names is not kept: {error}")
+        if (there := self._open) is not None:
+            there.pipeline.begin()  # also what is being read just now is found by it
+            known = there.counter.files()
+            there.pipeline.changed(path for path in known if self.own.reason(path))
 
     def search(
         self,
@@ -164,17 +195,35 @@ class Project:
             "tokens": receipt.tokens,
         }
 
+    def around(
+        self,
+        path: str,
+        before: str,
+        after: str,
+        recent: Sequence[str] = (),
+        overlay: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Answer `around`. Thread: the one that searches."""
+        from lcursor.index import around
+
+        there = self._there()
+        with self.gate.query():
+            hits = around.around(
+                there.searcher(), path, before, after, recent=recent, overlay=overlay
+            )
+        return {"hits": [wire.hit(hit) for hit in hits]}
+
     def why(self, path: str) -> dict[str, Any]:
         """Answer `why`: the reason why a path is not in the index, empty where it is or will be."""
         name = explain.name_of(self.root, Path(path)) if os.path.isabs(path) else path
-        reason = explain.why(self.root, name)
+        reason = explain.why(self.root, name, self.own)
         is_in = bool(self._open and self._open.reader.state(name))
         return {"path": name, "reason": reason, "is_indexed": is_in and not reason}
 
     def report(self) -> dict[str, Any]:
         """Answer `report`: what indexing would read. Cost: a look at every name in the project."""
         survey = files.survey(self.root, lambda: self.gate.is_stopped)
-        report = files.report(survey)
+        report = files.report(survey, self.own, rates.load(place.rates_path()))
         examples: dict[str, list[str]] = {}
         for path, reason in survey.ignored:
             paths = examples.setdefault(reason.split(":", 1)[0], [])
@@ -196,6 +245,7 @@ class Project:
             progress.phase = "failed"
         counts, generation = Counts(0, 0, 0, 0), 0
         if there is not None:
+            self._pass_on(there)  # the thread that makes a graph has nobody to tell
             with contextlib.suppress(IndexFailed):
                 generation = there.counter.generation
                 counts = there.counter.counts(there.embedder_name)
@@ -229,7 +279,7 @@ class Project:
     def takes(self, path: str, text: str) -> bool:
         """Whether searches may see an unsaved text: no secret, and of a file that belongs here."""
         there = self._open
-        if there is None or skip.by_name(path, len(text)):
+        if there is None or skip.by_name(path, len(text)) or self.own.reason(path):
             return False
         if skip.by_content(text.encode("utf-8", "replace")):
             return False
@@ -246,6 +296,13 @@ class Project:
         """These files are open, newest first."""
         if self._open is not None:
             self._open.pipeline.recent(paths)
+
+    def warm(self) -> None:
+        """Read the words into memory, which the first question would do. Cost: a second at most."""
+        if (there := self._open) is not None:
+            reader = there.store.reader()
+            with contextlib.suppress(IndexFailed), contextlib.closing(reader):
+                reader.warm()
 
     def close(self) -> None:
         """End all threads and let go of all files."""
@@ -268,7 +325,13 @@ class Project:
     def _start(self) -> None:
         self.gate = Gate()
         self._open = Opened(
-            self.root, self.folder, self.embedder_name, self.gate, self.note, self.remark
+            self.root,
+            self.folder,
+            self.embedder_name,
+            self.gate,
+            self.note,
+            self.remark,
+            self.own,
         )
         self._trouble = ""
         self._open.pipeline.begin()
@@ -283,9 +346,14 @@ class Project:
     def note(self) -> None:
         """Something changed: pass on what the rooms have to say, and that there is news."""
         if (there := self._open) is not None:
-            for remark in there.remarks():
-                self.remark(remark)
+            self._pass_on(there)
+            if there.pipeline.progress.phase == "ready":
+                there.learn()
         self._tell()
+
+    def _pass_on(self, there: Opened) -> None:
+        for remark in there.remarks():
+            self.remark(remark)
 
     def remark(self, text: str) -> None:
         """Pass on what went wrong and was mended, once. Thread: any."""
@@ -307,7 +375,8 @@ class Project:
 
     def _write_begun(self, is_confirmed: bool) -> None:
         path = place.begun_path(self.root)
-        words = {"root": str(self.root), "is_confirmed": is_confirmed}
+        globs = list(self.own.globs)
+        words = {"root": str(self.root), "is_confirmed": is_confirmed, own.KEY: globs}
         try:
             partial = path.with_suffix(".partial")
             partial.write_text(json.dumps(words))

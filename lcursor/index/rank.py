@@ -37,10 +37,10 @@ WEIGHTS: dict[Kind, Weights] = {
 }
 """By the kind of the question: names are found by their letters, sentences by their sense."""
 
-AGREEMENT = 0.1
+AGREEMENT = 0.09
 """What full agreement of comments with a sentence is worth, as a cosine. More makes the words lead
 where the sense should."""
-CROWDING = 0.15
+CROWDING = 0.25
 """What is taken off for each of nearness to others, as a cosine. A piece that is like many is near
 to many questions, and seldom the one that is meant."""
 LEAST = 0.4
@@ -52,13 +52,16 @@ K = 60
 
 DEFINITION: dict[Kind, float] = {"symbol": 3.0, "word": 2.0, "mixed": 1.5, "text": 0.0}
 """Times the best score, for the chunk that defines what is asked for."""
+LITERAL = 4.0
+"""Times the best score, for what has an identifier that nothing defines: it is meant even among
+tests, and before any part of it."""
 DEFINITION_STEM = 1.5
 """Times that, where the file is called like it."""
 STEM: dict[Kind, float] = {"symbol": 0.0, "word": 0.3, "mixed": 0.3, "text": 0.5}
 """Times the best score and the share of the question's words that the path has."""
 FILE = 0.05
 """Times the best score, for the best chunk of the file with the most."""
-SATURATION = 0.95
+SATURATION = 0.98
 """Times the score, for each chunk of the same file that stands before. Where whole files are the
 answer, half is better; here the second chunk of the right file is often the one that is meant."""
 
@@ -101,6 +104,8 @@ class Facts:
     """How far its comments say what the question says, from 0 to 1."""
     crowding: float = 0.0
     """How near others are to it that were found as well, as a cosine."""
+    is_literal: bool = False
+    """Whether it has the identifier that is asked for, whole, and nothing defines that."""
 
 
 @dataclass(slots=True)
@@ -224,6 +229,8 @@ def _lift(query: Query, found: Sequence[Ranked], facts: Mapping[int, Facts]) -> 
             one.add("definition", amount)
             if about.name and same_stem(about.path, about.name):
                 one.add("named file", amount * (DEFINITION_STEM - 1))
+        if about.is_literal:
+            one.add("literal", LITERAL * best)
         one.add("path", by_name * shares[about.path])
 
 

@@ -12,6 +12,7 @@ import os
 import re
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,12 +45,17 @@ FROM symbols s JOIN files f ON f.id = s.file
 """
 PATH = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
 LISTED = "(SELECT value FROM json_each(?))"
+EMBEDDED = """
+FROM embedders e CROSS JOIN chunks c JOIN vectors v ON v.embedder = e.id AND v.digest = c.digest
+"""
 NAMED = "SELECT rowid AS number, name FROM symbols s"
 PASSING = "SELECT c.id FROM chunks c"
 MATCHING = "SELECT rowid, -rank FROM words WHERE words MATCH ?"
 BEST = "SELECT number FROM"
 MOST_NAMES = 1_000
 """Names that are looked at for the best of them; by alphabet, so the short ones are among them."""
+ANEW_S = 1.0
+"""A database that is begun anew is waited for so long."""
 SPARE = 16
 """Words of chunks that are gone may still be found; so many more are asked for."""
 
@@ -72,7 +78,7 @@ class Reader:
 
     Args:
         path: the database.
-        damaged: told when it turns out to be broken.
+        damaged: told when it turns out to be broken, with the number of that file.
         postings: the words in memory; readers of one store share them.
 
     Raises:
@@ -82,7 +88,7 @@ class Reader:
     def __init__(
         self,
         path: Path,
-        damaged: Callable[[], None] = lambda: None,
+        damaged: Callable[[int], None] = lambda inode: None,
         postings: Postings | None = None,
     ) -> None:
         self.path = path
@@ -211,24 +217,40 @@ class Reader:
                 self._passing[filters] = found
             return found
 
-    def vectors(self, embedder: str) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Return the numbers of the chunks that have a vector, ascending, and the vectors."""
+    def vectors(
+        self, embedder: str, ids: Iterable[int] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        """Return the numbers of the chunks that have a vector, ascending, and the vectors.
+
+        Args:
+            ids: of these chunks alone; by default of all.
+        """
         import numpy as np
 
+        among = "" if ids is None else f"AND c.id IN {LISTED} "
+        wanted = () if ids is None else (json.dumps([int(one) for one in ids]),)
         with self._open() as base:
             rows = base.execute(
-                "SELECT c.id, v.vector FROM embedders e CROSS JOIN chunks c "
-                "JOIN vectors v ON v.embedder = e.id AND v.digest = c.digest "
-                "WHERE e.name = ? ORDER BY c.id",
-                (embedder,),
+                f"SELECT c.id, v.vector {EMBEDDED} WHERE e.name = ? {among}ORDER BY c.id",
+                (embedder, *wanted),
             ).fetchall()
         if not rows:
             return np.empty(0, np.int64), np.empty((0, 0), np.float16)
         size = len(rows[0][1])
         rows = [row for row in rows if len(row[1]) == size]
-        ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        numbers = np.fromiter((row[0] for row in rows), np.int64, len(rows))
         flat = np.frombuffer(b"".join(row[1] for row in rows), np.float16)
-        return ids, flat.reshape(len(rows), -1)
+        return numbers, flat.reshape(len(rows), -1)
+
+    def embedded(self, embedder: str) -> NDArray[np.int64]:
+        """Return the numbers of the chunks that have a vector, ascending."""
+        import numpy as np
+
+        with self._open() as base:
+            rows = base.execute(
+                f"SELECT c.id {EMBEDDED} WHERE e.name = ? ORDER BY c.id", (embedder,)
+            ).fetchall()
+        return np.fromiter((row[0] for row in rows), np.int64, len(rows))
 
     def counts(self, embedder: str = "") -> Counts:
         """Return how much there is; vectors of one embedder, by default of the last that wrote."""
@@ -239,9 +261,7 @@ class Reader:
                 return known[1]
             name = embedder or self.meta("embedder")
             embedded = base.execute(
-                "SELECT count(*) FROM embedders e CROSS JOIN chunks c "
-                "JOIN vectors v ON v.embedder = e.id AND v.digest = c.digest WHERE e.name = ?",
-                (name,),
+                f"SELECT count(*) {EMBEDDED} WHERE e.name = ?", (name,)
             ).fetchone()[0]
             languages = dict(
                 base.execute("SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1")
@@ -343,18 +363,50 @@ class Reader:
             try:
                 if self._is_closed:
                     raise sqlite3.ProgrammingError("it is closed")
-                inode = os.stat(self.path).st_ino
-                if self._base is None or inode != self._inode:
-                    self._close()
-                    self._base = schema.connect(self.path, is_reader=True)
-                    self._inode = inode
-                    self._base.execute(frequency.TABLE)
-                yield self._base
+                yield self._connected()
             except (sqlite3.Error, OSError) as error:
                 self._close()
                 if isinstance(error, sqlite3.Error) and schema.is_damage(error):
-                    self._damaged()
+                    self._damaged(self._inode)
+                    raise schema.anew(self.path, str(error)) from error
                 raise schema.failure(error, self.path) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        """Return the connection; wait a moment where the writer is beginning anew."""
+        end_s = time.monotonic() + ANEW_S
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                inode = os.stat(self.path).st_ino
+                if self._base is not None and inode == self._inode:
+                    return self._base
+                self._close()
+                self._inode = inode
+                if base := self._connect():
+                    self._base = base
+                    return base
+                if time.monotonic() > end_s:
+                    self._damaged(inode)
+            if time.monotonic() > end_s:
+                raise schema.anew(self.path, "it is not there")
+            time.sleep(0.005)
+
+    def _connect(self) -> sqlite3.Connection | None:
+        """Open the database; None where it has no tables yet."""
+        try:
+            base = schema.connect(self.path, is_reader=True)
+        except sqlite3.OperationalError:
+            if self.path.exists():
+                raise
+            return None  # it was moved aside this very moment
+        try:
+            if schema.is_made(base):
+                base.execute(frequency.TABLE)
+                return base
+        except sqlite3.Error:
+            base.close()
+            raise
+        base.close()
+        return None
 
     def _close(self) -> None:
         if self._base:

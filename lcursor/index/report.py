@@ -9,17 +9,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lcursor.index.rates import Rates
+
 if TYPE_CHECKING:
     from lcursor.index.files import Survey
+    from lcursor.index.own import OwnSecrets
 
-FILE_S = 0.004
-"""Time that each file takes on two slow cores, whatever its size."""
-BYTES_PER_S = 900_000
-"""Read, cut into chunks and stored, on top of that."""
-CHUNK_BYTES = 1900
-"""Of source text for one chunk: its letters, and the blanks between."""
-CHUNKS_PER_S = 30
-"""That the default embedder reads."""
 MOST_EXAMPLES = 3
 
 
@@ -49,8 +44,12 @@ class Report:
     """And by its meaning, if nothing of it was seen before."""
 
 
-def report(survey: Survey) -> Report:
-    """Sum a survey up."""
+def report(survey: Survey, own: OwnSecrets | None = None, speed: Rates | None = None) -> Report:
+    """Sum a survey up, without what the user calls secret.
+
+    Args:
+        speed: of this machine; a guess where none is given.
+    """
     from lcursor.index import languages, skip
 
     files: Counter[str] = Counter()
@@ -67,14 +66,14 @@ def report(survey: Survey) -> Report:
     for path, reason in survey.ignored:
         leave_out(path, _group(reason))
     for path, size_bytes, _ in survey.files:
-        reason = skip.by_name(path, size_bytes)
+        reason = skip.by_name(path, size_bytes) or (own.reason(path) if own else "")
         if reason:
-            leave_out(path, reason)
+            leave_out(path, _group(reason))
             continue
         language = languages.of(path)
         files[language] += 1
         sizes[language] += size_bytes
-    total = sizes.total()
+    total, speed = sizes.total(), speed or Rates()
     return Report(
         files=files.total(),
         bytes=total,
@@ -84,8 +83,8 @@ def report(survey: Survey) -> Report:
         },
         ignored=dict(ignored.most_common()),
         examples=examples,
-        seconds=files.total() * FILE_S + total / BYTES_PER_S,
-        embed_seconds=total / CHUNK_BYTES / CHUNKS_PER_S,
+        seconds=speed.read_s(files.total(), total),
+        embed_seconds=speed.embed_s(total),
     )
 
 

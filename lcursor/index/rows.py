@@ -17,8 +17,6 @@ from lcursor.index.records import Chunk, FileState, Parsed
 Entry = tuple[str, FileState, Parsed]
 TextOf = Callable[[str, Chunk], str]
 """The terms of a chunk in a file, with blanks between."""
-Words = tuple[str, bytes]
-"""The terms of a chunk, and its bag."""
 
 
 def set_meta(base: sqlite3.Connection, key: str, value: str) -> None:
@@ -29,8 +27,8 @@ def set_meta(base: sqlite3.Connection, key: str, value: str) -> None:
     )
 
 
-def put(base: sqlite3.Connection, entry: Entry, texts: Sequence[Words], text_of: TextOf) -> None:
-    """Replace a file's rows; what has the same digest keeps its number."""
+def put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
+    """Replace a file's rows; what has the same digest keeps its number, and its words."""
     path, state, parsed = entry
     row = base.execute("SELECT id FROM files WHERE path = ?", (schema.pack(path),)).fetchone()
     seen = (parsed.language, state.size_bytes, state.mtime_ns, state.digest)
@@ -54,15 +52,16 @@ def put(base: sqlite3.Connection, entry: Entry, texts: Sequence[Words], text_of:
             (*seen, schema.pack(path)),
         ).lastrowid
     kept, new = [], []
-    for chunk, words in zip(parsed.chunks, texts, strict=True):
+    for chunk in parsed.chunks:
         same = old.get(chunk.digest)
         if same:
             kept.append((chunk.first_row, chunk.end_row, chunk.kind, same.pop()))
         else:
-            new.append((chunk, *words))
+            new.append(chunk)
     _forget(base, path, [chunk for chunks in old.values() for chunk in chunks], text_of)
     base.executemany("UPDATE chunks SET first_row = ?, end_row = ?, kind = ? WHERE id = ?", kept)
-    for chunk, text, bag in new:
+    for chunk in new:
+        text = schema.plain(text_of(path, chunk))
         name = base.execute(
             "INSERT INTO chunks (file, first_row, end_row, kind, digest, crc, scope) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -72,7 +71,7 @@ def put(base: sqlite3.Connection, entry: Entry, texts: Sequence[Words], text_of:
             ),
         ).lastrowid  # fmt: skip
         base.execute("INSERT INTO texts VALUES (?, ?)", (name, schema.pack(chunk.text)))
-        base.execute("INSERT INTO bags VALUES (?, ?)", (name, bag))
+        base.execute("INSERT INTO bags VALUES (?, ?)", (name, segment.bag(text)))
         base.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (name, text))
     base.executemany(
         "INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?)",
@@ -88,12 +87,6 @@ def put(base: sqlite3.Connection, entry: Entry, texts: Sequence[Words], text_of:
             for one in parsed.symbols
         ],
     )
-
-
-def words_of(path: str, chunk: Chunk, text_of: TextOf) -> Words:
-    """Return what is kept of a chunk's words."""
-    text = schema.plain(text_of(path, chunk))
-    return text, segment.bag(text)
 
 
 def remove(base: sqlite3.Connection, path: str, text_of: TextOf) -> None:

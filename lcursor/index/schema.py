@@ -178,10 +178,26 @@ def failure(error: Exception, path: Path) -> IndexFailed:
     return IndexFailed(f"the index of the project cannot be used ({path}: {said})", see)
 
 
+def anew(path: Path, said: str) -> IndexFailed:
+    """Return what a reader says of a database that the writer is about to replace."""
+    return IndexFailed(
+        f"the index of the project is damaged, and is made anew ({path}: {said})",
+        "Ask again in a moment",
+    )
+
+
+def is_made(base: sqlite3.Connection) -> bool:
+    """Tell whether the tables are there; they come all at once, after the file."""
+    found = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()
+    return bool(found[0])
+
+
 def move_aside(path: Path) -> Path:
     """Take a broken database away, with what belongs to it; return where it is now."""
     aside = path.with_name(path.name + ".damaged")
-    for end in ("-wal", "-shm", ""):
+    # The database first: a reader that came in between would make a new -shm beside the old name,
+    # and the next database would believe it.
+    for end in ("", "-wal", "-shm"):
         file = path.with_name(path.name + end)
         with contextlib.suppress(FileNotFoundError):
             os.replace(file, aside.with_name(aside.name + end))
@@ -190,7 +206,7 @@ def move_aside(path: Path) -> Path:
 
 def remove(path: Path) -> None:
     """Delete a database and what belongs to it."""
-    for end in ("-wal", "-shm", ""):
+    for end in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             path.with_name(path.name + end).unlink()
 

@@ -6,10 +6,12 @@ reader it was given. Words alone answer where there is no vector. For one thread
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lcursor.index import named, overlay, sense, words
+from lcursor.index.beside import Beside
 from lcursor.index.overlay import Overlaid, Overlay
 from lcursor.index.query import Query, parse
 from lcursor.index.rank import Facts, Leg, Ranked, Scored, Weights, rank
@@ -54,6 +56,7 @@ class Searcher:
         self.reader, self.vectors, self.embedder = reader, vectors, embedder
         self._overlay = Overlay(reader)
         self._asked: dict[str, NDArray[np.float32]] = {}
+        self._asking = threading.Lock()
 
     def search(
         self,
@@ -92,12 +95,15 @@ class Searcher:
         allowed = self._allowed(query.filters)
         legs: dict[Leg, Scored] = {}
         sure: dict[int, named.Definition] = {}
+        literal: set[int] = set()
+        near = self._near_beside(query, changed, depth, allowed) if mode == "hybrid" else None
         if mode != "vector":
             legs["lexical"] = self._lexical(query, changed, depth)
             sure = self._defining(query, changed, allowed)
             legs["symbol"] = [(chunk, one.certainty) for chunk, one in sure.items()]
+            literal = self._literal(query, changed, depth, sure)
         if mode == "vector" or (mode == "hybrid" and not _is_settled(query, sure)):
-            legs["vector"] = self._near(query, changed, depth, allowed)
+            legs["vector"] = near.result() if near else self._near(query, changed, depth, allowed)
         paths = self._paths({chunk for leg in legs.values() for chunk, _ in leg}, changed)
         if recent:
             legs["recent"] = _by_recency(paths, recent)
@@ -115,6 +121,7 @@ class Searcher:
                 sure[number].symbol.symbol.name if number in sure else "",
                 agreed.get(number, 0.0),
                 crowds.get(number, 0.0),
+                number in literal,
             )
             for number, path in paths.items()
         }
@@ -143,6 +150,27 @@ class Searcher:
             found.sort(key=lambda row: -row[1])
         return found[:depth]
 
+    def _literal(
+        self, query: Query, changed: Overlaid, depth: int, sure: Mapping[int, named.Definition]
+    ) -> set[int]:
+        """Return what has the identifier that is asked for, where nothing is called like it."""
+        name = words.last_name(query.name)
+        term = words.whole(name) if name else ""
+        if not term or any(one.symbol.symbol.name.lower() == name.lower() for one in sure.values()):
+            return set()
+        more = depth + len(changed.gone)
+        stored = self.reader.lexical(f'"{term}"', more, query.filters)
+        found = {number for number, _ in stored if number not in changed.gone}
+        return found | {number for number, counts in changed.counted.items() if counts[term]}
+
+    def _near_beside(
+        self, query: Query, changed: Overlaid, depth: int, allowed: NDArray[np.int64] | None
+    ) -> Beside[list[tuple[int, float]]] | None:
+        """Begin to look for what is near, where no definition can make that needless."""
+        if query.kind == "symbol" or self.vectors is None or self.embedder is None:
+            return None
+        return Beside(lambda: self._near(query, changed, depth, allowed), "lcursor-near")
+
     def _near(
         self, query: Query, changed: Overlaid, depth: int, allowed: NDArray[np.int64] | None
     ) -> list[tuple[int, float]]:
@@ -166,14 +194,15 @@ class Searcher:
         return dict(zip(numbers, found.tolist(), strict=True))
 
     def _embedded(self, text: str) -> NDArray[np.float32]:
-        vector = self._asked.pop(text, None)
-        if vector is None:
-            assert self.embedder is not None
-            vector = self.embedder.query(text)
-        self._asked[text] = vector  # the newest last
-        while len(self._asked) > KNOWN_QUESTIONS:
-            del self._asked[next(iter(self._asked))]
-        return vector
+        with self._asking:
+            vector = self._asked.pop(text, None)
+            if vector is None:
+                assert self.embedder is not None
+                vector = self.embedder.query(text)
+            self._asked[text] = vector  # the newest last
+            while len(self._asked) > KNOWN_QUESTIONS:
+                del self._asked[next(iter(self._asked))]
+            return vector
 
     def _defining(
         self, query: Query, changed: Overlaid, allowed: NDArray[np.int64] | None

@@ -28,13 +28,14 @@ NEIGHBOURS = 10
 MOST_CHARACTERS = 4_000
 """Of a piece, that are looked at."""
 _COMMENTS = re.compile(
-    r'"""(?P<double>.*?)(?:"""|\Z)'
-    r"|'''(?P<single>.*?)(?:'''|\Z)"
-    r"|/\*+(?P<block>.*?)(?:\*/|\Z)"
-    r"|--\[\[(?P<lua>.*?)(?:\]\]|\Z)"
-    r"|<!--(?P<markup>.*?)(?:-->|\Z)"
-    r"|(?:^|(?<=\s))(?:#+|///?!?|--+|;+|%+)\s(?P<line>[^\n]*)",
-    re.S | re.M,
+    r"""["'/<#;%-](?:"""  # one set of letters to begin with is looked for faster than alternatives
+    r'''(?<=")""(?P<double>.*?)(?:"""|\Z)'''
+    r"""|(?<=')''(?P<single>.*?)(?:'''|\Z)"""
+    r"|(?<=/)\*+(?P<block>.*?)(?:\*/|\Z)"
+    r"|(?<=-)-\[\[(?P<lua>.*?)(?:\]\]|\Z)"
+    r"|(?<=<)!--(?P<markup>.*?)(?:-->|\Z)"
+    r"|(?<!\S[#/;%-])(?:(?<=#)#*|(?<=/)//?!?|(?<=-)-+|(?<=;);*|(?<=%)%*)\s(?P<line>[^\n]*))",
+    re.S,
 )
 
 

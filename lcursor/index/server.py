@@ -42,6 +42,8 @@ class Session:
         self.buffers: dict[str, str] = {}
         """Unsaved texts, for the thread that searches alone."""
         self.recent: list[str] = []
+        self.secrets: list[str] = []
+        """Globs."""
         self.is_listening = False
         self.open = asyncio.Semaphore(MOST_OPEN_QUESTIONS)
 
@@ -103,6 +105,7 @@ class Server:
             self._client, str(address), limit=wire.MOST_BYTES
         )
         os.chmod(address, 0o600)
+        self._loop.run_in_executor(None, self.project.warm)
         try:
             await self._wait()
         finally:
@@ -161,7 +164,7 @@ class Server:
             session.say(wire.failure(number, error))
         except Exception as error:  # noqa: BLE001 - the root of every answer
             if not self._end.is_set():  # at the end all kinds of things are closed already
-                traceback.print_exc(file=sys.stderr)
+                _log(traceback.format_exc())
             session.say(wire.failure(number, LcursorError(f"{type(error).__name__}: {error}")))
 
     async def _answer(
@@ -181,14 +184,25 @@ class Server:
                 self._search,
                 lambda: project.retrieve(**fields, recent=session.recent, overlay=session.buffers),
             )
+        if name == "around":
+            return await run(
+                self._search,
+                lambda: project.around(**fields, recent=session.recent, overlay=session.buffers),
+            )
         if name == "status":
             return await run(self._count, lambda: project.state(len(self._sessions)))
         if name == "report":
             return await run(self._slow, project.report)
         if name == "why":
             return await run(self._slow, lambda: project.why(**fields))
+        if name == "secrets":
+            session.secrets = fields["globs"]
+            await run(self._slow, lambda: project.hide(session.secrets))
+            await run(self._search, self._take_back)
+            return {}
         if name == "begin":
-            await run(self._slow, lambda: project.begin(**fields))
+            said = [glob for each in self._sessions for glob in each.secrets]
+            await run(self._slow, lambda: project.begin(**fields, secrets=said))
             return await run(self._count, lambda: project.state(len(self._sessions)))
         if name == "buffer":
             # In line with the searches: those that come after it see it.
@@ -201,6 +215,12 @@ class Server:
         is_taken = text is not None and self.project.takes(path, text)
         session.buffer(path, text if is_taken else None)
         return {"is_taken": is_taken}
+
+    def _take_back(self) -> None:
+        """Forget unsaved texts of what is secret by now. Thread: the one that searches."""
+        for session in list(self._sessions):
+            for path in [each for each in session.buffers if self.project.own.reason(each)]:
+                session.buffer(path, None)
 
     def _note(self, session: Session, name: str, fields: dict[str, Any]) -> None:
         """Take in what needs no thought."""
@@ -225,8 +245,7 @@ class Server:
     def _remark(self, text: str) -> None:
         """Thread: any."""
         event = {"event": "remark", "text": text}
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+        _log(text)
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._tell, event)
 
@@ -254,6 +273,13 @@ class Server:
         clients = len(self._sessions)
         state = await self._loop.run_in_executor(self._count, lambda: self.project.state(clients))
         self._tell({"event": "state", **state})
+
+
+def _log(text: str) -> None:
+    """Write into the worker's log; a full disk must end neither a thread nor an answer."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{text.rstrip()}\n")
+        sys.stderr.flush()
 
 
 def _remove(address: Path) -> None:

@@ -12,7 +12,7 @@ import fcntl
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +69,11 @@ class Store:
         self._text_of = text_of
         self._revision = schema.REVISION if revision is None else revision
         self._lock = threading.RLock()
-        self._is_damaged = self._is_closed = False
+        self.on_damage: Callable[[], None] = lambda: None
+        """Called when a reader found damage: the next who writes mends it. Thread: any."""
+        self._damaged = -1
+        """Number of the file that a reader found broken."""
+        self._is_closed = False
         self._inode = (0, 0)
         self._embedded_to: dict[str, int] = {}
         self._base: sqlite3.Connection | None = None
@@ -142,16 +146,9 @@ class Store:
         """
         waiting = iter(entries)
         while batch := list(islice(waiting, FILES_AT_ONCE)):
-            made = [
-                (
-                    entry,
-                    [rows.words_of(entry[0], chunk, self._text_of) for chunk in entry[2].chunks],
-                )
-                for entry in batch
-            ]
             with self._write() as base:
-                for entry, texts in made:
-                    rows.put(base, entry, texts, self._text_of)
+                for entry in batch:
+                    rows.put(base, entry, self._text_of)
 
     def touch(self, states: Iterable[tuple[str, FileState]]) -> None:
         """Remember that files look otherwise though their content is the same."""
@@ -304,8 +301,11 @@ class Store:
             "indexed anew"
         )
 
-    def _note_damage(self) -> None:
-        self._is_damaged = True
+    def _note_damage(self, inode: int) -> None:
+        """Thread: the reader's; the file may have been replaced since."""
+        if self._damaged != inode:
+            self._damaged = inode
+            self.on_damage()
 
     def _renew(self, error: Exception) -> None:
         """Begin anew; the next who writes finds an empty index."""
@@ -314,8 +314,8 @@ class Store:
             self._let_go()
         if self.path.exists():
             self._move_aside(error)
-        self._is_damaged = False
         self._base = self._begin()
+        self._damaged = -1
 
     def _end(self) -> None:
         if self._base:
@@ -332,7 +332,7 @@ class Store:
                     raise sqlite3.ProgrammingError("it is closed")
                 if self._base is None:  # beginning anew did not succeed then
                     self._base = self._begin()
-                if self._is_damaged:
+                if self._damaged == self._inode[1]:
                     raise sqlite3.DatabaseError("a reader found a broken page")
                 if _inode(self.path) != self._inode:
                     raise sqlite3.DatabaseError("its file was taken away")

@@ -1,6 +1,6 @@
 """What each text became as a vector, for all projects, clones and worktrees of the user.
 
-Owns one SQLite file an embedder, keyed by the digest of the text: another branch, a renamed file or
+Owns one SQLite file an embedder, keyed by the digest of the text: another branch, a moved file or
 a second clone embeds nothing again. Several processes share it. It is a cache: when it cannot be
 used, everything goes on without it, and `remarks` says so once. Any thread may ask.
 """

@@ -18,7 +18,7 @@ from lcursor import errors
 from lcursor.errors import LcursorError, MessageInvalid
 from lcursor.index.records import Hit, Mode, StoredSymbol
 
-VERSION = 1
+VERSION = 2
 """Of these messages; a client ends a worker that speaks another one, and starts its own."""
 MOST_BYTES = 8 << 20
 """Of one line: an unsaved buffer of 1 MB, escaped, and some room."""
@@ -27,6 +27,7 @@ Do = Literal[
     "search",
     "symbols",
     "retrieve",
+    "around",
     "status",
     "report",
     "why",
@@ -35,6 +36,7 @@ Do = Literal[
     "typing",
     "recent",
     "subscribe",
+    "secrets",
     "begin",
     "stop",
 ]
@@ -66,6 +68,14 @@ class Retrieve(TypedDict, total=False):
     mode: Mode
 
 
+class Around(TypedDict):
+    """Find what belongs to a place in the code; answered with hits."""
+
+    path: str
+    before: str
+    after: str
+
+
 class Nothing(TypedDict):
     """A question that says all with its name."""
 
@@ -87,6 +97,12 @@ class Paths(TypedDict):
     """`recent`: open in this client, newest first. `changed`: saved by it just now."""
 
     paths: list[str]
+
+
+class Secrets(TypedDict):
+    """What this client calls secret by its name; it holds from now on, whoever else says less."""
+
+    globs: list[str]
 
 
 class Begin(TypedDict, total=False):
@@ -165,6 +181,7 @@ REQUESTS: dict[str, type] = {
     "search": Search,
     "symbols": Symbols,
     "retrieve": Retrieve,
+    "around": Around,
     "status": Nothing,
     "report": Nothing,
     "why": PathOnly,
@@ -173,6 +190,7 @@ REQUESTS: dict[str, type] = {
     "typing": Nothing,
     "recent": Paths,
     "subscribe": Nothing,
+    "secrets": Secrets,
     "begin": Begin,
     "stop": Nothing,
 }

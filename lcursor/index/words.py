@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lcursor.index.records import Chunk
 
@@ -35,6 +35,8 @@ LONGEST_RUN = 80
 """Characters; what is longer is data."""
 MOST_TERMS = 64
 """Of a question: a pasted file must not become a query of ten thousand words."""
+WHOLE, MOST_WHOLE = 3, 6
+"""So many times a whole identifier counts, and of so many: a piece of code has only those."""
 PATH_PARTS = 3
 KNOWN_WORDS = 200_000
 KNOWN_STEMS = 50_000
@@ -88,15 +90,32 @@ def match(query: str) -> str:
 
 
 def terms(query: str) -> list[str]:
-    """Return the terms of a question, each once, without those that say nothing.
+    """Return the terms of a question, without those that say nothing.
 
-    A question of such words alone keeps them.
+    A question of such words alone keeps them. Each is there once, but for the few identifiers of a
+    question: whole, they count `WHOLE` times, since their parts are found in much that is not
+    meant.
     """
     plain = _without_language(_plain(query))
     runs = [run for run in RUN.findall(plain) if len(run) <= LONGEST_RUN]
     telling = [run for run in runs if run.lower() not in STOP]
-    found = dict.fromkeys(term for run in telling or runs for term in split(run))
-    return list(found)[:MOST_TERMS]
+    found: dict[str, int] = {}
+    for run in telling or runs:
+        first, *others = split(run)
+        is_whole = bool(whole(run))
+        found[first] = WHOLE if is_whole else found.get(first, 1)
+        for part in _telling(others) if is_whole else others:
+            found.setdefault(part, 1)
+    few = list(found.items())[:MOST_TERMS]
+    if sum(times > 1 for _, times in few) > MOST_WHOLE:
+        return [term for term, _ in few]
+    return [term for term, times in few for _ in range(times)]
+
+
+def whole(name: str) -> str:
+    """Return the term that only a whole identifier has; "" where it is a plain word."""
+    first, *others = split(name)
+    return first if others and not WIDE.search(name) else ""
 
 
 def keywords(query: str) -> list[str]:
@@ -237,6 +256,11 @@ def _terms(text: str) -> Iterable[str]:
             form = _form(run)
         if form:
             yield form
+
+
+def _telling(others: Sequence[str]) -> list[str]:
+    """Return the parts of an identifier that are worth asking for alone: no `x`, no `256`."""
+    return [part for part in others if len(part) > 1 and not part.isdigit()]
 
 
 def _form(run: str) -> str:

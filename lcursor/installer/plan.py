@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from lcursor.installer.report import UNKNOWN, Report
 from lcursor.installer.venv import Venv, digest, find_neovim, python_of
 
 STYLUA = "2.5.2"
+INTERRUPTED = 130
 NO_NEOVIM = "Install Neovim 0.11 or newer, put it on PATH, and run again"
 
 
@@ -59,6 +61,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="pull this model after all else; may come again",
     )
     parser.add_argument(
+        "--embedder",
+        metavar="NAME",
+        help="pull this one too, by which the index finds by meaning; without it there are words",
+    )
+    parser.add_argument(
         "--verify", action="store_true", help="import what is there, and begin anew if it breaks"
     )
     parser.add_argument("--progress", choices=["json"], help="one JSON object a line on stdout")
@@ -86,14 +93,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for model in options.models:
             if code := pull(venv, model, tools):
                 return code
-        report.finish(f"{venv} is ready")
+        without = pull_embedder(venv, options.embedder, tools) if options.embedder else ""
+        report.finish(f"{venv} is ready", without)
     except InstallFailed as error:
         output = [line for line in (tools.tail if tools else ()) if "WARNING" not in line]
         report.fail(error.message, error.hint, output[-8:])
         return 1
     except KeyboardInterrupt:
         report.fail("interrupted", "Run the same command again: it goes on where it stopped", [])
-        return 130
+        return INTERRUPTED
     except OSError as error:
         report.fail(*explain(error), details=[])
         return 1
@@ -157,6 +165,23 @@ def pull(venv: Path, model: str, tools: Tools) -> int:
         raise InstallFailed(said[-1].removeprefix("lcursor: ").rstrip(".")) from error
     report.end(tools.tail[-1] if tools.tail else model)
     return 0
+
+
+def pull_embedder(venv: Path, name: str, tools: Tools) -> str:
+    """Pull what the index can do without; return a sentence where it does not come."""
+    try:
+        if not (code := pull(venv, name, tools)):
+            return ""
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        reason = ""
+    except InstallFailed as error:
+        reason = f" ({error.message})"
+    command = shlex.join([str(python_of(venv)), "-m", "lcursor", "models", "pull", name])
+    return (
+        f"The embedder {name} did not come{reason}: the index finds by words until it is there. "
+        f"Get it later: {command}"
+    )
 
 
 def explain(error: OSError) -> tuple[str, str]:

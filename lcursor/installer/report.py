@@ -81,12 +81,14 @@ class Report:
         else:
             self._line(f"{'':<12} {text}\n")
 
-    def finish(self, text: str) -> None:
-        """Say that everything stands."""
+    def finish(self, text: str, without: str = "") -> None:
+        """Say that everything stands, and what can be done without is not there."""
         if self.mode == "json":
-            self._json("done", text, 1.0, hint="")
-        else:
-            self._line(f"lcursor: {text}  ({clock(self.elapsed_s)} in all)\n")
+            self._json("done", text, 1.0, hint=without)
+            return
+        if without:
+            self._line(f"lcursor: {without}\n")
+        self._line(f"lcursor: {text}  ({clock(self.elapsed_s)} in all)\n")
 
     def fail(self, message: str, hint: str, details: list[str]) -> None:
         """Say what failed, what to do about it, and the last lines of the log, if any."""

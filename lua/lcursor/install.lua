@@ -104,17 +104,20 @@ function M.is_needed()
 end
 
 ---@param message? string what failed; nil when nothing did
----@param hint? string
+---@param hint? string what to do then; else what can be done without and is not there
 local function done(message, hint)
   local err ---@type lcursor.Error?
   if message then
     err = { code = "install_failed", level = "error", message = message, hint = hint or "" }
     status.set(before and before.state or "absent", message)
-    notify.progress("install", "the set-up failed", true)
+    notify.progress("the set-up failed", true)
     notify.error(err)
   else
     status.set("stopped", "")
-    notify.progress("install", "the Python environment is ready", true)
+    notify.progress("the Python environment is ready", true)
+    if hint ~= "" then
+      notify.warn(hint)
+    end
   end
   local callbacks = waiting or {}
   waiting = nil
@@ -123,12 +126,28 @@ local function done(message, hint)
   end
 end
 
+---@return string[] options that name the models to fetch, as the settings want them
+local function models()
+  local settings, options = config.get(), {}
+  local model = settings.completion.model
+  -- A file of one's own, and a model on a server, are fetched by nobody.
+  local is_named = not model:find("[/\\]") and not vim.endswith(model, ".gguf")
+  if settings.completion.backend ~= "endpoint" and is_named then
+    vim.list_extend(options, { "--model", model })
+  end
+  if settings.index.enabled and settings.index.embedder ~= "" then
+    vim.list_extend(options, { "--embedder", settings.index.embedder })
+  end
+  return options
+end
+
 --- Start install.py and show what it says, one JSON object a line.
 ---@param python string
 local function start(python)
   local script = vim.fs.joinpath(M.plugin_root(), "lcursor", "install.py")
-  local command =
-    { python, "-X", "utf8", script, "--venv", M.venv(), "--verify", "--progress", "json" }
+  local command = { python, "-X", "utf8", script, "--venv", M.venv(), "--verify" }
+  vim.list_extend(command, models())
+  vim.list_extend(command, { "--progress", "json" })
   local rest, last = "", {}
   local function hear(line)
     local ok, said = pcall(vim.json.decode, line)
@@ -140,7 +159,7 @@ local function start(python)
       local percent = said.fraction >= 0 and ("%d%% "):format(said.fraction * 100) or ""
       local text = ("%s: %s%s (%d s)"):format(said.step, percent, said.text, said.elapsed_s)
       status.set("installing", text, said.fraction)
-      notify.progress("install", text)
+      notify.progress(text)
     end
   end
   vim.fn.jobstart(command, {
@@ -152,7 +171,7 @@ local function start(python)
     end,
     on_exit = function(_, code)
       if code == 0 then
-        done()
+        done(nil, last.step == "done" and last.hint or "")
       elseif last.step == "failed" then
         done(last.text, last.hint)
       else
@@ -198,7 +217,7 @@ function M.run(on_done)
   if not is_running then
     before = status.get()
     status.set("installing", "")
-    notify.progress("install", "making the Python environment, which takes some minutes")
+    notify.progress("making the Python environment, which takes some minutes")
     start_with(1)
   end
 end

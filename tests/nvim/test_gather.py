@@ -128,8 +128,8 @@ def test_nothing_is_sent_that_no_request_would_have(editor: Start, host: FakeHos
     key = "-----BEGIN PRIVATE KEY-----\n"
     nvim = editor(
         {
-            "main.py": "from . import secrets, made, inner, plain\n",
-            "secrets.py": "TOKEN = 1\n",
+            "main.py": "from . import credentials, made, inner, plain\n",
+            "credentials.py": "TOKEN = 1\n",
             "made.py": "x = 1\n",
             "inner.py": "x = 1\n" * 90 + key,
             "plain.py": "def fine():\n    pass\n",
@@ -142,7 +142,7 @@ def test_nothing_is_sent_that_no_request_would_have(editor: Start, host: FakeHos
     nvim.insert("A")
     nvim.press("<Esc>")
     nvim.command("set hidden")
-    for name in (".env", "secrets.py", "made.py"):
+    for name in (".env", "credentials.py", "made.py"):
         nvim.command(f"edit {name}")
         nvim.press("ggyG")
     nvim.command("edit deep.py")

@@ -145,6 +145,31 @@ def test_the_set_up_shows_its_progress_and_tells_all_who_wait(ask: Any) -> None:
     assert out["final"] == "stopped"
 
 
+ECHO = """
+    import json, sys
+    words = sys.argv[1:]
+    print(json.dumps({"step": "done", "fraction": 1, "text": "", "hint": " ".join(words)}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "fetched"),
+    [
+        ("{}", "--model qwen2.5-coder-0.5b --embedder minilm-l6-v2-int8"),
+        ("{ completion = { backend = 'endpoint' } }", "--embedder minilm-l6-v2-int8"),
+        ("{ completion = { model = '~/my.gguf' }, index = { enabled = false } }", ""),
+        ("{ index = { embedder = '' } }", "--model qwen2.5-coder-0.5b"),
+    ],
+)
+def test_it_fetches_the_models_that_the_settings_name(
+    ask: Any, settings: str, fetched: str
+) -> None:
+    out = ask(f"vim.g.lcursor = {settings}\n{RUN}", script=ECHO)
+    assert out["results"] == ["fine", "fine"]
+    [told] = [text for text in out["said"] if "--venv" in text]
+    assert told.partition("--verify")[2].partition("--progress")[0].strip() == fetched
+
+
 def test_a_failed_set_up_says_what_to_do_once(ask: Any) -> None:
     script = """
         print('{"step": "failed", "text": "the disk is full", "hint": "Free some"}')

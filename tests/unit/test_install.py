@@ -107,6 +107,32 @@ def test_each_model_is_pulled_in_turn(whole: Path, tmp_path: Path) -> None:
     assert (tmp_path / "pulled").read_text().split() == ["one", "two", "three"]
 
 
+def test_an_embedder_that_does_not_come_is_a_sentence(whole: Path, tmp_path: Path) -> None:
+    python = whole / "bin" / "python"
+    python.rename(python.with_name("real"))
+    python.write_text(
+        '#!/bin/sh\ncase "$*" in\n'
+        '*"models pull there"*) ;;\n'
+        '*"models pull"*) echo "lcursor: No network here. Mend it" >&2; exit 1 ;;\n'
+        '*) exec "${0%python}real" "$@" ;;\nesac\n'
+    )
+    python.chmod(0o755)
+    there = run("--venv", str(whole), "--embedder", "there", HOME=str(tmp_path))
+    assert there.returncode == 0
+    assert "did not come" not in there.stdout
+    away = run("--venv", str(whole), "--embedder", "away", HOME=str(tmp_path))
+    assert away.returncode == 0, "the rest stands"
+    assert "The embedder away did not come (No network here. Mend it)" in away.stdout
+    assert f"{python} -m lcursor models pull away" in away.stdout
+    assert f"{whole} is ready" in away.stdout.splitlines()[-1]
+    editor = run(
+        "--venv", str(whole), "--embedder", "away", "--progress", "json", HOME=str(tmp_path)
+    )
+    last = json.loads(editor.stdout.splitlines()[-1])
+    assert (last["step"], editor.returncode) == ("done", 0)
+    assert last["hint"].startswith("The embedder away did not come")
+
+
 def test_it_prints_which_neovim_is_used(tmp_path: Path) -> None:
     nvim = tmp_path / "nvim"
     nvim.write_text("#!/bin/sh\necho NVIM v0.11.4\n")

@@ -57,6 +57,12 @@ function M.check(found)
   elseif grammars then
     health.ok("Grammars: " .. grammars.text)
   end
+  local stored = found.probe and found.probe.facts.index
+  if stored and stored.problem then
+    health.warn(stored.problem.message, stored.problem.hint)
+  elseif stored then
+    health.info("Kept: " .. stored.text)
+  end
   local known = package.loaded["lcursor.index"] and require("lcursor.index").states() or {}
   if #known == 0 then
     health.info("No project is indexed in this session; `:LCursor index` says what one would read")

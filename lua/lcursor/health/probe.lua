@@ -17,7 +17,7 @@ sys.stdout.flush()
 if sys.version_info >= (3, 10):
     sys.path.insert(0, sys.argv[1])
     from lcursor.cli import doctor
-    doctor.tell(sys.argv[2], os.environ.get("LCURSOR_COMPLETION", ""))
+    doctor.tell(sys.argv[2], os.environ.get("LCURSOR_COMPLETION", ""), sys.argv[3])
 ]]
 
 ---@class (exact) lcursor.Fact one line of the doctor
@@ -67,8 +67,9 @@ end
 ---@param python string
 ---@param root string of the plugin
 ---@param settings lcursor.CompletionConfig
+---@param embedder string
 ---@return lcursor.Probe
-function M.ask(python, root, settings)
+function M.ask(python, root, settings, embedder)
   local probe = { facts = {}, packages = {}, ms = 0 } ---@type lcursor.Probe
   local began, chunks, errors = vim.uv.hrtime(), {}, {}
   local result ---@type vim.SystemCompleted?
@@ -77,7 +78,7 @@ function M.ask(python, root, settings)
       table.insert(list, data)
     end
   end
-  local argv = { python, "-I", "-X", "utf8", "-c", CODE, root, settings.model }
+  local argv = { python, "-I", "-X", "utf8", "-c", CODE, root, settings.model, embedder }
   local options = { stdout = into(chunks), stderr = into(errors), env = {} }
   if settings.backend == "endpoint" then -- not in argv: an address may have a password in it
     options.env.LCURSOR_COMPLETION = vim.json.encode(config.for_host().completion)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lcursor.fim.chunks import MIN_LINES, MOST_LINES, Chunk, Kind, clip, dice, words
 from lcursor.fim.files import room_for_files
 from lcursor.fim.prompt import File
-from lcursor.fim.ring import MOST_A_FILE, MOST_CHUNKS, SHORT_LIVED_MS, Query, Ring
+from lcursor.fim.ring import AGAIN_MS, MOST_A_FILE, MOST_CHUNKS, SHORT_LIVED_MS, Found, Query, Ring
 
 HERE = Query("here.py", "def here():\n    ", "\n")
 WIDE = 100_000
@@ -190,36 +190,75 @@ def test_headers_are_not_driven_out_by_what_is_visited() -> None:
 
 
 class Index:
-    """Finds what it is told."""
+    """Finds what it is told, when it is told."""
 
     def __init__(self) -> None:
-        self.finds: list[Chunk] = []
         self.asked: list[Query] = []
+        self.found: list[Found] = []
 
-    def retrieve(self, query: Query) -> Sequence[Chunk]:
+    def ask(self, query: Query, found: Found) -> None:
         self.asked.append(query)
-        return self.finds
+        self.found.append(found)
+
+    def finds(self, *names: str) -> None:
+        self.found[-1]([chunk(name, "retrieved") for name in names])
 
 
 def test_what_is_retrieved_has_slots_of_its_own_at_the_end() -> None:
     desk, index = Desk(chunk("a"), chunk("b")), Index()
     desk.ring.retriever = index
-    index.finds = [chunk("p", "retrieved"), chunk("q", "retrieved")]
-    assert desk.order() == "abpq" or desk.ring.promote() is False
-    desk.ring.promote()
+    desk.ring.look(HERE)
+    assert not desk.ring.promote()
+    index.finds("p", "q")
+    assert desk.ring.promote()
     assert desk.order() == "abpq"
-    index.finds = [chunk("r", "retrieved"), chunk("q", "retrieved")]
+    index.finds("r", "q")
     desk.take(chunk("c"))
     assert desk.order() == "abcqr"
-    asked = len(index.asked)
-    assert desk.order() == "abcqr"
-    assert len(index.asked) == asked
+
+
+def test_the_retriever_is_asked_once_for_each_line() -> None:
+    now_ms = 1000.0
+    index = Index()
+    ring = Ring(index, lambda: now_ms)
+    for prefix in ("a\nb", "a\nbc", "a\nbcd"):
+        ring.look(Query("here.py", prefix, ""))
+    assert len(index.asked) == 1
+    ring.look(Query("here.py", "a\nbcd\n", ""))
+    ring.look(Query("there.py", "a\nbcd\n", ""))
+    assert len(index.asked) == 3
+    now_ms += AGAIN_MS + 1
+    ring.look(Query("there.py", "a\nbcd\n", ""))
+    assert len(index.asked) == 4
+
+
+def test_only_what_is_new_is_news() -> None:
+    ring, index = Ring(), Index()
+    ring.retriever = index
+    told: list[int] = []
+    ring.news = lambda: told.append(1)
+    ring.look(HERE)
+    index.finds("p")
+    index.finds("p")
+    assert len(told) == 1
+    assert ring.promote()
+    assert not ring.promote()
+
+
+def test_what_is_retrieved_but_shown_already_is_left_out() -> None:
+    desk, index = Desk(chunk("a")), Index()
+    desk.ring.retriever = index
+    desk.ring.look(HERE)
+    index.finds("a", "p")
+    desk.ring.promote()
+    assert desk.order() == "ap"
 
 
 def test_what_is_retrieved_from_the_window_is_left_out() -> None:
     desk, index = Desk(), Index()
     desk.ring.retriever = index
-    index.finds = [chunk("p", "retrieved")]
+    desk.ring.look(HERE)
+    index.finds("p")
     desk.ring.promote()
     assert desk.order(Query("p.py", body("p"), "")) == ""
 

@@ -171,6 +171,31 @@ def test_a_search(desk: Desk) -> None:
     assert (state["phase"], state["files"], state["pid"]) == ("ready", 2, 77)
 
 
+def test_what_the_user_calls_secret_is_said_first(desk: Desk) -> None:
+    desk.indexing.configure(IndexConfig(), ["*.vault"])
+    desk.search(4)
+    desk.wait("index.found")
+    client = desk.clients[0]
+    assert client.said[:2] == [("secrets", {"globs": ["*.vault"]}), ("status", {})]
+    desk.indexing.configure(IndexConfig(auto=False), ["*.vault"])
+    desk.settle()
+    assert client.names() == ["secrets", "status", "search"]
+    desk.indexing.configure(IndexConfig(), [])
+    desk.settle()
+    assert client.said[-1] == ("secrets", {"globs": []})
+
+
+def test_a_worker_that_was_only_asked_is_told_again_by_the_next(desk: Desk) -> None:
+    desk.begun.clear()
+    desk.indexing.configure(IndexConfig(), ["*.vault"])
+    desk.indexing.begin(
+        {"id": 1, "path": str(desk.root / "a.py"), "is_confirmed": False, "rebuild": False}
+    )
+    desk.settle()
+    told = [client.names() for client in desk.clients]
+    assert told == [["secrets", "status", "begin"], ["secrets"]]
+
+
 def test_symbols(desk: Desk) -> None:
     client = desk.settle()
     row = {"path": "a.py", "language": "lua", "name": "alpha", "kind": "function", "scope": "M"}

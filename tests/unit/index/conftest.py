@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.index.store import Store
+from tests.unit.index import workers
 
 Open = Callable[..., Store]
 
@@ -35,3 +36,26 @@ def opened(folder: Path) -> Iterator[Open]:
 @pytest.fixture
 def store(opened: Open) -> Store:
     return opened()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user of the test's own."""
+    home = tmp_path / "home"
+    (home / "run").mkdir(parents=True)
+    for name in ("data", "cache", "state", "config"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(home / name))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("LCURSOR_DATA", "LCURSOR_MODELS"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+@pytest.fixture
+def root(tmp_path: Path, home: Path) -> Iterator[Path]:
+    """A project; whatever worker is left on it at the end is ended."""
+    root = tmp_path / "project"
+    workers.make(root)
+    yield root
+    workers.end(root)

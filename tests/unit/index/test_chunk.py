@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lcursor.index import grammars, split
-from lcursor.index.chunk import header, read
+from lcursor.index.chunk import embedded, read
 from lcursor.index.definitions import DEFINITIONS
 from lcursor.index.records import Chunk, Parsed
 from tests.unit.index.sample import Sample
@@ -144,9 +144,9 @@ def test_a_class_that_is_cut_has_chunks_with_scope_and_an_outline() -> None:
         "    def put(self, key, value):\n        …"
     )
     assert (outline.first_row, outline.end_row) == (3, parsed.symbols[0].end_row)
-    assert header("a/store.py", outline) == "a/store.py > Store"
-    assert header("a/store.py", parsed.chunks[2]) == "a/store.py > Store > put"
-    assert header("a.py", read("a.py", "call()").chunks[0]) == "a.py"
+    assert embedded("a/store.py", outline) == f"store.py > Store\n{outline.text}"
+    assert embedded("a/store.py", parsed.chunks[2]).startswith("store.py > Store > put\n")
+    assert embedded("b/a.py", read("a.py", "call()").chunks[0]) == "a.py\ncall()"
 
 
 def test_a_small_class_has_no_outline() -> None:
@@ -178,13 +178,23 @@ def test_an_edit_changes_few_digests() -> None:
     assert len(before) > 50
 
 
-def test_a_digest_is_of_the_text_and_its_header() -> None:
+def test_a_digest_is_of_the_text_and_what_it_is_in() -> None:
     one, two = read("a.py", "x = 1\n"), read("a.py", "x = 1")
-    other, moved = read("a.py", "x = 2\n"), read("b.py", "x = 1\n")
+    other, renamed = read("a.py", "x = 2\n"), read("b.py", "x = 1\n")
     assert one.chunks[0].digest == two.chunks[0].digest
-    assert len({item.chunks[0].digest for item in (one, other, moved)}) == 3
+    assert len({item.chunks[0].digest for item in (one, other, renamed)}) == 3
+    alone = read("a.py", "def f():\n    x = 1\n")
+    assert alone.chunks[0].scope == "f"
+    assert alone.chunks[0].digest != read("a.py", "def g():\n    x = 1\n").chunks[0].digest
     below = read("a.py", "\n" * 3 + "y = '" + "y" * 1499 + "'\nx = 1\n")
     assert below.chunks[-1].digest == one.chunks[0].digest
+
+
+def test_a_file_that_is_moved_keeps_its_digests() -> None:
+    text = (STDLIB / "argparse.py").read_text()
+    before = [item.digest for item in read("argparse.py", text).chunks]
+    for path in ("lib/argparse.py", "other/place/argparse.py"):
+        assert [item.digest for item in read(path, text).chunks] == before
 
 
 @pytest.mark.parametrize(

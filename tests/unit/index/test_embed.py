@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.errors import ModelCorrupt, ModelMissing
+from lcursor.index import embed
 from lcursor.index.embed import Embedder, batches, normalized
 from lcursor.index.embedders import DEFAULT, find
 
@@ -32,13 +34,29 @@ def embedder() -> Embedder:
     return Embedder(find(DEFAULT))
 
 
+@pytest.fixture(scope="module")
+def in_floats() -> Embedder:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embed, "in_bytes", lambda network: None)
+        return Embedder(find(DEFAULT))
+
+
 @pytest.mark.parametrize("text", KNOWN)
-def test_vectors_are_those_of_the_publisher(embedder: Embedder, text: str) -> None:
+def test_vectors_are_those_of_the_publisher(in_floats: Embedder, text: str) -> None:
+    embedder = in_floats
     vector = embedder.texts([text])[0]
     assert vector.dtype == np.float32
     assert vector.shape == (embedder.dim,)
     assert np.allclose(vector[: len(KNOWN[text])], KNOWN[text], atol=1e-4)
     assert abs(float(np.linalg.norm(vector)) - 1) < 1e-5
+
+
+def test_products_of_bytes_give_nearly_the_same(embedder: Embedder, in_floats: Embedder) -> None:
+    texts = [*KNOWN, "class Reader: pass", CODE * 40, "ünïcödé 名前", "x"]
+    cosines = (embedder.texts(texts) * in_floats.texts(texts)).sum(axis=1)
+    assert cosines.min() > 0.98
+    assert cosines.min() < 0.99999, "they are not computed in bytes"
+    assert embedder.name == in_floats.name + embed.IN_BYTES
 
 
 def test_company_changes_nothing(embedder: Embedder) -> None:
@@ -102,6 +120,24 @@ def test_several_threads_may_ask_at_once(embedder: Embedder) -> None:
     assert max(wrong) < 1e-5
 
 
+def test_two_threads_share_the_work_and_change_nothing(embedder: Embedder) -> None:
+    texts = [f"{CODE} # {number}" * (number % 7 + 1) for number in range(30)]
+    assert np.abs(embedder.texts(texts, 2) - embedder.texts(texts)).max() < 1e-5
+    assert embedder.texts([], 2).shape == (0, embedder.dim)
+    assert np.allclose(embedder.texts([CODE], 5), embedder.texts([CODE]), atol=1e-6)
+
+
+def test_what_fails_on_one_of_several_threads_is_raised(
+    embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(tokens: Sequence[Sequence[int]]) -> object:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(embedder, "_run", run)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        embedder.texts([CODE] * 40, 2)
+
+
 def test_it_keeps_to_its_threads() -> None:
     code = (
         "import threading, os\n"
@@ -117,6 +153,18 @@ def test_it_keeps_to_its_threads() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )
     assert int(done.stdout) <= 1
+
+
+def test_it_stays_small() -> None:
+    code = (
+        "from lcursor.index.embed import Embedder\n"
+        "from lcursor.index.embedders import EMBEDDERS\n"
+        "embedder = Embedder(EMBEDDERS[0])\n"
+        "embedder.texts(['alpha beta gamma delta ' * 400] * 4, 2)\n"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if 'VmHWM' in line))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 220 << 10, "its weights were unfolded into floats"
 
 
 def test_it_is_loaded_beside_usearch_in_any_order() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from lcursor.errors import ModelMissing
-from lcursor.index import chunk, embed, embedders
+from lcursor.errors import IndexFailed, ModelMissing
+from lcursor.index import chunk, embed, embedders, priority
 from lcursor.index.embedding import BATCH, NONE, Embedding
 from lcursor.index.records import FileState
 from lcursor.index.store import Store
@@ -24,12 +24,16 @@ class Counting:
     """An embedder whose vectors are digests; keeps what it was asked."""
 
     asked: ClassVar[list[str]] = []
+    threads: ClassVar[list[int]] = []
     fails_at = 10**9
     name, dim, on_gpu = "counting", DIM, False
 
     def __init__(self, spec: Any) -> None: ...
 
-    def texts(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    def texts(
+        self, texts: Sequence[str], threads: int = 1
+    ) -> np.ndarray[Any, np.dtype[np.float32]]:
+        self.threads.append(threads)
         if len(self.asked) + len(texts) > self.fails_at:
             raise RuntimeError("out of order")
         self.asked.extend(texts)
@@ -47,6 +51,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(embed, "Embedder", Counting)
     monkeypatch.setattr(embedders, "find", lambda name: SimpleNamespace(name=name))
     monkeypatch.setattr(Counting, "asked", [])
+    monkeypatch.setattr(Counting, "threads", [])
     return Counting.asked
 
 
@@ -101,10 +106,34 @@ def test_every_chunk_gets_the_vector_of_its_text(bench: Bench, asked: list[str])
     assert embedding.note == ""
     assert embedding.vectors is not None
     assert embedding.embedder is not None
-    assert "f7.py > value7\ndef value7():\n    return 7" in asked
-    text = next(each for each in asked if each.startswith("f7.py"))
+    text = "f7.py > value7\ndef value7():\n    return 7"
+    assert text in asked
     ((number, score),) = embedding.vectors.search(embedding.embedder.query(text), 1)
     assert store.reader().chunks([number])[number].path == "f7.py"
+    assert score == pytest.approx(1, abs=0.01)
+
+
+def test_a_file_that_is_moved_has_its_vectors(bench: Bench, asked: list[str]) -> None:
+    store, embedding = bench.new("one")
+    fill(store, 5)
+    run(embedding, store)
+    asked.clear()
+    for number in range(5):
+        text = f"def value{number}():\n    return {number}\n"
+        place = f"deep/in/f{number}.py"
+        store.remove([f"f{number}.py"])
+        while store.tidy():
+            pass
+        state = FileState(len(text), number, hashlib.sha256(text.encode()).digest()[:16])
+        store.put(place, state, chunk.read(place, text))
+    run(embedding, store)
+    embedding._sync()
+    assert asked == []
+    assert embedding.vectors is not None
+    assert embedding.embedder is not None
+    query = embedding.embedder.query("f3.py > value3\ndef value3():\n    return 3")
+    ((found, score),) = embedding.vectors.search(query, 1)
+    assert store.reader().chunks([found])[found].path == "deep/in/f3.py"
     assert score == pytest.approx(1, abs=0.01)
 
 
@@ -165,6 +194,38 @@ def test_a_new_worker_searches_with_the_vectors_that_are_there(
     assert len(asked) == 10
 
 
+def test_a_store_that_was_begun_anew_has_other_vectors(bench: Bench, asked: list[str]) -> None:
+    store, embedding = bench.new("one")
+    fill(store, 30)
+    run(embedding, store)
+    assert embedding.vectors is not None
+    assert embedding.embedder is not None
+    identity = store.identity
+    store._note_damage(store._inode[1])  # as a reader that found a broken page
+    with pytest.raises(IndexFailed):
+        store.files()
+    assert store.identity != identity
+    embedding.forget()
+    assert len(embedding.vectors) == 0
+    fill(store, 10, "other")  # the numbers of the chunks begin with 1 again
+    run(embedding, store)
+    assert len(embedding.vectors) == 10
+    text = next(each for each in asked if "other7" in each)
+    ((number, score),) = embedding.vectors.search(embedding.embedder.query(text), 1)
+    assert store.reader().chunks([number])[number].path == "f7.py"
+    assert score == pytest.approx(1, abs=0.01)
+
+
+def test_what_went_wrong_with_the_vectors_is_among_the_remarks(bench: Bench) -> None:
+    store, embedding = bench.new("one")
+    fill(store, 3)
+    run(embedding, store)
+    assert embedding.remarks() == []
+    assert embedding.vectors is not None
+    embedding.vectors.remarks.append("the graph was damaged")
+    assert embedding.remarks() == ["the graph was damaged"]
+
+
 def test_an_embedder_that_breaks_is_a_note(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counting, "fails_at", 20)
     store, embedding = bench.new("one")
@@ -192,3 +253,46 @@ def test_without_an_embedder_nothing_is_tried_twice(
     assert embedding.embedder is None
     assert embedding.note
     assert ("pull it" in embedding.note) == (name != NONE)
+
+
+def test_two_cores_embed_while_nobody_is_at_work(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(priority, "cores", lambda: 8)
+    store, embedding = bench.new("one")
+    fill(store, 60)
+    for _ in range(3):
+        embedding.step(store)
+    embedding.is_quiet = lambda: True
+    for _ in range(3):
+        embedding.step(store)
+    assert Counting.threads == [1, 1, 1, 2, 2, 2]
+    assert len(Counting.asked) == 3 * BATCH + 3 * 2 * BATCH
+    monkeypatch.setattr(priority, "cores", lambda: 1)
+    embedding.step(store)
+    assert Counting.threads[-1] == 1
+
+
+def test_what_is_searched_follows_without_reading_all_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, embedding = bench.new("one")
+    fill(store, 40)
+    run(embedding, store)
+    read: list[int] = []
+    original = embedding._reader.vectors
+
+    def vectors(embedder: str, ids: Iterable[int] | None = None) -> Any:
+        found = original(embedder, ids)
+        read.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(embedding._reader, "vectors", vectors)
+    fill(store, 3, word="other")
+    store.remove(["f30.py", "f31.py"])
+    run(embedding, store)
+    assert embedding.vectors is not None
+    assert sum(read) == 3
+    ids, rows = store.reader().vectors("counting")
+    assert len(embedding.vectors) == len(ids) == 38
+    assert np.allclose(embedding.vectors.rows(ids.tolist()), rows.astype(np.float32), atol=2e-3)

@@ -11,7 +11,7 @@ import pytest
 from lcursor.errors import Cancelled, IndexFailed
 from lcursor.index import files, languages, skip
 from lcursor.index.files import Found, Survey
-from tests.unit.index.trees import git, modules, repository, write
+from tests.unit.index.trees import anybody, git, modules, repository, write
 
 
 @pytest.fixture(autouse=True)
@@ -164,14 +164,13 @@ def test_pipes_and_sockets_are_no_files(root: Path) -> None:
     assert files.why(root, "pipe.py") == "it is not a regular file"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_directory_is_said(tmp_path: Path) -> None:
-    write(tmp_path, "a.py", "closed/b.py")
-    (tmp_path / "closed").chmod(0)
-    try:
-        survey = files.survey(tmp_path)
-    finally:
-        (tmp_path / "closed").chmod(0o700)
+def test_an_unreadable_directory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with anybody() as root:
+        monkeypatch.setenv("HOME", str(root))
+        write(root, "a.py", "closed/b.py")
+        (root / "closed").chmod(0)
+        survey = files.survey(root)
+        (root / "closed").chmod(0o700)
     assert paths(survey) == {"a.py"}
     assert survey.ignored == [("closed/", "the directory cannot be read")]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
+
 from lcursor.index import gate
 from lcursor.index.gate import Gate
 
@@ -18,6 +20,18 @@ def test_typing_holds_the_work_for_a_while() -> None:
     while it.held_s:
         assert time.monotonic() < deadline_s
     assert it.passes()
+
+
+def test_it_is_quiet_long_after_the_last_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Gate(typing_s=0.01)
+    assert it.is_quiet()
+    it.typing()
+    assert not it.is_quiet()
+    monkeypatch.setattr(gate, "QUIET_S", 0.0)
+    assert it.is_quiet()
+    with it.query():
+        assert not it.is_quiet()
+    assert it.is_quiet()
 
 
 def test_work_waits_for_a_query_to_end() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -80,6 +83,19 @@ def write(root: Path, name: str, text: str | bytes = "") -> None:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def spoil(path: Path, name: str) -> None:
+    """Overwrite the first page of a table or of an index."""
+    base = sqlite3.connect(path)
+    busy, _, _ = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    asked = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+    (page,) = base.execute(asked, (name,)).fetchone()
+    base.close()
+    assert not busy
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
 
 
 def test_all_files_are_found_and_nothing_else(root: Path, line: Line) -> None:
@@ -273,7 +289,7 @@ def test_a_damaged_store_is_filled_anew(
         write(root, f"f{number}.py", f"value = {number}\n")
     line.fill()
     identity = line.store.identity
-    line.store._note_damage()  # as a reader that found a broken page
+    line.store._note_damage(line.store._inode[1])  # as a reader that found a broken page
     write(root, "f1.py", "changed = 1\n")
     line.pipe.changed(["f1.py"])
 
@@ -286,6 +302,101 @@ def test_a_damaged_store_is_filled_anew(
     line.ready()
     assert line.store.identity != identity
     assert len(line.paths()) == 20
+
+
+def test_a_file_that_is_written_all_the_time_is_stored_as_of_one_moment(
+    root: Path, line: Line
+) -> None:
+    write(root, "calm.py", "x = 1\n")
+    write(root, "busy.py", "version_0 = 0\n" * 3_000)
+    is_over = threading.Event()
+
+    def keep_writing() -> None:
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            (root / "busy.py").write_bytes(b"version_%d = 0\n" % number * 3_000)
+            line.pipe.changed(["busy.py"])
+            time.sleep(0.002)
+        (root / "busy.py").write_bytes(b"version_end = 0\n" * 3_000)
+
+    thread = threading.Thread(target=keep_writing)
+    thread.start()
+    try:
+        line.pipe.begin()
+        line.wait(lambda: "calm.py" in line.paths())
+        for _ in range(30):
+            versions = set(line.text("busy.py").split("\n")) - {""}
+            assert len(versions) <= 1, versions
+            time.sleep(0.01)
+    finally:
+        is_over.set()
+        thread.join()
+    line.pipe.changed(["busy.py"])
+    line.wait(lambda: set(line.text("busy.py").split("\n")) - {""} == {"version_end = 0"})
+    assert line.remarks == []
+
+
+def test_damage_that_only_a_reader_meets_is_mended_at_once(root: Path, line: Line) -> None:
+    line.store.on_damage = line.pipe.begin
+    for number in range(20):
+        write(root, f"f{number}.py", f"value = {number}\n")
+    line.fill()
+    line.wait(lambda: not line.pipe._filler.is_untidy)
+    spoil(line.store.path, "texts")
+    with pytest.raises(IndexFailed, match="made anew"):
+        line.text("f1.py")
+
+    def is_filled() -> bool:
+        with suppress(IndexFailed):
+            return "value = 1" in line.text("f1.py") and len(line.paths()) == 20
+        return False
+
+    line.wait(is_filled, 10)
+    assert len(line.store.remarks) == 1
+
+
+def test_damage_that_nobody_came_upon_is_found_when_all_is_done(
+    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "CHECK_S", 0.3)
+    for number in range(200):
+        write(root, f"f{number}.py", "".join(f"v{number}_{n} = '{n * 7919}'\n" for n in range(99)))
+    line.fill()
+    identity = line.store.identity
+    spoil(line.store.path, "symbols_named")  # only questions about names read it
+    line.wait(lambda: line.store.remarks)
+    line.wait(lambda: line.store.identity != identity and len(line.paths()) == 200)
+    line.ready()
+    assert len(line.store.remarks) == 1
+    assert [one.path for one in line.reader.symbols("v7_7", 3)] == ["f7.py"]
+
+
+def test_what_is_whole_is_read_as_a_whole_once(
+    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "CHECK_S", 0.05)
+    checks: list[bool] = []
+    check = line.store.check
+
+    def count() -> bool:
+        checks.append(check())
+        return checks[-1]
+
+    def holds(words: str) -> bool:
+        return words in line.text("a.py")
+
+    monkeypatch.setattr(line.store, "check", count)
+    write(root, "a.py", "x = 1\n")
+    line.fill()
+    line.wait(lambda: checks)
+    for number in range(3):
+        write(root, "a.py", f"x = {number}\n")
+        line.pipe.changed(["a.py"])
+        line.wait(partial(holds, f"x = {number}"))
+        line.ready()
+    line.wait(lambda: time.monotonic() > line.pipe.progress.since_s + 0.2)
+    assert checks == [True]
 
 
 def test_another_branch_is_one_comparison(root: Path, line: Line) -> None:

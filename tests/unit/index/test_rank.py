@@ -84,6 +84,14 @@ def test_a_definition_in_a_file_of_its_name_comes_before_another() -> None:
     assert "named file" in found[0].parts
 
 
+def test_what_has_the_very_identifier_comes_before_its_parts_even_among_tests() -> None:
+    facts = {1: Facts("zq/save.py"), 2: Facts("tests/test_a.py", is_literal=True), 3: Facts("b.py")}
+    found = ranked("zq_save", facts, lexical=[1, 3, 2], vector=[1, 3])
+    assert order(found)[0] == 2
+    assert {"literal", "tests"} <= set(found[0].parts)
+    assert "literal" not in found[1].parts
+
+
 def test_a_plain_sentence_has_no_definition() -> None:
     facts = {1: Facts("a.py"), 2: Facts("b.py", 1.0, "doors")}
     assert order(ranked("open the doors", facts, lexical=[1, 2])) == [1, 2]

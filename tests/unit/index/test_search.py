@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from lcursor.index.records import Hit, Mode
 from lcursor.index.search import Searcher
@@ -109,6 +113,41 @@ def test_names_in_all_their_forms(search: Searcher, name: str, path: str) -> Non
     assert "definition" in hit.parts
 
 
+IDENTIFIERS = {
+    "save/zqsave.py": "zqsave = 0\n\ndef x():\n    return zqsave(x, x, zqsave)\n",
+    "tests/test_it.py": "def test_it():\n    zqsave0x = 3\n    assert zqsave0x\n",
+    **{f"src/q{n}.py": f"def q{n}():\n    return zqsave{n}x + zqsave\n" for n in range(1, 9)},
+    "src/defined.py": "def zqother1x():\n    pass\n",
+    "src/uses.py": "zqother1x(zqother1x, zqother1x)\n" * 9,
+}
+
+
+@pytest.mark.parametrize("has_vectors", [False, True])
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("zqsave0x", "tests/test_it.py"),  # nothing else has it, so also a test is meant
+        ("zqsave5x", "src/q5.py"),
+        ("ZQSave5x", "src/q5.py"),
+        ("zqother1x", "src/defined.py"),
+        ("zqsave", "save/zqsave.py"),
+    ],
+)
+def test_a_made_up_identifier_is_found_where_it_stands(
+    tmp_path: Path, name: str, path: str, has_vectors: bool
+) -> None:
+    store = searching.made(tmp_path / "index", IDENTIFIERS)
+    search = searching.with_vectors(store) if has_vectors else searching.searcher(store)
+    (hit, *_) = search.search(name)
+    assert hit.path == path
+    assert abs(sum(hit.parts.values()) - hit.score) < 1e-6
+
+
+def test_an_identifier_of_an_unsaved_buffer_is_found(search: Searcher) -> None:
+    overlay = {"tests/test_car.py": "def test_it():\n    zqsave0x = 3\n"}
+    assert paths(search.search("zqsave0x", overlay=overlay)) == ["tests/test_car.py"]
+
+
 def test_tests_come_behind_what_they_test(search: Searcher) -> None:
     found = paths(search.search("buy a car"))
     assert found.index("src/car.py") < found.index("tests/test_car.py")
@@ -168,6 +207,41 @@ def test_a_name_that_is_defined_needs_no_vector(store: Store) -> None:
     assert search.embedder.asked == []
     search.search("no_such_name")
     assert search.embedder.asked == ["no_such_name"]
+
+
+def test_words_are_looked_for_while_a_sentence_is_embedded(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = searching.with_vectors(store)
+    assert search.embedder is not None
+    is_looking, embed, look = threading.Event(), search.embedder.query, search.reader.lexical
+    waited: list[bool] = []
+
+    def query(text: str) -> NDArray[np.float32]:
+        waited.append(is_looking.wait(10))
+        return embed(text)
+
+    def lexical(*args: Any) -> list[tuple[int, float]]:
+        is_looking.set()
+        return look(*args)
+
+    monkeypatch.setattr(search.embedder, "query", query)
+    monkeypatch.setattr(search.reader, "lexical", lexical)
+    assert "src/car.py" in paths(search.search("how to acquire an automobile"))
+    assert waited == [True]
+
+
+def test_what_fails_while_embedding_is_raised(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = searching.with_vectors(store)
+
+    def query(text: str) -> NDArray[np.float32]:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(search.embedder, "query", query)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        search.search("how to acquire an automobile")
 
 
 def test_a_question_is_embedded_once(store: Store) -> None:

@@ -281,6 +281,11 @@ def test_vectors_belong_to_texts_not_to_files(store: Store) -> None:
         text = reader.chunks([number])[number].chunk.text
         assert (matrix[row] == by_text[text][1]).all()
     assert reader.vectors("another")[0].size == 0
+    assert reader.embedded("mini").tolist() == numbers.tolist()
+    assert reader.embedded("another").size == 0
+    some, rows = reader.vectors("mini", [*numbers.tolist()[1:], 10**6])
+    assert some.tolist() == numbers.tolist()[1:]
+    assert np.array_equal(rows, matrix[1:])
     assert reader.counts().embedded == reader.counts("mini").embedded == 4
     assert reader.counts("another").embedded == 0
     # A branch switch and back: nothing is to be embedded again.

@@ -58,6 +58,7 @@ def test_no_line_breaks_the_worker(line: bytes) -> None:
         ({"do": "symbols", "name": "f"}, {"name": "f", "limit": 20, "prefix": False}),
         ({"do": "buffer", "path": "a", "text": None}, {"path": "a", "text": None}),
         ({"do": "recent", "paths": ["a"]}, {"paths": ["a"]}),
+        ({"do": "secrets", "globs": ["*.vault"]}, {"globs": ["*.vault"]}),
         ({"do": "begin"}, {"confirmed": False, "rebuild": False}),
         ({"do": "status"}, {}),
     ],
@@ -84,6 +85,8 @@ def test_a_question_has_its_defaults(said: dict[str, Any], fields: dict[str, Any
         {"id": 4, "do": "recent", "paths": "a"},
         {"id": 4, "do": "recent", "paths": ["a", 3]},
         {"id": 4, "do": "begin", "confirmed": 1},
+        {"id": 4, "do": "secrets"},
+        {"id": 4, "do": "secrets", "globs": "*.vault"},
     ],
 )
 def test_a_wrong_question_is_refused(said: dict[str, Any]) -> None:

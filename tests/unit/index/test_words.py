@@ -91,6 +91,41 @@ def test_a_question_has_each_word_once_and_none_that_says_nothing() -> None:
     assert words.match("how to open the files, the files") == '"open" OR "fil"'
 
 
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("zqsave0x", "zqsave0x zqsave0x zqsave0x zqsav"),
+        ("sha256", "sha256 sha256 sha256 sha"),
+        ("x1", "x1 x1 x1"),
+        ("where is parse_url", "parse_url parse_url parse_url pars url"),
+        ("cache", "cach"),
+        ("3 cats", "3 cat"),
+        ("日本語", "日本 本語"),
+        (
+            " ".join(f"name_{n}" for n in "abcdefg"),
+            "name_a nam name_b name_c name_d name_e name_f name_g",
+        ),
+    ],
+)
+def test_an_identifier_counts_more_than_its_parts(question: str, terms: str) -> None:
+    assert " ".join(words.terms(question)) == terms
+
+
+@pytest.mark.parametrize(
+    ("name", "term"),
+    [
+        ("zqsave0x", "zqsave0x"),
+        ("parseURL", "parseurl"),
+        ("_parse_url", "parse_url"),
+        ("cache", ""),
+        ("_cache", ""),
+        ("日本語", ""),
+    ],
+)
+def test_the_term_of_a_whole_identifier(name: str, term: str) -> None:
+    assert words.whole(name) == term
+
+
 def test_a_question_of_words_that_say_nothing_keeps_them() -> None:
     assert words.match("to be or to do") == '"to" OR "be" OR "or" OR "do"'
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,85 +19,13 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexAway, IndexFailed, IndexRefused, MessageInvalid
-from lcursor.index import launch, lock, place, wire
+from lcursor.index import launch, own, place, wire
 from lcursor.index.client import Client
+from lcursor.index.project import Project
 from lcursor.index.store import Store
+from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths, until
 
-FILES = 120
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
-    (home / "run").mkdir(parents=True)
-    for name in ("data", "cache", "state", "config"):
-        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(home / name))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
-    monkeypatch.setenv("HOME", str(home))
-    for name in ("LCURSOR_DATA", "LCURSOR_MODELS"):
-        monkeypatch.delenv(name, raising=False)
-    return home
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    """A project; whatever worker is left on it at the end is ended."""
-    root = tmp_path / "project"
-    root.mkdir()
-    for number in range(FILES):
-        text = f"def f{number}():\n    return 'needle{number}'\n\n\n"
-        (root / f"f{number}.py").write_text(text + "x = [1, 2, 3]\n" * 40)
-    yield root
-    end(root)
-
-
-def end(root: Path) -> None:
-    path = place.lock_path(root)
-    if not path.exists():
-        return
-    pid = launch.holder(root)
-    if pid and (held := lock.Lock.take(path)) is None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        until(lambda: is_free(root))
-    elif pid and held:
-        held.release()
-
-
-def is_free(root: Path) -> bool:
-    held = lock.Lock.take(place.lock_path(root))
-    if held:
-        held.release()
-    return held is not None
-
-
-def until(what: Callable[[], Any], timeout_s: float = 20.0) -> Any:
-    deadline_s = time.monotonic() + timeout_s
-    while not (value := what()):
-        assert time.monotonic() < deadline_s, "it did not come"
-        time.sleep(0.01)
-    return value
-
-
-def listens(root: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as sock:
-        return sock.connect_ex(str(place.socket_path(root))) == 0
-
-
-def connect(root: Path, **more: Any) -> Client:
-    return Client.connect(root, embedder="none", **more)
-
-
-def filled(client: Client) -> dict[str, Any]:
-    def state() -> dict[str, Any] | None:
-        found = client.call("status")
-        return found if found["phase"] == "ready" and found["files"] == FILES else None
-
-    return dict(until(state))
-
-
-def paths(client: Client, text: str) -> list[str]:
-    return [hit.path for hit in client.search(text)]
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_words_are_found_at_once_without_an_embedder(root: Path) -> None:
@@ -295,6 +222,77 @@ def test_report_and_why(root: Path) -> None:
         }
         client.call("begin")
         until(lambda: client.call("why", path=str(root / "f2.py"))["is_indexed"])
+
+
+def indexed(client: Client) -> set[str]:
+    return {hit.path for hit in client.search("needle", limit=1000)}
+
+
+def test_what_the_user_calls_secret_goes_out_and_stays_out(root: Path) -> None:
+    (root / "keep").mkdir()
+    (root / "keep/a.vault").write_text("needle = 'mine'\n")
+    with connect(root) as one, connect(root) as other:
+        one.call("begin")
+        until(lambda: indexed(one) >= {"f1.py", "f7.py", "keep/a.vault"})
+        other.call("buffer", path="f7.py", text="needle = 'unsaved'\n")
+        one.call("secrets", globs=["f7.py", "KEEP/*"])
+        until(lambda: not indexed(other) & {"f7.py", "keep/a.vault"})
+        assert one.call("why", path="f7.py") == {
+            "path": "f7.py",
+            "reason": "a pattern of completion.secrets names it: f7.py",
+            "is_indexed": False,
+        }
+        assert one.call("buffer", path="f7.py", text="needle\n") == {"is_taken": False}
+        other.call("secrets", globs=["f1.py"])  # who says less takes nothing back
+        one.call("secrets", globs=[])
+        (root / "keep/b.vault").write_text("needle = 'new'\n")
+        one.tell("changed", paths=["keep/b.vault", "f7.py"])
+        (root / "late.py").write_text("needle = 'late'\n")
+        until(lambda: "late.py" in indexed(one) and "f1.py" not in indexed(one))
+        assert not indexed(one) & {"f7.py", "keep/a.vault", "keep/b.vault"}
+        ignored = one.call("report")["ignored"]
+        assert ignored["a pattern of completion.secrets names it"] == 4
+        one.call("stop")
+    until(lambda: is_free(root))
+    (root / "f7.py").write_text("needle = 'changed'\n")
+    with connect(root) as client:  # of somebody who has no such pattern
+        client.call("begin")
+        until(lambda: client.call("status")["phase"] == "ready")
+        assert not indexed(client) & {"f1.py", "f7.py", "keep/a.vault", "keep/b.vault"}
+        client.tell("secrets", globs=["f2.py"])
+        client.call("begin", rebuild=True)  # only what is said now holds
+        until(lambda: indexed(client) >= {"f1.py", "f7.py", "keep/b.vault"})
+        until(lambda: client.call("status")["phase"] == "ready")
+        assert "f2.py" not in indexed(client)
+
+
+def test_what_cannot_be_kept_is_said_and_tried_again(root: Path) -> None:
+    said: list[str] = []
+    project = Project(root, "none", remark=said.append)
+    project._write_begun(False)
+
+    def full(*_: object) -> None:
+        raise IndexFailed("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(project, "_write_begun", full)
+        project.hide(["*.vault"])
+    assert said == ["what completion.secrets names is not kept: the disk is full"]
+    assert (project.own.globs, own.kept(root).globs) == (("*.vault",), ())
+    project.hide(["*.vault"])
+    assert own.kept(root).globs == ("*.vault",)
+    project.close()
+
+
+def test_nothing_secret_is_read_in_the_first_place(root: Path) -> None:
+    with connect(root) as client:
+        client.call("secrets", globs=["f1*.py", "[z-a]"])
+        assert client.call("report")["languages"]["python"]["files"] == FILES - 31
+        assert not place.begun_path(root).exists()
+        client.call("begin")
+        until(lambda: client.call("status")["phase"] == "ready")
+        assert client.call("status")["files"] == FILES - 31
+        assert json.loads(place.begun_path(root).read_bytes())["secrets"] == ["[z-a]", "f1*.py"]
 
 
 def test_it_leaves_when_nobody_is_there(root: Path) -> None:

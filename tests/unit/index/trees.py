@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 OURSELVES = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "core.autocrlf=false")
+
+NOBODY = 65534
 
 
 def git(folder: Path, *words: str) -> str:
@@ -30,13 +34,30 @@ def write(root: Path, *paths: str, text: str = "x = 1\n") -> None:
         full.write_text(text)
 
 
+@contextmanager
+def anybody() -> Iterator[Path]:
+    """Give a folder to somebody who may not read everything, as root may."""
+    with tempfile.TemporaryDirectory() as name:  # pytest's own let nobody else in
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.chown(name, NOBODY, -1)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(name)
+        finally:
+            if is_root:
+                os.seteuid(0)
+
+
 def modules(root: Path, packages: int, files: int) -> None:
     """Make a `node_modules` of so many packages of so many empty files."""
     for package in range(packages):
         folder = root / f"node_modules/p{package}"
         folder.mkdir(parents=True)
+        at = os.open(folder, os.O_RDONLY)
         for number in range(files):
-            os.close(os.open(folder / f"{number}.js", os.O_CREAT | os.O_WRONLY))
+            os.mknod(f"{number}.js", 0o600, dir_fd=at)  # a regular file; anybody may
+        os.close(at)
 
 
 def repository(root: Path, *paths: str, ignore: str = "") -> Path:

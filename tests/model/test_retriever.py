@@ -1,0 +1,86 @@
+"""The index feeds completion: real Neovim, real worker, real model, a file that nobody opened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lcursor.drive.editor import Editor
+from tests.model.test_features import BUFFERS, SETTLED
+
+pytestmark = pytest.mark.timeout(240)
+
+HARBOURS = '''"""Harbours."""
+
+
+def moor_vessel(vessel, quay_number, mooring_lines=4):
+    """Tie a vessel up."""
+    return [tie(vessel, quay_number, line) for line in range(mooring_lines)]
+'''
+HERE = '"""A trip."""\n\n\ndef arrive(vessel):\n    moor_vessel(\n'
+REST_S = 3.0
+"""Idle time, in which the index is asked and what it found is read."""
+INDEX = "local state = require('lcursor.index').states()[1]"
+
+
+@pytest.fixture
+def indexed(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
+    """A Neovim in a project that has been told to be indexed by words."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "harbours.py").write_text(HARBOURS)
+    (project / "trip.py").write_text(HERE)
+    home = tmp_path / "home"
+    home.mkdir()
+    python = os.environ.get("LCURSOR_TEST_PYTHON", sys.executable)
+    init = (
+        f"vim.g.lcursor = {{ python = {python!r}, index = {{ embedder = '' }},"
+        " completion = { min_confidence = 0, budget_ms = 30000, files_tokens = 400 } }\n"
+    )
+    with Editor(neovim, home, init=init, files=(project / "trip.py",), cwd=project) as editor:
+        editor.keys("GA")
+        editor.wait_state("ready", timeout_s=120)
+        editor.wait_lua(SETTLED, timeout_s=120)
+        editor.keys("<Esc>")
+        editor.command("LCursor index begin")
+        editor.wait_lua(f"{INDEX} return state and state.phase == 'ready'", timeout_s=60)
+        try:
+            yield editor
+        finally:
+            os.kill(editor.lua(f"{INDEX} return state.pid"), signal.SIGTERM)
+
+
+def test_a_definition_from_a_file_that_nobody_opened_is_in_the_prompt(indexed: Editor) -> None:
+    indexed.keys("O    quay = 7")
+    head = "def moor_vessel(vessel, quay_number, mooring_lines=4):"
+    deadline_s = time.monotonic() + 120
+    while head not in (shown := prompt(indexed)):
+        assert time.monotonic() < deadline_s, shown
+        indexed.keys("a7")
+        indexed.wait_lua(SETTLED, timeout_s=60)
+        time.sleep(REST_S)
+    assert shown.index("harbours.py") < shown.index(head) < shown.index("def arrive")
+
+
+def prompt(editor: Editor) -> str:
+    """Return the prompt of the last request; afterwards nothing is being typed."""
+    editor.keys("<Esc>")
+    editor.command("LCursor prompt")
+    shown = ""
+
+    def is_there() -> bool:
+        nonlocal shown
+        shown = str(editor.lua(BUFFERS))
+        return "def arrive" in shown
+
+    deadline_s = time.monotonic() + 30
+    while not is_there():
+        assert time.monotonic() < deadline_s, "no prompt is shown"
+    editor.keys("q")
+    return shown

@@ -1,0 +1,127 @@
+"""What the index gives to completion: paths as the model sees them, and never a wait."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lcursor.config import IndexConfig
+from lcursor.fim.chunks import Chunk
+from lcursor.fim.ring import Query
+from lcursor.host.indexing import Indexing
+from lcursor.host.retriever import IndexRetriever, chunks
+from tests.unit.host.test_indexing import HIT, Client
+
+PLACE = {"prefix": "def f():\n    thing(", "suffix": "\n"}
+
+
+class Projects:
+    """One project, whose worker is `client`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.worker = root, Client(root)
+        self.worker.answers["around"] = {"hits": [HIT]}
+
+    def configure(self, config: IndexConfig) -> None:
+        pass
+
+    def root_of(self, path: str) -> Path:
+        return self.root
+
+    def is_begun(self, root: Path) -> bool:
+        return True
+
+    def client(self, root: Path) -> Client:
+        return self.worker
+
+
+class Desk:
+    """An indexing, and who asks it."""
+
+    def __init__(self, root: Path) -> None:
+        self.projects = Projects(root)
+        self.indexing = Indexing(lambda method, params: None, self.projects)
+        self.retriever = IndexRetriever(self.indexing)
+        self.answers: list[Sequence[Chunk]] = []
+        self.has_answer = threading.Event()
+        self.root = f"{root}/"
+
+    def wake(self) -> None:
+        self.indexing.enter({"path": self.root + "b.py"})
+
+    def ask(self, path: str = "b.py", **more: Any) -> None:
+        self.retriever.ask(Query(path, **{**PLACE, **more}, root=self.root), self._found)
+
+    def asked(self) -> list[dict[str, Any]]:
+        return [params for do, params in self.projects.worker.said if do == "around"]
+
+    def _found(self, found: Sequence[Chunk]) -> None:
+        self.answers.append(found)
+        self.has_answer.set()
+
+
+def test_hits_come_as_pieces_of_files(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.wake()
+    desk.ask()
+    assert desk.has_answer.wait(10)
+    (piece,) = desk.answers[0]
+    assert (piece.path, piece.first_row, piece.kind) == ("pkg/a.py", 3, "retrieved")
+    assert desk.asked() == [{"path": "b.py", "before": PLACE["prefix"], "after": PLACE["suffix"]}]
+
+
+def test_nothing_is_started_for_it(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.ask()  # nobody entered a buffer of the project
+    desk.wake()
+    desk.ask()
+    assert desk.has_answer.wait(10)
+    assert len(desk.asked()) == 1
+
+
+def test_a_long_file_is_not_sent_whole(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.wake()
+    desk.ask(prefix="x" * 100_000, suffix="y" * 100_000)
+    assert desk.has_answer.wait(10)
+    assert all(len(desk.asked()[0][side]) < 10_000 for side in ("before", "after"))
+
+
+def test_of_many_places_only_the_newest_is_asked_about(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.wake()
+    desk.projects.worker.hold.clear()
+    for number in range(20):
+        desk.ask(prefix="\n" * number)
+    desk.projects.worker.hold.set()
+    assert desk.has_answer.wait(10)
+    desk.has_answer.clear()
+    desk.ask(prefix="last")
+    assert desk.has_answer.wait(10)
+    assert len(desk.asked()) < 5
+
+
+def test_a_place_without_a_file_is_not_asked_about(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.wake()
+    desk.retriever.ask(Query("", "x", ""), desk._found)
+    desk.ask()
+    assert desk.has_answer.wait(10)
+    assert len(desk.asked()) == 1
+
+
+def test_paths_are_those_that_the_model_sees(tmp_path: Path) -> None:
+    part = tmp_path / "pkg"
+    part.mkdir()
+    hits = [HIT, {**HIT, "path": "other/z.py"}]
+    assert [one.path for one in chunks(f"{tmp_path}/", tmp_path, hits, 0)] == [
+        "pkg/a.py",
+        "other/z.py",
+    ]
+    assert [one.path for one in chunks(f"{part}/", tmp_path, hits, 0)] == ["a.py"]
+    assert [one.path for one in chunks(f"{tmp_path}/", part, hits, 0)] == [
+        "pkg/pkg/a.py",
+        "pkg/other/z.py",
+    ]

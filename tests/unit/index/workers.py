@@ -1,0 +1,82 @@
+"""A project with a worker on it, for the tests that need the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lcursor.index import launch, lock, place
+from lcursor.index.client import Client
+
+FILES = 120
+
+
+def make(root: Path) -> None:
+    """Write a project of so many files."""
+    root.mkdir()
+    for number in range(FILES):
+        text = f"def f{number}():\n    return 'needle{number}'\n\n\n"
+        (root / f"f{number}.py").write_text(text + "x = [1, 2, 3]\n" * 40)
+
+
+def end(root: Path) -> None:
+    """End whatever worker is left on a project."""
+    path = place.lock_path(root)
+    if not path.exists():
+        return
+    pid = launch.holder(root)
+    if pid and (held := lock.Lock.take(path)) is None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: is_free(root))
+    elif pid and held:
+        held.release()
+
+
+def is_free(root: Path) -> bool:
+    """Tell whether no worker is on a project."""
+    held = lock.Lock.take(place.lock_path(root))
+    if held:
+        held.release()
+    return held is not None
+
+
+def until(what: Callable[[], Any], timeout_s: float = 20.0) -> Any:
+    """Wait for something; fail if it does not come."""
+    deadline_s = time.monotonic() + timeout_s
+    while not (value := what()):
+        assert time.monotonic() < deadline_s, "it did not come"
+        time.sleep(0.01)
+    return value
+
+
+def listens(root: Path) -> bool:
+    """Tell whether a worker listens."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        return sock.connect_ex(str(place.socket_path(root))) == 0
+
+
+def connect(root: Path, **more: Any) -> Client:
+    """Connect to the worker, which has no embedder."""
+    return Client.connect(root, embedder="none", **more)
+
+
+def filled(client: Client) -> dict[str, Any]:
+    """Wait until all of `make` is read; return the state."""
+
+    def state() -> dict[str, Any] | None:
+        found = client.call("status")
+        return found if found["phase"] == "ready" and found["files"] == FILES else None
+
+    return dict(until(state))
+
+
+def paths(client: Client, text: str) -> list[str]:
+    """Return what is found."""
+    return [hit.path for hit in client.search(text)]
