@@ -15,11 +15,11 @@ help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo:  ## set up, then show real ghost text in a real Neovim, without a terminal too
-	@$(SETUP) --with neovim --model $(MODEL)
+	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
 	@$(RUN) -m lcursor demo $(ARGS)
 
 try:  ## set up, then leave that Neovim open for you
-	@$(SETUP) --with neovim --model $(MODEL)
+	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
 	@$(RUN) -m lcursor try $(ARGS)
 
 test:  ## set up, then run every test; ARGS="-k ghost" for some

@@ -18,7 +18,7 @@ except ImportError:  # a half-made environment, or the wrong Python
     )
 
 from lcursor import __version__
-from lcursor.cli import bench, doctor, editor, evals, index, models
+from lcursor.cli import bench, chat, doctor, editor, evals, index, models, server
 from lcursor.errors import LcursorError
 
 app = typer.Typer(
@@ -30,11 +30,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(models.app, name="models")
+app.add_typer(server.app, name="server")
 app.add_typer(evals.app, name="eval")
 doctor.add_to(app)
 app.add_typer(bench.app, name="bench")
 app.command("index")(index.index)
 app.command("search")(index.search)
+app.command("chat")(chat.chat)
 app.command("demo")(editor.demo)
 app.command("try")(editor.try_out)
 

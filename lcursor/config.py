@@ -55,6 +55,8 @@ class CompletionConfig:
     """Name of the environment's variable with its key."""
     endpoint_key_command: str = ""
     """Command that prints the key."""
+    secrets: tuple[str, ...] = ()
+    """Globs of files that are never read or indexed, besides the built-in ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +72,68 @@ class IndexConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A model of the chat slot on a server that the user runs or rents."""
+
+    name: str
+    """As the user calls it."""
+    url: str = ""
+    """Address of the server; `unix:///path` for a socket."""
+    api: str = "auto"
+    """What it speaks: "llama.cpp", "ollama", "openai", or "auto" to find out."""
+    model: str = ""
+    """A name that it knows; "" is the only one it has."""
+    key_env: str = ""
+    """Name of the environment's variable with its key."""
+    key_command: str = ""
+    """Command that prints the key."""
+    context_tokens: int = 0
+    """What the model can read and write in all; 0 is what the server says."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatConfig:
+    """The chat slot."""
+
+    enabled: bool = True
+    """Whether there is a chat at all."""
+    model: str = ""
+    """A name of `models`, one of the manifest for the local server, or a GGUF file's path; "" is
+    what suits the machine."""
+    models: tuple[ModelConfig, ...] = ()
+    """Models on other servers."""
+    server: str = "auto"
+    """The local server: "auto" finds or starts one, "off" never does."""
+    context_tokens: int = 0
+    """Of the local server; 0 is what fits."""
+    max_tokens: int = 0
+    """Most tokens of one answer; 0 is as many as fit."""
+    temperature: float = 0.2
+    """How freely the model chooses its words."""
+    summarize_at: float = 0.85
+    """Share of the context, 0 to 1, at which earlier messages are summarized; 0 never."""
+    speculate: bool = True
+    """Whether the local server guesses from what was said; the answers are the same."""
+    idle_minutes: int = 15
+    """After how long the local server lets go of its memory."""
+    rules: bool = True
+    """Whether the project's files of rules are read."""
+    route: bool = False
+    """Whether small questions go to another model."""
+    route_small: str = ""
+    """That model, a name like `model`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings that cross the wire."""
 
     completion: CompletionConfig = field(default_factory=CompletionConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
+    chat: ChatConfig = field(default_factory=ChatConfig)
 
 
-Section = TypeVar("Section", CompletionConfig, IndexConfig)
+Section = TypeVar("Section", CompletionConfig, IndexConfig, ModelConfig, ChatConfig)
 
 
 def from_table(table: Mapping[str, Any]) -> Config:
@@ -91,6 +147,7 @@ def from_table(table: Mapping[str, Any]) -> Config:
     return Config(
         completion=_section(table, "completion", CompletionConfig),
         index=_section(table, "index", IndexConfig),
+        chat=_section(table, "chat", ChatConfig),
     )
 
 
@@ -98,6 +155,11 @@ def _section(table: Mapping[str, Any], name: str, kind: type[Section]) -> Sectio
     raw = table.get(name) or {}
     if not isinstance(raw, Mapping):
         raise ConfigInvalid(f"{name}: expected a table", "See :help lcursor-config")
+    return kind(**_values(raw, name, kind))
+
+
+def _values(raw: Mapping[str, Any], where: str, kind: type) -> dict[str, Any]:
+    """Return the fields of a settings class that a table has, each of its type."""
     values: dict[str, Any] = {}
     for spec in fields(kind):
         if spec.name not in raw:
@@ -105,11 +167,48 @@ def _section(table: Mapping[str, Any], name: str, kind: type[Section]) -> Sectio
         value, default = raw[spec.name], spec.default
         if isinstance(default, float) and type(value) is int:
             value = float(value)  # Lua has one type of number
+        elif kind is ChatConfig and spec.name == "models":
+            value = _models(value, f"{where}.{spec.name}")
+        elif isinstance(default, tuple):
+            value = _strings(value)
         if type(value) is not type(default):
             raise ConfigInvalid(
-                f"{name}.{spec.name}: expected {type(default).__name__}, "
+                f"{where}.{spec.name}: expected {type(default).__name__}, "
                 f"found {type(value).__name__}",
                 "See :help lcursor-config",
             )
         values[spec.name] = value
-    return kind(**values)
+    return values
+
+
+def _models(value: object, where: str) -> object:
+    """Read the table of named models; in Lua an empty one may be an empty list."""
+    if value == []:
+        return ()
+    if not isinstance(value, Mapping):
+        return value
+    found = []
+    for name, one in value.items():
+        if not isinstance(name, str) or not name or not isinstance(one, Mapping):
+            raise ConfigInvalid(
+                f"{where}: expected a name and a table, found {name!r}",
+                'Write it as models = { big = { url = "http://127.0.0.1:8012" } }',
+            )
+        known = [spec.name for spec in fields(ModelConfig) if spec.name != "name"]
+        odd = sorted(str(key) for key in one if key not in known)
+        if odd:
+            # The schema of the editor half does not look into this table.
+            raise ConfigInvalid(
+                f"{where}.{name}: no such setting: {', '.join(odd)}",
+                f"Use {', '.join(known)}",
+            )
+        found.append(ModelConfig(name, **_values(one, f"{where}.{name}", ModelConfig)))
+    return tuple(sorted(found, key=lambda model: model.name))
+
+
+def _strings(value: object) -> object:
+    """Return a list of strings as a tuple; in Lua an empty one may be an empty table."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    is_right = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return tuple(value) if is_right and isinstance(value, list) else value

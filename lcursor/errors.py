@@ -17,14 +17,24 @@ file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lu
     │   ├── IndexRefused       it was not told to begin, or not clearly enough
     │   ├── IndexAway          its worker does not answer
     │   └── IndexFull          the disk has no room for it
+    ├── ChatFailed             a chat cannot be read, or changed as was asked
+    │   ├── ChatMissing        there is no such chat, or no such message in it
+    │   ├── ChatBusy           an answer is being written in it
+    │   ├── ChatDamaged        a part of its file cannot be read; the rest is there
+    │   └── ChatUnsaved        its file cannot be written; it goes on in memory
     ├── KeyMissing             no key for a server where the configuration says it is
+    ├── ContextFull            a prompt is longer than the model can read
     ├── ServerError
     │   ├── ServerUnreachable  nothing answers at the server's address
     │   ├── ServerInsecure     its certificate is not to be trusted
     │   ├── ServerSlow         it did not answer in time
     │   ├── ServerDenied       it wants a key, or another one
     │   ├── ServerModelMissing it has no such model
+    │   ├── ServerMissing      there is no program here that could serve
+    │   ├── ServerEnded        the one that was started here ended
+    │   ├── ServerOccupied     it serves another model to somebody else
     │   ├── ServerFailed       it answers with an error
+    │   │   └── ServerBusy     it has too much to do, or was asked too often
     │   └── ServerGarbled      its answer is not what such a server sends
     ├── ModelError
     │   ├── ModelUnknown       no model of that name in the manifest
@@ -42,6 +52,8 @@ file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 Level = Literal["silent", "info", "warn", "error"]
@@ -152,10 +164,56 @@ class IndexFull(IndexFailed):
     code = "index_full"
 
 
+class ChatFailed(LcursorError):
+    """A chat cannot be read, or not be changed as was asked."""
+
+    code = "chat_failed"
+
+
+class ChatMissing(ChatFailed):
+    """There is no such chat, or no such message in it."""
+
+    code = "chat_missing"
+    level = "warn"
+
+
+class ChatBusy(ChatFailed):
+    """An answer is being written in the chat."""
+
+    code = "chat_busy"
+    level = "warn"
+
+
+class ChatDamaged(ChatFailed):
+    """A part of a chat's file cannot be read; the rest is there."""
+
+    code = "chat_damaged"
+    level = "warn"
+
+
+class ChatUnsaved(ChatFailed):
+    """The file of a chat cannot be written; the chat goes on in memory."""
+
+    code = "chat_unsaved"
+    level = "warn"
+
+
 class KeyMissing(LcursorError):
     """No key for a server is found where the configuration says it is."""
 
     code = "key_missing"
+
+
+class ContextFull(LcursorError):
+    """A prompt is longer than the model can read.
+
+    `prompt_tokens` and `context_tokens` say by how much, 0 where nobody does.
+    """
+
+    code = "context_full"
+    level = "warn"
+    prompt_tokens = 0
+    context_tokens = 0
 
 
 class ServerError(LcursorError):
@@ -164,6 +222,8 @@ class ServerError(LcursorError):
     code = "server_error"
     status = 0
     """That it answered with, where that was the trouble."""
+    detail: Mapping[str, object] = MappingProxyType({})
+    """What it said besides its sentence; see `http.events.detail`."""
 
 
 class ServerUnreachable(ServerError):
@@ -198,10 +258,40 @@ class ServerModelMissing(ServerError):
     code = "server_model_missing"
 
 
+class ServerMissing(ServerError):
+    """There is no program on this machine that could serve a model."""
+
+    code = "server_missing"
+
+
+class ServerEnded(ServerError):
+    """The server that was started on this machine ended, or did not begin."""
+
+    code = "server_ended"
+
+
+class ServerOccupied(ServerError):
+    """The server of this machine serves another model to somebody else."""
+
+    code = "server_occupied"
+    level = "warn"
+
+
 class ServerFailed(ServerError):
     """The server answers with an error."""
 
     code = "server_failed"
+
+
+class ServerBusy(ServerFailed):
+    """The server has too much to do, or was asked too often.
+
+    `retry_s` is when it wants to be asked again, 0 where it does not say.
+    """
+
+    code = "server_busy"
+    level = "warn"
+    retry_s = 0.0
 
 
 class ServerGarbled(ServerError):

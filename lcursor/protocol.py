@@ -14,9 +14,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
+from lcursor import protocol_chat
 from lcursor.errors import Level, MessageInvalid
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Number of this version of the wire; both halves must have the same one."""
 
 Trigger = Literal["auto", "manual"]
@@ -402,6 +403,7 @@ TO_PYTHON: dict[str, type] = {
     "index.symbols": IndexSymbols,
     "index.buffer": IndexBuffer,
     "index.typing": Empty,
+    **protocol_chat.TO_PYTHON,
 }
 
 TO_LUA: dict[str, type] = {
@@ -416,6 +418,7 @@ TO_LUA: dict[str, type] = {
     "index.reported": IndexReported,
     "index.explained": IndexExplained,
     "index.found": IndexFound,
+    **protocol_chat.TO_LUA,
     "error": ErrorMessage,
     "log": Log,
 }

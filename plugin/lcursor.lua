@@ -21,6 +21,11 @@ end, {
   end,
 })
 
+local words = "customlist,v:lua.require'lcursor.chat.spelled'.complete"
+vim.api.nvim_create_user_command("LCChat", function(opts)
+  require("lcursor.chat").command(opts)
+end, { nargs = "*", range = true, bang = true, complete = words, desc = "lcursor: the chat" })
+
 for kind, name in pairs({ all = "accept", line = "accept-line", word = "accept-word" }) do
   vim.api.nvim_set_keymap("i", "<Plug>(lcursor-" .. name .. ")", "", {
     callback = function()

@@ -16,11 +16,11 @@ Place = Literal["on the GPU", "on the CPU"]
 
 CHAT_TOKENS = 16384
 COMPLETION_TOKENS = 4096
-_Q8 = 0.53
-"""Size of a q8_0 KV cache relative to f16: the chat server's setting."""
-_CHAT_EXTRA_BYTES, _COMPLETION_EXTRA_BYTES = 600 * MIB, 400 * MIB
+KV_SCALE: dict[Place, float] = {"on the GPU": 0.53, "on the CPU": 1.0}
+"""Size of the chat server's KV cache relative to f16: q8_0, but on a CPU, where that is slower."""
+CHAT_EXTRA_BYTES, _COMPLETION_EXTRA_BYTES = 600 * MIB, 400 * MIB
 """Of each process beside weights and cache: the CUDA context and compute buffers."""
-_DESKTOP_BYTES = 512 * MIB
+DESKTOP_BYTES = 512 * MIB
 
 GPU_PAIRS = (
     ("qwen2.5-coder-7b", "qwen3-coder-30b-a3b"),
@@ -67,14 +67,14 @@ def completion_bytes(name: str) -> int:
     return manifest.find(name).memory_bytes(COMPLETION_TOKENS) + _COMPLETION_EXTRA_BYTES
 
 
-def chat_bytes(name: str) -> int:
+def chat_bytes(name: str, place: Place = "on the GPU", tokens: int = CHAT_TOKENS) -> int:
     """Return what a model takes in the chat slot."""
-    return manifest.find(name).memory_bytes(CHAT_TOKENS, _Q8) + _CHAT_EXTRA_BYTES
+    return manifest.find(name).memory_bytes(tokens, KV_SCALE[place]) + CHAT_EXTRA_BYTES
 
 
 def pair_bytes(completion: str, chat: str) -> int:
     """Return what a pair needs of a GPU, with what a desktop takes."""
-    return completion_bytes(completion) + chat_bytes(chat) + _DESKTOP_BYTES
+    return completion_bytes(completion) + chat_bytes(chat) + DESKTOP_BYTES
 
 
 def _gib(count: int) -> str:
@@ -119,7 +119,7 @@ def _on_cpu(here: Hardware, notes: list[str]) -> Recommendation:
     roomy = here.ram_bytes is None or here.ram_bytes >= _CPU_RAM_BYTES
     completion = "qwen2.5-coder-1.5b" if many_cores and roomy else "qwen2.5-coder-0.5b"
     chat = "qwen2.5-coder-1.5b" if roomy else "qwen2.5-coder-0.5b"
-    need_completion, need_chat = completion_bytes(completion), chat_bytes(chat)
+    need_completion, need_chat = completion_bytes(completion), chat_bytes(chat, "on the CPU")
     cores = f"{here.cores} physical core{'s' if here.cores != 1 else ''}"
     if completion == "qwen2.5-coder-1.5b":
         why = f"{cores} ({CPU_CORES_FOR_1_5B} are enough for 1.5B to keep up with typing)"

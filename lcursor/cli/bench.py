@@ -66,6 +66,7 @@ def promises(names: Names = None, as_json: Json = False) -> None:
 
 @app.command()
 def typing(
+    context: typer.Context,
     file: Annotated[
         Path | None, typer.Argument(help="Where to type; CPython's asyncio/base_events.py if none.")
     ] = None,
@@ -81,6 +82,10 @@ def typing(
     server: Annotated[
         str, typer.Option(metavar="URL", help="The peer's llama-server.")
     ] = "http://127.0.0.1:8012",
+    indexing: Annotated[
+        bool,
+        typer.Option(help="Type the same again while the standard library is being indexed."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Type the ends of real lines and time each key to its first valid ghost."""
@@ -101,6 +106,11 @@ def typing(
         if name != "llama.vim" or not folder:
             raise typer.BadParameter("expected llama.vim=DIR", param_hint="--peer")
         typists[name] = LlamaVim(Path(folder), server, lines)
+    if indexing:
+        from lcursor.bench.beside_index import BesideIndex
+
+        beside = BesideIndex(model, Path(base_events.__file__).parents[1])
+        typists["while indexing"] = context.with_resource(beside)
     spots = trials.pick_spots(lines, positions, seed)
     neovim = find_neovim()
     results = {}
@@ -168,6 +178,54 @@ def index(
     else:
         typer.echo(report.as_markdown(found.figures, {**machine, **found.facts}, command))
     if not all(each.holds for each in found.figures):
+        raise typer.Exit(1)
+
+
+@app.command()
+def chat(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="overhead, stop, turns, screen, ghost; all when none is named."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Of the chat: a name of `models list`, or a path; the small one.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Measure the chat: beside the bare server, stopped, taken up again, streamed into Neovim.
+
+    Exits with 1 when a promise is not kept. The last line of --json is one object.
+    """
+    import os
+    import shlex
+    import sys
+
+    from lcursor.bench import chat as bench
+    from lcursor.bench import report
+    from lcursor.cli.editor import find_neovim
+    from lcursor.errors import LcursorError
+
+    unknown = set(names or ()) - set(bench.PARTS)
+    if unknown:
+        raise typer.BadParameter(f"unknown: {', '.join(sorted(unknown))}")
+    machine = {**report.machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"}
+    command = shlex.join(["python", "-m", "lcursor", *sys.argv[1:]])
+    facts = {"machine": ", ".join(machine.values()), "command": command}
+    try:
+        found = bench.measure(
+            find_neovim,
+            names or bench.PARTS,
+            model,
+            facts,
+            lambda line: typer.echo(f"measuring: {line} ...", err=True),
+        )
+    except TimeoutError as error:
+        raise LcursorError(f"the bench did not finish: {error}", "Run it again") from error
+    if as_json:
+        typer.echo(json.dumps(found.as_dict()))
+    else:
+        typer.echo(found.as_markdown(machine, command))
+    if not all(found.kept.values()):
         raise typer.Exit(1)
 
 

@@ -140,6 +140,10 @@ def context(
     files_tokens: Annotated[
         int, typer.Option(min=-1, help="Most tokens of other files; -1 as the product has it.")
     ] = -1,
+    by: Annotated[
+        str,
+        typer.Option(help="Who chooses the files: `visits` to the definition, or the `index`."),
+    ] = "visits",
     model: Annotated[str, typer.Option(help="A name of `models list`, or a path.")] = "",
     seed: Annotated[int, typer.Option(help="Of the choice of calls.")] = 1,
     cases: Annotated[
@@ -150,15 +154,21 @@ def context(
     """Complete calls of what another file defines, with other files in the prompt and without.
 
     The rest of the line is cut off inside the callee's name, or behind its bracket. The files are
-    those of someone who has looked at the definition: that, and the headers of what is imported.
+    those of someone who has looked at the definition: that, and the headers of what is imported;
+    or what an index of the package finds for someone who has looked at nothing.
     """
+    import contextlib
+
     from lcursor.bench.report import machine
     from lcursor.evals import context as judge
     from lcursor.evals import context_report as report
     from lcursor.evals import fim
     from lcursor.evals.calls import KINDS, choose, read
+    from lcursor.evals.context_index import indexed
     from lcursor.evals.corpus import ROOT
 
+    if by not in {"visits", "index"}:
+        raise typer.BadParameter("expected visits or index", param_hint="--by")
     where = (folder or ROOT / "lcursor").resolve()
     modules = read(where)
     chosen = [call for kind in KINDS for call in choose(modules, kind, n, seed)]
@@ -175,9 +185,11 @@ def context(
         facts["model"] = f"{engine.model.path.name} ({engine.model.description})"
         tokens = files_tokens if files_tokens >= 0 else engine.reader.files_tokens
         facts["files_tokens"] = tokens
-        found = judge.pairs(engine, modules, chosen, where.name, tokens)
-        watched = _watched(found, len(chosen), _gains())
-        judged = list(_written(watched, cases) if cases else watched)
+        chooser = indexed(modules) if by == "index" else contextlib.nullcontext()
+        with chooser as files_of:
+            found = judge.pairs(engine, modules, chosen, where.name, tokens, files_of)
+            watched = _watched(found, len(chosen), _gains())
+            judged = list(_written(watched, cases) if cases else watched)
     finally:
         engine.close()
     document = report.as_dict(judged, facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -83,9 +84,14 @@ def recommend(as_json: Json = False) -> None:
     """Look at this machine and say which pair of models it would take, and why."""
     from lcursor.catalog import hardware, manifest, store
     from lcursor.catalog.recommend import recommend as decide
+    from lcursor.errors import OutOfMemory
+    from lcursor.llm import fit
 
     here = hardware.detect()
     found = decide(here)
+    served = None
+    with suppress(OutOfMemory):
+        served = fit.expected(found.chat.model, here, found.completion.model)
     present = {
         model.name for model in manifest.load() if store.read_receipt(store.path_of(model), model)
     }
@@ -97,6 +103,9 @@ def recommend(as_json: Json = False) -> None:
             **found.as_dict(),
             "present": sorted(present),
             "commands": commands,
+            "chat_server": None
+            if served is None
+            else {"context_tokens": served.context_tokens, "need_bytes": served.need_bytes},
         }
         typer.echo(json.dumps(document, indent=1))
         return
@@ -104,6 +113,8 @@ def recommend(as_json: Json = False) -> None:
     for slot, pick in (("Completion", found.completion), ("Chat", found.chat)):
         mark = "  (on this machine)" if pick.model in present else ""
         typer.echo(f"{slot + ':':<12}{pick.model}, {pick.place}{mark}\n{'':<12}{pick.why}")
+    if served is not None:
+        typer.echo(f"{'':<12}now its server would take: {served.describe()}")
     for note in found.notes:
         typer.echo(f"\nNote: {note}")
     typer.echo("\n" + ("Get them:" if commands else "Both are on this machine."))

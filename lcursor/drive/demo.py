@@ -1,4 +1,4 @@
-"""The main job, shown: a real Neovim, a real file, keys typed, ghost text seen and accepted.
+"""The main jobs, shown: a real Neovim, a real file, ghost text seen and accepted, a chat asked.
 
 Prints what a person would see. Works without a terminal; with one the ghost is dimmed in place of
 being put between marks.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lcursor.drive import demo_chat
 from lcursor.drive.editor import GHOST, ROOT, Editor
 
 SOURCE = Path("lcursor/fim/cells.py")
@@ -69,7 +70,8 @@ def run(neovim: Path, model: str = "") -> None:
         target.parent.mkdir(parents=True)
         (project / "pyproject.toml").touch()
         shutil.copy(ROOT / SOURCE, target)
-        init = f"vim.g.lcursor = {{ completion = {{ model = {model!r} }} }}\n" if model else ""
+        completion = f"{{ model = {model!r} }}" if model else "{}"
+        init = f"vim.g.lcursor = {{ completion = {completion}, chat = {demo_chat.SETTINGS} }}\n"
         home = Path(folder) / "home"
         home.mkdir()
         with Editor(
@@ -83,7 +85,11 @@ def run(neovim: Path, model: str = "") -> None:
         ) as editor:
             _introduce(editor)
             rows = [_play(editor, step) for step in STEPS]
-    _print_table(rows)
+            _print_table(rows)
+            try:
+                demo_chat.play(editor)
+            finally:
+                demo_chat.leave(home)
 
 
 def _introduce(editor: Editor) -> None:

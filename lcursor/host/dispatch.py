@@ -11,6 +11,7 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import lcursor
@@ -19,7 +20,9 @@ from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
 from lcursor.fim import figures
 from lcursor.fim.completer import Completer
 from lcursor.fim.journal import Journal, Row, Rows
+from lcursor.host.chatting import Chatting
 from lcursor.host.indexing import Indexing
+from lcursor.host.retriever import IndexRetriever
 from lcursor.host.workers import Workers
 from lcursor.protocol import FimOutcome, Hello
 
@@ -40,6 +43,7 @@ class Dispatch:
         self._completer: Completer | None = None
         self._journal = Journal(self._error, self._learn)
         self._index = index = Indexing(send, Workers())
+        self._chat = Chatting(send, index)
         self._handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
@@ -63,6 +67,7 @@ class Dispatch:
             "index.symbols": index.symbols,
             "index.buffer": index.buffer,
             "index.typing": lambda _: index.typing(),
+            **self._chat.handlers(),
         }
         self._settings = config.Config()
 
@@ -78,6 +83,7 @@ class Dispatch:
 
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
+        self._chat.close()  # what someone said goes before what is counted
         self._journal.close()
         self._index.close()
         return self._completer is None or self._completer.close()
@@ -99,20 +105,30 @@ class Dispatch:
                 "Update the plugin as a whole, then restart Neovim",
             )
         self._settings = config.from_table(params["config"])
-        self._index.configure(self._settings.index)
+        self._configure()
         self._load()
 
     def _config(self, params: protocol.ConfigChanged) -> None:
         before, self._settings = self._settings, config.from_table(params["config"])
-        self._index.configure(self._settings.index)
-        if self._settings.completion != before.completion:
+        self._configure()
+        same = replace(self._settings.completion, secrets=before.completion.secrets)
+        if same != before.completion:
             self._load()
+
+    def _configure(self) -> None:
+        """Hand out the settings, but for the completion slot."""
+        slot = self._settings.completion
+        self._index.configure(self._settings.index, slot.secrets)
+        here = slot.model if slot.backend == "inproc" else ""
+        self._chat.configure(self._settings.chat, slot.secrets, here)
 
     def _load(self) -> None:
         """Load the model, anew when one is loaded."""
         if self._completer:
             self._completer.close()
-        self._completer = Completer(self._settings.completion, self._send)
+        self._completer = Completer(
+            self._settings.completion, self._send, IndexRetriever(self._index)
+        )
         self._completer.start()
         self._journal.refresh()
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from lcursor import protocol
+from lcursor.chat.lane import Lane
 from lcursor.config import IndexConfig
 from lcursor.errors import LcursorError
 from lcursor.host.project import (
-    Lane,
     Project,
     Projects,
     Send,

@@ -7,21 +7,18 @@ loop's thread but `Lane.put` and `Project.close`.
 from __future__ import annotations
 
 import os
-import queue
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from lcursor import protocol
+from lcursor.chat.lane import Failed, Lane
 from lcursor.config import IndexConfig
 from lcursor.errors import IndexRefused
 
 Send = Callable[[str, Mapping[str, Any]], None]
 Tell = Callable[[Mapping[str, Any]], None]
-Failed = Callable[[Exception, int], None]
-Job = Callable[[], None]
 
 MOST_RECENT = 16
 REVIVALS, REVIVAL_S = 3, 60.0
@@ -58,42 +55,6 @@ class Projects(Protocol):
 
     def client(self, root: Path) -> Worker:
         """Return a client that is not connected yet."""
-
-
-class Lane:
-    """A thread that does one job after another, started with the first.
-
-    Args:
-        name: of the thread.
-        failed: told what a job raised, and the id of the request that it was for.
-    """
-
-    def __init__(self, name: str, failed: Failed) -> None:
-        self._name, self._failed = name, failed
-        self._jobs: queue.SimpleQueue[tuple[Job, int]] = queue.SimpleQueue()
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
-
-    @property
-    def is_started(self) -> bool:
-        """Whether it was ever given a job."""
-        return self._thread is not None
-
-    def put(self, job: Job, number: int = 0) -> None:
-        """Do a job when those before it are done. Thread: any."""
-        self._jobs.put((job, number))
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
-
-    def _run(self) -> None:
-        while True:
-            job, number = self._jobs.get()
-            try:
-                job()
-            except Exception as error:  # noqa: BLE001 - the root of the thread
-                self._failed(error, number)
 
 
 class Project:

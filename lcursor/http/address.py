@@ -24,6 +24,7 @@ def check(url: str, setting: str) -> str:
     try:
         parts = urlsplit(url.strip())
         is_good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_good = is_good or (bool(socket_path(url)) and not parts.netloc)
     except ValueError:
         is_good = False
     if not is_good:
@@ -36,6 +37,8 @@ def check(url: str, setting: str) -> str:
 
 def is_local(url: str) -> bool:
     """Whether what is sent there stays on this machine."""
+    if socket_path(url):
+        return True
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
@@ -48,6 +51,23 @@ def is_local(url: str) -> bool:
         return False
     # Who connects to 0.0.0.0 or :: reaches this machine.
     return address.is_loopback or address.is_unspecified
+
+
+def socket_path(url: str) -> str:
+    """Return the path of a unix socket, of `unix:///path`; "" for other addresses."""
+    scheme, mark, rest = url.strip().partition("://")
+    is_socket = scheme == "unix" and mark and rest.startswith("/") and rest.strip("/")
+    return rest.rstrip("/") if is_socket else ""
+
+
+def named(setting: str, name: str) -> str:
+    """Return a setting's whole name, for hints.
+
+    Args:
+        setting: what it begins with: `completion.endpoint`, or a table with its final stop.
+        name: `url`, `key_env`, …
+    """
+    return f"{setting}{name}" if setting.endswith(".") else f"{setting}_{name}"
 
 
 def shown(url: str) -> str:

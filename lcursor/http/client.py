@@ -8,10 +8,14 @@ Redirects are not followed: what is sent goes where the user said, or nowhere.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import ssl
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
@@ -19,6 +23,7 @@ import httpx2
 from lcursor.errors import (
     Cancelled,
     LcursorError,
+    ServerBusy,
     ServerDenied,
     ServerError,
     ServerFailed,
@@ -29,6 +34,7 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 from lcursor.http import address, events
+from lcursor.http.near import Backend
 
 CONNECT_S = 2.0
 ANSWER_S = 4.0
@@ -36,11 +42,30 @@ ANSWER_S = 4.0
 SILENCE_S = 60.0
 """Longest pause in a stream; before its first token a slow machine reads the whole prompt."""
 MOST_BYTES = 16 << 20
+REST_S = 2.0
+"""Longest that a server may take to end an answer of which all that matters has come."""
+STALE_S = 1.0
+"""A kept connection that is lost sooner than this, before any answer, was closed before."""
+KEEP_S = 120.0
+"""How long a connection over a network is kept unused; a new one takes several round trips."""
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError)
 """What the library raises, also for who uses it through another one."""
 
 Response = httpx2.Response
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a server may take, and how much it may say."""
+
+    connect_s: float
+    answer_s: float
+    """For a question which costs it nothing."""
+    silence_s: float
+    """Between two lines of a stream, and before the first."""
+    most_bytes: int
+    """Of one answer."""
 
 
 class Call:
@@ -50,9 +75,14 @@ class Call:
     """
 
     def __init__(self) -> None:
-        self._lines: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
+        # By all that came at once, so that who waits is woken once.
+        self._lines: queue.SimpleQueue[list[bytes] | Exception | None] = queue.SimpleQueue()
         self._is_closed = threading.Event()
         self._work: Any = None  # a concurrent future
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._heard_s = 0.0
+        self._is_slow = False
+        self._is_answered = False
 
     def close(self) -> None:
         """Drop the connection, unless all has come; at once, on any thread."""
@@ -60,6 +90,13 @@ class Call:
         self._lines.put(None)  # wakes who waits
         if self._work is not None:
             self._work.cancel()
+
+    def release(self) -> None:
+        """Want no more of it than its end within `REST_S`, so that its connection can be kept."""
+        if self._work is None or self._loop is None or self._work.done():
+            return
+        with contextlib.suppress(RuntimeError):  # the client is closed
+            self._loop.call_soon_threadsafe(self._loop.call_later, REST_S, self._work.cancel)
 
     def __iter__(self) -> Iterator[bytes]:
         while True:
@@ -70,7 +107,10 @@ class Call:
                 return
             if isinstance(item, Exception):
                 raise item
-            yield item
+            for line in item:
+                yield line
+                if self._is_closed.is_set():
+                    raise Cancelled("the request was stopped")
 
 
 class Client:
@@ -79,20 +119,43 @@ class Client:
     Args:
         url: its address, as `address.check` returns it.
         key: sent as a bearer token; "" for none.
-        setting: what the settings of its address, key and model begin with, for hints.
+        setting: what the settings of its address, key and model begin with, for hints; see
+            `address.named`.
+        patience: None for what suits short answers.
+        advice: what to do when it fails, in place of correcting the settings.
     """
 
-    def __init__(self, url: str, key: str, setting: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        setting: str,
+        patience: Patience | None = None,
+        advice: str = "",
+    ) -> None:
         self.name = address.shown(url)
+        self._socket = address.socket_path(url)
         self._url, self._key, self._setting = url, key, setting
+        self._patience = patience or Patience(CONNECT_S, ANSWER_S, SILENCE_S, MOST_BYTES)
+        self._advice = advice
         self._loop = asyncio.new_event_loop()
         self._library: httpx2.AsyncClient | None = None
+        self._is_used = False
         self._thread = threading.Thread(target=self._serve, name="lcursor-http", daemon=True)
         self._thread.start()
 
-    def ask(self, path: str) -> Call:
-        """Begin a question that a server answers from what it knows, within `ANSWER_S`."""
-        return self._begin("GET", path, None, ANSWER_S)
+    def ask(
+        self, path: str, body: dict[str, Any] | None = None, limit_s: float | None = None
+    ) -> Call:
+        """Begin a question that a server answers from what it knows, within `answer_s`.
+
+        Args:
+            path: where.
+            body: posted; None for a GET.
+            limit_s: another limit.
+        """
+        limit_s = self._patience.answer_s if limit_s is None else limit_s
+        return self._begin("GET" if body is None else "POST", path, body, limit_s)
 
     def post(self, path: str, body: dict[str, Any]) -> Call:
         """Begin a request whose answer comes as it is made."""
@@ -113,6 +176,7 @@ class Client:
         self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         if self._library is not None:
             self._loop.run_until_complete(self._library.aclose())
+        self._loop.run_until_complete(asyncio.sleep(0))  # connections close one round later
         self._loop.close()
 
     def _begin(
@@ -123,6 +187,7 @@ class Client:
             call.close()
             return call
         work = self._run(call, method, path, body, limit_s)
+        call._loop = self._loop
         call._work = asyncio.run_coroutine_threadsafe(work, self._loop)
         return call
 
@@ -130,62 +195,115 @@ class Client:
         self, call: Call, method: str, path: str, body: dict[str, Any] | None, limit_s: float | None
     ) -> None:
         tell = call._lines.put
+        watch = self._watch(call) if limit_s is None else None
         try:
-            await asyncio.wait_for(self._exchange(call, method, path, body), limit_s)
+            exchange = self._exchange_surely(call, method, path, body)
+            # A wait with a limit makes another task, which costs the first word some time.
+            await (exchange if limit_s is None else asyncio.wait_for(exchange, limit_s))
             tell(None)
         except asyncio.CancelledError:
+            if call._is_slow:
+                tell(self._slow(f"sent nothing for {self._patience.silence_s:.0f} s"))
+                return
             tell(Cancelled("the request was stopped"))  # the client may have been closed, not it
             raise
         except asyncio.TimeoutError:
-            tell(self._slow(f"gave no whole answer in {limit_s or SILENCE_S:.0f} s"))
+            tell(self._slow(f"gave no whole answer in {limit_s or 0:.0f} s"))
         except LcursorError as e:
             tell(e)
         except FAILURES as e:
             tell(self._translated(e))
         except Exception as e:  # noqa: BLE001 - the root of a task: who reads it raises it
             tell(e)
+        finally:
+            if watch is not None:
+                watch()
+
+    def _watch(self, call: Call) -> Callable[[], None]:
+        """Stop a stream that is silent for too long; return what ends the watch.
+
+        The library's own limit would be for each read, and a server may send a line byte by byte.
+        """
+        task, loop, limit_s = asyncio.current_task(), self._loop, self._patience.silence_s
+        call._heard_s = loop.time()
+
+        def look() -> None:
+            left_s = call._heard_s + limit_s - loop.time()
+            if left_s > 0:
+                timers[0] = loop.call_later(left_s, look)
+            elif task is not None:
+                call._is_slow = True
+                task.cancel()
+
+        timers = [loop.call_later(limit_s, look)]
+        return lambda: timers[0].cancel()
+
+    async def _exchange_surely(
+        self, call: Call, method: str, path: str, body: dict[str, Any] | None
+    ) -> None:
+        """Ask once more where a server closes a kept connection just as it is used again."""
+        began_s, was_used = self._loop.time(), self._is_used
+        try:
+            await self._exchange(call, method, path, body)
+        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
+            if not was_used or call._is_answered or self._loop.time() - began_s > STALE_S:
+                raise
+            await self._exchange(call, method, path, body)
+        self._is_used = True
 
     async def _exchange(
         self, call: Call, method: str, path: str, body: dict[str, Any] | None
     ) -> None:
         if self._library is None:
             self._library = self._opened()
-        cutter, got = events.Lines(), 0
-        url = self._url + path
+        cutter, got, most = events.Lines(), 0, self._patience.most_bytes
+        url = ("http://localhost" if self._socket else self._url) + path
         async with self._library.stream(method, url, json=body) as response:
+            call._is_answered = True
             if response.status_code != httpx2.codes.OK:
-                refusal = self._refused(response, await _beginning(response), path)
+                beginning = await _beginning(response)
+                refusal = self._refused(response, beginning, path)
+                refusal.detail = events.detail(beginning)
                 refusal.status = response.status_code
                 raise refusal
             kind = response.headers.get("Content-Type", "")
             if kind.startswith(("text/html", "image/", "video/")):
                 raise ServerGarbled(
                     f"{self.name} answers with {kind.partition(';')[0]}: it is no server of models",
-                    f"Correct {self._setting}_url",
+                    self._advice or f"Correct {self._at('url')}",
                 )
             async for data in response.aiter_bytes():
                 got += len(data)
-                if got > MOST_BYTES:
+                if got > most:
                     raise ServerGarbled(f"{self.name} does not stop sending", events.HINT)
-                for line in cutter.feed(data):
-                    call._lines.put(line)
-        for line in cutter.finish():
-            call._lines.put(line)
+                lines = cutter.feed(data)
+                if lines:
+                    call._lines.put(lines)
+                    call._heard_s = self._loop.time()
+        call._lines.put(cutter.finish())
 
     def _opened(self) -> httpx2.AsyncClient:
         headers = {"Accept-Encoding": "identity", "User-Agent": "lcursor"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        is_secure = self._url.startswith("https:")
+        is_secure, is_local = self._url.startswith("https:"), address.is_local(self._url)
         # Certificates take 30 ms to load, and plain HTTP looks at none.
         bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context = httpx2.create_ssl_context() if is_secure else bare
+        limits = httpx2.Limits(keepalive_expiry=5.0 if is_local else KEEP_S)
+        near = None
+        if is_local and not is_secure:
+            near = httpx2.AsyncHTTPTransport(verify=bare, limits=limits, uds=self._socket or None)
+            near._pool._network_backend = Backend()  # the library has no door for it
         return httpx2.AsyncClient(
             headers=headers,
             verify=context,
-            timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
+            # What else takes long is seen by `_watch`, without a timer for each read.
+            timeout=httpx2.Timeout(None, connect=self._patience.connect_s),
+            limits=limits,
+            transport=near,
             # A proxy would take to its own machine what is meant for this one.
-            trust_env=not address.is_local(self._url),
+            trust_env=not is_local,
             follow_redirects=False,
         )
 
@@ -194,46 +312,53 @@ class Client:
         status, words = response.status_code, self._clean(events.complaint(body))
         reason = f"{status}: {words}" if words else f"{status}"
         if status in (401, 403):
-            name = f"{self._setting}_key_env"
+            name = self._at("key_env")
             hint = f"Check the key that {name} names" if self._key else f"Name its key in {name}"
-            return ServerDenied(f"{self.name} refuses access ({reason})", hint)
+            return ServerDenied(f"{self.name} refuses access ({reason})", self._advice or hint)
+        wait_s = _retry_s(response.headers)
+        if status == httpx2.codes.TOO_MANY_REQUESTS or wait_s:
+            hint = f"Try again in {wait_s:.0f} s" if wait_s else "Try again later"
+            busy = ServerBusy(f"{self.name} wants no more questions now ({reason})", hint)
+            busy.retry_s = wait_s
+            return busy
         if status == httpx2.codes.NOT_FOUND and "model" in words.lower():
             return ServerModelMissing(
                 f"{self.name} does not have that model ({reason})",
-                f"Correct {self._setting}_model",
+                self._advice or f"Correct {self._at('model')}",
             )
         if status == httpx2.codes.NOT_FOUND:
             return ServerGarbled(
                 f"{self.name} has no {path} ({reason})",
-                f"Correct {self._setting}_url or {self._setting}_api",
+                self._advice or f"Correct {self._at('url')} or {self._at('api')}",
             )
         if response.has_redirect_location:
             target = address.shown(response.headers["Location"])
             return ServerGarbled(
                 f"{self.name} sends us on to {target}",
-                f"Set {self._setting}_url to that address if you trust it",
+                f"Set {self._at('url')} to that address if you trust it",
             )
         return ServerFailed(f"{self.name} answers with status {reason}", events.HINT)
 
     def _translated(self, error: Exception) -> ServerError:
         """Turn an exception of the library, or below it, into what failed."""
-        start = f"Start the server, or correct {self._setting}_url"
+        start = self._advice or f"Start the server, or correct {self._at('url')}"
         tls = _below(error, ssl.SSLError)
         if tls is not None:
             words = getattr(tls, "verify_message", "") or getattr(tls, "reason", "") or "TLS failed"
             return ServerInsecure(
                 f"there is no safe connection to {self.name} ({words})",
                 "Set SSL_CERT_FILE to the certificate of its authority, or correct "
-                f"{self._setting}_url if the server speaks plain HTTP",
+                f"{self._at('url')} if the server speaks plain HTTP",
             )
         if isinstance(error, httpx2.ConnectTimeout):
-            text = f"nothing answers at {self.name} (no connection in {CONNECT_S:.0f} s)"
+            limit_s = self._patience.connect_s
+            text = f"nothing answers at {self.name} (no connection in {limit_s:.0f} s)"
             return ServerUnreachable(text, start)
-        if isinstance(error, httpx2.TimeoutException):
-            return self._slow(f"sent nothing for {SILENCE_S:.0f} s")
         if isinstance(error, (httpx2.ConnectError, httpx2.ProxyError)):
             refused = _below(error, ConnectionRefusedError)
             words = "connection refused" if refused else self._clean(str(error)) or "no connection"
+            if self._socket and _below(error, FileNotFoundError):
+                words = "there is no such socket"
             return ServerUnreachable(f"nothing answers at {self.name} ({words})", start)
         if isinstance(error, (httpx2.NetworkError, httpx2.RemoteProtocolError)):
             return ServerGarbled(f"{self.name} broke off its answer", events.HINT)
@@ -242,6 +367,9 @@ class Client:
 
     def _slow(self, what: str) -> ServerSlow:
         return ServerSlow(f"{self.name} {what}", "Wait until it is less busy, or restart it")
+
+    def _at(self, name: str) -> str:
+        return address.named(self._setting, name)
 
     def _clean(self, text: str) -> str:
         """Leave the key out of what a server or a library says."""
@@ -256,6 +384,19 @@ async def _beginning(response: httpx2.Response) -> bytes:
         if len(body) > 1 << 16:
             break
     return body
+
+
+def _retry_s(headers: Mapping[str, str]) -> float:
+    """Return after how many seconds a server wants to be asked again, 0 where it does not say."""
+    value = headers.get("Retry-After", "").strip()
+    try:
+        wait_s = float(value)
+    except ValueError:
+        try:
+            wait_s = parsedate_to_datetime(value).timestamp() - time.time()
+        except (TypeError, ValueError):
+            return 0.0
+    return min(max(wait_s, 1.0), 86400.0) if wait_s == wait_s else 0.0
 
 
 def _below(error: BaseException, kind: type[BaseException]) -> BaseException | None:

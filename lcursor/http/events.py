@@ -5,14 +5,16 @@ Pure. Knows nothing of what the objects mean, but for errors, which all servers 
 
 from __future__ import annotations
 
+import codecs
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lcursor.errors import ServerFailed, ServerGarbled
 
 MOST_LINE_BYTES = 4 << 20
 HINT = "Look at the server's own log"
+DETAILS = ("type", "code", "param", "n_prompt_tokens", "n_ctx")
 
 
 class Lines:
@@ -53,23 +55,29 @@ def objects(lines: Iterable[bytes], who: str) -> Iterator[dict[str, Any]]:
         ServerGarbled: a line is neither.
     """
     data: list[bytes] = []
+    is_first = True
     for line in lines:
+        if is_first:
+            line, is_first = line.removeprefix(codecs.BOM_UTF8), False
         field, _, value = line.partition(b":")
         if line.lstrip().startswith(b"{"):
             yield parse(line, who)
         elif field == b"data":
+            if data and _is_whole(data):  # a server that puts no empty line between its events
+                yield parse(b"\n".join(data), who)
+                data = []
+            if value.strip() == b"[DONE]":
+                return
             data.append(value.removeprefix(b" "))
         elif field == b"error":  # older llama-servers
             raise ServerFailed(f"{who} failed: {complaint(value)}", HINT)
         elif not line.strip():
-            if data == [b"[DONE]"]:
-                return
-            if data:
+            if any(data):
                 yield parse(b"\n".join(data), who)
             data = []
         elif field not in (b"", b"event", b"id", b"retry"):
             raise _garbled(line, who)
-    if data and data != [b"[DONE]"]:
+    if any(data):
         yield parse(b"\n".join(data), who)
 
 
@@ -87,9 +95,29 @@ def parse(data: bytes, who: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise _garbled(data, who)
     if found.get("error"):
-        words = _words(found) or _short(json.dumps(found["error"]))
-        raise ServerFailed(f"{who} failed: {words}", HINT)
+        words = sentence(found) or _short(json.dumps(found["error"]))
+        failure = ServerFailed(f"{who} failed: {words}", HINT)
+        failure.detail = detail(found)
+        raise failure
     return found
+
+
+def detail(found: object) -> Mapping[str, object]:
+    """Return what of an error is for programs: its type and code, and llama-server's counts.
+
+    Args:
+        found: the object with the error in it, or its bytes.
+    """
+    if isinstance(found, bytes):
+        try:
+            found = json.loads(found)
+        except ValueError:
+            return {}
+    while isinstance(found, dict) and isinstance(found.get("error"), dict):
+        found = found["error"]
+    if not isinstance(found, dict):
+        return {}
+    return {name: found[name] for name in DETAILS if isinstance(found.get(name), (str, int))}
 
 
 def complaint(body: bytes) -> str:
@@ -98,11 +126,19 @@ def complaint(body: bytes) -> str:
         found = json.loads(body)
     except ValueError:
         return _short(body.decode("utf-8", "replace").strip().partition("\n")[0])
-    return _words(found)
+    return sentence(found)
 
 
-def _words(found: object) -> str:
-    """Find the sentence in an error: each kind of server has another place for it."""
+def _is_whole(data: list[bytes]) -> bool:
+    try:
+        json.loads(b"\n".join(data))
+    except ValueError:
+        return False
+    return True
+
+
+def sentence(found: object) -> str:
+    """Return what an error says: each kind of server has another place for it."""
     while isinstance(found, dict):
         places = ("error", "message", "detail")
         found = next((found[place] for place in places if found.get(place)), "")

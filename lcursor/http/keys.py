@@ -11,6 +11,7 @@ import shlex
 import subprocess
 
 from lcursor.errors import KeyMissing
+from lcursor.http.address import named
 
 COMMAND_S = 20.0
 """Longest that the command may take; a password manager may ask its user first."""
@@ -29,10 +30,10 @@ def find(variable: str, command: str, setting: str) -> str:
     """
     if variable:
         where, key = f"the variable {variable}", os.environ.get(variable, "")
-        hint = f"Start Neovim with it set, or correct {setting}_key_env"
+        hint = f"Start Neovim with it set, or correct {named(setting, 'key_env')}"
     elif command:
-        where, key = f"the command of {setting}_key_command", _run(command, setting)
-        hint = f"Run it in a shell, and correct {setting}_key_command"
+        where, key = f"the command of {named(setting, 'key_command')}", _run(command, setting)
+        hint = f"Run it in a shell, and correct {named(setting, 'key_command')}"
     else:
         return ""
     key = key.strip()
@@ -44,7 +45,7 @@ def find(variable: str, command: str, setting: str) -> str:
 
 
 def _run(command: str, setting: str) -> str:
-    hint = f"Run it in a shell, and correct {setting}_key_command"
+    hint = f"Run it in a shell, and correct {named(setting, 'key_command')}"
     try:
         done = subprocess.run(
             shlex.split(command),
@@ -63,4 +64,4 @@ def _run(command: str, setting: str) -> str:
             return done.stdout.strip().partition("\n")[0]
         reason = f"ended with {done.returncode}"
     # From none of the above: an exception of subprocess carries the output, and with it the key.
-    raise KeyMissing(f"the command of {setting}_key_command {reason}", hint) from None
+    raise KeyMissing(f"the command of {named(setting, 'key_command')} {reason}", hint) from None

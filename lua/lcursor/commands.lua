@@ -106,6 +106,37 @@ local COMMANDS = {
     end,
   },
   {
+    name = "chats",
+    text = "List the stored chats of the project, to open, rename, delete or export them; all lists"
+      .. " those of other projects too, last opens the newest, new begins one. The other words are"
+      .. " for the chat one is in.",
+    args = {
+      "all",
+      "bill",
+      "compact",
+      "delete",
+      "expand",
+      "export",
+      "last",
+      "model",
+      "new",
+      "receipts",
+      "rename",
+    },
+    files_after = "export",
+    run = function(args)
+      require("lcursor.chat.reach").command(args)
+    end,
+  },
+  {
+    name = "server",
+    text = "Show how the local server of the chat is; start, stop or restart it, or open its log.",
+    args = { "status", "start", "stop", "restart", "log" },
+    run = function(args)
+      require("lcursor.chat.server").command(args)
+    end,
+  },
+  {
     name = "toggle",
     text = "Switch completion off or on; with the word buffer, in this buffer only.",
     args = { "buffer" },
@@ -132,7 +163,8 @@ local COMMANDS = {
   },
   {
     name = "install",
-    text = "Make the Python environment, or bring it up to date.",
+    text = "Make the Python environment and fetch the models that the settings name, or bring both"
+      .. " up to date.",
     run = function()
       require("lcursor.install").run(function(err)
         if not err then

@@ -87,6 +87,33 @@ local function nearest(key)
   return best
 end
 
+---@param rows table<string, string|string[]>
+---@param value table
+---@return string? complaint
+local function row_complaint(rows, value)
+  for name, row in pairs(value) do
+    if type(name) ~= "string" or type(row) ~= "table" then
+      return ("expected names, each with a table, found a %s at %s"):format(type(row), name)
+    end
+    for key, one in pairs(row) do
+      local kind = rows[key]
+      if not kind then
+        local known = vim.tbl_keys(rows)
+        table.sort(known)
+        return ("%s.%s: no such setting, use %s"):format(name, key, table.concat(known, ", "))
+      end
+      local is_right = type(one) == kind
+      if type(kind) == "table" then
+        is_right, kind = vim.tbl_contains(kind, one), "one of " .. table.concat(kind, ", ")
+      end
+      if not is_right then
+        -- What stands there may be a key: it is not repeated.
+        return ("%s.%s: expected %s, found a %s"):format(name, key, kind, type(one))
+      end
+    end
+  end
+end
+
 ---@param setting lcursor.Setting
 ---@param value any
 ---@return string? complaint
@@ -101,6 +128,8 @@ local function complaint(setting, value)
     end
   elseif type(value) ~= setting.type then
     return ("expected a %s, found %s"):format(setting.type, vim.inspect(value))
+  elseif setting.rows then
+    return row_complaint(setting.rows, value)
   elseif setting.share then
     if value < 0 or value > 1 then
       return ("expected 0 to 1, found %s"):format(vim.inspect(value))

@@ -2,6 +2,7 @@
 -- Starts nothing but one short Python process (health/probe.lua). Each section stands alone, so
 -- that whatever is broken hides no other finding.
 
+local chat = require("lcursor.health.chat")
 local config = require("lcursor.config")
 local editor = require("lcursor.health.editor")
 local index = require("lcursor.health.index")
@@ -137,6 +138,7 @@ local SECTIONS = {
   { title = "Device", check = python.check_device },
   { title = "Completion", check = editor.check_completion },
   { title = "Index", check = index.check },
+  { title = "Chat", check = chat.check },
   { title = "Log", check = check_log },
   { title = "Integrations", check = editor.check_integrations },
 }

@@ -49,6 +49,46 @@ local GROUPS = {
     link = "CursorLine",
     text = "The line that the preview is of.",
   },
+  {
+    name = "LCursorChatUser",
+    link = "Title",
+    text = "The heading of what you say in a chat.",
+  },
+  {
+    name = "LCursorChatModel",
+    link = "Function",
+    text = "The heading of what the model says.",
+  },
+  {
+    name = "LCursorChatSummary",
+    link = "Special",
+    text = "The heading of a summary of earlier messages.",
+  },
+  {
+    name = "LCursorChatNote",
+    link = "Comment",
+    text = "What is said beside the text of a chat: branches, what is attached, what to do.",
+  },
+  {
+    name = "LCursorChatFailed",
+    link = "DiagnosticError",
+    text = "Why there is no answer.",
+  },
+  {
+    name = "LCursorChatTitle",
+    link = "Title",
+    text = "The title of a chat, in its winbar.",
+  },
+  {
+    name = "LCursorChatTokens",
+    link = "Number",
+    text = "What a line of the bill costs, in tokens.",
+  },
+  {
+    name = "LCursorChatBusy",
+    link = "DiagnosticInfo",
+    text = "What a turn is doing, in its winbar.",
+  },
 }
 
 ---@param group table

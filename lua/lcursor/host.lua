@@ -36,6 +36,9 @@ local ends = {}
 ---@type uv.uv_timer_t? runs while hello is unanswered, or before a restart
 local timer
 
+---@type (fun(err: lcursor.Error))[]
+local hearers = {}
+
 ---@param ms integer
 ---@param fn fun()
 local function after(ms, fn)
@@ -227,6 +230,12 @@ function M.version()
   return text:match('__version__ = "([^"]+)"') or "unknown"
 end
 
+--- Hear of every error that the host tells, after the user was told.
+---@param hear fun(err: lcursor.Error)
+function M.on_error(hear)
+  table.insert(hearers, hear)
+end
+
 rpc.on("ready", function(params)
   calm()
   host.ready_ms = vim.uv.now() - host.started_ms
@@ -257,6 +266,9 @@ rpc.on("error", function(params)
     fail(params.message, params.hint)
   else
     notify.error(params)
+    for _, hear in ipairs(hearers) do
+      hear(params)
+    end
   end
 end)
 

@@ -47,6 +47,13 @@ function M.search(text)
   require("lcursor.index").search(text)
 end
 
+--- Open the chat about the project of the current file, or ask it something at once. In Visual mode
+--- what is selected goes along.
+---@param opts? lcursor.ChatCall
+function M.chat(opts)
+  require("lcursor.chat.call").run(opts or {})
+end
+
 ---@return boolean whether a ghost is visible
 function M.is_visible()
   return require("lcursor.complete.ghost").is_visible()

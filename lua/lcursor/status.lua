@@ -29,6 +29,7 @@ local EVENTS = {
     name = "LCursorIndexState",
     text = "An index does something else; data: the fields of its state, see |lcursor-index|.",
   },
+  { name = "LCursorChatDone", text = "A turn of a chat ended; data: buf, chat, reason." },
   { name = "LCursorCompletionShow", text = "A ghost became visible; data: buf, text." },
   { name = "LCursorCompletionAccept", text = "It was accepted; data: buf, text, kind." },
   { name = "LCursorCompletionDismiss", text = "It was dismissed by key; data: buf." },

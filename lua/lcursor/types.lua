@@ -50,6 +50,33 @@
 ---@field limit integer
 ---@field picker "live"|"select"
 
+---@class (exact) lcursor.ChatModelConfig a model on another server
+---@field url string
+---@field api? "auto"|"llama.cpp"|"ollama"|"openai"
+---@field model? string
+---@field key_env? string
+---@field key_command? string
+---@field context_tokens? integer
+
+---@class (exact) lcursor.ChatConfig
+---@field enabled boolean
+---@field model string
+---@field models table<string, lcursor.ChatModelConfig>
+---@field server "auto"|"off"
+---@field context_tokens integer
+---@field max_tokens integer
+---@field temperature number
+---@field summarize_at number
+---@field speculate boolean
+---@field idle_minutes integer
+---@field rules boolean
+---@field route boolean
+---@field route_small string
+---@field side "right"|"left"|"above"|"below"
+---@field size number
+---@field float boolean
+---@field mappings table<string, string>
+
 ---@class (exact) lcursor.KeymapConfig
 ---@field enabled boolean
 ---@field accept string
@@ -65,6 +92,7 @@
 ---@field log_level "debug"|"info"|"warn"|"error"
 ---@field completion lcursor.CompletionConfig
 ---@field index lcursor.IndexConfig
+---@field chat lcursor.ChatConfig
 ---@field keymaps lcursor.KeymapConfig
 
 ---@class lcursor.Opts what a user may give: any part of lcursor.Config

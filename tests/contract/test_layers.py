@@ -14,9 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 FLOORS = {
     "errors": 0,
     "protocol": 0,
+    "protocol_chat": 0,
     "config": 0,
     "install": 1,
     "installer": 1,
+    "folders": 1,
     "http": 1,
     "catalog": 1,
     "fim": 2,
@@ -47,6 +49,8 @@ ONE_IMPORTER = {
     "watchdog": "lcursor/index/inotify.py",
     "pathspec": "lcursor/index/ignore.py",
     "httpx2": "lcursor/http/client.py",
+    "httpcore2": "lcursor/http/near.py",
+    "xllamacpp": "lcursor/llm/child.py",
 }
 
 LUA_FLOORS = {

@@ -51,6 +51,13 @@ def test_the_host_starts_at_the_first_insert_in_a_file(editor: Start, host: Fake
     assert host.messages("hello")[0]["config"]["completion"]["model"] == "qwen2.5-coder-0.5b"
 
 
+def test_the_host_is_told_what_the_user_calls_secret(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, config={"completion": {"secrets": ["*.vault", "private/*"]}})
+    nvim.insert("A")
+    told = host.messages("hello")[0]["config"]["completion"]["secrets"]
+    assert told == ["*.vault", "private/*"]
+
+
 def test_toggle(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.offer("return x", "o")

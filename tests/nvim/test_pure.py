@@ -270,6 +270,20 @@ def test_merging_settings(lua: Call) -> None:
     assert lua(code) == [20, 1, "debug", False, False, "<Tab>", 7, 20, 0]
 
 
+def test_named_models(lua: Call) -> None:
+    code = """
+    local config = require("lcursor.config")
+    vim.g.lcursor = { chat = { models = { near = { url = "http://x" } } } }
+    config.setup({ chat = { models = { big = { url = "https://y", context_tokens = 9 } } } })
+    local result = { config.for_host().chat.models, #config.problems() }
+    vim.g.lcursor = nil
+    config.setup()
+    return result
+    """
+    both = {"near": {"url": "http://x"}, "big": {"url": "https://y", "context_tokens": 9}}
+    assert lua(code) == [both, 0]
+
+
 def test_settings_as_a_function(lua: Call) -> None:
     code = """
     local config = require("lcursor.config")
@@ -295,6 +309,11 @@ def test_settings_as_a_function(lua: Call) -> None:
         ({"completion": {"max_tokens": 1.5}}, "expected a whole number"),
         ({"log_level": "loud"}, "expected one of debug, info, warn, error"),
         ({"completion": True}, "completion"),
+        ({"chat": {"models": {"big": {"modle": "x"}}}}, "big.modle: no such setting, use api, "),
+        ({"chat": {"models": {"big": {"url": 1}}}}, "big.url: expected string, found a number"),
+        ({"chat": {"models": {"big": {"api": "x"}}}}, "big.api: expected one of auto, llama.cpp"),
+        ({"chat": {"models": {"big": "http://x"}}}, "found a string at big"),
+        ({"chat": {"models": ["http://x"]}}, "found a string at 1"),
     ],
 )
 def test_wrong_settings(lua: Call, given_settings: dict[str, Any], message: str) -> None:

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor import __version__
-from lcursor.catalog import hardware
+from lcursor.catalog import hardware, store
 from lcursor.cli import doctor
 from lcursor.cli.doctor import ROOT, Fact
 from lcursor.errors import LcursorError
-from lcursor.index import grammars
+from lcursor.index import embedders, grammars
 from lcursor.index.definitions import DEFINITIONS
 
 RUNNER = "import sys; sys.path.insert(0, {root!r}); {first}; from lcursor.cli import doctor; {last}"
@@ -83,6 +83,7 @@ def test_a_person_sees_a_line_for_each_fact(model: Path) -> None:
         r"hardware +.* physical cores",
         rf"model +a file of your own: {re.escape(str(model))} \(.*qwen2\)",
         r"package +numpy \d",
+        r"index +\d+ projects? in /.*/index \(.*\), vectors in /.*/vectors \(",
         rf"grammars +{len(DEFINITIONS)} of {len(DEFINITIONS)}",
         r"package +llama-cpp-python \d",
         r"engine +llama\.cpp with(out)? a GPU backend: ",
@@ -115,6 +116,35 @@ def test_what_is_broken_is_said_with_the_exact_command(tmp_path: Path) -> None:
     document = json.loads(run("--json", LCURSOR_MODELS=str(tmp_path)).stdout)
     assert document["ok"] is False
     assert document["model"]["problem"]["code"] == "model_missing"
+
+
+def test_what_the_index_keeps_is_said(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LCURSOR_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("LCURSOR_MODELS", raising=False)
+    empty = facts(model)["index"]
+    assert empty.problem is None
+    assert empty.text.startswith(f"0 projects in {tmp_path}/data/index (0 bytes)")
+    assert "until the embedder is here: cd " in empty.text
+    assert empty.text.endswith("-m lcursor models pull minilm-l6-v2-int8")
+    folder = tmp_path / "data" / "index" / "mine-1"
+    folder.mkdir(parents=True)
+    (folder / "begun.json").write_text("{}")
+    (folder / "index.sqlite3").write_bytes(b"x" * 5000)
+    (tmp_path / "cache/lcursor/vectors").mkdir(parents=True)
+    (tmp_path / "cache/lcursor/vectors/a.sqlite3").write_bytes(b"x" * 700)
+    spec = embedders.find(embedders.DEFAULT)
+    for each in spec.model.files:
+        path = store.path_of(each)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    data = facts(model)["index"].data
+    assert (data["projects"], data["bytes"], data["vectors_bytes"]) == (1, 5002, 700)
+    assert data["is_embedder_here"]
+    [alone] = [one for one in doctor.examine(str(model), embedder="") if one.section == "index"]
+    assert alone.text.endswith("found by words alone, as the setting index.embedder says")
 
 
 def test_the_command_that_is_named_can_be_typed() -> None:

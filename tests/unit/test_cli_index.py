@@ -158,6 +158,15 @@ def test_why(shell: Shell, name: str, words: str) -> None:
     assert bool(said["reason"]) == bool(words)
 
 
+def test_a_secret_of_ones_own(shell: Shell) -> None:
+    options = ("--secret", "*.toml", "--secret", "nothing/*")
+    assert set(shell.json("index", "--report", *options)["languages"]) == {"python", "lua"}
+    why = ("--why", str(shell.root / "pyproject.toml"))
+    said = shell.json("index", str(shell.root), *why, *options)
+    assert said["reason"] == "a pattern of completion.secrets names it: *.toml"
+    assert shell.json("index", str(shell.root), *why)["reason"] == ""  # only asked
+
+
 def test_a_home_directory_is_refused_where_nobody_can_be_asked(shell: Shell) -> None:
     done = shell.run("index", str(shell.home), code=1)
     assert "is a home directory" in done.stderr

@@ -72,6 +72,20 @@ def test_settings_are_read_and_foreign_keys_skipped() -> None:
     assert from_table({}) == Config()
 
 
+@pytest.mark.parametrize(
+    ("value", "globs"),
+    [(["*.vault", "a/*"], ("*.vault", "a/*")), ([], ()), ({}, ()), ({"mine": "*.b"}, ("*.b",))],
+)
+def test_a_list_of_globs_is_read(value: object, globs: tuple[str, ...]) -> None:
+    assert from_table({"completion": {"secrets": value}}).completion.secrets == globs
+
+
+@pytest.mark.parametrize("value", ["*.vault", [3], [["*.vault"]], {"a": 3}, None])
+def test_what_is_no_list_of_globs_is_named(value: object) -> None:
+    with pytest.raises(ConfigInvalid, match=r"completion\.secrets"):
+        from_table({"completion": {"secrets": value}})
+
+
 @pytest.mark.parametrize("value", ["9", 9.5, True, None])
 def test_a_setting_of_a_wrong_type_is_named(value: object) -> None:
     with pytest.raises(ConfigInvalid, match=r"completion\.max_tokens"):

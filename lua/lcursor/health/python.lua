@@ -101,7 +101,8 @@ function M.check_environment(found)
   end
   local from, advice = origin(python, found.is_own)
   health.info(("Interpreter: %s (%s)"):format(python, from))
-  found.probe = probe.ask(python, install.plugin_root(), found.settings.completion)
+  local settings, root = found.settings, install.plugin_root()
+  found.probe = probe.ask(python, root, settings.completion, settings.index.embedder)
   local failure, facts = found.probe.failure, found.probe.facts
   if facts.version and not probe.is_new_enough(found.probe) then
     local version = ("%d.%d"):format(facts.version.major, facts.version.minor)

@@ -22,7 +22,7 @@ class Slot:
 
     made: list[Slot]
 
-    def __init__(self, config: object, emit: object) -> None:
+    def __init__(self, config: object, emit: object, retriever: object) -> None:
         self.config, self.asked = config, list[tuple[str, Any]]()
         self.thresholds = {"": 0.4, "lua": 0.5}
         self.learned: list[object] = []

@@ -18,6 +18,7 @@ from lcursor.http import address
         "http://127.9.9.9",
         "http://[::1]:8080/v1",
         "http://0.0.0.0:8080",
+        "unix:///run/user/1000/lcursor/server.sock",
     ],
 )
 def test_what_stays_here(url: str) -> None:
@@ -41,8 +42,10 @@ def test_what_leaves(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:8012", "localhost", "ftp://x", "http://", "http://x:99999", "http://["]
-)
+    "url",
+    ["", "127.0.0.1:8012", "localhost", "ftp://x", "http://", "http://x:99999", "http://[",
+     "unix://", "unix:///", "unix://x.sock", "unix:/x", "/run/x.sock"],
+)  # fmt: skip
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(ConfigInvalid, match="endpoint_url"):
         address.check(url, "completion.endpoint_url")
@@ -53,3 +56,23 @@ def test_passwords_and_queries_are_not_shown() -> None:
     with pytest.raises(ConfigInvalid) as e:
         address.check("ftp://me:secret@host", "x")
     assert "secret" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("unix:///run/x.sock", "/run/x.sock"),
+        ("unix:///tmp/with space/x", "/tmp/with space/x"),
+        ("unix://x", ""),
+        ("http://x/unix:///y", ""),
+        ("", ""),
+    ],
+)
+def test_sockets(url: str, path: str) -> None:
+    assert address.socket_path(url) == path
+    assert address.shown(url) == url
+
+
+def test_names_of_settings() -> None:
+    assert address.named("completion.endpoint", "url") == "completion.endpoint_url"
+    assert address.named("chat.models.big.", "url") == "chat.models.big.url"

@@ -16,6 +16,7 @@ import pytest
 
 from lcursor.errors import (
     Cancelled,
+    ServerBusy,
     ServerDenied,
     ServerError,
     ServerFailed,
@@ -144,6 +145,75 @@ def test_a_call_that_has_ended_may_be_closed(server: ModelServer, make: Make) ->
     call.close()
 
 
+def test_a_question_with_a_body(server: ModelServer, make: Make) -> None:
+    server.json("/x", {"a": 1})
+    assert list(make(server.url).ask("/x", {"q": 1})) == [b'{"a": 1}']
+    assert (server.asked[0][0], server.asked[0][3]) == ("POST", {"q": 1})
+
+
+def test_a_kept_connection_that_the_server_closes(make: Make) -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    asked: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as odd:
+        one = make(f"http://127.0.0.1:{odd.getsockname()[1]}")
+
+        def serve() -> None:
+            for number, answers in enumerate((1, 1, 0)):
+                peer, _ = odd.accept()
+                with peer:
+                    for at in range(answers + 1):
+                        peer.recv(1 << 16)
+                        asked.append(number)
+                        if at < answers:
+                            peer.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert list(one.ask("/x")) == [b"{}"]
+        assert list(one.ask("/x")) == [b"{}"], "asked once more, on another connection"
+        with pytest.raises(ServerGarbled, match="broke off"):
+            list(one.ask("/x"))
+        thread.join()
+    assert asked == [0, 0, 1, 1, 2]
+
+
+def test_what_is_released_ends_soon(
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "REST_S", 0.05)
+    server.routes["/x"] = (200, "text/event-stream", server.drip(b"data: {}\n\n"))
+    call = make(server.url).post("/x", {})
+    assert next(iter(call)) == b"data: {}"
+    call.release()
+    wait(lambda: bool(server.gone_s), "closed connection")
+
+
+def test_what_is_released_and_ends_keeps_its_connection(server: ModelServer, make: Make) -> None:
+    server.json("/x", {})
+    one = make(server.url)
+    for _ in range(3):
+        call = one.post("/x", {})
+        next(iter(call))
+        call.release()
+        wait(call._work.done, "end")
+        call.release()
+    assert server.connections == 1
+
+
+def test_a_line_that_comes_letter_by_letter(
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "SILENCE_S", 0.15)
+
+    def drip() -> Iterator[bytes]:
+        while not server.is_over.wait(0.02):
+            yield b"x"
+
+    server.routes["/x"] = (200, "text/event-stream", drip)
+    with pytest.raises(ServerSlow, match="sent nothing"):
+        list(make(server.url).post("/x", {}))
+
+
 CASES: list[tuple[int, str, bytes, type[ServerError], str]] = [
     (401, "application/json", b'{"error": {"message": "Invalid key sk-very-secret"}}',
      ServerDenied, r"refuses access \(401: Invalid key …\)"),
@@ -151,6 +221,7 @@ CASES: list[tuple[int, str, bytes, type[ServerError], str]] = [
     (404, "application/json", b'{"error": "model not found"}', ServerModelMissing, "that model"),
     (404, "application/json", b'{"detail": "Not Found"}', ServerGarbled, "has no /x"),
     (500, "text/html", b"<h1>oops</h1>", ServerFailed, "status 500"),
+    (429, "application/json", b'{"error": "slow down"}', ServerBusy, "429: slow down"),
     (503, "application/json", b'{"error": {"message": "Loading model", "code": 503}}',
      ServerFailed, "503: Loading model"),
     (307, "text/plain", b"", ServerGarbled, "sends us on to http://elsewhere.example/"),

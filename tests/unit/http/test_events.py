@@ -44,6 +44,9 @@ def test_any_cut_gives_the_same_objects(
         (b'data: {"a":\ndata: 1}\n\n', [{"a": 1}]),
         (b'data: {"a": 1}', [{"a": 1}]),
         (b' {"a": 1}\n\n\n{"a": 2}', [{"a": 1}, {"a": 2}]),
+        (b'\xef\xbb\xbfdata: {"a": 1}\n\n', [{"a": 1}]),
+        (b'data: {"a": 1}\ndata: {"a": 2}\ndata: [DONE]\n', [{"a": 1}, {"a": 2}]),
+        (b'data:\n\ndata: {"a": 1}\n\n', [{"a": 1}]),
     ],
 )
 def test_forms(body: bytes, found: list[dict[str, int]]) -> None:
@@ -92,3 +95,24 @@ def test_a_line_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_a_server_says_is_wrong(body: bytes, words: str) -> None:
     assert events.complaint(body) == words
+
+
+@pytest.mark.parametrize(
+    ("found", "detail"),
+    [
+        (b'{"error": {"code": 400, "type": "x", "n_ctx": 5, "message": "secret"}}',
+         {"code": 400, "type": "x", "n_ctx": 5}),
+        ({"error": {"error": {"code": "y"}}}, {"code": "y"}),
+        ({"object": "error", "code": 3}, {"code": 3}),
+        ({"error": "plain", "code": []}, {}),
+        (b"no", {}), (b"[]", {}), ([], {}), (None, {}),
+    ],
+)  # fmt: skip
+def test_what_an_error_says_for_programs(found: object, detail: dict[str, object]) -> None:
+    assert events.detail(found) == detail
+
+
+def test_an_error_carries_it() -> None:
+    with pytest.raises(ServerFailed) as e:
+        read(b'data: {"error": {"message": "full", "n_ctx": 5}}\n\n')
+    assert e.value.detail == {"n_ctx": 5}

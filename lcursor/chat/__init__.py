@@ -1,0 +1,1 @@
+"""Conversations: their messages, their turns, their archive."""

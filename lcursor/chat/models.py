@@ -1,0 +1,237 @@
+"""The models that chats talk to: their servers, found or started when they are needed first.
+
+Owns the clients, one for each model, and the counts of texts with them. Blocks; any thread. What
+the servers are and how they are started is `lcursor.llm`'s.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lcursor.chat.counting import Counter
+from lcursor.config import ChatConfig
+from lcursor.errors import Cancelled, LcursorError
+from lcursor.llm.records import Served, Target, Usage
+from lcursor.protocol_chat import ServerTold
+
+if TYPE_CHECKING:
+    from lcursor.llm.client import ChatClient
+    from lcursor.llm.server import LocalServer, Status
+
+LEAST_READ = 64
+"""Tokens of a prompt that say how fast one is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A model that can be asked now."""
+
+    name: str
+    target: Target
+    client: ChatClient
+    served: Served
+    counter: Counter
+    server: str = ""
+    """Which run of a server of ours this is: another one has nothing in its cache."""
+
+    @property
+    def context_tokens(self) -> int:
+        """Of prompt and answer, the lesser of what user and server say; 0 where nobody does."""
+        said = (self.target.context_tokens, self.served.context_tokens)
+        return min((each for each in said if each > 0), default=0)
+
+
+class Models:
+    """The models of the settings.
+
+    Args:
+        config: the settings.
+        folder: of the local server.
+        tell: told what the local server does, in words, on the thread that waits for it.
+        completion: name or path of the completion model, whose memory stays free.
+    """
+
+    def __init__(
+        self,
+        config: ChatConfig,
+        folder: Path | None,
+        tell: Callable[[str], None],
+        completion: str = "",
+    ) -> None:
+        self.config = config
+        self._folder, self._tell, self._completion = folder, tell, completion
+        self._known: dict[str, Reached] = {}
+        self._pace: dict[str, float] = {}
+        self._servers: dict[str, LocalServer] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def names(self) -> list[str]:
+        """Return the names that one can choose from; the first is what a new chat talks to."""
+        from lcursor.llm import models
+
+        return models.targets(self.config)
+
+    def choose(self, wished: str, own: str, question: str) -> str:
+        """Return the name of the model that answers a question.
+
+        Args:
+            wished: for this question; "" for none.
+            own: of the chat; "" for the default.
+            question: by which one is chosen, where the settings say so.
+
+        Raises:
+            ConfigInvalid: there is no model at all.
+        """
+        from lcursor.llm import models
+
+        return wished or models.route(self.config, question, own)
+
+    def known(self, name: str) -> Reached | None:
+        """Return a model that was asked before; nothing is started for it."""
+        with self._lock:
+            return self._known.get(name)
+
+    def reach(self, name: str, cancel: threading.Event) -> Reached:
+        """Return a model that can be asked, after its server was found or started.
+
+        Raises:
+            Cancelled: `cancel` was set.
+            LcursorError: there is no such model, or no server for it.
+        """
+        from lcursor.llm import models
+        from lcursor.llm.client import ChatClient
+
+        found, run = self.known(name), ""
+        if models.is_remote(self.config, name):
+            if found is not None:
+                return found
+            target = models.target(self.config, name)
+        else:
+            target = self.server(_own(name)).ensure(cancel)
+            run = self._run()
+            if found is not None and (found.target, found.server) == (target, run):
+                return found
+        client = ChatClient(target)
+        try:
+            served = client.probe()
+            if cancel.is_set():
+                raise Cancelled("the turn was stopped")
+        except BaseException:
+            client.close()
+            raise
+        reached = Reached(name, target, client, served, Counter(client), run)
+        with self._lock:
+            if self._is_closed:
+                client.close()
+                raise Cancelled("the chat slot was closed")
+            old = self._known.get(name)
+            self._known[name] = reached
+        if old is not None:
+            old.client.close()
+        return reached
+
+    def learn(self, name: str, usage: Usage) -> None:
+        """Remember how fast a model read a prompt."""
+        read = usage.prompt_tokens - usage.cached_tokens
+        if read >= LEAST_READ and usage.prompt_ms > 0:
+            self._pace[name] = read / usage.prompt_ms
+
+    def learn_context(self, name: str, context_tokens: int) -> None:
+        """Remember what a server that refused a prompt said of its context."""
+        with self._lock:
+            found = self._known.get(name)
+            if found is not None and context_tokens > 0:
+                served = replace(found.served, context_tokens=context_tokens)
+                self._known[name] = replace(found, served=served)
+
+    def pace(self, name: str) -> float:
+        """Return how many tokens a model reads in a millisecond; 0 where nobody knows yet."""
+        return self._pace.get(name, 0.0)
+
+    def forget(self, name: str) -> None:
+        """Look again next time: the server did not answer as it should."""
+        with self._lock:
+            found = self._known.pop(name, None)
+        if found is not None:
+            found.client.close()
+
+    def server(self, model: str) -> LocalServer:
+        """Return the local server as one model's, "" the recommended; made when it is needed."""
+        from lcursor.llm.server import LocalServer
+
+        with self._lock:
+            if model not in self._servers:
+                config = replace(self.config, model=model)
+                self._servers[model] = LocalServer(
+                    config, self.server_folder, self._tell, completion=self._completion
+                )
+            return self._servers[model]
+
+    def local_server(self) -> LocalServer:
+        """Return the local server as the settings have it."""
+        from lcursor.llm import models
+
+        return self.server(_own(models.local(self.config)))
+
+    @property
+    def server_folder(self) -> Path:
+        """Where the local server keeps what is its own."""
+        from lcursor.llm.server import default_folder
+
+        return self._folder or default_folder()
+
+    def _run(self) -> str:
+        """Return what names this run of the local server."""
+        from lcursor.llm.lease import Folder
+
+        lease = Folder(self.server_folder).read()
+        return f"{lease.boot[:8]}-{lease.pid}-{lease.ticks}" if lease else ""
+
+    def is_asleep(self, reached: Reached) -> bool:
+        """Return whether a server of ours has let go of its model, and of what it had read."""
+        if not reached.server:
+            return False
+        try:
+            return self.local_server().status().state == "sleeping"
+        except LcursorError:
+            return False
+
+    def slot_path(self, name: str) -> Path:
+        """Return where a server of ours keeps a saved state."""
+        return self.server_folder / "slots" / name
+
+    def close(self) -> None:
+        """Let go of all servers."""
+        with self._lock:
+            self._is_closed = True
+            known, self._known = list(self._known.values()), {}
+            servers = list(self._servers.values())
+        for each in known:
+            each.client.close()
+        for server in servers:
+            server.close()
+
+
+def told(status: Status, number: int) -> ServerTold:
+    """Return what a server's status says, as a message."""
+    return {
+        "id": number,
+        "state": status.state,
+        "lines": list(status.lines),
+        "url": status.url,
+        "pid": status.pid,
+        "model": status.model,
+        "log": status.log,
+    }
+
+
+def _own(name: str) -> str:
+    """Return a name of `models` as the local server takes it."""
+    from lcursor.llm import models
+
+    return "" if name == models.LOCAL else name

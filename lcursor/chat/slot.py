@@ -1,0 +1,472 @@
+"""The front door of the chat: each message of `protocol_chat` has a method here.
+
+Owns the chats that are open and the turns that run. Every method returns at once: what reads the
+disk is done on one lane in the order in which it was asked for, what waits for others (a bill, a
+completion) on lanes of their own; each turn has a thread, and so has what the local server does.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lcursor import protocol_chat as wire
+from lcursor.chat import archive, attach, counting, prompt
+from lcursor.chat.archive import Archive
+from lcursor.chat.attach import Gatherer, Question, Retrieve
+from lcursor.chat.conversation import Conversation, Op
+from lcursor.chat.counting import Counter
+from lcursor.chat.lane import Lane
+from lcursor.chat.models import Models, told
+from lcursor.chat.shown import opened, row
+from lcursor.chat.stored import Stored
+from lcursor.chat.turn import Tell, Tools, Turn, failure
+from lcursor.chat.warm import IDLE_S, Warmth
+from lcursor.config import ChatConfig
+from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
+
+if TYPE_CHECKING:
+    from lcursor.context.codebase import Codebase
+
+STOP_S = 0.1
+"""A turn that was told to stop gets this long to say so itself."""
+LEAVE_S = 0.3
+AWAKE_SHARE = 0.9
+"""Of the time after which a local server lets go of its memory: before that it surely has not."""
+
+
+class ChatSlot:
+    """The chats of one editor, or of one command line.
+
+    Args:
+        config: the settings.
+        tell: sends a message of `protocol_chat.TO_LUA`, `error` or `log`, from any thread.
+        codebase: returns what knows a project; None for a plain search.
+        secrets: globs of files that are never read, besides the built-in ones.
+        completion: name or path of the completion model, whose memory stays free.
+        folder: of all chats, where they are not in the usual place.
+        server: folder of the local server, where it is not in the usual place.
+        busy: told, on any thread, when a turn begins and none ran, and when the last has ended.
+        idle_s: after which what the server has read is saved.
+    """
+
+    def __init__(
+        self,
+        config: ChatConfig,
+        tell: Tell,
+        codebase: Retrieve | None = None,
+        *,
+        secrets: Sequence[str] = (),
+        completion: str = "",
+        folder: Path | None = None,
+        server: Path | None = None,
+        busy: Callable[[bool], None] = lambda _: None,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        self._tell, self._busy = tell, busy
+        self._codebase, self._secrets = codebase, tuple(secrets)
+        self._archive = Archive(folder)
+        self._models = Models(config, server, self._server_says, completion)
+        awake_s = config.idle_minutes * 60 * AWAKE_SHARE
+        self._warmth = Warmth(self._models.slot_path, idle_s, self._models.is_asleep, awake_s)
+        gatherer = Gatherer(self._knows, self._secrets, config.rules)
+        self._tools = Tools(config, self._models, gatherer, self._warmth, tell)
+        self._lock = threading.Lock()
+        self._chats: dict[str, Stored] = {}
+        self._turns: dict[int, Turn] = {}
+        self._bills = self._words = 0
+        self._front = Lane("lcursor-chat", self._failed)
+        self._bill_lane = Lane("lcursor-chat-bill", self._failed)
+        self._word_lane = Lane("lcursor-chat-words", self._failed)
+        self._starting = threading.Event()
+        """Set to wait no longer for a server that starts."""
+
+    def handlers(self) -> dict[str, Callable[[Any], None]]:
+        """Return which method answers which message."""
+        return {
+            "chat.open": self.open,
+            "chat.send": self.send,
+            "chat.bill": self.bill,
+            "chat.stop": self.stop,
+            "chat.list": self.list,
+            "chat.rename": self.rename,
+            "chat.delete": self.delete,
+            "chat.branch": self.branch,
+            "chat.use": self.use,
+            "chat.compact": self.compact,
+            "chat.expand": self.expand,
+            "chat.complete": self.complete,
+            "server.ask": self.server,
+        }
+
+    def open(self, params: wire.ChatOpen) -> None:
+        """Show a chat, or begin one; it is in the archive once something was said in it."""
+
+        def job() -> None:
+            from lcursor.index import place
+
+            root = str(place.root_of(Path(params["path"] or ".").absolute()))
+            key = params["chat"]
+            if key == "last":
+                key = self._archive.newest(root)
+            stored = self._stored(key) if key else self._new(root)
+            stored.refresh()
+            self._show(stored, params["id"])
+            if stored.note:
+                self._tell("error", failure(ChatDamaged(stored.note), 0))
+
+        self._front.put(job, params["id"])
+        self._word_lane.put(_load)
+
+    def send(self, params: wire.ChatSend) -> None:
+        """Say something, and have it answered."""
+        self._front.put(partial(self._send, params), params["id"])
+
+    def stop(self, params: wire.ChatStop) -> None:
+        """Stop a turn."""
+        with self._lock:
+            turn = self._turns.get(params["id"])
+        if turn is None:  # it has not begun yet, or it has ended
+            self._front.put(partial(self._stop_late, params["id"]))
+            return
+        turn.stop()
+        self._front.put(partial(turn.leave, STOP_S))
+
+    def bill(self, params: wire.ChatBill) -> None:
+        """Say what would be sent, and what it costs; the newest question only."""
+        self._bills = params["id"]
+        self._bill_lane.put(partial(self._bill, params), params["id"])
+
+    def list(self, params: wire.ChatList) -> None:
+        """List the chats of a project, or all."""
+
+        def job() -> None:
+            from lcursor.index import place
+
+            path = params["path"]
+            self._listed(params["id"], str(place.root_of(Path(path))) if path else "")
+
+        self._front.put(job, params["id"])
+
+    def rename(self, params: wire.ChatRename) -> None:
+        """Give a chat another title."""
+        title = attach.clean(" ".join(params["title"].split()))
+        self._change(params, lambda _: [{"op": "title", "title": title}])
+
+    def delete(self, params: wire.ChatNamed) -> None:
+        """Delete a chat for good, and what a server has kept of it; the rest is listed."""
+
+        def job() -> None:
+            key = params["chat"]
+            with self._lock:
+                stored = self._chats.get(key)
+                turns = [turn for turn in self._turns.values() if turn.key == key]
+            for turn in turns:
+                turn.stop()
+                turn.leave(STOP_S)
+            root = stored.chat.root if stored else ""
+            if stored is None:
+                root = self._stored(key).chat.root
+                stored = self._chats[key]
+            stored.hold()  # nobody is answered in it, here or elsewhere
+            try:
+                if stored.path.exists():
+                    self._archive.delete(key)
+            finally:
+                stored.let_go()
+            with self._lock:
+                self._chats.pop(key, None)
+            self._warmth.erase(key)
+            self._listed(params["id"], root)
+
+        self._front.put(job, params["id"])
+
+    def branch(self, params: wire.ChatTurn) -> None:
+        """Show another branch."""
+
+        def make(chat: Conversation) -> Sequence[Op]:
+            number = chat.step(params["number"], params["step"])
+            while number in chat.shown:  # with what was shown behind it before
+                number = chat.shown[number]
+            return [{"op": "show", "number": number}]
+
+        self._change(params, make)
+
+    def use(self, params: wire.ChatUse) -> None:
+        """Talk to another model from now on."""
+        self._change(params, lambda _: [{"op": "model", "model": params["model"]}])
+
+    def expand(self, params: wire.ChatAt) -> None:
+        """Have the messages themselves in the prompt again, instead of their summary."""
+        self._change(params, lambda _: [{"op": "expand", "number": params["number"]}])
+
+    def compact(self, params: wire.ChatNamed) -> None:
+        """Summarize what there is."""
+
+        def job() -> None:
+            stored = self._stored(params["chat"])
+            stored.hold()
+            self._begin(Turn(params["id"], stored, self._tools, asked=0, ended=self._after))
+
+        self._front.put(job, params["id"])
+
+    def complete(self, params: wire.ChatComplete) -> None:
+        """Say what could stand after `@` or `/`; the newest question only."""
+        self._words = params["id"]
+        self._word_lane.put(partial(self._complete, params), params["id"])
+
+    def server(self, params: wire.ServerAsk) -> None:
+        """Say how the local server is, or have something done to it."""
+        self._aside(partial(self._serve, params), params["id"])
+
+    def close(self, *, is_leaving: bool = True) -> None:
+        """End all turns, and keep what was said; waits no longer than a moment.
+
+        Args:
+            is_leaving: what a server has read and nobody saved yet is saved now.
+        """
+        self._front.close(LEAVE_S)  # what was asked just now is written down at least
+        self._bill_lane.close(0)
+        self._word_lane.close(0)
+        self._starting.set()
+        with self._lock:
+            turns, chats = list(self._turns.values()), list(self._chats.values())
+        for turn in turns:
+            turn.stop()
+        for turn in turns:
+            turn.leave(LEAVE_S)
+        self._warmth.close(LEAVE_S if is_leaving else 0.0)
+        for stored in chats:
+            stored.close()
+        self._models.close()
+
+    def _send(self, params: wire.ChatSend) -> None:
+        """Thread: the front lane."""
+        stored = self._stored(params["chat"])
+        stored.hold()
+        try:
+            turn = self._asked(stored, params)
+        except BaseException:
+            stored.let_go()
+            raise
+        self._begin(turn)
+
+    def _asked(self, stored: Stored, params: wire.ChatSend) -> Turn:
+        """Write a question down, or find the one that is answered again."""
+        text = params["text"]
+        make_turn = partial(
+            Turn, params["id"], stored, self._tools, model=params["model"], ended=self._after
+        )
+        if not text.strip():
+            stored.refresh()
+            asked = _question_at(stored.snapshot(), params["after"])
+            return make_turn(asked=asked)
+        text = attach.clean(text)
+
+        def make(chat: Conversation) -> Sequence[Op]:
+            after = chat.place(params["after"])
+            if params["after"] and not after:
+                raise ChatMissing(
+                    f"there is no message {params['after']} in this chat", "Open the chat again"
+                )
+            return [{"op": "say", "number": chat.next_number, "parent": after, "text": text}]
+
+        number = int(stored.change(make, is_firm=False)[-1]["number"])
+        question = Question(text, params["path"], params["attachments"], params["dropped"])
+        return make_turn(asked=number, question=question)
+
+    def _begin(self, turn: Turn) -> None:
+        with self._lock:
+            is_first = not self._turns
+            self._turns[turn.number] = turn
+        if is_first:
+            self._busy(True)
+        turn.start()
+
+    def _after(self, turn: Turn) -> None:
+        """Thread: a turn's."""
+        with self._lock:
+            is_last = self._turns.pop(turn.number, None) is not None and not self._turns
+        if is_last:
+            self._busy(False)
+
+    def _stop_late(self, number: int) -> None:
+        with self._lock:
+            turn = self._turns.get(number)
+        if turn is not None:
+            turn.stop()
+            turn.leave(STOP_S)
+
+    def _bill(self, params: wire.ChatBill) -> None:
+        """Thread: the lane of bills."""
+        if params["id"] != self._bills:
+            return
+        stored = self._stored(params["chat"])
+        chat = stored.snapshot()
+        last = chat.place(params["after"])
+        text = attach.clean(params["text"])
+        question = Question(text, params["path"], params["attachments"], params["dropped"])
+        found = self._tools.gatherer.gather(chat, last, question, threading.Event())
+        name = self._models.choose(params["model"], chat.model, text)
+        known = self._models.known(name)
+        if known is None:
+            self._aside(partial(self._warm_up, name, self._starting))
+        counter = known.counter if known else Counter()
+        receipt = attach.receipt(found, counter.text)
+        lines, _ = attach.bill(chat, last, found.text, receipt, counter)
+        total, _ = counter.messages(prompt.with_question(chat, last, found.sent()))
+        limit = counting.limit(known.context_tokens, self._tools.config.max_tokens) if known else 0
+        answer: wire.ChatBilled = {
+            "id": params["id"],
+            "chat": params["chat"],
+            "items": lines,
+            "total_tokens": total,
+            "limit_tokens": limit,
+        }
+        self._tell("chat.billed", answer)
+
+    def _warm_up(self, name: str, cancel: threading.Event) -> None:
+        """Have a server started that will be asked soon; who asks hears what is wrong with it."""
+        try:
+            self._models.reach(name, cancel)
+        except LcursorError as error:
+            self._tell("log", {"level": "info", "message": str(error)})
+
+    def _complete(self, params: wire.ChatComplete) -> None:
+        """Thread: the lane of completions."""
+        from lcursor.context import complete
+        from lcursor.index import place
+
+        if params["id"] != self._words:
+            return
+        root = place.root_of(Path(params["path"] or ".").absolute())
+        words = complete.complete(root, params["word"], self._knows(root))
+        answer: wire.ChatCompleted = {"id": params["id"], "words": list(words)}
+        self._tell("chat.completed", answer)
+
+    def _serve(self, params: wire.ServerAsk) -> None:
+        """Thread: its own, as a server that is loaded takes its time."""
+        server, do = self._models.local_server(), params["do"]
+        if do in ("stop", "restart"):
+            self._starting.set()
+            self._starting = threading.Event()
+        cancel = self._starting
+        if do == "start":
+            server.ensure(cancel)
+        elif do == "stop":
+            server.stop()
+        elif do == "restart":
+            server.restart(cancel)
+        self._tell("server.told", told(server.status(), params["id"]))
+
+    def _server_says(self, words: str) -> None:
+        """Thread: of who waits for the server."""
+        thread = threading.current_thread()
+        with self._lock:
+            turns = [turn for turn in self._turns.values() if turn.runs_on(thread)]
+        for turn in turns:
+            turn.server_says(words)
+        if not turns:
+            self._tell("log", {"level": "info", "message": words})
+
+    def _knows(self, root: Path) -> Codebase:
+        from lcursor.context.codebase import Grep
+
+        return self._codebase(root) if self._codebase else Grep(root, self._secrets)
+
+    def _change(self, params: Any, make: Callable[[Conversation], Sequence[Op]]) -> None:
+        """Change a chat, and show what it is then."""
+
+        def job() -> None:
+            stored = self._stored(params["chat"])
+            try:
+                stored.change(make)
+            except (KeyError, ValueError):
+                raise ChatMissing(
+                    "there is no such message in this chat", "Open the chat again"
+                ) from None
+            self._show(stored, params["id"])
+
+        self._front.put(job, params["id"])
+
+    def _show(self, stored: Stored, number: int) -> None:
+        chat = stored.snapshot()
+        names = self._models.names()
+        context = 0
+        if chat.model or names:
+            known = self._models.known(chat.model or names[0])
+            context = known.context_tokens if known else 0
+        self._tell("chat.opened", opened(chat, number, names, context))
+
+    def _listed(self, number: int, root: str) -> None:
+        rows, note = self._archive.rows(root)
+        answer: wire.ChatListed = {
+            "id": number,
+            "chats": [row(each) for each in rows],
+            "note": note,
+        }
+        self._tell("chat.listed", answer)
+
+    def _new(self, root: str) -> Stored:
+        key = archive.new_key()
+        chat = Conversation(key=key, root=root)
+        stored = Stored(self._archive.path(key, root), chat, self._complain)
+        with self._lock:
+            self._chats[key] = stored
+        return stored
+
+    def _stored(self, key: str) -> Stored:
+        """Return an open chat, or open it.
+
+        Raises:
+            ChatMissing: there is none.
+            ChatFailed: it cannot be read.
+        """
+        with self._lock:
+            stored = self._chats.get(key)
+        if stored is None:
+            stored = Stored.open(self._archive.find(key), self._complain)
+            with self._lock:
+                stored = self._chats.setdefault(key, stored)
+        return stored
+
+    def _aside(self, job: Callable[[], None], number: int = 0) -> None:
+        """Do a job on a thread of its own."""
+
+        def run() -> None:
+            try:
+                job()
+            except Exception as error:  # noqa: BLE001 - the root of the thread
+                self._failed(error, number)
+
+        threading.Thread(target=run, name="lcursor-chat-aside", daemon=True).start()
+
+    def _complain(self, error: LcursorError) -> None:
+        self._tell("error", failure(error, 0))
+
+    def _failed(self, error: Exception, number: int) -> None:
+        """Thread: a lane's."""
+        if not isinstance(error, LcursorError):
+            words = "".join(traceback.format_exception(error))
+            self._tell("log", {"level": "error", "message": words})
+            error = LcursorError("the chat could not do that", "See :LCursor log")
+        self._tell("error", failure(error, number))
+
+
+def _load() -> None:
+    """Import what the first question will need, while it is typed."""
+    from lcursor.context import complete, gather, layout  # noqa: F401
+    from lcursor.llm import client, models, server  # noqa: F401
+
+
+def _question_at(chat: Conversation, number: int) -> int:
+    """Return the question that a message is, or that it answers; of 0 the last one's."""
+    line = chat.line(chat.place(number) or None)
+    asked = [each.number for each in line if each.role == "user"]
+    if not asked:
+        raise ChatMissing("there is no question to answer", "Ask one")
+    return asked[-1]

@@ -1,0 +1,185 @@
+"""What a server has read of a chat, kept on disk, so that a stored chat goes on where it was.
+
+Owns when a state is saved, restored and erased. It is saved when a turn has ended and nothing came
+after it for a while, since a server that saves answers nobody. It is restored when the server is
+another run than the one that wrote the last answer, or slept since: else it still has what it read,
+and more of it than the file. A server that keeps nothing is asked for nothing. Any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lcursor.chat.conversation import Conversation
+from lcursor.chat.models import Reached
+from lcursor.errors import LcursorError
+
+IDLE_S = 20.0
+LEAST_TOKENS = 512
+"""What is newer than the saved state, before it is written anew: it can have gigabytes."""
+MOST_BYTES = 4 << 30
+"""Of all states; the oldest go first."""
+LEAST_FREE_BYTES = 2 << 30
+"""With less room on the disk nothing is saved."""
+SLOT = 0
+"""Servers that keep states are ours and have one slot."""
+
+
+def file_name(key: str, branch: int, model: str) -> str:
+    """Return the name of a saved state.
+
+    Args:
+        key: of the chat.
+        branch: number of the question that the branch began with.
+        model: by its name.
+    """
+    words = hashlib.sha256(f"{key}\n{branch}\n{model}".encode()).hexdigest()
+    return f"{_start(key)}-{words[:16]}.kv"
+
+
+def forget_old(folder: Path, most_bytes: int = MOST_BYTES) -> None:
+    """Delete the oldest states where there are too many."""
+    found = []
+    for path in folder.glob("*.kv"):
+        with contextlib.suppress(OSError):
+            state = path.stat()
+            found.append((state.st_mtime_ns, path, state.st_size))
+    total = 0
+    for _, path, size in sorted(found, reverse=True):
+        total += size
+        if total > most_bytes and total > size:  # the newest stays in any case
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def branch_of(chat: Conversation, last: int) -> int:
+    """Return what names a branch: the last message on it that others were said in the place of."""
+    line = chat.line(last)
+    children: dict[int, int] = {}
+    for each in chat.said.values():
+        children[each.parent] = children.get(each.parent, 0) + 1
+    forks = (each.number for each in reversed(line) if children[each.parent] > 1)
+    return next(forks, 0)
+
+
+class Warmth:
+    """Saves and restores states.
+
+    Args:
+        path: where a server of ours keeps a state of this name.
+        idle_s: how long nothing has to happen before a state is saved.
+        is_asleep: whether a server has let go of what it read; asked where that may be.
+        awake_s: for so long after a turn none has.
+    """
+
+    def __init__(
+        self,
+        path: Callable[[str], Path],
+        idle_s: float = IDLE_S,
+        is_asleep: Callable[[Reached], bool] = lambda _: False,
+        awake_s: float = 0.0,
+    ) -> None:
+        self._path, self._idle_s = path, idle_s
+        self._is_asleep, self._awake_s = is_asleep, awake_s
+        self._used_s: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._erased: set[str] = set()
+        self._saved: dict[str, int] = {}
+
+    def bring(self, reached: Reached, chat: Conversation, last: int) -> bool:
+        """Restore what the server read of a chat, where it is not in its memory any more."""
+        self.hush()
+        written = [each.server for each in chat.line(last) if each.server]
+        if not reached.served.can_keep or not written:
+            return False
+        if written[-1] == reached.server and self._has(reached):
+            return False
+        for branch in {branch_of(chat, last): None, 0: None}:
+            name = file_name(chat.key, branch, reached.served.model)
+            with contextlib.suppress(LcursorError, OSError):
+                if self._path(name).is_file() and reached.client.restore_slot(SLOT, name):
+                    return True
+        return False
+
+    def keep_later(self, reached: Reached, chat: Conversation, last: int, read: int) -> None:
+        """Save what the server has read of a chat, unless something comes before.
+
+        Args:
+            reached: the server.
+            chat: as it is.
+            last: the message up to which it was read.
+            read: that many tokens.
+        """
+        if not reached.served.can_keep:
+            return
+        self._used_s[reached.server] = time.monotonic()
+        name = file_name(chat.key, branch_of(chat, last), reached.served.model)
+        with self._lock:
+            if 0 <= read - self._saved.get(name, -LEAST_TOKENS) < LEAST_TOKENS:
+                return
+            self._cancel()
+            what = (reached, name, chat.key, read)
+            self._timer = threading.Timer(self._idle_s, self._keep, what)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def hush(self) -> None:
+        """Save nothing now: a turn begins."""
+        with self._lock:
+            self._cancel()
+
+    def erase(self, key: str) -> None:
+        """Delete all states of a chat."""
+        with self._lock:
+            self._erased.add(key)
+        for path in self._path("").glob(f"{_start(key)}-*.kv"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def close(self, wait_s: float) -> None:
+        """Save now what would be saved later, if there is time for it.
+
+        A server that was asked goes on with it when nobody waits any more.
+        """
+        with self._lock:
+            timer = self._timer
+            self._cancel()
+        if timer is not None and wait_s > 0:
+            saving = threading.Thread(target=timer.function, args=timer.args, daemon=True)
+            saving.start()
+            saving.join(wait_s)
+
+    def _has(self, reached: Reached) -> bool:
+        """Return whether a server still has what it read."""
+        used_s = self._used_s.get(reached.server)
+        is_recent = used_s is not None and time.monotonic() - used_s < self._awake_s
+        return is_recent or not self._is_asleep(reached)
+
+    def _keep(self, reached: Reached, name: str, key: str, read: int) -> None:
+        """Thread: the timer's."""
+        with contextlib.suppress(LcursorError, OSError):
+            folder = self._path("")
+            is_roomy = shutil.disk_usage(folder).free >= LEAST_FREE_BYTES
+            if is_roomy and reached.client.save_slot(SLOT, name):
+                self._saved[name] = read
+                forget_old(folder)
+        with self._lock:
+            is_erased = key in self._erased
+        if is_erased:
+            self.erase(key)
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _start(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -1,0 +1,325 @@
+"""`python -m lcursor chat`: the chat from outside the editor, with the same slot and archive.
+
+The answer goes to standard output as it comes; what is waited for goes to standard error. Printing
+is all that is done here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lcursor.chat.slot import ChatSlot
+
+INTERRUPTED = 130
+INTERRUPT = "interrupt"
+"""Among the messages of a slot: the keyboard's."""
+
+
+def chat(
+    question: Annotated[
+        list[str] | None,
+        typer.Argument(help="What to ask, with mentions; - reads it; else one is asked in turn."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="A name of the manifest, or the path of a GGUF file.")
+    ] = "",
+    path: Annotated[
+        Path | None, typer.Option(help="A file or folder of the project; else where you are.")
+    ] = None,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="Go on with the newest chat of the project.")
+    ] = False,
+    show: Annotated[str, typer.Option(metavar="CHAT", help="Print a chat as markdown.")] = "",
+    listing: Annotated[bool, typer.Option("--list", help="List the chats of the project.")] = False,
+    url: Annotated[
+        str, typer.Option(help="A server to ask instead of the local one.", show_default=False)
+    ] = "",
+    key_env: Annotated[
+        str, typer.Option(help="Name of the environment's variable with that server's key.")
+    ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print messages, one line of JSON each.")
+    ] = False,
+) -> None:
+    """Ask about the code of a project. Ctrl-C stops an answer, and keeps what there is of it."""
+    from lcursor.index import place
+
+    where = str((path or Path.cwd()).absolute())
+    if show:
+        _print_chat(show)
+        return
+    if listing:
+        _print_list(str(place.root_of(Path(where))), as_json)
+        return
+    text = " ".join(question or [])
+    if text == "-" or (not text and not sys.stdin.isatty()):
+        text = sys.stdin.read()
+    with _slot(model, url, key_env) as talk:
+        talk.open("last" if go_on else "", where)
+        if text:
+            raise typer.Exit(talk.ask(text, where, as_json))
+        while True:
+            try:
+                text = input("> ")
+            except (EOFError, KeyboardInterrupt):
+                return
+            if text.strip():
+                talk.ask(text, where, as_json)
+
+
+class _Talk:
+    """A chat, and the messages of its slot."""
+
+    def __init__(self) -> None:
+        self.messages: SimpleQueue[tuple[str, Mapping[str, Any]]] = SimpleQueue()
+        self.slot: ChatSlot
+        self._number = 0
+        self._chat = ""
+        self._last = 0
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take a message. Thread: any."""
+        self.messages.put((method, params))
+
+    def open(self, chat: str, path: str) -> None:
+        """Begin a chat, or go on with one."""
+        self._number += 1
+        self.slot.open({"id": self._number, "chat": chat, "path": path})
+        for method, params in self._coming(None):
+            if method == "chat.opened":
+                self._chat = params["chat"]
+                self._last = max((each["number"] for each in params["messages"]), default=0)
+                if params["messages"]:
+                    typer.echo(f"lcursor: going on with {_safe(params['title'])}", err=True)
+                return
+
+    def ask(self, text: str, path: str, as_json: bool) -> int:
+        """Ask and print the answer; return the exit status that it deserves."""
+        self._number += 1
+        self.slot.send(
+            {
+                "id": self._number,
+                "chat": self._chat,
+                "after": self._last,
+                "text": text,
+                "path": path,
+                "attachments": [],
+                "dropped": [],
+                "model": "",
+            }
+        )
+        shower = _Json() if as_json else _Screen()
+        failed: Mapping[str, Any] | None = None
+        is_stopped = False
+        try:
+            for method, params in self._coming(self._number):
+                shower.take(method, params)
+                if method == "error":
+                    failed = params
+                elif method == "chat.started":
+                    self._last = params["answer"]
+                elif method == "chat.done":
+                    is_stopped = params["reason"] == "stopped"
+                if method == "chat.done" or (failed is not None and self._is_refused(failed)):
+                    break
+        finally:
+            shower.close()
+        if failed is not None:
+            said = ". ".join(filter(None, (failed["message"], failed["hint"])))
+            typer.echo(f"lcursor: {_safe(said)}", err=True)
+            return 1
+        return INTERRUPTED if is_stopped else 0
+
+    def _is_refused(self, failed: Mapping[str, Any]) -> bool:
+        """Return whether an error came before the turn began, so that no end follows."""
+        return failed["code"] in {"chat_busy", "chat_missing"}
+
+    def _coming(self, stops: int | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield messages; an interrupt stops a turn, a second one leaves it."""
+        from lcursor.errors import LcursorError
+
+        with _interrupts(self.messages):
+            is_stopped = False
+            while True:
+                method, params = self.messages.get()
+                if method == INTERRUPT:
+                    if stops is None or is_stopped:
+                        raise KeyboardInterrupt
+                    is_stopped = True
+                    self.slot.stop({"id": stops})
+                elif method == "error" and params["id"] == 0:
+                    typer.echo(f"lcursor: {_safe(params['message'])}", err=True)
+                elif method == "error" and stops is None:
+                    raise LcursorError(params["message"], params["hint"])
+                elif method != "log":
+                    yield method, params
+
+
+@contextmanager
+def _interrupts(messages: SimpleQueue[tuple[str, Mapping[str, Any]]]) -> Iterator[None]:
+    """Have an interrupt come as a message, whatever is being done then."""
+    import signal
+
+    before = signal.signal(signal.SIGINT, lambda *_: messages.put((INTERRUPT, {})))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Json:
+    """Prints each message."""
+
+    def take(self, method: str, params: Mapping[str, Any]) -> None:
+        """Print one."""
+        typer.echo(json.dumps({"message": method, **params}))
+
+    def close(self) -> None:
+        """Nothing is left to print."""
+
+
+class _Screen:
+    """Prints an answer as it comes, and below it what is waited for."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._out: Console = Console(highlight=False, soft_wrap=True)
+        self._status = Console(stderr=True).status("") if sys.stderr.isatty() else None
+        self._is_waiting = False
+        self._column = 0
+
+    def take(self, method: str, params: Mapping[str, Any]) -> None:
+        """Show a message."""
+        if method == "chat.started":
+            self._wait("")
+            for item in params["items"]:
+                note = f" ({item['note']})" if item["note"] else ""
+                sign = "-" if item["is_left_out"] else "+"
+                typer.echo(f"{sign} {_safe(item['name'] + note)}", err=True)
+        elif method == "chat.progress":
+            self._wait(_progress(params))
+        elif method == "chat.summed":
+            self._wait("")
+            typer.echo(
+                f"lcursor: {params['messages']} messages are summarized, "
+                f"{params['tokens_before']:,} tokens to {params['tokens_after']:,}",
+                err=True,
+            )
+        elif method == "chat.delta":
+            self._wait("")
+            self._print(params["reasoning"], "dim")
+            self._print(params["text"], "")
+        elif method == "chat.done":
+            self._wait("")
+            if params["reason"] == "stopped":
+                self._end_line()
+                typer.echo("lcursor: stopped; what was said is kept", err=True)
+            elif params["reason"] == "length":
+                self._end_line()
+                typer.echo("lcursor: the answer ends here for lack of room", err=True)
+
+    def close(self) -> None:
+        """End the line."""
+        self._wait("")
+        self._end_line()
+
+    def _end_line(self) -> None:
+        if self._column:
+            self._out.print()
+            self._column = 0
+
+    def _print(self, text: str, style: str) -> None:
+        if text:
+            self._out.print(_safe(text), style=style or None, end="", markup=False)
+            self._out.file.flush()
+            self._column = 0 if text.endswith("\n") else 1
+
+    def _wait(self, words: str) -> None:
+        if self._status is None:
+            return
+        if not words and self._is_waiting:
+            self._status.stop()
+        elif words and self._is_waiting:
+            self._status.update(words)
+        elif words:
+            self._status.update(words)
+            self._status.start()
+        self._is_waiting = bool(words)
+
+
+def _progress(params: Mapping[str, Any]) -> str:
+    """Return what a turn waits for, in words; "" where the answer is on its way."""
+    phase, detail = params["phase"], _safe(params["detail"]).replace("[", "\\[")
+    if phase == "writing":
+        return ""
+    words = {
+        "server": "waiting for the server",
+        "context": "gathering what is attached",
+        "summary": "summarizing what was said",
+        "reading": "reading",
+    }[phase]
+    if params["total"]:
+        left = f", {params['seconds_left']:.0f} s left" if params["seconds_left"] >= 0 else ""
+        words += f" {params['done']:,} of {params['total']:,} tokens{left}"
+    return f"{words}: {detail}" if detail else words
+
+
+@contextmanager
+def _slot(model: str, url: str, key_env: str) -> Iterator[_Talk]:
+    from lcursor.chat.slot import ChatSlot
+    from lcursor.config import ChatConfig, ModelConfig
+
+    config = ChatConfig(model=model)
+    if url:
+        server = ModelConfig(name="server", url=url, model=model, key_env=key_env)
+        config = ChatConfig(model="server", models=(server,), server="off")
+    talk = _Talk()
+    talk.slot = ChatSlot(config, talk.tell)
+    try:
+        yield talk
+    finally:
+        talk.slot.close(is_leaving=False)
+
+
+def _print_chat(key: str) -> None:
+    from lcursor.chat import archive
+    from lcursor.chat.export import markdown
+
+    found, _ = archive.read(archive.Archive().find(key))
+    typer.echo(_safe(markdown(found)), nl=False)
+
+
+def _print_list(root: str, as_json: bool) -> None:
+    from datetime import datetime
+
+    from lcursor.chat.archive import Archive
+    from lcursor.chat.shown import row
+
+    rows, note = Archive().rows(root)
+    for each in rows:
+        if as_json:
+            typer.echo(json.dumps(row(each)))
+        else:
+            at = datetime.fromtimestamp(each.updated_s).strftime("%Y-%m-%d %H:%M")
+            typer.echo(f"{each.key}  {at}  {each.messages:>3}  {_safe(each.title)}")
+    if note:
+        typer.echo(f"lcursor: {note}", err=True)
+    if not rows and not as_json:
+        typer.echo("There are no chats here yet", err=True)
+
+
+def _safe(text: str) -> str:
+    """Return a text that can be printed: a model may write what a terminal obeys."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

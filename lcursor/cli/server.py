@@ -1,0 +1,98 @@
+"""`python -m lcursor server …`: the local server of the chat, as the editors share it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from lcursor.llm.server import LocalServer
+
+app = typer.Typer(
+    help="The local server of the chat: how it is, starting it, ending it, its log.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Model = Annotated[
+    str, typer.Option(help="A name of `models list`, or a GGUF file.", show_default=False)
+]
+Tokens = Annotated[int, typer.Option("--context", min=0, help="Tokens of context; 0 is what fits.")]
+Completion = Annotated[
+    str, typer.Option(help="The completion model, whose memory stays free; empty for none.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+BESIDE = "qwen2.5-coder-0.5b"
+
+
+@app.command()
+def status(as_json: Json = False) -> None:
+    """Say what the server is; starts none."""
+    _print(_server(), as_json)
+
+
+@app.command()
+def start(
+    model: Model = "", tokens: Tokens = 0, completion: Completion = BESIDE, as_json: Json = False
+) -> None:
+    """Start the server, unless it runs; it ends some minutes after the last editor has left."""
+    server = _server(model, tokens, completion)
+    server.ensure()
+    _print(server, as_json)
+
+
+@app.command()
+def restart(
+    model: Model = "", tokens: Tokens = 0, completion: Completion = BESIDE, as_json: Json = False
+) -> None:
+    """End the server, whoever uses it, and start it anew."""
+    server = _server(model, tokens, completion)
+    server.restart()
+    _print(server, as_json)
+
+
+@app.command()
+def stop() -> None:
+    """End the server, whoever uses it."""
+    typer.echo("The local server has ended" if _server().stop() else "No local server runs")
+
+
+@app.command()
+def log(
+    lines: Annotated[int, typer.Option("-n", min=1, help="How many of its last lines.")] = 40,
+) -> None:
+    """Print the end of the server's log."""
+    from lcursor.errors import LcursorError
+
+    path = _server().log_path
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise LcursorError(
+            f"the server has no log ({path})", "It gets one with python -m lcursor server start"
+        ) from error
+    for line in text.splitlines()[-lines:]:
+        typer.echo(line)
+
+
+def _server(model: str = "", tokens: int = 0, completion: str = "") -> LocalServer:
+    from lcursor.config import ChatConfig
+    from lcursor.llm.server import LocalServer, default_folder
+
+    config = ChatConfig(model=model, context_tokens=tokens)
+    return LocalServer(
+        config, default_folder(), lambda words: typer.echo(words, err=True), completion
+    )
+
+
+def _print(server: LocalServer, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    found = server.status()
+    if as_json:
+        typer.echo(json.dumps(asdict(found)))
+        return
+    for line in found.lines:
+        typer.echo(line)

@@ -1,0 +1,1 @@
+"""What goes into a prompt: mentions, rules, retrieval, and what it costs."""

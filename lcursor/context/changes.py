@@ -1,0 +1,290 @@
+"""Diffs and commits as items, one for each file, so that each can be dropped.
+
+Asks git; runs nothing that a repository's configuration names. Secrets are left out by the name of
+the file, before or after, and by what stands in the change. Thread: of who asks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lcursor.context import patch, running
+from lcursor.context.items import Item, rows_of
+from lcursor.context.reading import Reader
+from lcursor.protocol_chat import AttachmentKind
+
+MOST_BYTES = 4 << 20
+MOST_OF_A_FILE_BYTES = 128 << 10
+MOST_FILES = 200
+MOST_NEW_FILES = 200
+
+SAFE: Final = (
+    "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/",
+    "--dst-prefix=b/", "--submodule=short", "--ignore-submodules=dirty", "--no-relative",
+)  # fmt: skip
+FLAGS: Final = frozenset(
+    {"--staged", "--cached", "-w", "-b", "--ignore-all-space", "--ignore-space-change"}
+)
+"""Of `git diff`; others write files, read any file or run programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What `@diff` asks for."""
+
+    flags: tuple[str, ...] = ()
+    revisions: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    refusal: str = ""
+
+    @property
+    def is_of_disk(self) -> bool:
+        """Whether files as they stand are compared with the last commit."""
+        return not self.revisions and not {"--staged", "--cached"} & set(self.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What changed in one file."""
+
+    text: str
+    note: str = ""
+    refusal: str = ""
+
+
+def diff(argument: str, reader: Reader) -> list[Item]:
+    """Return what is changed: since the last commit, new files too; or what an argument names.
+
+    Args:
+        argument: of `git diff`: revisions, paths, `--staged`; empty for all that is not committed.
+        reader: knows the project, what is secret and what is unsaved.
+    """
+    shown = f"diff {argument}".strip()
+    top = _top(reader)
+    if isinstance(top, str):
+        return [_none("diff", shown, top)]
+    wanted = _wanted(argument, top, reader)
+    if wanted.refusal:
+        return [_none("diff", shown, wanted.refusal)]
+    base = list(wanted.revisions) or ([] if not wanted.is_of_disk else [_head(top, reader)])
+    words = ("diff", *SAFE, *wanted.flags, *base, "--", *wanted.paths)
+    said = running.git(
+        top, *words, most_bytes=MOST_BYTES, most_s=reader.left_s, cancel=reader.cancel
+    )
+    if said.failure and not said.is_cut:
+        return [_none("diff", shown, f"git says: {said.failure}")]
+    text = said.data.decode("utf-8", "replace")
+    prefix = f"diff:{argument}:" if argument else "diff:"
+    parts = {path: _Part(section) for path, section in patch.sections(text)}
+    if wanted.is_of_disk:
+        _new_files(top, wanted, reader, parts)
+        _unsaved(top, wanted, reader, parts)
+    items = [_item("diff", prefix, path, part, top, reader) for path, part in parts.items()]
+    if said.is_cut:
+        items.append(_none("diff", f"{shown}: the rest", f"git was ended: {said.failure}"))
+    return _few("diff", items, shown) or [_none("diff", shown, "nothing is changed")]
+
+
+def commit(revision: str, reader: Reader) -> list[Item]:
+    """Return a commit: its message first, then what it changed, file by file."""
+    revision = revision or "HEAD"
+    shown = f"commit {revision}"
+    top = _top(reader)
+    if isinstance(top, str):
+        return [_none("commit", shown, top)]
+    if ".." in revision:
+        return [_none("commit", shown, f"it is a range: write @diff:{revision}")]
+    name = _resolved(top, revision, reader)
+    if not name:
+        return [_none("commit", shown, "there is no such commit")]
+    words = (
+        "log",
+        "-1",
+        "--no-color",
+        "--no-show-signature",
+        "--format=%h %s%n%ad%n%B",
+        name,
+        "--",
+    )
+    head = running.git(top, *words, most_bytes=1 << 18, most_s=reader.left_s, cancel=reader.cancel)
+    if head.failure:
+        return [_none("commit", shown, f"git says: {head.failure}")]
+    subject, _, rest = head.data.decode("utf-8", "replace").partition("\n")
+    date, _, message = rest.partition("\n")
+    shows = ("show", "--format=", "-m", "--first-parent", *SAFE, name, "--")
+    said = running.git(
+        top, *shows, most_bytes=MOST_BYTES, most_s=reader.left_s, cancel=reader.cancel
+    )
+    if said.failure and not said.is_cut:
+        return [_none("commit", shown, f"git says: {said.failure}")]
+    short = subject.partition(" ")[0]
+    body = f"commit {name}\ndate {date}\n\n{message.rstrip()}\n"
+    secret = reader.secret_text(body)
+    about = Item(f"commit:{short}", "commit", f"commit {subject}", "", 0, body)
+    if secret:
+        about = _none("commit", f"commit {short}", secret)
+    sections = patch.sections(said.data.decode("utf-8", "replace"))
+    items = [
+        _item("commit", f"commit:{short}:", path, _Part(section, f"of {short}"), top, reader)
+        for path, section in sections
+    ]
+    if said.is_cut:
+        items.append(_none("commit", f"{shown}: the rest", f"git was ended: {said.failure}"))
+    return [about, *_few("commit", items, shown)]
+
+
+def recent(root: Path, reader: Reader, most: int = 50) -> list[tuple[str, str]]:
+    """Return the last commits, short name and subject, newest first; none where there is no git."""
+    words = ("log", f"-{most}", "--no-color", "--no-show-signature", "--format=%h%x00%s", "--")
+    said = running.git(root, *words, most_bytes=1 << 18, most_s=2.0, cancel=reader.cancel)
+    rows = (line.partition("\0") for line in said.data.decode("utf-8", "replace").splitlines())
+    return [(name, subject) for name, sign, subject in rows if sign]
+
+
+def branches(root: Path, reader: Reader, most: int = 50) -> list[str]:
+    """Return the branches, that was committed to last first."""
+    order = ("--sort=-committerdate", "--format=%(refname:short)")
+    words = ("for-each-ref", f"--count={most}", *order, "refs/heads", "refs/remotes")
+    said = running.git(root, *words, most_bytes=1 << 18, most_s=2.0, cancel=reader.cancel)
+    return said.data.decode("utf-8", "replace").split()
+
+
+def _top(reader: Reader) -> Path | str:
+    """Return the work tree's folder, or why there is none."""
+    words = ("rev-parse", "--show-toplevel")
+    said = running.git(reader.root, *words, most_bytes=1 << 16, cancel=reader.cancel)
+    if said.failure:
+        is_none = "not a git repository" in said.failure or "work tree" in said.failure
+        return "the project is in no git repository" if is_none else f"git says: {said.failure}"
+    return Path(os.fsdecode(said.data.removesuffix(b"\n")))
+
+
+def _resolved(top: Path, revision: str, reader: Reader) -> str:
+    """Return the full name of a commit; "" for none."""
+    if revision.startswith("-"):
+        return ""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    said = running.git(top, *words, most_bytes=1 << 12, fine=(0, 1, 128), cancel=reader.cancel)
+    found = said.data.decode("ascii", "replace").strip()
+    return found if re.fullmatch(r"[0-9a-f]{40,64}", found) else ""
+
+
+def _head(top: Path, reader: Reader) -> str:
+    """Return the last commit, or the empty tree where there is none yet."""
+    name = _resolved(top, "HEAD", reader)
+    if name:
+        return name
+    said = running.git(top, "hash-object", "-t", "tree", os.devnull, most_bytes=1 << 12)
+    return said.data.decode("ascii", "replace").strip()
+
+
+def _wanted(argument: str, top: Path, reader: Reader) -> _Wanted:
+    try:
+        words = shlex.split(argument)
+    except ValueError:
+        return _Wanted(refusal="a quote is not closed")
+    flags, revisions, paths = [], [], []
+    is_path = False
+    for word in words:
+        if is_path:
+            paths.append(word)
+        elif word == "--":
+            is_path = True
+        elif word.startswith("-"):
+            if word not in FLAGS:
+                known = ", ".join(sorted(FLAGS))
+                return _Wanted(refusal=f"{word} is not possible here; these are: {known}")
+            flags.append(word)
+        elif all(_resolved(top, side or "HEAD", reader) for side in re.split(r"\.{2,3}", word)):
+            revisions.append(word)
+        elif (reader.root / word).exists():
+            paths.append(os.path.relpath(os.path.realpath(reader.root / word), top))
+        else:
+            return _Wanted(refusal=f"{word} is neither a revision nor a path")
+    return _Wanted(tuple(flags), tuple(revisions), tuple(f":(top){path}" for path in paths))
+
+
+def _item(
+    kind: AttachmentKind, prefix: str, path: str, part: _Part, top: Path, reader: Reader
+) -> Item:
+    from lcursor.index import skip
+
+    full, section, why = top / path, part.text, part.refusal
+    row = patch.first_row(section)
+    for each in {path, *patch.paths(section)}:
+        why = why or reader.secret(top / each)
+    why = why or reader.secret_text(section)
+    if not why and patch.is_key_like(section):
+        why = "it looks like a part of a key"
+    if not why and (name := skip.by_name(path, 0)):
+        why = name if not name.startswith("binary") else ""
+    size = len(section.encode("utf-8", "replace"))
+    if not why and size > MOST_OF_A_FILE_BYTES:
+        why = f"its changes have {size >> 10:,} kB"
+    shown = f"{'commit' if kind == 'commit' else 'diff'} {path}"
+    where = str(full)
+    if why:
+        return Item(f"{prefix}{path}", kind, shown, where, row, "", why, is_left_out=True)
+    return Item(f"{prefix}{path}", kind, shown, where, row, section, part.note)
+
+
+def _few(kind: AttachmentKind, items: list[Item], shown: str) -> list[Item]:
+    if len(items) <= MOST_FILES:
+        return items
+    rest = _none(kind, f"{shown}: {len(items) - MOST_FILES} more files", f"over {MOST_FILES} files")
+    return [*items[:MOST_FILES], rest]
+
+
+def _none(kind: AttachmentKind, shown: str, why: str) -> Item:
+    return Item(f"{kind}:{shown}", kind, shown, note=why, is_left_out=True)
+
+
+def _new_files(top: Path, wanted: _Wanted, reader: Reader, parts: dict[str, _Part]) -> None:
+    """Add what git does not track yet: to a person it is changed as well."""
+    words = ("ls-files", "-z", "--others", "--exclude-standard", "--", *wanted.paths)
+    said = running.git(top, *words, most_bytes=1 << 20, cancel=reader.cancel)
+    names = [os.fsdecode(name) for name in said.data.split(b"\0") if name]
+    note = "git does not track it yet"
+    for number, name in enumerate(name for name in names if not name.endswith("/")):
+        head = f"diff --git a/{name} b/{name}\nnew file\n--- /dev/null\n+++ b/{name}\n"
+        if number >= MOST_NEW_FILES:
+            parts[name] = _Part("", refusal=f"{note}, and these are over {MOST_NEW_FILES}")
+            continue
+        found = reader.read(top / name)
+        rows = found.text.split("\n")[: rows_of(found.text)]
+        body = "".join(f"+{row}\n" for row in rows)
+        parts[name] = _Part(f"{head}@@ -0,0 +1,{len(rows)} @@\n{body}", note, found.refusal)
+
+
+def _unsaved(top: Path, wanted: _Wanted, reader: Reader, parts: dict[str, _Part]) -> None:
+    """Put in what the editor has of files and the disk has not."""
+    real = os.path.realpath(top)
+    for path in reader.unsaved_paths():
+        if not path.startswith(f"{real}/"):
+            continue
+        name = os.path.relpath(path, real)
+        inside = [each.removeprefix(":(top)") for each in wanted.paths]
+        if inside and not any(name == each or name.startswith(f"{each}/") for each in inside):
+            continue
+        now = reader.read(Path(path))
+        if now.refusal:
+            continue
+        said = running.git(top, "show", f"HEAD:{name}", most_bytes=MOST_BYTES, cancel=reader.cancel)
+        if said.is_cut or (said.failure and name not in parts):
+            continue
+        before = said.data.decode("utf-8", "replace").replace("\r\n", "\n")
+        was = [] if said.failure else before.split("\n")[: rows_of(before)]
+        rows = now.text.split("\n")[: rows_of(now.text)]
+        names = (f"a/{name}", f"b/{name}")
+        body = "".join(f"{row}\n" for row in difflib.unified_diff(was, rows, *names, lineterm=""))
+        if body:
+            text = f"diff --git a/{name} b/{name}\n{body}"
+            parts[name] = _Part(text, "with what is not saved yet")
+        else:
+            parts.pop(name, None)

@@ -1,0 +1,194 @@
+"""What could stand after `@` or `/` while one types: kinds, files, folders, names, commits.
+
+Asked with each key; so names are kept for a moment, and a slow source is left out. Blocks for some
+milliseconds; thread: of who asks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from lcursor.context import changes, listing, mentions, prompts, rules
+from lcursor.context.codebase import Codebase
+from lcursor.context.reading import Reader
+from lcursor.protocol_chat import ChatWord
+
+MOST = 50
+MOST_S = 1.5
+LEAST_LETTERS = 2
+"""Typed without a kind, before files are offered as well."""
+CHARACTERS_PER_TOKEN = 3.2
+_TYPED = re.compile(r"@(?P<kind>[a-z]*)(?P<colon>:?)(?P<rest>.*)\Z", re.S)
+
+
+def complete(
+    root: Path, word: str, retriever: Codebase | None = None, path: str = ""
+) -> list[ChatWord]:
+    """Return what could stand there, best first; nothing where that fails.
+
+    Args:
+        root: of the project.
+        word: from the `@` or `/` on, as far as it is typed.
+        retriever: knows names of definitions; None offers none.
+        path: absolute; of the file one is in.
+    """
+    if word.startswith("/"):
+        return _commands(root, word[1:])
+    typed = _TYPED.match(word)
+    if not typed:
+        return []
+    reader = Reader(root, most_s=MOST_S)
+    kind, rest = typed["kind"], typed["rest"]
+    if not typed["colon"]:
+        found = _kinds(kind) if not rest else []
+        if len(kind + rest) >= LEAST_LETTERS:
+            found += _files(reader, kind + rest, "file")[: MOST - len(found)]
+        return found
+    rest = rest.removeprefix('"').replace("\\ ", " ").replace('\\"', '"')
+    sources: dict[str, Callable[[], list[ChatWord]]] = {
+        "file": lambda: _files(reader, rest, "file"),
+        "buffer": lambda: _files(reader, rest, "buffer"),
+        "dir": lambda: _folders(reader, rest),
+        "symbol": lambda: _symbols(retriever, rest),
+        "commit": lambda: _commits(reader, rest),
+        "diff": lambda: _revisions(reader, rest),
+        "rules": lambda: _rules(reader, rest, path),
+    }
+    return sources[kind]() if kind in sources else []
+
+
+def _kinds(typed: str) -> list[ChatWord]:
+    begun = [kind for kind in mentions.KINDS if kind.startswith(typed)]
+    found = []
+    for kind in begun:
+        colon = ":" if kind in mentions.WITH_ARGUMENT else ""
+        found.append(_word(f"@{kind}{colon}", "mention", mentions.KINDS[kind]))
+    return found
+
+
+def _commands(root: Path, typed: str) -> list[ChatWord]:
+    lower = typed.lower()
+    known = prompts.library(root)
+    begun = [prompt for prompt in known if prompt.name.startswith(lower)]
+    inside = [prompt for prompt in known if lower in prompt.name and prompt not in begun]
+    found: list[ChatWord] = []
+    for prompt in [*begun, *inside][:MOST]:
+        origin = "" if prompt.origin == "built in" else f" ({prompt.origin})"
+        found.append(_word(f"/{prompt.name}", "command", prompt.description + origin))
+    return found
+
+
+def _files(reader: Reader, typed: str, kind: str) -> list[ChatWord]:
+    names = listing.known(reader.root).files
+    shown = typed.removeprefix("./")
+    if typed.startswith(("/", "~", "../")):
+        return _elsewhere(reader, typed, kind)
+    found: list[ChatWord] = []
+    for name in listing.ranked(names, shown, MOST * 2):
+        if len(found) < MOST and not reader.secret(reader.root / name):
+            found.append(_word(mentions.spell(kind, name), "file", _size(reader.root / name)))
+    return found
+
+
+def _elsewhere(reader: Reader, typed: str, kind: str) -> list[ChatWord]:
+    """Return what lies outside the project, folder by folder."""
+    before, _, begun = typed.rpartition("/")
+    folder = Path(f"{before}/").expanduser()
+    if not folder.is_absolute():
+        folder = reader.root / folder
+    try:
+        with os.scandir(folder) as entries:
+            known = sorted(
+                (entry.name, entry.is_dir())
+                for entry in entries
+                if entry.name.startswith(begun) and (begun or not entry.name.startswith("."))
+            )
+    except OSError:
+        return []
+    found: list[ChatWord] = []
+    for name, is_folder in known[: MOST * 2]:
+        if len(found) < MOST and not reader.secret(folder / name):
+            whole = f"{before}/{name}{'/' if is_folder else ''}"
+            info = "" if is_folder else _size(folder / name)
+            found.append(_word(mentions.spell(kind, whole), "dir" if is_folder else "file", info))
+    return found
+
+
+def _folders(reader: Reader, typed: str) -> list[ChatWord]:
+    if typed.startswith(("/", "~", "../")):
+        return [one for one in _elsewhere(reader, typed, "dir") if one["kind"] == "dir"]
+    names = listing.known(reader.root).files
+    counts: dict[str, int] = {}
+    for name in names:
+        at = name.find("/")
+        while at > 0:
+            counts[name[:at]] = counts.get(name[:at], 0) + 1
+            at = name.find("/", at + 1)
+    wanted = listing.ranked(counts, typed.removeprefix("./").rstrip("/"), MOST)
+    return [_word(mentions.spell("dir", name), "dir", f"{counts[name]:,} files") for name in wanted]
+
+
+def _symbols(retriever: Codebase | None, typed: str) -> list[ChatWord]:
+    if retriever is None or len(typed) < LEAST_LETTERS:
+        return []
+    found: dict[str, ChatWord] = {}
+    for one in retriever.symbols(typed, MOST, prefix=True):
+        info = f"{one.kind}, {one.path}:{one.first_row + 1}"
+        before = found.get(one.name)
+        if before is None:
+            found[one.name] = _word(mentions.spell("symbol", one.name), "symbol", info)
+        elif not before["info"].endswith(", …"):
+            before["info"] += ", …"
+    return list(found.values())[:MOST]
+
+
+def _commits(reader: Reader, typed: str) -> list[ChatWord]:
+    lower = typed.lower()
+    known = changes.recent(reader.root, reader, 200)
+    fits = [one for one in known if one[0].startswith(lower) or lower in one[1].lower()]
+    return [_word(f"@commit:{name}", "commit", subject) for name, subject in fits[:MOST]]
+
+
+def _revisions(reader: Reader, typed: str) -> list[ChatWord]:
+    found = []
+    if "--staged".startswith(typed):
+        found.append(_word("@diff:--staged", "diff", "what the next commit will have"))
+    found += [
+        _word(mentions.spell("diff", name), "diff", f"since {name}")
+        for name in changes.branches(reader.root, reader)
+        if typed.lower() in name.lower()
+    ]
+    return found[:MOST]
+
+
+def _rules(reader: Reader, typed: str, path: str) -> list[ChatWord]:
+    names = [name for name in [rules.inside(reader.root, path)] if name] if path else []
+    found = []
+    for rule in rules.known(reader, names):
+        if typed.lower() in rule.name.lower() and not rule.refusal:
+            info = rule.description or ", ".join(rule.globs) or "rules"
+            found.append(_word(mentions.spell("rules", rule.name), "rules", info))
+    return _first(found)
+
+
+def _first(found: Iterable[ChatWord]) -> list[ChatWord]:
+    return list({one["word"]: one for one in found}.values())[:MOST]
+
+
+def _size(path: Path) -> str:
+    """Return about how many tokens a file has, so that nobody attaches a book unawares."""
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        return ""
+    tokens = size / CHARACTERS_PER_TOKEN
+    if tokens < 1000:
+        return f"~{max(round(tokens, -1), 10):.0f} tokens" if size else "empty"
+    return f"~{tokens / 1000:,.1f}k tokens" if tokens < 1e6 else f"{size >> 20:,} MB"
+
+
+def _word(word: str, kind: str, info: str) -> ChatWord:
+    return {"word": word, "kind": kind, "info": info}

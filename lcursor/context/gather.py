@@ -1,0 +1,330 @@
+"""From a question and what the editor sent with it to the items that go into the prompt.
+
+Reads files, asks git and the index, each with limits. Never fails: what is not there, secret,
+binary or huge is an item that is left out, with the reason. Blocks; on the thread of who asks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from lcursor.context import changes, finding, mentions, overlaps, paths, prompts, rules, trace
+from lcursor.context.codebase import Codebase
+from lcursor.context.items import DROPPED, Cancel, Item
+from lcursor.context.mentions import Mention
+from lcursor.context.reading import MOST_BYTES, MOST_S, Reader
+from lcursor.protocol_chat import AttachmentKind, ChatAttachment
+
+CODEBASE_TOKENS = 4000
+"""What `@codebase` may bring, unless who asks says otherwise."""
+MOST_OF_TESTS_CHARS = 16_000
+"""Of a file of tests that is shown as an example."""
+MOST_FRAMES = 12
+FRAME_ROWS = 20
+"""Around a row that a stack trace names."""
+ON_REQUEST: Final = frozenset({"buffer", "diagnostics", "quickfix", "terminal"})
+"""What an editor sends with each command, since it does not know what the command brings."""
+NOTHING: Final = {
+    "buffer": "no file is open",
+    "selection": "nothing is selected",
+    "diagnostics": "there are no diagnostics",
+    "quickfix": "the quickfix list is empty",
+    "terminal": "there is no terminal with anything in it",
+}
+
+
+def gather(
+    text: str,
+    *,
+    root: Path,
+    path: str = "",
+    attachments: Sequence[ChatAttachment] = (),
+    retriever: Codebase | None = None,
+    secrets: Sequence[str] = (),
+    cancel: Cancel | None = None,
+    dropped: Collection[str] = (),
+    codebase_tokens: int = CODEBASE_TOKENS,
+    with_rules: bool = False,
+    is_command: bool = False,
+    most_s: float = MOST_S,
+) -> list[Item]:
+    """Return what a question brings with it, each thing once.
+
+    What the editor attached counts, but for a buffer whose file is mentioned: its text is then
+    taken for the file's. With a command, buffers, diagnostics, quickfix list and terminal count
+    where the command or the question mentions them. An index or a searcher that fails is a note.
+
+    Args:
+        text: with its mentions, and with its command where it begins with one.
+        root: of the project.
+        path: absolute; of the file one is in, empty for none.
+        attachments: what only the editor can read.
+        retriever: answers `@codebase` and `@symbol`; by default a plain search.
+        secrets: globs that the user calls secret.
+        cancel: asked now and then.
+        dropped: keys of items that shall not be in.
+        codebase_tokens: that `@codebase` may bring.
+        with_rules: whether rules files that hold are added.
+        is_command: the text is that of a command which was written out already.
+        most_s: for all of it; what is not read by then is said.
+
+    Raises:
+        Cancelled: `cancel` said so.
+    """
+    expanded = prompts.expand(text, root)
+    gathering = _Gathering(
+        root, path, attachments, retriever, secrets, cancel, codebase_tokens, most_s
+    )
+    gathering.is_command = is_command or expanded.prompt is not None
+    gathering.is_foreign = bool(expanded.prompt and expanded.prompt.origin == "project")
+    gathering.take(expanded.text)
+    brings = expanded.prompt.brings if expanded.prompt else ""
+    if brings == "trace":
+        gathering.take_frames(expanded.text)
+    elif brings == "tests":
+        gathering.take_tests()
+    items = overlaps.once(gathering.items, dropped)
+    if with_rules:
+        items = [*gathering.rules(items), *items]
+    return [
+        replace(item, text="", note=DROPPED, is_left_out=True)
+        if item.key in dropped and not item.is_left_out
+        else item
+        for item in items
+    ]
+
+
+class _Gathering:
+    """One question's items, while they are gathered."""
+
+    def __init__(
+        self,
+        root: Path,
+        path: str,
+        attachments: Sequence[ChatAttachment],
+        retriever: Codebase | None,
+        secrets: Sequence[str],
+        cancel: Cancel | None,
+        codebase_tokens: int,
+        most_s: float,
+    ) -> None:
+        buffers = {
+            each["path"]: each["text"]
+            for each in attachments
+            if each["kind"] == "buffer" and each["path"]
+        }
+        self._reader = Reader(root, secrets, buffers, cancel, most_s)
+        self._root, self._path, self._attachments = self._reader.root, path, attachments
+        self._retriever, self._secrets, self._tokens = retriever, secrets, codebase_tokens
+        self._places = paths.Places(self._reader, path)
+        self._taken: set[int] = set()
+        """Attachments that a mention stands for."""
+        self.items: list[Item] = []
+        self.is_command = self.is_foreign = False
+
+    def take(self, text: str) -> None:
+        """Gather what a text mentions, and what is attached."""
+        found = mentions.parse(text)
+        named: list[Item] = []
+        for mention in found:
+            self._reader.look()
+            named += self._of(mention, text, found)
+        for number, each in enumerate(self._attachments):
+            is_asked_for = number in self._taken or (self.is_command and each["kind"] in ON_REQUEST)
+            is_covered = each["kind"] == "buffer" and self._is_covered(each["path"])
+            if not is_asked_for and not is_covered:
+                self.items.append(self._attached(each))
+        self.items += named
+
+    def take_frames(self, text: str) -> None:
+        """Add the places of the project that a stack trace names."""
+        told = [text, *(item.text for item in self.items if item.kind in {"terminal", "quickfix"})]
+        spans: dict[str, list[list[int]]] = {}
+        number = 0
+        for frame in trace.frames("\n".join(told)):
+            where = self._places.of_frame(frame.path)
+            if where is None or number >= MOST_FRAMES:
+                continue
+            number += 1
+            first, end = max(frame.row - FRAME_ROWS, 0), frame.row + FRAME_ROWS + 1
+            near = next(
+                (span for span in spans.get(str(where), ()) if first <= span[1] and span[0] <= end),
+                None,
+            )
+            if near:
+                near[0], near[1] = min(near[0], first), max(near[1], end)
+            else:
+                spans.setdefault(str(where), []).append([first, end])
+        for path, those in spans.items():
+            for first, end in those:
+                item = self._file(Path(path), first, end, "the trace names it")
+                if not item.is_left_out:
+                    self.items.append(item)
+
+    def take_tests(self) -> None:
+        """Add the tests of what is asked about, else others to show how they look here."""
+        about = next((item.path for item in self.items if item.path), self._path)
+        for path, note in self._places.tests_of(about) if about else ():
+            item = self._file(path, 0, -1, note)
+            if not item.is_left_out and len(item.text) <= MOST_OF_TESTS_CHARS:
+                self.items.append(item)
+                return
+
+    def rules(self, items: Sequence[Item]) -> list[Item]:
+        """Return the rules that hold for the file one is in and for what is attached."""
+        about = [item.path for item in items if item.path and not item.is_left_out]
+        have = {item.key for item in items}
+        found = rules.found(self._root, [self._path, *about], reader=self._reader)
+        return [item for item in found if item.key not in have]
+
+    def _of(self, mention: Mention, text: str, all_of: Sequence[Mention]) -> Iterable[Item]:
+        kind, argument = mention.kind, mention.argument
+        if kind == "file":
+            return self._files(argument)
+        if kind == "dir":
+            return self._folder(argument)
+        if kind == "buffer":
+            return self._buffer(argument)
+        if kind == "symbol":
+            return finding.symbol(argument, self._knowing(), self._places)
+        if kind == "diff":
+            return self._diff(argument)
+        if kind == "commit":
+            return changes.commit(argument, self._reader)
+        if kind == "codebase":
+            question = argument or mentions.without(text, all_of)
+            return finding.codebase(question, self._knowing(), self._places, self._tokens)
+        if kind == "rules":
+            found = rules.named(argument, [self._path], self._reader)
+            return [found or finding.none("rules", argument, "there are no such rules")]
+        return self._sent(kind, argument)
+
+    def _sent(self, kind: str, argument: str) -> list[Item]:
+        """Return what the editor sent of a kind; of many terminals those of a name."""
+        found = []
+        for number, each in enumerate(self._attachments):
+            if each["kind"] == kind and argument.lower() in each["name"].lower():
+                self._taken.add(number)
+                found.append(self._attached(each))
+        if found:
+            return found
+        if kind == "selection" and self.is_command:  # `/explain` without one means the file
+            return [
+                item if item.is_left_out else replace(item, note="nothing is selected")
+                for item in self._buffer("")
+            ]
+        if self.is_command and kind != "terminal":
+            return []  # it would have come along
+        return [finding.none(_kind(kind), argument or kind, NOTHING.get(kind, "there is none"))]
+
+    def _attached(self, each: ChatAttachment) -> Item:
+        kind, name, path, row = each["kind"], each["name"], each["path"], each["first_row"]
+        key = f"{kind}:{name}" if name != kind else kind
+        if kind == "selection":
+            key += f":{row + 1}"
+        why = self._reader.secret(path) if path else ""
+        why = why or self._reader.secret_text(each["text"])
+        if not why and not each["text"].strip():
+            why = "it is empty"
+        if not why and len(each["text"]) > MOST_BYTES:
+            why = f"it has {len(each['text']) / (1 << 20):,.1f} MB"
+        if why:
+            return Item(key, kind, name, path, row, "", why, is_left_out=True)
+        return Item(key, kind, name, path, row, each["text"])
+
+    def _is_covered(self, path: str) -> bool:
+        return bool(path) and os.path.realpath(path) in self._reader.used
+
+    def _buffer(self, argument: str) -> list[Item]:
+        """Return the buffer one is in, or that of a name; from the disk where none was sent."""
+        wanted = argument.lower()
+        here = os.path.realpath(self._path) if self._path else ""
+        found: list[tuple[int, ChatAttachment]] = [
+            (number, each)
+            for number, each in enumerate(self._attachments)
+            if each["kind"] == "buffer" and wanted in (each["name"] or each["path"]).lower()
+        ]
+        if not argument:
+            of_path = [one for one in found if here and os.path.realpath(one[1]["path"]) == here]
+            found = of_path or ([] if here else found[:1])
+        for number, each in found:
+            self._taken.add(number)
+            if each["path"]:
+                self._reader.used.add(os.path.realpath(each["path"]))
+        if found:
+            return [self._attached(each) for _, each in found]
+        if argument:
+            return self._files(argument)
+        if not here:
+            return [finding.none("buffer", "buffer", NOTHING["buffer"])]
+        return [self._file(Path(self._path), 0, -1, "", "buffer")]
+
+    def _files(self, argument: str) -> list[Item]:
+        """Return a file, rows of it, or all that a glob names."""
+        found = self._places.find(argument, is_foreign=self.is_foreign)
+        if found.refusal:
+            return [finding.none("file", argument, found.refusal)]
+        if found.is_folder:
+            return self._folder(argument)
+        items = [
+            self._file(path, found.first_row, found.end_row, found.note) for path in found.paths
+        ]
+        if found.more:
+            items.append(finding.none("file", f"{argument}: the rest", found.more))
+        return items
+
+    def _folder(self, argument: str) -> list[Item]:
+        """Return the names of a folder's files, and each of them that is text."""
+        found = self._places.folder(argument, is_foreign=self.is_foreign)
+        if found.refusal:
+            return [finding.none("dir", argument, found.refusal)]
+        name = self._places.name(found.folder)
+        items = [Item(f"dir:{name}", "dir", f"{name}/", str(found.folder), 0, found.listing)]
+        note = f"in {name}"
+        for path, why in found.files:
+            if why:
+                items.append(self._left_out("dir", path, why))
+            else:
+                items.append(replace(self._file(path, 0, -1, note), kind="dir"))
+        if found.more:
+            items.append(finding.none("dir", f"{name}: the rest", found.more))
+        return items
+
+    def _file(
+        self, path: Path, first: int, end: int, note: str, kind: AttachmentKind = "file"
+    ) -> Item:
+        return finding.of_file(self._places, path, first, end, note, kind)
+
+    def _diff(self, argument: str) -> list[Item]:
+        found = changes.diff(argument, self._reader)
+        if self.is_command and argument == "--staged" and all(item.is_left_out for item in found):
+            every = changes.diff("", self._reader)  # `/commit` before anything is staged
+            if any(not item.is_left_out for item in every):
+                note = "nothing is staged, so all that is changed"
+                return [item if item.note else replace(item, note=note) for item in every]
+        return found
+
+    def _knowing(self) -> Codebase:
+        if self._retriever is None:
+            from lcursor.context.codebase import Grep
+
+            self._retriever = Grep(self._root, self._secrets)
+        return self._retriever
+
+    def _left_out(self, kind: AttachmentKind, path: Path, why: str) -> Item:
+        name = self._places.name(path)
+        return Item(f"file:{name}", kind, name, str(path), 0, "", why, is_left_out=True)
+
+
+def _kind(name: str) -> AttachmentKind:
+    known: dict[str, AttachmentKind] = {
+        "selection": "selection",
+        "diagnostics": "diagnostics",
+        "quickfix": "quickfix",
+        "terminal": "terminal",
+    }
+    return known.get(name, "text")

@@ -1,0 +1,268 @@
+"""Rows of a project's files in which some words stand, and which of them belong together.
+
+Asks `git grep`, then `rg`, else reads. What comes back is ranked by pure functions.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from lcursor.context import listing, running
+from lcursor.context.reading import Reader
+
+MOST_WORDS = 12
+LEAST_LETTERS = 3
+MOST_BYTES = 8 << 20
+MOST_S = 3.0
+MOST_READ_FILES = 4000
+MOST_ROWS_OF_A_FILE = 60
+WITHOUT = ("*.min.*", "*.map", "*.lock", "*-lock.*", "*.svg", "*.ipynb", ".git")
+"""What has endless rows, or none that anybody wrote."""
+AROUND_ROWS = 6
+"""Before and after a row that is found."""
+MOST_ROWS = 60
+"""Of one window."""
+
+PROSE = frozenset({"markdown", "rst", "text", "json", "yaml", "toml", "html", "xml"})
+OF_PROSE = 0.6
+
+Rows = Mapping[str, Sequence[tuple[int, str]]]
+"""Path -> rows with their text."""
+Match = tuple[int, frozenset[str]]
+"""A row, and which words stand in it."""
+
+_DEFINING = re.compile(
+    r"\b(?:def|class|function|func|fn|fun|struct|enum|interface|trait|type|module|const|let|var"
+    r"|impl|macro|define|object|record|protocol|namespace|sub|proc|local)\b|[=:(]\s*(?:function|\()"
+)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a question that are worth looking for, names of code first."""
+    from lcursor.index import words
+
+    found: dict[str, None] = {}
+    for name in words.names(text):
+        found[words.last_name(name)] = None
+    for word in words.keywords(text):
+        found.setdefault(word, None)
+    parts = {part for name in found for part in words.parts(name) if len(words.parts(name)) > 1}
+    kept: dict[str, None] = {}
+    for word in found:
+        if len(word) >= LEAST_LETTERS and word not in parts:
+            stem = words.stem(word) if word.islower() else word  # `passwords` is in `password`
+            kept[stem if len(stem) > LEAST_LETTERS and word.startswith(stem) else word] = None
+    return list(kept)[:MOST_WORDS]
+
+
+def as_asked(word: str, text: str) -> str:
+    """Return a word as it stands in the question: its beginning alone may have been looked for."""
+    found = re.search(rf"\b{re.escape(word)}\w*", text, re.IGNORECASE)
+    return found[0] if found else word
+
+
+def search(
+    root: Path,
+    words: Sequence[str],
+    reader: Reader,
+    *,
+    is_whole: bool = False,
+    keeps_case: bool = False,
+) -> tuple[dict[str, list[tuple[int, str]]], str]:
+    """Return rows in which one of some words stands, by path; and why there may be more.
+
+    Args:
+        root: of the project.
+        words: as they are; none is a pattern.
+        reader: knows what is secret, and when to stop.
+        is_whole: nothing but what no word has may stand around.
+        keeps_case: whether the case counts.
+
+    Raises:
+        Cancelled: the reader is told so.
+    """
+    from lcursor.index.ignore import Rules
+
+    flags = [*(["-w"] if is_whole else []), *([] if keeps_case else ["-i"])]
+    said = _ask(root, words, flags, reader)
+    if said is None:
+        return _read(root, words, reader, is_whole, keeps_case), ""
+    rules = Rules(root, is_in_git=True)
+    found: dict[str, list[tuple[int, str]]] = {}
+    is_fine: dict[str, bool] = {}
+    for path, row, line in _rows(said.data):
+        if path not in is_fine:
+            is_fine[path] = not reader.secret(root / path) and not rules.of_file(path)
+        rows = found.setdefault(path, [])
+        if is_fine[path] and len(rows) < MOST_ROWS_OF_A_FILE:
+            rows.append((row, line))
+    note = f"not all of the project was searched: {said.failure}" if said.is_cut else ""
+    return {path: rows for path, rows in found.items() if rows}, note
+
+
+def _ask(
+    root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader
+) -> running.Said | None:
+    """Ask git, then ripgrep; None where neither answers."""
+    asked = [part for word in words for part in ("-e", word)]
+    most = ["-m", str(MOST_ROWS_OF_A_FILE)]
+    git = ["git", "-c", "core.quotePath=false", "--no-pager", "grep", "-I", "-n", "-z", "-F"]
+    git += ["--no-color", "--untracked", "--no-recurse-submodules", *flags, *asked]
+    without = [f":(exclude){glob}" for glob in WITHOUT]
+    rg = ["rg", "-n", "-0", "-F", "--no-heading", "--no-config", "--color=never", "--hidden"]
+    rg += ["--max-filesize=1M", "--with-filename", *flags, *most, *asked]
+    commands = (
+        [*git, *most, "--", ".", *without],
+        [*git, "--", ".", *without],  # before 2.38 it knows no -m
+        [*rg, *(f"--glob=!{glob}" for glob in WITHOUT), "--", "."],
+    )
+    for command in commands:
+        limits = {"most_bytes": MOST_BYTES, "fine": (0, 1), "cancel": reader.cancel}
+        said = running.run(command, root, most_s=min(MOST_S, reader.left_s), **limits)  # type: ignore[arg-type]
+        if said.is_cut or not said.failure:
+            return said
+    return None
+
+
+def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:
+    """Yield what git and ripgrep found: `path NUL row NUL text`, or `path NUL row:text`."""
+    for line in data.split(b"\n"):
+        parts = line.split(b"\0", 2)
+        if len(parts) == 2:
+            number, _, text = parts[1].partition(b":")
+            parts = [parts[0], number, text]
+        if len(parts) == 3 and parts[1].isdigit():
+            path = os.fsdecode(parts[0].removeprefix(b"./"))
+            yield path, int(parts[1]) - 1, parts[2][:500].decode("utf-8", "replace")
+
+
+def _read(
+    root: Path, words: Sequence[str], reader: Reader, is_whole: bool, keeps_case: bool
+) -> dict[str, list[tuple[int, str]]]:
+    """Look through the files; there is neither git nor ripgrep."""
+    from lcursor.index import skip
+
+    pattern = "|".join(map(re.escape, words))
+    wanted = re.compile(
+        rf"(?<!\w)(?:{pattern})(?!\w)" if is_whole else pattern, 0 if keeps_case else re.IGNORECASE
+    )
+    found: dict[str, list[tuple[int, str]]] = {}
+    for path in listing.files(root, cancel=reader.cancel).files[:MOST_READ_FILES]:
+        if any(fnmatch.fnmatch(path.rpartition("/")[2], glob) for glob in WITHOUT):
+            continue
+        if not reader.left_s:
+            break
+        if skip.by_name(path, 0):
+            continue
+        text = reader.read(root / path).text
+        rows = [
+            (row, line[:500])
+            for row, line in enumerate(text.split("\n") if wanted.search(text) else ())
+            if wanted.search(line)
+        ]
+        if rows:
+            found[path] = rows[:MOST_ROWS_OF_A_FILE]
+    return found
+
+
+def best(rows: Rows, words: Sequence[str]) -> list[tuple[str, float, list[Match]]]:
+    """Return the files that have most to do with some words, best first.
+
+    A word counts the more the fewer files have it, and once more where it is in the path; a file
+    with many of the words comes before one with many rows, and code before prose.
+    """
+    lower = [word.lower() for word in words]
+    matches = {
+        path: [
+            (row, frozenset(word for word in lower if word in line.lower())) for row, line in those
+        ]
+        for path, those in rows.items()
+    }
+    weight = weights(rows, words)
+    found = []
+    for path, those in matches.items():
+        has = frozenset().union(*(there for _, there in those))
+        score = 0.0
+        for word in has:
+            times = sum(word in there for _, there in those)
+            score += weight[word] * (1 + math.log(times)) ** 0.5
+            if word in path.lower():
+                score += weight[word]
+        score *= (len(has) / len(lower)) ** 0.5 * worth(path)
+        found.append((path, score, those))
+    return sorted(found, key=lambda each: (-each[1], each[0]))
+
+
+def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
+    """Return what each word counts: the more the fewer of the files have it; in lower case."""
+    texts = ["\n".join(line for _, line in those).lower() for those in rows.values()]
+    found = {}
+    for word in words:
+        having = sum(word.lower() in text for text in texts)
+        found[word.lower()] = math.log(1 + max(len(rows), 1) / (1 + having))
+    return found
+
+
+def worth(path: str) -> float:
+    """Return how likely a file is meant by a question about code, by its path; at most 1."""
+    from lcursor.index import languages
+    from lcursor.index.rank import penalties
+
+    factor = OF_PROSE if languages.of(path) in PROSE else 1.0
+    return factor * math.prod(penalty for _, penalty in penalties(path))
+
+
+def score(lines: Sequence[str], words: Sequence[str], weight: Mapping[str, float]) -> float:
+    """Return how much some rows have to do with some words; those they define count twice."""
+    text = "\n".join(lines).lower()
+    heads = "\n".join(line for line in lines if _DEFINING.search(line)).lower()
+    found = 0.0
+    for word in words:
+        if word.lower() in text:
+            found += weight[word.lower()] * (2 if word.lower() in heads else 1)
+    return found
+
+
+def windows(
+    path: str, lines: Sequence[str], matches: Sequence[Match], words: Sequence[str]
+) -> list[tuple[int, int, list[str]]]:
+    """Return rows of a file that belong together: first, end, and the words in them, best first.
+
+    Where a definition is around a row, and not too long, all of it is taken.
+    """
+    from lcursor.index import languages, plain
+
+    language = languages.of(path, lines[0] if lines else "")
+    around = [(first, end) for _, _, first, end in plain.definitions(language, lines)]
+    spans: list[list[int]] = []
+    for row, _ in matches:
+        first, end = max(row - AROUND_ROWS, 0), min(row + AROUND_ROWS + 1, len(lines))
+        fitting = [
+            span for span in around if span[0] <= row < span[1] and span[1] - span[0] <= MOST_ROWS
+        ]
+        if fitting:
+            first, end = max(fitting, key=lambda span: span[1] - span[0])
+        if spans and first <= spans[-1][1] and max(end, spans[-1][1]) - spans[-1][0] <= MOST_ROWS:
+            spans[-1][1] = max(end, spans[-1][1])
+        elif not spans or end > spans[-1][1]:
+            spans.append([max(first, spans[-1][1]) if spans else first, end])
+    found = []
+    for first, end in spans:
+        there = frozenset().union(*(has for row, has in matches if first <= row < end))
+        found.append((first, end, [word for word in words if word.lower() in there]))
+    return sorted(found, key=lambda each: (-len(each[2]), each[0]))
+
+
+def likely_defining(rows: Rows, name: str) -> list[str]:
+    """Return the files in which a name stands, first those in which it looks defined."""
+
+    def order(path: str) -> tuple[int, int, str]:
+        is_defined = any(_DEFINING.search(line) for _, line in rows[path])
+        return (not is_defined, name.lower() not in path.lower(), path)
+
+    return sorted(rows, key=order)

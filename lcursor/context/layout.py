@@ -1,0 +1,88 @@
+"""How items are written into a message: the same items give the same text. Pure.
+
+The most general first, what the question is about last, beside the question: there a small model
+reads it best.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from lcursor.context.items import DROPPED, Item
+
+ORDER: Final = (
+    "rules", "codebase", "dir", "file", "symbol", "commit", "diff", "quickfix", "terminal",
+    "diagnostics", "buffer", "text", "selection",
+)  # fmt: skip
+TITLES: Final = {
+    "quickfix": "Quickfix list",
+    "terminal": "Terminal",
+    "diagnostics": "Diagnostics",
+    "text": "Text",
+    "selection": "Selection",
+}
+_LANGUAGES: Final = {"commit": "diff", "diff": "diff", "rules": "markdown"}
+_FENCED: Final = re.compile(r"^[ \t]{0,3}(`{3,})", re.MULTILINE)
+
+
+def message(question: str, items: Sequence[Item]) -> str:
+    """Return a user's message: what is attached, then the question."""
+    attached = write(items)
+    return f"{attached}\n\n{question.strip()}" if attached else question.strip()
+
+
+def write(items: Sequence[Item]) -> str:
+    """Return all items that are in, in a fixed order; "" for none.
+
+    What was mentioned and is not in is named with the reason, so that no model makes it up.
+    """
+    parts = [block(item) for item in sorted(items, key=_order) if not item.is_left_out]
+    missing = [item for item in sorted(items, key=_order) if item.is_left_out]
+    told = [
+        f"{item.name} ({item.note})"
+        for item in missing
+        if item.kind != "codebase" and item.note not in {"", DROPPED}
+    ]
+    if told:
+        few = told[:12]
+        more = f"; and {len(told) - len(few)} more" if len(told) > len(few) else ""
+        parts.append(f"Not attached: {'; '.join(few)}{more}.")
+    return "\n\n".join(parts)
+
+
+def block(item: Item) -> str:
+    """Return one item as it is written: what it is, and its text in a fence."""
+    text = item.text if item.text.endswith("\n") or not item.text else f"{item.text}\n"
+    fence = "`" * max([3, *(len(run) + 1 for run in _FENCED.findall(text))])
+    return f"{heading(item)}\n{fence}{language(item)}\n{text}{fence}"
+
+
+def heading(item: Item) -> str:
+    """Return the line before an item's text."""
+    if item.kind == "rules":
+        return f"Rules of this project, from {item.name}:"
+    if item.kind in {"diff", "commit"}:
+        return f"{item.name[:1].upper()}{item.name[1:]}:"
+    title = TITLES.get(item.kind, "")
+    if item.kind == "codebase":
+        return f"{item.name}, found in the project:"
+    return f"{title}, {item.name}:" if title and item.name != title else f"{item.name or title}:"
+
+
+def language(item: Item) -> str:
+    """Return the word behind the fence."""
+    if item.kind in _LANGUAGES:
+        return _LANGUAGES[item.kind]
+    if not item.path or item.kind in {"diagnostics", "quickfix", "terminal"}:
+        return ""
+    from lcursor.index import languages
+
+    found = languages.of(item.path, item.text.partition("\n")[0] if not item.first_row else "")
+    return "" if found == languages.TEXT else found
+
+
+def _order(item: Item) -> tuple[int, str, int, str]:
+    rank = ORDER.index(item.kind) if item.kind in ORDER else len(ORDER)
+    return rank, item.path, item.first_row, item.key

@@ -1,0 +1,67 @@
+"""Reads what git prints of changes: where a file's part begins, and which file it is. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_HEAD: Final = re.compile(r"^diff --(?:git|cc|combined) ", re.MULTILINE)
+_SIDE: Final = re.compile(r"^(?:---|\+\+\+|rename from|rename to|copy from|copy to) (.+)$", re.M)
+_BOTH: Final = re.compile(r"^diff --git (?:a/(?P<one>.*) b/(?P=one)|(?P<quoted>\".*\"))$", re.M)
+_HUNK: Final = re.compile(r"^@@+ -[\d,]+(?: -[\d,]+)* \+(\d+)", re.MULTILINE)
+_KEY_BODY: Final = re.compile(r"(?:^[+\- ]{1,2}[A-Za-z0-9+/]{64}\n){2,}", re.MULTILINE)
+"""Rows of a key whose head is not in the change."""
+_UNQUOTED: Final = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "r": "\r", "a": "\a", "b": "\b"}
+
+
+def first_row(section: str) -> int:
+    """Return the first row that a file's part changes, as the file is after it."""
+    hunk = _HUNK.search(section)
+    return max(int(hunk[1]) - 1, 0) if hunk else 0
+
+
+def is_key_like(section: str) -> bool:
+    """Return whether rows of it look like a key whose head is not in it."""
+    return _KEY_BODY.search(section) is not None
+
+
+def sections(text: str) -> Iterator[tuple[str, str]]:
+    """Yield path and text of each file's part of a diff."""
+    starts = [match.start() for match in _HEAD.finditer(text)]
+    if not starts:
+        return
+    for first, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        section = text[first:end]
+        sides = paths(section)
+        yield sides[-1] if sides else section.partition("\n")[0], section
+
+
+def paths(section: str) -> list[str]:
+    """Return the paths of a file's part, that before first; each once."""
+    hunk = section.find("\n@@")
+    head = section if hunk < 0 else section[:hunk]
+    found: dict[str, None] = {}
+    for match in _SIDE.finditer(head):
+        name = _unquoted(match[1])
+        if name != "/dev/null":
+            is_marked = match[0].startswith(("---", "+++")) and name[:2] in {"a/", "b/"}
+            found[name[2:] if is_marked else name] = None
+    if not found:
+        whole = _BOTH.match(head)
+        if whole and whole["one"]:
+            found[whole["one"]] = None
+        elif whole:
+            found[_unquoted(whole["quoted"].rpartition(' "')[2].join(('"', "")))[2:]] = None
+        else:
+            found[head.partition("\n")[0].rpartition(" ")[2].removeprefix("b/")] = None
+    return list(found)
+
+
+def _unquoted(name: str) -> str:
+    """Return a path that git may have put in quotes."""
+    name = name.removesuffix("\t")  # git puts one behind a name with blanks
+    if not (name.startswith('"') and name.endswith('"') and len(name) > 1):
+        return name
+    octal = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), name[1:-1])
+    return re.sub(r"\\(.)", lambda match: _UNQUOTED.get(match[1], match[1]), octal)

@@ -1,0 +1,287 @@
+"""What the paths mean that people write behind `@file:` and `@dir:`.
+
+A path counts from the project's root, then from the file one is in; what is nowhere is looked for
+by its end. Looks at names and reads nothing. Thread: of who asks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from lcursor.context import listing, mentions
+from lcursor.context.reading import Reader
+
+AROUND_ROWS = 15
+"""Before and after a single row that is named, as programs print it."""
+MOST_FILES = 200
+MOST_BYTES = 1 << 20
+"""Of a folder's files together."""
+MOST_SAID = 20
+"""Files of a folder that are named with the reason why they are not in."""
+MOST_LISTED = 1000
+MOST_EXAMPLES = 5
+"""Files of tests that are tried as an example."""
+_TEST: Final = re.compile(r"^tests?[_.-]|[_.-](?:tests?|spec)\.\w+$|(?:Tests?|Spec)\.\w+$")
+_TEST_WORD: Final = re.compile(r"^tests?[_.-]|[_.-](?:tests?|spec)$|(?:Tests?|Spec)$")
+_WILD: Final = re.compile(r"[*?]|\[[^\]]+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What an argument of `@file` names."""
+
+    paths: tuple[Path, ...] = ()
+    first_row: int = 0
+    end_row: int = -1
+    note: str = ""
+    refusal: str = ""
+    is_folder: bool = False
+    more: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What an argument of `@dir` names."""
+
+    folder: Path = Path()
+    files: tuple[tuple[Path, str], ...] = ()
+    """Each with why it is not read; empty where it is."""
+    listing: str = ""
+    refusal: str = ""
+    more: str = ""
+
+
+@dataclass
+class Places:
+    """Finds what is named in a project.
+
+    Args:
+        reader: knows the project and its secrets.
+        path: absolute; of the file one is in.
+    """
+
+    reader: Reader
+    path: str = ""
+    _names: tuple[str, ...] | None = field(default=None, init=False)
+
+    def name(self, path: Path) -> str:
+        """Return a path as it is shown: from the project's root, or from the home directory."""
+        given = os.path.normpath(path)
+        for base, before in ((self.reader.root, ""), (Path.home(), "~/")):
+            if given == str(base):
+                return before.rstrip("/") or "."
+            if given.startswith(f"{base}/"):
+                return before + os.path.relpath(given, base)
+        real = os.path.realpath(given)
+        if real.startswith(f"{self.reader.root}/"):
+            return os.path.relpath(real, self.reader.root)
+        return given
+
+    def leads_to(self, path: Path) -> str:
+        """Return where a path of the project leads to outside of it; "" for one that does not."""
+        is_inside = Path(os.path.normpath(path)).is_relative_to(self.reader.root)
+        return os.path.realpath(path) if is_inside and not self._is_inside(path) else ""
+
+    def find(self, argument: str, *, is_foreign: bool = False) -> Files:
+        """Return the file that is named, with rows; or all files that a glob names.
+
+        Args:
+            argument: as it was typed.
+            is_foreign: it stands in a prompt that came with the project, and must stay in it.
+        """
+        for place in (mentions.Place(argument, 0, -1, False), mentions.place(argument)):
+            path = self._there(place.path)
+            if path is None:
+                continue
+            if is_foreign and not self._is_inside(path):
+                return Files(refusal="it is outside the project, whose prompt names it")
+            if path.is_dir():
+                return Files(is_folder=True)
+            return self._rows((path,), place)
+        place = mentions.place(argument)
+        if _WILD.search(place.path):
+            return self._globbed(place)
+        ends = listing.ending_in(self._all(), place.path.strip("/").removeprefix("./"))
+        if len(ends) == 1:
+            found = self._rows((self.reader.root / ends[0],), place)
+            return Files(found.paths, found.first_row, found.end_row, found.note)
+        if ends:
+            few = ", ".join(ends[:5]) + (", …" if len(ends) > 5 else "")
+            return Files(refusal=f"there are several: {few}")
+        return Files(refusal=self._no_such("file", place.path, self._all()))
+
+    def folder(self, argument: str, *, is_foreign: bool = False) -> Folder:
+        """Return the folder that is named, and which of its files are read."""
+        from lcursor.index.files import is_home_like
+
+        bare = argument.rstrip("/") or "/"
+        path = self._there(bare)
+        if path is None:
+            names = listing.folders(self._all())
+            ends = listing.ending_in(names, bare.strip("/").removeprefix("./"))
+            if len(ends) > 1:
+                few = ", ".join(ends[:5]) + (", …" if len(ends) > 5 else "")
+                return Folder(refusal=f"there are several: {few}")
+            if not ends:
+                return Folder(refusal=self._no_such("folder", bare, names))
+            path = self.reader.root / ends[0]
+        if is_foreign and not self._is_inside(path):
+            return Folder(refusal="it is outside the project, whose prompt names it")
+        if not path.is_dir():
+            return Folder(refusal=f"it is a file: write {mentions.spell('file', argument)}")
+        if is_home_like(path):
+            return Folder(refusal="it is your home directory, or above it")
+        return self._read_folder(path)
+
+    def of_frame(self, name: str) -> Path | None:
+        """Return the file of the project that a stack trace names; None for none, or several."""
+        path = self._there(name)
+        if path is not None:
+            return path if self._is_inside(path) and path.is_file() else None
+        ends = listing.ending_in(self._all(), name.strip("/").removeprefix("./"))
+        return self.reader.root / ends[0] if len(ends) == 1 else None
+
+    def tests_of(self, path: str) -> list[tuple[Path, str]]:
+        """Return the files in which tests of a file are or could be, the likeliest first.
+
+        Its own by their name; else others of its language, the nearest first.
+        """
+        folder, _, last = self.name(Path(path)).rpartition("/")
+        stem, _, ending = last.rpartition(".")
+        if not stem or _TEST.search(last):
+            return []
+        tests = [name for name in self._all() if name.endswith(f".{ending}")]
+        tests = [name for name in tests if _TEST.search(name.rpartition("/")[2])]
+        bare = stem.lower()
+        own = [name for name in tests if _bare(name) == bare]
+        rest = [name for name in tests if name not in own]
+
+        def near(name: str) -> tuple[int, int, str]:
+            pairs = zip(folder.split("/"), name.split("/"), strict=False)
+            shared = sum(one == other for one, other in pairs)
+            return -shared, name.count("/"), name
+
+        root = self.reader.root
+        found = [(root / name, "its tests so far") for name in sorted(own, key=near)]
+        others = sorted(rest, key=near)[:MOST_EXAMPLES]
+        return found + [(root / name, "how tests look here") for name in others]
+
+    def _there(self, name: str) -> Path | None:
+        """Return the path that a name means, where something is there or in the editor."""
+        if not name or "\0" in name:
+            return None
+        home = Path(name).expanduser() if name.startswith("~") else Path(name)
+        bases = [self.reader.root] if not home.is_absolute() else [Path("/")]
+        if self.path and not home.is_absolute():
+            bases.append(Path(self.path).parent)
+        for base in bases:
+            path = Path(os.path.normpath(base / home))
+            try:
+                if os.path.lexists(path) or self.reader.is_unsaved(path):
+                    return path
+            except (OSError, ValueError):
+                continue
+        return None
+
+    def _is_inside(self, path: Path) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(self.reader.root)
+
+    def _rows(self, found: tuple[Path, ...], place: mentions.Place) -> Files:
+        if not place.is_point:
+            return Files(found, place.first_row, place.end_row)
+        first = max(place.first_row - AROUND_ROWS, 0)
+        return Files(found, first, place.end_row + AROUND_ROWS, f"around row {place.first_row + 1}")
+
+    def _globbed(self, place: mentions.Place) -> Files:
+        from lcursor.index.globs import path_test
+
+        glob = place.path.removeprefix("./")
+        test = path_test([f"/{glob}" if "/" in glob and not glob.startswith(("/", "**")) else glob])
+        found = [name for name in self._all() if test(name)]
+        found = [name for name in found if not self.leads_to(self.reader.root / name)]
+        if not found:
+            return Files(refusal="no file of the project is called so")
+        rest = len(found) - MOST_FILES
+        more = f"{rest} more files: over {MOST_FILES}" if rest > 0 else ""
+        paths = tuple(self.reader.root / name for name in found[:MOST_FILES])
+        return Files(paths, place.first_row, place.end_row, f"{place.path} names it", more=more)
+
+    def _read_folder(self, path: Path) -> Folder:
+        from lcursor.index import skip
+
+        found = listing.files(path, self.reader.root, self.reader.cancel)
+        if not found.files:
+            return Folder(refusal="there is no file in it that is not ignored")
+        files: list[tuple[Path, str]] = []
+        size = read = said = unsaid = 0
+        for name in found.files:
+            full = path / name
+            try:
+                its = os.lstat(full).st_size
+            except OSError:
+                continue
+            why = self.reader.secret(full) or skip.by_name(name, its)
+            if not why and os.path.islink(full):
+                why = "a symbolic link"
+            if not why and (read >= MOST_FILES or size + its > MOST_BYTES):
+                limit = f"{MOST_FILES} files" if read >= MOST_FILES else f"{MOST_BYTES >> 20} MB"
+                why = f"the folder has over {limit}"
+            if not why:
+                size, read = size + its, read + 1
+                files.append((full, ""))
+            elif said < MOST_SAID:
+                said += 1
+                files.append((full, why))
+            else:
+                unsaid += 1
+        more = f"{unsaid:,} more files are not in" if unsaid else found.note
+        lines = list(found.files[:MOST_LISTED])
+        if len(found.files) > MOST_LISTED:
+            lines.append(f"… and {len(found.files) - MOST_LISTED:,} more")
+        return Folder(path, tuple(files), "\n".join(lines) + "\n", more=more)
+
+    def _all(self) -> tuple[str, ...]:
+        if self._names is None:
+            self._names = listing.known(self.reader.root, self.reader.cancel).files
+        return self._names
+
+    def _no_such(self, what: str, name: str, names: list[str] | tuple[str, ...]) -> str:
+        near = difflib.get_close_matches(name, names[:20_000], 1, 0.7)
+        if not near:
+            last = {each.rpartition("/")[2]: each for each in names[:20_000]}
+            close = difflib.get_close_matches(name.rpartition("/")[2], last, 1, 0.75)
+            near = [last[each] for each in close]
+        return f"there is no such {what}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _bare(name: str) -> str:
+    """Return what a file of tests is about, by its name."""
+    last = name.rpartition("/")[2].rpartition(".")[0]
+    return _TEST_WORD.sub("", last).strip("_.-").lower()
+
+
+def shifted(text: str, name: str, first: int, end: int) -> tuple[int, int]:
+    """Return where a definition stands now, in a text that may have changed since it was read.
+
+    Args:
+        text: of the whole file, as it is now.
+        name: that is defined.
+        first: its first row, as it was.
+        end: the row after it, as it was.
+    """
+    lines = text.split("\n")
+    last = name.rpartition(".")[2]
+    if not last or any(last in line for line in lines[first : min(first + 3, end)]):
+        return first, end
+    rows = [
+        row for row, line in enumerate(lines) if re.search(rf"(?<!\w){re.escape(last)}\b", line)
+    ]
+    if not rows:
+        return first, end
+    row = min(rows, key=lambda each: abs(each - first))
+    return row, row + end - first

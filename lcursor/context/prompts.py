@@ -1,0 +1,201 @@
+"""Slash commands: `/explain`, `/fix`, …, the user's own and the project's, from markdown files.
+
+What a command brings stands in its text as mentions. Reads small files; thread: of who asks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from lcursor.context import front
+from lcursor.context.reading import Reader
+
+Origin = Literal["built in", "project", "own"]
+Brings = Literal["", "trace", "tests"]
+MOST_FILES = 300
+_COMMAND: Final = re.compile(r"\s*/(?P<name>[A-Za-z][\w:.-]*)(?=\s|$)[ \t]*(?P<rest>.*)\Z", re.S)
+_SLOT: Final = re.compile(r"\$(ARGUMENTS|[1-9])(?!\w)|\{\{\s*input\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A command and what it says."""
+
+    name: str
+    text: str
+    description: str
+    origin: Origin = "built in"
+    path: str = ""
+    brings: Brings = ""
+    """What comes with it besides its mentions: the places that a stack trace names; the tests that
+    there are of the file one is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A question with its command written out."""
+
+    text: str
+    prompt: Prompt | None = None
+    note: str = ""
+    """What was wrong with the command; the text is as it was then."""
+
+
+BUILT_IN: Final = (
+    Prompt(
+        "explain",
+        "Explain @selection. Say first in one or two sentences what it is for. Then go through it "
+        "in the order in which it runs; name what is easy to get wrong, and what it relies on "
+        "elsewhere. Quote only the rows that you speak about.",
+        "what it is for and how it works",
+    ),
+    Prompt(
+        "fix",
+        "Find what is wrong in @selection and mend it. What the tools say: @diagnostics\n"
+        "Say in one sentence what the cause is. Then give the mended code as a whole, in one "
+        "block, with nothing else changed and in the style of what stands there.",
+        "find what is wrong, with the diagnostics, and mend it",
+    ),
+    Prompt(
+        "tests",
+        "Write tests for @selection, with the test framework and in the style that this project "
+        "uses. Cover what it is for, its borders and its failures; each test must be able to "
+        "fail. Give one block that can be saved as a file, and say where it belongs.",
+        "write tests for it",
+        brings="tests",
+    ),
+    Prompt(
+        "doc",
+        "Document @selection, in the form that this language and this file use: what it does, "
+        "arguments, what it returns and raises, units and limits where they matter. Say nothing "
+        "that the code says itself. Give the documented code and change nothing else.",
+        "write its documentation",
+    ),
+    Prompt(
+        "review",
+        "Review these changes: @diff\nLook for mistakes first, then for missed cases, "
+        "security, and what a reader will not understand. For each finding name file and row, how "
+        "bad it is, and what to do. Say so plainly where nothing is wrong; praise nothing.",
+        "review what is not committed, or what is named",
+    ),
+    Prompt(
+        "commit",
+        "Write a message for this commit: @diff:--staged\nA subject of at most 72 characters in "
+        "the imperative; an empty row; then why, not how, in rows of at most 72 characters. Give "
+        "the message alone, in one block.",
+        "write a commit message for what is staged",
+    ),
+    Prompt(
+        "trace",
+        "Explain this error and where it comes from: @terminal\nFollow the stack trace through "
+        "the project's own code, which is attached where it names it. Name the row in which it "
+        "goes wrong, the cause, and the smallest change that mends it.",
+        "explain a stack trace, pasted or in the terminal",
+        brings="trace",
+    ),
+)
+
+
+def own_folder() -> Path:
+    """Return the folder of the user's own prompts."""
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(home).expanduser() / "lcursor/prompts"
+
+
+def library(root: Path | None = None) -> list[Prompt]:
+    """Return all commands by name; the user's come before the project's, those before ours."""
+    found = {prompt.name: prompt for prompt in BUILT_IN}
+    if root is not None:
+        found |= _of_folder(root / ".lcursor/prompts", "project", root)
+    found |= _of_folder(own_folder(), "own", root or Path("/"))
+    return sorted(found.values(), key=lambda prompt: prompt.name)
+
+
+def expand(text: str, root: Path | None = None) -> Expanded:
+    """Return a question with its command written out; one without a command as it is.
+
+    What is typed after the command takes the place of `$ARGUMENTS` (or `{{input}}`), its words
+    those of `$1` to `$9`; where there is none of these it comes after the text. For `/commit`,
+    `/review` and `/trace` it takes the place of what they would bring.
+    """
+    match = _COMMAND.match(text)
+    if not match:
+        return Expanded(text)
+    name, rest = match["name"], match["rest"].strip()
+    known = {prompt.name.lower(): prompt for prompt in library(root)}
+    prompt = known.get(name.lower())
+    if prompt is None:
+        near = difflib.get_close_matches(name.lower(), known, 1)
+        hint = f"; did you mean /{near[0]}?" if near else f"; there are: {_list(list(known))}"
+        return Expanded(text, None, f"there is no command /{name}{hint}")
+    return Expanded(_filled(prompt, rest), prompt)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(f"/{name}" for name in names)
+
+
+def _filled(prompt: Prompt, rest: str) -> str:
+    """Return a prompt's text with what was typed after the command."""
+    body = prompt.text.strip()
+    if prompt.origin == "built in" and rest and _names_its_own(prompt, rest):
+        # What is named by hand is meant instead of what the command would bring.
+        body = re.sub(r"@(?:selection|diff(?::--staged)?|terminal)\b", "what follows", body)
+    words = rest.split()
+
+    def fill(slot: re.Match[str]) -> str:
+        number = slot[1] if slot[1] and slot[1].isdigit() else ""
+        if number:
+            return words[int(number) - 1] if int(number) <= len(words) else ""
+        return rest
+
+    text = _SLOT.sub(fill, body)
+    if text == body and rest and not _SLOT.search(body):
+        return f"{body}\n\n{rest}"
+    return text
+
+
+def _names_its_own(prompt: Prompt, rest: str) -> bool:
+    """Return whether what was typed says what the command is about."""
+    from lcursor.context import mentions
+
+    if prompt.brings == "trace" and "\n" in rest:
+        return True  # the trace itself
+    kinds = {mention.kind for mention in mentions.parse(rest)}
+    return bool(kinds - {"rules", "codebase", "diagnostics"})
+
+
+def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, Prompt]:
+    found: dict[str, Prompt] = {}
+    try:
+        paths = sorted(folder.rglob("*.md"))[:MOST_FILES]
+    except OSError:
+        return found
+    reader = Reader(root)
+    for path in paths:
+        name = _name(path.relative_to(folder).with_suffix("").as_posix())
+        is_inside = Path(os.path.realpath(path)).is_relative_to(reader.root)
+        if origin == "project" and not is_inside:
+            continue  # a link that the project has laid to a file of the user's
+        text = reader.read(path).text
+        head, body = front.split(text)
+        if not name or not body.strip():
+            continue
+        first = next((line.strip("# \t") for line in body.splitlines() if line.strip()), "")
+        about = front.words(head.get("description")) or first[:80]
+        said = front.words(head.get("brings"))
+        brings: Brings = "trace" if said == "trace" else "tests" if said == "tests" else ""
+        found[name] = Prompt(name, body, about, origin, str(path), brings)
+    return found
+
+
+def _name(path: str) -> str:
+    """Return a command's name: `git/Big change` is `git:big-change`."""
+    name = re.sub(r"[^\w:.-]+", "-", path.lower().replace("/", ":")).strip("-")
+    return name if name[:1].isalpha() else ""

@@ -1,0 +1,73 @@
+"""Where the data of a user is, and folders that are the user's alone.
+
+Vocabulary: imports only errors; reads the environment and the disk, nothing of a project. Any
+thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from lcursor.errors import LcursorError
+
+MOST_SOCKET_BYTES = 100
+"""The kernel takes 108, in which a terminating zero and some room for a suffix must fit."""
+
+
+def data_home() -> Path:
+    """Return `$LCURSOR_DATA`, else `$XDG_DATA_HOME/lcursor`, else `~/.local/share/lcursor`."""
+    if data := os.environ.get("LCURSOR_DATA"):
+        return Path(data).expanduser().absolute()
+    home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return (Path(home).expanduser() / "lcursor").absolute()
+
+
+def own(place: Path) -> Path:
+    """Make a folder of mode 0700; refuse one that another user made, or may write to.
+
+    Raises:
+        LcursorError: it cannot be made, or is not ours.
+    """
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = os.lstat(place)
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+            if found.st_mode & 0o077:
+                os.chmod(place, 0o700)
+            return place
+    except OSError as error:
+        raise LcursorError(
+            f"the folder {place} cannot be made: {error.strerror or error}",
+            "See who may write there",
+        ) from error
+    raise LcursorError(
+        f"{place} is not a folder of yours, so what is put there would not be safe",
+        "Remove it, or set XDG_RUNTIME_DIR to a folder of your own",
+    )
+
+
+def socket_path(belongs_to: Path) -> Path | None:
+    """Return where a socket may be for what is in a folder; None where every path is too long.
+
+    In `$XDG_RUNTIME_DIR/lcursor` where that exists, else in a folder of the user's own under the
+    temporary directory.
+
+    Raises:
+        LcursorError: there is no folder that nobody else can write to.
+    """
+    digest = hashlib.sha256(os.fsencode(belongs_to)).hexdigest()[:16]
+    places = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 - checked by own
+    places = [place / f"lcursor-{os.getuid()}" for place in places]
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir():
+        places.insert(0, Path(runtime) / "lcursor")
+    for place in places:
+        path = place / f"{digest}.sock"
+        if len(os.fsencode(path)) <= MOST_SOCKET_BYTES:
+            own(place)
+            return path
+    return None

@@ -1,0 +1,1 @@
+"""The chat slot: its client, and the life of its local server."""

@@ -1,0 +1,309 @@
+"""The client of the chat slot: one model on one server, asked and listened to.
+
+Blocks the thread that calls, and can be stopped from any other. Knows nothing of conversations:
+what it is given goes out as it is, in one request; it repeats none but those that a server refuses
+for a field that it does not know.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lcursor.errors import (
+    Cancelled,
+    LcursorError,
+    ServerError,
+    ServerFailed,
+    ServerGarbled,
+    ServerModelMissing,
+    ServerSlow,
+    ServerUnreachable,
+)
+from lcursor.http import address, events
+from lcursor.http.client import Call, Client, Patience
+from lcursor.llm import overflow, probing, requests, tokens
+from lcursor.llm.chunks import Reader
+from lcursor.llm.records import (
+    Event,
+    Finished,
+    Message,
+    Reasoning,
+    Served,
+    Target,
+    Text,
+    Usage,
+    Wish,
+)
+
+NEAR_CONNECT_S, FAR_CONNECT_S = 2.0, 10.0
+NEAR_ANSWER_S, FAR_ANSWER_S = 4.0, 10.0
+SILENCE_S = 600.0
+"""A slow machine reads a long prompt for minutes, or first answers someone else's question.
+
+Most servers say nothing meanwhile, and the user can stop whenever it takes too long.
+"""
+MOST_BYTES = 256 << 20
+"""Of one answer: 300 bytes a token, and contexts of a million."""
+KEEP_S = 120.0
+"""Longest that a slot may take to be written to disk, or read back."""
+LOCAL = "chat"
+"""The setting of a target that is our own server."""
+ADVICE = "Try :LCursor server restart, and look at :LCursor server log"
+
+
+class Stream:
+    """A running answer: its events, once, on one thread.
+
+    Iterating begins it. It ends with `Finished` or raises; `Cancelled` after `close`.
+
+    Thread: `close` on any.
+    """
+
+    def __init__(self, client: ChatClient, messages: Sequence[Message], wish: Wish) -> None:
+        self._client, self._messages, self._wish = client, messages, wish
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._is_done = False
+        self._call: Call | None = None
+
+    def close(self) -> None:
+        """Drop the connection at once, which stops the server."""
+        with self._lock:
+            self._is_closed = True
+            call = self._call
+        if call is not None:
+            call.close()
+
+    def hold(self, call: Call) -> Call:
+        """Watch over a call, so that `close` reaches it."""
+        with self._lock:
+            self._call = call
+            is_late = self._is_closed
+        if is_late:
+            call.close()
+        return call
+
+    def __iter__(self) -> Iterator[Event]:
+        last: Event | None = None
+        try:
+            for event in self._events():
+                if self._is_closed and not isinstance(event, Finished):
+                    break
+                last = event
+                yield event
+        except LcursorError as e:
+            if not self._is_closed:
+                raise self._client.explained(e) from None
+        finally:
+            if not isinstance(last, Finished):
+                self.close()
+        if not isinstance(last, Finished):
+            raise Cancelled("the answer was stopped")
+
+    def _events(self) -> Iterator[Event]:
+        while True:
+            reader = Reader(self._client.name)
+            started = time.perf_counter()
+            call = self._client.begin(self, self._messages, self._wish)
+            first = 0.0
+            try:
+                for found in events.objects(self._watched(call), self._client.name):
+                    for event in reader.feed(found):
+                        if not first and isinstance(event, (Text, Reasoning)):
+                            first = time.perf_counter()
+                        yield event
+                    if reader.reason is not None and not self._is_done:
+                        self._is_done = True
+                        call.release()
+                break
+            except LcursorError as e:
+                if reader.reason is not None:
+                    break  # what follows the end is counts at most
+                if reader.has_begun or self._is_closed or not self._client.adapt(e):
+                    raise
+        yield from reader.finish()
+        if not reader.has_begun:
+            raise ServerGarbled(f"{self._client.name} answers with nothing", events.HINT)
+        if reader.reason is None and not self._is_done:
+            raise ServerGarbled(f"{self._client.name} broke off its answer", events.HINT)
+        self._is_done = True
+        call.release()
+        usage = reader.usage(tokens.of_messages(self._messages))
+        yield Finished(reader.reason or "stop", _timed(usage, started, first))
+
+    def _watched(self, call: Call) -> Iterator[bytes]:
+        """Pass on lines; see the end that is told, and a server that only says it is there."""
+        said = time.monotonic()
+        for line in call:
+            if line.startswith(b":") or not line:
+                if time.monotonic() - said > SILENCE_S:
+                    text = f"{self._client.name} said nothing for {SILENCE_S:.0f} s"
+                    raise ServerSlow(text, "Wait until it is less busy, or restart it")
+            else:
+                said = time.monotonic()
+                if len(line) < 32 and line.startswith(b"data:") and b"[DONE]" in line:
+                    self._is_done = True
+            yield line
+
+
+class ChatClient:
+    """A model on a server. Connections are kept and used again.
+
+    Nothing is asked before the first call.
+
+    Args:
+        target: which.
+
+    Thread: all methods on any.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        root, self._api = requests.split(target.url)
+        is_near = address.is_local(target.url)
+        patience = Patience(
+            NEAR_CONNECT_S if is_near else FAR_CONNECT_S,
+            NEAR_ANSWER_S if is_near else FAR_ANSWER_S,
+            SILENCE_S,
+            MOST_BYTES,
+        )
+        advice = ADVICE if target.setting == LOCAL else ""
+        self._http = Client(root, target.key, target.setting, patience, advice)
+        self.name = self._http.name
+        """The server's address, for messages."""
+        self._lock = threading.Lock()
+        self._served: Served | None = None
+        self._quirks: frozenset[requests.Quirk] = frozenset()
+        self._can_count = True
+
+    def close(self) -> None:
+        """Drop the connections; what runs is stopped."""
+        self._http.close()
+
+    @property
+    def served(self) -> Served | None:
+        """What the server was found to be able to do, None before it was asked."""
+        return self._served
+
+    def probe(self) -> Served:
+        """Ask the server what it is and which model it has.
+
+        Raises:
+            ServerError: nothing answers, or nothing that can be used.
+            ConfigInvalid: it is not said which of its models to use.
+        """
+        return self._probe(None)
+
+    def stream(self, messages: Sequence[Message], wish: Wish = Wish()) -> Stream:  # noqa: B008
+        """Return an answer, which begins when it is iterated over.
+
+        The iteration raises `ServerError`, `ContextFull`, `ConfigInvalid`, `Cancelled`.
+        """
+        return Stream(self, messages, wish)
+
+    def count(self, messages: Sequence[Message]) -> tuple[int, bool]:
+        """Return how many tokens a prompt has, and whether the server's own tokenizer counted."""
+        exact = self._exact(messages)
+        return (tokens.of_messages(messages), False) if exact is None else (exact, True)
+
+    def count_text(self, text: str) -> tuple[int, bool]:
+        """Return how many tokens a text has by itself, and whether that is exact."""
+        exact = self._exact(text)
+        return (tokens.of_text(text), False) if exact is None else (exact, True)
+
+    def save_slot(self, slot: int, filename: str) -> bool:
+        """Have the server write its cache of a slot to a file in its own folder."""
+        return self._keep(slot, "save", filename)
+
+    def restore_slot(self, slot: int, filename: str) -> bool:
+        """Have the server read back what `save_slot` wrote."""
+        return self._keep(slot, "restore", filename)
+
+    def explained(self, error: LcursorError) -> LcursorError:
+        """Return an error as what it means here, and take from it what is to be known."""
+        if not isinstance(error, ServerError):
+            return error
+        if self.target.key and self.target.key in error.message:
+            error.message = error.message.replace(self.target.key, "…")
+            error.args = (error.message,)
+        if isinstance(error, (ServerUnreachable, ServerModelMissing)):
+            self._served, self._can_count = None, True  # another may answer there next time
+        full = overflow.found(error, self.target.name)
+        if full is not None and self._served is not None and full.context_tokens:
+            self._served = replace(self._served, context_tokens=full.context_tokens)
+        return full or error
+
+    # For streams.
+
+    def begin(self, stream: Stream, messages: Sequence[Message], wish: Wish) -> Call:
+        """Post a question."""
+        served = self._served or self._probe(stream)
+        path, body = requests.question(served, self._api, messages, wish, self._quirks)
+        return stream.hold(self._http.post(path, body))
+
+    def adapt(self, error: LcursorError) -> bool:
+        """Learn from a refusal; return whether the question shall be asked again."""
+        if not isinstance(error, ServerFailed) or error.status not in requests.REFUSALS:
+            return False
+        quirk = requests.quirk(error.message, str(error.detail.get("param") or ""))
+        if quirk is None or quirk in self._quirks:
+            return False
+        self._quirks |= {quirk}
+        return True
+
+    def _probe(self, stream: Stream | None) -> Served:
+        def ask(path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+            call = self._http.ask(path, body)
+            if stream is not None:
+                stream.hold(call)
+            return events.parse(b"\n".join(call), self.name)
+
+        try:
+            served = probing.probe(self.target, self._api, ask, self.name)
+        except ServerError as e:
+            raise self.explained(e) from None
+        self._served = served
+        return served
+
+    def _exact(self, what: str | Sequence[Message]) -> int | None:
+        """Have the server count; None where it cannot."""
+        if not self._can_count:
+            return None
+        try:
+            served = self._served or self._probe(None)
+            if not served.can_count:
+                return None
+            count = requests.counting(served, what, self._quirks, self._told)
+        except LcursorError as e:
+            # It may be away for a moment; what it lacks it lacks for good.
+            self._can_count = not (isinstance(e, ServerError) and e.status in (400, 404, 405, 501))
+            return None
+        return count
+
+    def _told(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return events.parse(b"\n".join(self._http.ask(path, body)), self.name)
+
+    def _keep(self, slot: int, action: str, filename: str) -> bool:
+        try:
+            served = self._served or self._probe(None)
+            if not served.can_keep:
+                return False
+            path = f"/slots/{max(slot, 0)}?action={action}"
+            call = self._http.ask(path, {"filename": filename}, KEEP_S)
+            events.parse(b"\n".join(call), self.name)
+        except LcursorError:
+            return False
+        return True
+
+
+def _timed(usage: Usage, started: float, first: float) -> Usage:
+    """Return a cost with our times where the server tells none."""
+    if usage.prompt_ms or usage.answer_ms:
+        return usage
+    now = time.perf_counter()
+    first = first or now
+    return replace(usage, prompt_ms=(first - started) * 1000, answer_ms=(now - first) * 1000)

@@ -1,0 +1,138 @@
+"""The models of the chat slot by the names that the user gave them, and who gets a question.
+
+Starts no server and asks none: a name becomes a `Target` here, with its key, or is the local
+server's, which `server.LocalServer` knows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from lcursor.config import ChatConfig, ModelConfig
+from lcursor.errors import ConfigInvalid
+from lcursor.http import address, keys
+from lcursor.llm.records import Kind, Target
+
+LOCAL = "local"
+"""Name of the local server's model where the settings name none."""
+APIS = ("auto", "llama.cpp", "ollama", "openai")
+SHORT_WORDS = 30
+"""Most words of what goes to the small model."""
+TALK = re.compile(
+    r"(hi|hello|hey|thanks?|thank you|ok(ay)?|good (morning|evening|night)|bye|great|nice|cool)\b",
+    re.I,
+)
+SMALL = re.compile(
+    r"(rename|fix (the |a |this )?typos?|format|indent|sort|translate|spell|reword|shorten"
+    r"|write (a|the) (commit message|docstring|comment|title)"
+    r"|add (a |the )?(docstring|comment|type)s?"
+    r"|what (is|does) (the |an? )?\S+( (do|mean))?\??$|/commit|/doc)(?!\w)",
+    re.I,
+)
+LARGE = re.compile(r"```|@codebase|@dir:|@diff|/(fix|tests|review|trace)\b", re.I)
+
+
+def targets(config: ChatConfig) -> list[str]:
+    """Return the names of all models that one can talk to, the one to begin with first."""
+    names = [model.name for model in config.models]
+    if config.server != "off":
+        names.insert(0, local(config))
+    first = default(config) if names else ""
+    return sorted(names, key=lambda name: name != first)
+
+
+def default(config: ChatConfig) -> str:
+    """Return the name of the model that a new chat talks to.
+
+    Raises:
+        ConfigInvalid: there is none.
+    """
+    if config.model and (is_remote(config, config.model) or config.server != "off"):
+        return config.model
+    if config.server != "off":
+        return LOCAL
+    if config.model:
+        raise _unknown(config, config.model)
+    if config.models:
+        return config.models[0].name
+    raise ConfigInvalid(
+        "there is no model to talk to: chat.server is off and chat.models is empty",
+        'Set chat.server to "auto", or name a server in chat.models',
+    )
+
+
+def local(config: ChatConfig) -> str:
+    """Return the name of the local server's model."""
+    return config.model if config.model and not is_remote(config, config.model) else LOCAL
+
+
+def is_remote(config: ChatConfig, name: str) -> bool:
+    """Whether a name is one of `models`, and not for the local server."""
+    return any(model.name == name for model in config.models)
+
+
+def target(config: ChatConfig, name: str) -> Target:
+    """Return a model of `models`, with its key.
+
+    Raises:
+        ConfigInvalid: there is no such name, or its address is none.
+        KeyMissing: there is no key where the settings say.
+
+    Cost: the user's command for the key, where there is one: up to 20 s.
+    """
+    found = next((model for model in config.models if model.name == name), None)
+    if found is None:
+        raise _unknown(config, name)
+    setting = f"chat.models.{name}."
+    if not found.url:
+        raise ConfigInvalid(
+            f"{setting}url: there is no address", 'Write it as "http://127.0.0.1:8012"'
+        )
+    return Target(
+        name,
+        address.check(found.url, f"{setting}url"),
+        found.model,
+        _kind(found, setting),
+        keys.find(found.key_env, found.key_command, setting),
+        max(found.context_tokens, 0),
+        setting,
+    )
+
+
+def route(config: ChatConfig, question: str, name: str = "") -> str:
+    """Return the name of the model that a question goes to.
+
+    Args:
+        config: `route` is off unless the user says otherwise.
+        question: what is asked, with its mentions.
+        name: of the model that the chat talks to; "" for the default.
+    """
+    name = name or default(config)
+    if not config.route or not config.route_small:
+        return name
+    return config.route_small if is_small(question) else name
+
+
+def is_small(question: str) -> bool:
+    """Whether a question is small talk or a short edit."""
+    text = question.strip()
+    if not text or LARGE.search(text) or len(text.split()) > SHORT_WORDS:
+        return False
+    if TALK.match(text):
+        return len(text.split()) <= SHORT_WORDS // 3
+    return bool(SMALL.match(text))
+
+
+def _kind(found: ModelConfig, setting: str) -> Kind | Literal[""]:
+    if found.api not in APIS:
+        raise ConfigInvalid(
+            f"{setting}api: there is no {found.api!r}", f"Set it to one of {', '.join(APIS)}"
+        )
+    return "" if found.api == "auto" else found.api  # type: ignore[return-value]
+
+
+def _unknown(config: ChatConfig, name: str) -> ConfigInvalid:
+    names = ", ".join(model.name for model in config.models)
+    has = f"there are {names}" if names else "it is empty"
+    return ConfigInvalid(f"chat.models has no model {name!r}: {has}", "Choose one of these names")

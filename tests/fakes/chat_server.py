@@ -1,0 +1,469 @@
+"""A server of chats on the loopback interface or a unix socket, that follows a script.
+
+Real sockets and threads of `socketserver`, so that what is tested is what a real server would see.
+Without a script it is a small llama-server: it counts, has a cache of one prompt, and answers.
+
+    with ChatServer([say("Hel", "lo"), refuse(500, "oops")]) as server:
+        client = ChatClient(Target("fake", server.url))
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+MOST_BODY_BYTES = 64 << 20
+
+
+QUESTIONS = ("/v1/chat/completions", "/chat/completions", "/api/chat")
+
+
+class Abort:
+    """In an answer: the connection is reset, as when a server's process dies."""
+
+
+class Hang:
+    """In an answer: nothing more comes until the client goes or the server ends."""
+
+
+class Wait:
+    """In an answer: it goes on when the test sets `event`."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+
+
+Part = bytes | float | Abort | Hang | Wait
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One scripted answer of `/v1/chat/completions`.
+
+    Attributes:
+        parts: bytes are sent, a number is a pause in seconds, the classes above do what they say.
+        is_whole: the end of the chunked body is sent; else the connection just closes.
+    """
+
+    parts: Sequence[Part] = ()
+    status: int = 200
+    kind: str = "text/event-stream"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_whole: bool = True
+
+
+Script = Sequence[Answer] | Callable[[dict[str, Any]], Answer]
+
+
+def sse(*rows: object) -> bytes:
+    """Return objects as server-sent events."""
+    return b"".join(b"data: " + json.dumps(row).encode() + b"\n\n" for row in rows)
+
+
+def delta(finish: str | None = None, **fields: object) -> dict[str, Any]:
+    """Return one object of a stream."""
+    choice = {"index": 0, "delta": fields, "finish_reason": finish}
+    return {"object": "chat.completion.chunk", "model": "fake", "choices": [choice]}
+
+
+def say(
+    *texts: str,
+    reasoning: Sequence[str] = (),
+    every_s: float = 0.0,
+    finish: str | None = "stop",
+    usage: Mapping[str, Any] | None = None,
+    timings: Mapping[str, Any] | None = None,
+    progress: Sequence[Mapping[str, Any]] = (),
+    is_done: bool = True,
+) -> Answer:
+    """Return an answer that says texts one after the other, each a token.
+
+    Args:
+        texts: what is said.
+        reasoning: what is thought before.
+        every_s: a pause before each.
+        finish: the reason of the end; None sends none.
+        usage: in an object of its own at the end, as OpenAI does.
+        timings: in the last object, as llama-server does.
+        progress: objects of `prompt_progress`, before all else.
+        is_done: `[DONE]` is sent.
+    """
+    rows: list[dict[str, Any]] = []
+    rows += [{**delta(), "prompt_progress": dict(one)} for one in progress]
+    rows.append(delta(role="assistant", content=None))
+    rows += [delta(reasoning_content=one) for one in reasoning]
+    rows += [delta(content=one) for one in texts]
+    if finish is not None:
+        rows.append({**delta(finish), **({"timings": dict(timings)} if timings else {})})
+    if usage is not None:
+        rows.append({"choices": [], "usage": dict(usage)})
+    parts: list[Part] = []
+    for row in rows:
+        if every_s:
+            parts.append(every_s)
+        parts.append(sse(row))
+    if is_done:
+        parts.append(b"data: [DONE]\n\n")
+    return Answer(parts)
+
+
+def say_ollama(*texts: str, thinking: Sequence[str] = (), reason: str = "stop") -> Answer:
+    """Return an answer as Ollama's own API gives it: lines of JSON."""
+    rows: list[dict[str, Any]] = [
+        {"message": {"role": "assistant", "content": "", "thinking": one}, "done": False}
+        for one in thinking
+    ]
+    rows += [{"message": {"role": "assistant", "content": one}, "done": False} for one in texts]
+    end = {"done_reason": reason, "prompt_eval_count": 9, "prompt_eval_duration": 2_000_000}
+    end |= {"eval_count": len(texts), "eval_duration": 4_000_000}
+    rows.append({"message": {"role": "assistant", "content": ""}, "done": True, **end})
+    parts = [json.dumps(row).encode() + b"\n" for row in rows]
+    return Answer(parts, kind="application/x-ndjson")
+
+
+def refuse(
+    status: int, message: str, headers: Mapping[str, str] | None = None, **more: object
+) -> Answer:
+    """Return an answer with an error's status."""
+    body = {"error": {"message": message, "code": status, **more}}
+    return Answer([json.dumps(body).encode()], status, "application/json", dict(headers or {}))
+
+
+def overflow(prompt_tokens: int, context_tokens: int) -> Answer:
+    """Return what llama-server says when a prompt does not fit."""
+    return refuse(
+        400,
+        f"request ({prompt_tokens} tokens) exceeds the available context size "
+        f"({context_tokens} tokens), try increasing it",
+        type="exceed_context_size_error",
+        n_prompt_tokens=prompt_tokens,
+        n_ctx=context_tokens,
+    )
+
+
+class _Gone(Exception):
+    """The client has closed its connection."""
+
+
+class ChatServer:
+    """A server that follows a script.
+
+    Args:
+        script: one answer for each question, the last one for all further; or a function of the
+            question's body; None to answer by itself.
+        kind: what it speaks besides.
+        model: the name of its model.
+        context_tokens: of its slot; a prompt that is longer is refused.
+        key: that it wants; "" for none.
+        socket_path: of a unix socket, in place of a port.
+        port: 0 takes a free one.
+
+    Attributes:
+        bodies: of all questions, in order.
+        asked: (method, path with query, headers) of every request.
+        gone_s: when (`time.monotonic`) a client was seen to have gone in the middle of an answer.
+        connections: that were made.
+        running: answers that are being sent now.
+        extra: path to (status, object) for what else it shall answer, or in another way.
+    """
+
+    def __init__(
+        self,
+        script: Script | None = None,
+        *,
+        kind: Literal["llama.cpp", "ollama", "openai"] = "llama.cpp",
+        model: str = "fake-chat",
+        context_tokens: int = 4096,
+        key: str = "",
+        socket_path: Path | None = None,
+        port: int = 0,
+    ) -> None:
+        self.kind, self.model, self.context_tokens, self.key = kind, model, context_tokens, key
+        self.bodies: list[dict[str, Any]] = []
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.gone_s: list[float] = []
+        self.connections = 0
+        self.running = 0
+        self.extra: dict[str, tuple[int, object]] = {}
+        self.saved: dict[str, str] = {}
+        self.cached = ""
+        self._script = script
+        self._is_over = threading.Event()
+        self._lock = threading.Lock()
+        self._open: list[socket.socket] = []
+        self._path = socket_path
+        base = _unix_server() if socket_path else _tcp_server()
+        self._server = base(
+            str(socket_path) if socket_path else ("127.0.0.1", port), _handler(self)
+        )
+        address: Any = self._server.server_address
+        self.port = 0 if socket_path else int(address[1])
+        self.url = f"unix://{socket_path}" if socket_path else f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def __enter__(self) -> ChatServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End at once, as a killed process does."""
+        self._is_over.set()
+        self._server.shutdown()
+        self._server.server_close()
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def paths(self) -> list[str]:
+        """Return the paths that were asked for, in order, without their queries."""
+        return [urlsplit(path).path for _, path, _ in self.asked]
+
+    def tokens(self, text: str) -> int:
+        """Return how many tokens it takes a text for: one for each four letters begun."""
+        return -(-len(text) // 4)
+
+    def template(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """Return the prompt that messages are."""
+        rows = [f"<|{one['role']}|>{one['content']}<|end|>" for one in messages]
+        return "".join(rows) + "<|assistant|>"
+
+    # What it answers.
+
+    def _reply(self, body: dict[str, Any]) -> Answer:
+        with self._lock:
+            self.bodies.append(body)
+            at = len(self.bodies) - 1
+        if callable(self._script):
+            return self._script(body)
+        if self._script:
+            return self._script[min(at, len(self._script) - 1)]
+        return self.natural(body)
+
+    def natural(self, body: dict[str, Any], text: str = "", every_s: float = 0.0) -> Answer:
+        """Return what it says by itself, with the counts of a cache that holds one prompt."""
+        prompt = self.template(body["messages"])
+        total = self.tokens(prompt)
+        if total >= self.context_tokens:
+            return overflow(total, self.context_tokens)
+        same = _same(prompt, self.cached) // 4
+        last = str(body["messages"][-1]["content"])
+        text = text or f"You said: {last[:200]}"
+        words = [text[at : at + 4] for at in range(0, len(text), 4)]
+        if self.kind == "ollama":
+            return say_ollama(*words)
+        most = body.get("max_tokens") or len(words)
+        self.cached = prompt + "".join(words[:most])
+        timings = {
+            "cache_n": same,
+            "prompt_n": total - same,
+            "prompt_ms": 1.0 * (total - same),
+            "predicted_n": len(words[:most]),
+            "predicted_ms": 5.0 * len(words[:most]),
+        }
+        progress = []
+        if body.get("return_progress"):
+            progress = [{"total": total, "cache": same, "processed": total, "time_ms": 1}]
+        return say(
+            *words[:most],
+            every_s=every_s,
+            finish="stop" if most >= len(words) else "length",
+            timings=timings,
+            progress=progress,
+        )
+
+    def _told(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, object]:
+        """Return what it says to anything but a question."""
+        bare = urlsplit(path).path
+        if path in self.extra or bare in self.extra:
+            return self.extra.get(path) or self.extra[bare]
+        if bare == "/v1/models":
+            meta = {"n_ctx": self.context_tokens} if self.kind == "llama.cpp" else {}
+            row = {"id": self.model, "object": "model", "meta": meta}
+            return 200, {"object": "list", "data": [row]}
+        if self.kind == "llama.cpp":
+            return self._llama(bare, path, body)
+        if self.kind == "ollama":
+            return self._ollama(bare)
+        return 404, {"detail": "Not Found"}
+
+    def _ollama(self, bare: str) -> tuple[int, object]:
+        if bare == "/api/version":
+            return 200, {"version": "0.12.0"}
+        if bare == "/api/tags":
+            return 200, {"models": [{"name": self.model}]}
+        if bare == "/api/show":
+            info = {"general.architecture": "fake", "fake.context_length": self.context_tokens}
+            return 200, {"model_info": info, "parameters": ""}
+        return 404, {"error": "404 page not found"}
+
+    def _llama(self, bare: str, path: str, body: dict[str, Any]) -> tuple[int, object]:
+        slots = {"n_ctx": self.context_tokens}
+        if bare == "/health":
+            return 200, {"status": "ok"}
+        if bare == "/props":
+            return 200, {
+                "default_generation_settings": slots,
+                "total_slots": 1,
+                "model_path": f"/models/{self.model}.gguf",
+                "model_alias": self.model,
+                "build_info": "b9999-fake",
+            }
+        if bare == "/slots":
+            return 200, [{"id": 0, **slots, "is_processing": self.running > 0}]
+        if bare == "/apply-template":
+            return 200, {"prompt": self.template(body["messages"])}
+        if bare == "/tokenize":
+            return 200, {"tokens": list(range(self.tokens(str(body["content"]))))}
+        if bare.startswith("/slots/") and "filename" in body:
+            name = str(body["filename"])
+            if path.endswith("action=save"):
+                self.saved[name] = self.cached
+                return 200, {"id_slot": 0, "filename": name, "n_saved": len(self.cached)}
+            if path.endswith("action=restore") and name in self.saved:
+                self.cached = self.saved[name]
+                return 200, {"id_slot": 0, "filename": name, "n_restored": len(self.cached)}
+            return 400, {"error": {"message": "Unable to restore slot", "code": 400}}
+        return 404, {"error": {"message": "File Not Found", "code": 404}}
+
+
+def _same(one: str, other: str) -> int:
+    """Return how many letters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _handler(outer: ChatServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            outer.connections += 1
+            outer._open.append(self.request)
+            super().setup()
+
+        def do_GET(self) -> None:
+            self._answer({})
+
+        def do_POST(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            self._answer(json.loads(self.rfile.read(min(size, MOST_BODY_BYTES)) or b"{}"))
+
+        def _answer(self, body: dict[str, Any]) -> None:
+            outer.asked.append((self.command, self.path, dict(self.headers)))
+            if outer.key and self.headers.get("Authorization") != f"Bearer {outer.key}":
+                self._send(401, {"error": {"message": "Invalid API Key", "code": 401}})
+            elif self.path in QUESTIONS and self.path not in outer.extra:
+                outer.running += 1
+                try:
+                    self._follow(outer._reply(body))
+                except (_Gone, ConnectionError):
+                    outer.gone_s.append(time.monotonic())
+                    self.close_connection = True
+                finally:
+                    outer.running -= 1
+            else:
+                self._send(*outer._told(self.command, self.path, body))
+
+        def _send(self, status: int, value: object) -> None:
+            data = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json; charset=utf-8")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def _follow(self, answer: Answer) -> None:
+            self.send_response(answer.status)
+            self.send_header("Content-Type", answer.kind)
+            self.send_header("Transfer-Encoding", "chunked")
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            due = time.monotonic()
+            for part in answer.parts:
+                if isinstance(part, bytes):
+                    self._look(0.0)
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+                elif isinstance(part, Abort):
+                    # RST in place of FIN: what a dead process leaves.
+                    linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+                    self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    self.request.close()
+                    raise ConnectionError
+                elif isinstance(part, Wait):
+                    while not part.event.is_set():
+                        self._look(0.005)
+                    due = time.monotonic()
+                elif isinstance(part, Hang):
+                    while True:
+                        self._look(1.0)
+                else:
+                    due += part
+                    self._look(max(due - time.monotonic(), 0.0))
+            if answer.is_whole:
+                self.wfile.write(b"0\r\n\r\n")
+            else:
+                self.close_connection = True
+
+        def _look(self, wait_s: float) -> None:
+            """Wait, and see whether the client has gone."""
+            end = time.monotonic() + wait_s
+            while True:
+                if outer._is_over.is_set():
+                    raise ConnectionError
+                left = max(end - time.monotonic(), 0.0)
+                ready, _, _ = select.select([self.request], [], [], min(left, 0.05))
+                if ready and not self.request.recv(1, socket.MSG_PEEK):
+                    raise _Gone
+                if left <= 0.05:
+                    return
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    return Handler
+
+
+def _tcp_server() -> type[socketserver.BaseServer]:
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        allow_reuse_address = True
+        request_queue_size = 32
+
+        def get_request(self) -> tuple[socket.socket, Any]:
+            connection, address = super().get_request()
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection, address
+
+        def handle_error(self, *_: object) -> None:
+            """Say nothing of clients that went."""
+
+    return Server
+
+
+def _unix_server() -> type[socketserver.BaseServer]:
+    class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """Say nothing of clients that went."""
+
+    return Server

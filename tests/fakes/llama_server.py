@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""A program that says it is llama-server: prints a help, and serves /health, /props, /v1/models.
+
+Behaves as the environment says: FAKE_HELP is the help's text; FAKE_SAID, a file that gets its
+arguments, a JSON list a line; FAKE_LOAD_S, how long it loads; FAKE_MOST_TOKENS, the context above
+which it runs out of memory; FAKE_LOSE_PORT, a file that it makes when it finds none, and then
+says that its port is taken; FAKE_BUSY, a file that is there while it
+writes an answer; FAKE_DEVICES, what --list-devices says; FAKE_END, how it ends at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socketserver
+import sys
+import time
+from http.server import BaseHTTPRequestHandler
+
+BEGAN_S = time.monotonic()
+ENV = os.environ
+
+
+def value(*names: str) -> str:
+    """Return what follows a flag on the command line."""
+    for name in names:
+        if name in sys.argv:
+            return sys.argv[sys.argv.index(name) + 1]
+    return ""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def address_string(self) -> str:
+        return "here"  # a unix socket has no host
+
+    def do_GET(self) -> None:
+        key = value("--api-key-file")
+        if key and self.path != "/health":
+            with open(key, encoding="utf-8") as file:
+                if self.headers.get("Authorization") != f"Bearer {file.read().strip()}":
+                    return self.answer(401, {"error": {"message": "Invalid API Key"}})
+        if time.monotonic() - BEGAN_S < float(ENV.get("FAKE_LOAD_S", "0")):
+            return self.answer(503, {"error": {"message": "Loading model", "code": 503}})
+        tables: dict[str, object] = {
+            "/health": {"status": "ok"},
+            "/props": {"is_sleeping": False, "pid": os.getpid()},
+            "/slots": [{"id": 0, "is_processing": os.path.exists(ENV.get("FAKE_BUSY", "/absent"))}],
+            "/v1/models": {"data": [{"id": value("--alias", "-a") or "x"}]},
+        }
+        return self.answer(200 if self.path in tables else 404, tables.get(self.path, {}))
+
+    def answer(self, status: int, table: object) -> None:
+        body = json.dumps(table).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Unix(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+
+
+class Tcp(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+def main() -> None:
+    if "--help" in sys.argv:
+        sys.stdout.write(ENV["FAKE_HELP"])
+        return
+    if "--list-devices" in sys.argv:
+        sys.stdout.write(ENV.get("FAKE_DEVICES", "Available devices:\n"))
+        return
+    with open(ENV["FAKE_SAID"], "a", encoding="utf-8") as file:
+        file.write(json.dumps(sys.argv) + "\n")
+    if ENV.get("FAKE_END"):
+        sys.exit(f"error: {ENV['FAKE_END']}")
+    tokens = int(value("--ctx-size", "-c") or 0)
+    if tokens > int(ENV.get("FAKE_MOST_TOKENS", "10000000")):
+        sys.stderr.write("ggml_backend_cuda_buffer_type_alloc_buffer: allocating 12000.00 MiB on ")
+        sys.exit("device 0: cudaMalloc failed: out of memory")
+    lose = ENV.get("FAKE_LOSE_PORT")
+    if lose and not os.path.exists(lose):
+        open(lose, "w").close()
+        sys.exit("couldn't bind HTTP server socket, hostname: 127.0.0.1")
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    host = value("--host")
+    server = (
+        Unix(host, Handler)
+        if host.endswith(".sock")
+        else Tcp((host, int(value("--port"))), Handler)
+    )
+    server.serve_forever()
+
+
+main()

@@ -1,0 +1,165 @@
+"""The local server with the real package and the 0.5B model, where no llama-server is on PATH."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.catalog import store
+from lcursor.config import ChatConfig
+from lcursor.http.client import Client
+from lcursor.llm import engines, lease
+from lcursor.llm.lease import Folder
+from lcursor.llm.records import Target
+from lcursor.llm.server import LocalServer
+
+MODEL = "qwen2.5-coder-0.5b"
+TOKENS = 2048
+
+
+class Place:
+    """A folder of servers, and the servers of editors that share it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Folder(folder)
+        self.said: list[str] = []
+        self.made: list[LocalServer] = []
+
+    def server(self, idle_s: float | None = None, **settings: Any) -> LocalServer:
+        config = ChatConfig(**{"model": MODEL, "context_tokens": TOKENS, **settings})
+        self.made.append(LocalServer(config, self.folder.path, self.said.append, idle_s=idle_s))
+        return self.made[-1]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    store.resolve(MODEL, "chat")
+    if not engines.has_package():
+        pytest.fail("the package xllamacpp is not installed. Run: make test")
+    monkeypatch.setattr(engines, "programs", list)  # of the machine's own
+    runtime = tmp_path / "run"
+    runtime.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    made = Place(tmp_path / "server")
+    yield made
+    made.server().stop()
+    for each in made.made:
+        each.close()
+
+
+def say(target: Target, question: str = "Say yes.") -> dict[str, Any]:
+    body = {
+        "messages": [{"role": "user", "content": question}],
+        "max_tokens": 8,
+        "temperature": 0,
+    }
+    client = Client(target.url, target.key, "chat")
+    try:
+        found = json.loads(b"\n".join(client.post("/v1/chat/completions", body)))
+        assert isinstance(found, dict)
+        return found
+    finally:
+        client.close()
+
+
+def props(target: Target) -> dict[str, Any]:
+    client = Client(target.url, target.key, "chat")
+    try:
+        found = json.loads(b"\n".join(client.ask("/props")))
+        assert isinstance(found, dict)
+        return found
+    finally:
+        client.close()
+
+
+def until(holds: Any, what: str, within_s: float = 20.0) -> None:
+    deadline_s = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline_s, what
+        time.sleep(0.05)
+
+
+def test_it_answers_is_shared_and_comes_back(place: Place) -> None:
+    first, second = place.server(), place.server()
+    target = first.ensure()
+    assert target.url.startswith("unix:///")
+    said = say(target)
+    assert said["choices"][0]["message"]["content"].strip()
+    assert said["model"] == MODEL
+    assert props(target)["default_generation_settings"]["n_ctx"] == TOKENS
+    assert props(target)["total_slots"] == 1
+    assert second.ensure() == target
+    assert second.status().state == "running"
+    began_s = time.monotonic()
+    for _ in range(100):
+        first.ensure()
+    assert time.monotonic() - began_s < 1.0
+
+    living = place.folder.living()
+    assert living is not None
+    os.kill(living.pid, signal.SIGKILL)
+    until(lambda: not place.folder.is_held(), "the kernel frees the lock")
+    assert lease.ticks(living.pid) == 0
+    again = second.ensure()
+    assert say(again)["choices"]
+    assert second.status().pid != living.pid
+    assert first.ensure() == again
+
+    assert "Say yes" not in first.log_path.read_text()
+    assert first.stop()
+    assert not os.path.exists(again.url.removeprefix("unix://"))
+
+
+def test_it_keeps_slots_in_a_folder_of_its_own(place: Place) -> None:
+    target = place.server().ensure()
+    say(target)
+    client = Client(target.url, target.key, "chat")
+    try:
+        list(client.post("/slots/0?action=save", {"filename": "one"}))
+    finally:
+        client.close()
+    (path,) = place.folder.slots_path.iterdir()
+    assert path.name == "one"
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_it_sleeps_and_then_leaves(place: Place) -> None:
+    server = place.server(idle_s=1.0)
+    target = server.ensure()
+    say(target)
+    until(lambda: server.status().state == "sleeping", "it lets go of its memory")
+    assert say(target)["choices"]  # and comes back when it is asked
+    server.close()
+    until(lambda: not place.folder.is_held(), "it leaves")
+    assert not os.path.exists(target.url.removeprefix("unix://"))
+
+
+def test_without_a_short_path_it_has_a_port_and_a_key(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcursor.folders.MOST_SOCKET_BYTES", 5)
+    target = place.server().ensure()
+    assert target.url.startswith("http://127.0.0.1:")
+    assert say(target)["choices"]
+    keyless = Client(target.url, "", "chat")
+    with pytest.raises(Exception, match="refuses access"):
+        list(keyless.ask("/v1/models"))
+    keyless.close()
+    assert target.key not in place.made[0].log_path.read_text()
+
+
+def test_a_file_that_is_no_model(place: Place, tmp_path: Path) -> None:
+    from tests.unit.llm.serving import write_gguf
+
+    path = write_gguf(tmp_path / "toy.gguf")
+    with pytest.raises(Exception, match=r"ended while it loaded toy: .+") as caught:
+        place.server(model=str(path)).ensure()
+    assert type(caught.value).__name__ == "ServerEnded"
+    assert not place.folder.is_held()

@@ -1,0 +1,520 @@
+"""The chat's buffer as a person sees and uses it; the host is a fake one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim.pilot import Pilot
+from tests.nvim.talk import ITEM, Talk, message
+from tests.nvim.test_commands import NOTES, notes
+
+Start = Callable[..., Pilot]
+Golden = Callable[[str, str], None]
+FILES = {"a.py": "def alpha(x):\n    return x\n", "sub/b.py": "z = 1\n"}
+SECRET = {**ITEM, "key": "b", "name": ".env", "is_left_out": True, "note": "a secret"}
+HISTORY = [
+    message(1, "first question"),
+    message(2, "first answer\n\nwith two paragraphs"),
+    message(3, "second question"),
+    message(4, "second answer"),
+]
+
+
+def row_of(talk: Talk, line: str) -> int:
+    """Return the row of a line, from 1."""
+    return talk.lines().index(line) + 1
+
+
+def test_a_turn_on_the_screen(editor: Start, host: FakeHost, golden: Golden) -> None:
+    nvim = editor(FILES, columns=110, lines=26)
+    talk = Talk(nvim, host).open()
+    golden("chat-empty", nvim.grid())
+    number = talk.ask("why is alpha so?", [ITEM, SECRET])
+    talk.progress(number, "reading", done=512, total=2048, cached=100, seconds_left=3.2)
+    nvim.settle()
+    golden("chat-reading", nvim.grid())
+    talk.delta(number, "", "Let me think\nabout it.\n")
+    talk.delta(number, "\nBecause **it** is.\n\n```python\ndef alpha(x):\n    return x\n```\n")
+    talk.done(number, title="why is alpha so?")
+    golden("chat-answered", nvim.grid())
+    assert talk.lines() == [
+        "## You",
+        "",
+        "why is alpha so?",
+        "",
+        "## Model",
+        "",
+        "> context: 2 items, 120 tokens, 1 left out",
+        "> - file a.py: 120 tokens",
+        "> - file .env: left out; a secret",
+        "",
+        "> thinking",
+        "> Let me think",
+        "> about it.",
+        "",
+        "Because **it** is.",
+        "",
+        "```python",
+        "def alpha(x):",
+        "    return x",
+        "```",
+        "",
+        "## You",
+        "",
+        "",
+    ]
+
+
+def test_a_stored_chat_looks_as_when_it_was_said(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?", [ITEM])
+    talk.delta(number, "", "one\ntwo")
+    talk.delta(number, "Because.\n")
+    talk.done(number)
+    live = talk.lines()
+    nvim.command("bwipeout")
+    again = Talk(nvim, host).open(
+        messages=[
+            message(1, "why?", items=[ITEM]),
+            message(2, "Because.\n", reasoning="one\ntwo"),
+        ]
+    )
+    assert again.lines() == live
+
+
+def test_what_is_sent(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    path = nvim.lua("return vim.fn.bufname('a.py')")
+    nvim.press("iwhat is<CR>alpha?<C-s>")
+    asked = talk.heard()
+    assert asked["text"] == "what is\nalpha?"
+    assert (asked["chat"], asked["after"], asked["dropped"]) == ("k1", 0, [])
+    assert asked["path"].endswith("project/a.py")
+    assert path
+    assert nvim.lua("return vim.api.nvim_get_mode().mode") == "n"
+    talk.done(talk.begin(asked))
+    talk.ask("and beta?")
+    assert host.messages("chat.send")[-1]["after"] == 2
+
+
+def test_a_question_on_the_command_line_is_asked_at_once(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open("LCChat why is alpha so?")
+    assert talk.heard()["text"] == "why is alpha so?"
+    assert row_of(talk, "why is alpha so?") == 3
+    assert nvim.lua("return require('lcursor.chat').current().win") > 0
+
+
+def test_a_range_goes_along_and_again_with_a_branch(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, columns=110)
+    talk = Talk(nvim, host).open("1,2LCChat")
+    assert "## You + a.py:1-2" in "\n".join(nvim.screen.rows())
+    nvim.press("iwhy?<C-s>")
+    asked = talk.heard()
+    (piece,) = asked["attachments"]
+    assert (piece["kind"], piece["first_row"]) == ("selection", 0)
+    assert piece["text"].rstrip() == FILES["a.py"].rstrip()
+    talk.done(talk.begin(asked))
+    assert "+ a.py" not in "\n".join(nvim.screen.rows())
+    nvim.press("gg2jA then<Esc><CR>")
+    again = talk.heard()
+    assert (again["text"], again["attachments"]) == ("why? then", [piece])
+    talk.done(talk.begin(again, question=3, answer=4))
+    talk.ask("more?")
+    assert host.messages("chat.send")[-1]["attachments"] == []
+
+
+def test_nothing_is_sent_without_a_question(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    Talk(nvim, host).open()
+    nvim.press("<CR>")
+    assert host.messages("chat.send") == []
+    assert "nothing to send" in str(notes(nvim)[-1][0])
+
+
+def test_an_earlier_question_that_is_changed_begins_a_branch(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open(messages=HISTORY)
+    nvim.press("GAnot sent yet<Esc>")
+    nvim.command(str(row_of(talk, "second question")))
+    nvim.press("A, please<Esc>")
+    assert "changed: <CR> asks it so" in "\n".join(nvim.screen.rows())
+    nvim.press("<CR>")
+    asked = talk.heard()
+    assert (asked["text"], asked["after"]) == ("second question, please", 2)
+    number = talk.begin(asked, question=5, answer=6)
+    talk.delta(number, "another answer")
+    talk.done(number)
+    assert talk.lines()[-9:] == [
+        "second question, please",
+        "",
+        "## Model",
+        "",
+        "another answer",
+        "",
+        "## You",
+        "",
+        "not sent yet",
+    ]
+    assert "second answer" not in talk.lines()
+    nvim.press("gg")
+    nvim.command(str(row_of(talk, "second question, please")))
+    nvim.settle()
+    assert "## You 2 of 2" in "\n".join(nvim.screen.rows())
+    nvim.press("[b")
+    (turned,) = host.wait(lambda: host.messages("chat.branch"))
+    assert (turned["number"], turned["step"]) == (5, -1)
+    old = [*HISTORY[:2], {**HISTORY[2], "branches": 2}, HISTORY[3]]
+    talk.opened(turned["id"], old)
+    assert talk.lines()[-5:] == ["second answer", "", "## You", "", "not sent yet"]
+    assert nvim.lua("return vim.fn.getline('.')") == "## You"
+    assert "## You 1 of 2" in "\n".join(nvim.screen.rows())
+
+
+def test_an_earlier_question_as_it_was_is_not_asked_again(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    talk = Talk(nvim, host).open(messages=HISTORY)
+    nvim.command(str(row_of(talk, "second question")))
+    nvim.press("<CR>")
+    assert host.messages("chat.send") == []
+
+
+def test_regenerate_keeps_the_old_answer(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open(messages=HISTORY)
+    nvim.press("Ggr")
+    asked = talk.heard()
+    assert (asked["text"], asked["after"]) == ("", 3)
+    number = talk.begin(asked, question=3, answer=5)
+    talk.delta(number, "a better answer")
+    talk.done(number)
+    assert talk.lines()[-5:] == ["a better answer", "", "## You", "", ""]
+    assert "second answer" not in talk.lines()
+    assert "## Model 2 of 2" in "\n".join(nvim.screen.rows())
+    assert [each["number"] for each in session_messages(nvim)] == [1, 2, 3, 5]
+
+
+def session_messages(nvim: Pilot) -> list[dict[str, object]]:
+    """Return the messages that the session knows."""
+    messages: list[dict[str, object]] = nvim.lua(
+        "return require('lcursor.chat').current().messages"
+    )
+    return messages
+
+
+def test_stop_keeps_what_is_there(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    talk.delta(number, "Because")
+    talk.wait_text("Because")
+    nvim.press("<C-c>")
+    assert host.wait(lambda: host.messages("chat.stop")) == [{"id": number}]
+    assert "stopping" in "\n".join(nvim.screen.rows())
+    talk.done(number, reason="stopped")
+    assert talk.lines()[-5:] == ["Because", "", "## You", "", ""]
+    assert "## Model not complete" in "\n".join(nvim.screen.rows())
+
+
+def test_a_stop_that_nobody_confirms_ends_as_well(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    talk.ask("why?")
+    nvim.press("<C-c>")
+    nvim.wait_lua("return require('lcursor.chat').current().turn == nil")
+    assert talk.lines()[2] == "why?"
+
+
+def test_a_failure_stands_where_the_answer_would(
+    editor: Start, host: FakeHost, golden: Golden
+) -> None:
+    nvim = editor(FILES, columns=110, lines=16)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    talk.delta(number, "Because")
+    talk.fail(number, "the server went away", "Try again")
+    talk.done(number, reason="failed", prompt_tokens=0)
+    golden("chat-failed", nvim.grid().split("lcursor: ")[0])
+    nvim.press("gr")
+    assert talk.heard()["after"] == 1
+    assert "went away" not in "\n".join(nvim.screen.rows()[:12])
+
+
+def test_a_question_that_never_began_is_a_draft_again(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    talk = Talk(nvim, host).open(messages=HISTORY)
+    nvim.press("GAwhy?<Esc><CR>")
+    talk.fail(talk.heard()["id"], "the disk is full")
+    nvim.wait_lua("return require('lcursor.chat').current().turn == nil")
+    nvim.settle()
+    assert talk.lines()[-3:] == ["## You", "", "why?"]
+    assert talk.lines().count("## Model") == 2
+    assert "the disk is full" in "\n".join(nvim.screen.rows())
+    nvim.press("G<CR>")
+    assert talk.heard()["after"] == 4
+
+
+def test_the_host_dies_while_it_answers(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    talk.delta(number, "Because")
+    talk.wait_text("Because")
+    host.kill()
+    nvim.wait_lua("return require('lcursor.chat').current().turn == nil")
+    assert talk.lines()[-5:] == ["Because", "", "## You", "", ""]
+    host.wait_count(2)
+    nvim.settle()
+    nvim.press("gr")
+    assert talk.heard()["chat"] == "k1"
+
+
+def test_a_question_waits_until_the_chat_is_open(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    nvim.command("LCChat")
+    nvim.press("iearly<C-s>")
+    assert host.messages("chat.send") == []
+    talk = Talk(nvim, host)
+    talk.opened(host.wait(lambda: host.messages("chat.open"))[0]["id"])
+    assert talk.heard()["text"] == "early"
+
+
+def test_a_chat_that_cannot_be_opened_says_why(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    nvim.command("LCChat")
+    talk = Talk(nvim, host)
+    number = host.wait(lambda: host.messages("chat.open"))[0]["id"]
+    talk.fail(number, "the chats cannot be read")
+    nvim.settle()
+    assert "the chats cannot be read" in "\n".join(nvim.screen.rows())
+    nvim.press("iagain<C-s>")
+    host.wait(lambda: len(host.messages("chat.open")) == 2)
+    talk.opened(host.messages("chat.open")[-1]["id"])
+    assert talk.heard()["text"] == "again"
+
+
+def test_a_question_for_a_chat_that_cannot_be_opened_is_not_lost(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(FILES, init=NOTES)
+    nvim.command("LCChat why is alpha so?")
+    talk = Talk(nvim, host)
+    talk.fail(host.wait(lambda: host.messages("chat.open"))[0]["id"], "no disk")
+    nvim.settle()
+    assert nvim.lines() == ["## You", "", "why is alpha so?"]
+
+
+def test_what_is_typed_meanwhile_is_sent_afterwards(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("one?")
+    nvim.press("GAtwo?<Esc><CR>")
+    assert len(host.messages("chat.send")) == 1
+    talk.delta(number, "One.")
+    talk.done(number)
+    asked = talk.heard()
+    assert (asked["text"], asked["after"]) == ("two?", 2)
+
+
+def test_a_stop_sends_nothing_after_it(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("one?")
+    nvim.press("GAtwo?<Esc><CR><C-c>")
+    talk.done(number, reason="stopped")
+    assert len(host.messages("chat.send")) == 1
+    assert talk.lines()[-1] == "two?"
+
+
+def test_two_chats(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    one = Talk(nvim, host, "k1").open()
+    first = one.ask("one?")
+    two = Talk(nvim, host, "k2").open("LCChat!")
+    second = two.ask("two?")
+    for number, text in ((first, "1"), (second, "2"), (first, "1"), (second, "2")):
+        two.delta(number, text)
+    two.done(second)
+    assert two.lines()[-5:] == ["22", "", "## You", "", ""]
+    nvim.press("q")
+    nvim.command("buffer lcursor://chat/1")
+    one.done(first)
+    assert one.lines()[-5:] == ["11", "", "## You", "", ""]
+    assert len(nvim.lua("return vim.tbl_count(require('lcursor.chat').all())") * "x") == 2
+
+
+def test_a_chat_that_was_deleted_from_the_buffers_is_over(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    nvim.command("bdelete")
+    assert host.wait(lambda: host.messages("chat.stop")) == [{"id": number}]
+    nvim.wait_lua("return #require('lcursor.chat').all() == 0")
+    Talk(nvim, host, "k2").open()
+    assert nvim.lines() == ["## You", "", ""]
+
+
+def test_edit_draws_it_again_while_the_answer_comes(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open(messages=HISTORY)
+    number = talk.ask("why?", [ITEM])
+    talk.delta(number, "One. ", "thought")
+    talk.wait_text("One.")
+    before = nvim.lines()
+    nvim.command("edit")
+    nvim.wait_lua("return vim.api.nvim_buf_line_count(0) > 3")
+    talk.delta(number, "Two.")
+    talk.done(number)
+    assert nvim.lines() == [line + "Two." if line == "One. " else line for line in before]
+
+
+def test_the_same_chat_is_shown_again(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    Talk(nvim, host).open()
+    nvim.press("q")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
+    nvim.command("LCChat")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 2
+    nvim.settle()
+    assert len(host.messages("chat.open")) == 1
+    nvim.lua("require('lcursor.chat').toggle()")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
+
+
+def test_a_summary_stands_before_the_question(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    talk = Talk(nvim, host).open(messages=HISTORY)
+    number = talk.ask("third question")
+    talk.say(
+        "chat.summed",
+        {
+            "id": number,
+            "chat": "k1",
+            "number": 7,
+            "messages": 4,
+            "tokens_before": 27000,
+            "tokens_after": 1200,
+            "text": "Goal: all.",
+        },
+    )
+    talk.delta(number, "third answer")
+    talk.done(number)
+    lines = talk.lines()
+    at = lines.index("## Summary")
+    assert lines[at : at + 6] == [
+        "## Summary",
+        "",
+        "> earlier messages, summarized",
+        "Goal: all.",
+        "",
+        "## You",
+    ]
+    assert lines[at + 7] == "third question"
+    assert "27k tokens are now 1.2k" in str(notes(nvim)[-1][0])
+    assert nvim.lua("return vim.fn.foldclosed(...)", at + 3) == at + 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "check"),
+    [
+        ({"side": "left", "size": 0.5}, "win_screenpos(win)[2] == 1 and winwidth(win) >= 39"),
+        ({"side": "below", "size": 0.3}, "winheight(win) <= 8 and winwidth(win) == 80"),
+        ({"float": True}, "nvim_win_get_config(win).relative == 'editor'"),
+    ],
+)
+def test_where_it_opens(
+    editor: Start, host: FakeHost, settings: dict[str, object], check: str
+) -> None:
+    nvim = editor(FILES, config={"chat": settings})
+    Talk(nvim, host).open()
+    assert nvim.lua(
+        f"""
+        local win = vim.api.nvim_get_current_win()
+        local nvim_win_get_config = vim.api.nvim_win_get_config
+        local winwidth, winheight = vim.fn.winwidth, vim.fn.winheight
+        local win_screenpos = vim.fn.win_screenpos
+        return {check}
+        """
+    )
+
+
+def test_a_window_option_stays_with_the_chat(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init="vim.o.number = true\n")
+    Talk(nvim, host).open()
+    assert nvim.lua("return vim.wo.number") is False
+    nvim.command("edit sub/b.py")
+    assert nvim.lua("return { vim.wo.number, vim.wo.winbar }") == [True, ""]
+
+
+def test_a_file_of_another_project_has_its_own_chat(
+    editor: Start, host: FakeHost, tmp_path: Path
+) -> None:
+    nvim = editor(FILES)
+    Talk(nvim, host, "k1").open()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/c.py").write_text("c = 1\n")
+    nvim.press("<C-w>p")
+    nvim.command(f"edit {tmp_path}/other/c.py")
+    Talk(nvim, host, "k2").open(root=str(tmp_path / "other"))
+    assert host.messages("chat.open")[-1]["path"].endswith("other/c.py")
+    nvim.press("<C-w>p")
+    nvim.command("edit sub/b.py")
+    nvim.command("LCChat")
+    nvim.settle()
+    assert len(host.messages("chat.open")) == 2
+    assert nvim.lua("return require('lcursor.chat').current().chat") == "k1"
+
+
+def test_the_host_dies_before_it_has_opened_the_chat(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    nvim.command("LCChat why?")
+    host.wait(lambda: host.messages("chat.open"))
+    nvim.settle()
+    host.kill()
+    nvim.wait_lua("return require('lcursor.chat').current().failure ~= nil")
+    assert nvim.lines()[-1] == "why?"
+    host.wait_count(2)
+    nvim.wait_state()
+    nvim.press("<CR>")
+    host.wait(lambda: len(host.messages("chat.open")) == 2)
+    talk = Talk(nvim, host)
+    talk.opened(host.messages("chat.open")[-1]["id"])
+    assert talk.heard()["text"] == "why?"
+
+
+def test_from_message_to_message(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open(messages=HISTORY)
+    rows = [n + 1 for n, line in enumerate(talk.lines()) if line.startswith("## ")]
+    here = "return vim.fn.line('.')"
+    nvim.press("gg")
+    seen = []
+    for key in ["]]", "]]", "]]", "]]", "]]", "[[", "[["]:
+        nvim.press(key)
+        seen.append(nvim.lua(here))
+    assert seen == [*rows[1:], rows[-1], rows[-2], rows[-3]][: len(seen)]
+    nvim.press("ge")
+    assert nvim.lua("return vim.fn.getline('.')") == "second question"
+    nvim.press("g?")
+    assert "Stop the answer" in "\n".join(nvim.screen.rows())
+
+
+def test_opening_it_leaves_the_window_one_is_in_alone(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init="vim.o.number = true\n")
+    nvim.lua("require('lcursor.chat').open({ enter = false })")
+    nvim.settle()
+    assert nvim.lua("return { vim.wo.number, vim.wo.winbar }") == [True, ""]
+    assert nvim.lines()[0] == "def alpha(x):"
+
+
+def test_it_can_be_switched_off(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, config={"chat": {"enabled": False}}, init=NOTES)
+    nvim.command("LCChat hello")
+    assert "chat.enabled" in str(notes(nvim)[-1][0])
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1

@@ -1,0 +1,169 @@
+"""Completion of `@` and `/` in a chat, as a person types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lcursor.context.mentions import parse
+from tests.fakes.control import FakeHost
+from tests.nvim import reach
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+Params = dict[str, Any]
+
+FILES = {"a.py": "def alpha(x):\n    return x\n"}
+
+
+def offer(nvim: Pilot, host: FakeHost, word: str, words: list[tuple[str, str]]) -> Params:
+    """Answer the question for a word."""
+
+    def found() -> list[Params]:
+        return [each for each in host.messages("chat.complete") if each["word"] == word]
+
+    question: Params = host.wait(found)[-1]
+    told = [{"word": each, "kind": "file", "info": info} for each, info in words]
+    host.send("chat.completed", {"id": question["id"], "words": told})
+    nvim.settle()
+    return question
+
+
+def menu(nvim: Pilot) -> list[str]:
+    """Return the words of the menu that is open."""
+    words: list[str] = nvim.lua(
+        """
+        local info = vim.fn.complete_info({ "items", "pum_visible" })
+        local words = vim.tbl_map(function(each) return each.word end, info.items)
+        return info.pum_visible == 0 and {} or words
+        """
+    )
+    return words
+
+
+def test_a_mention_is_completed_while_one_types(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    nvim.press("iWhat is @")
+    question = offer(nvim, host, "@", [("@buffer", "the file one is in"), ("@file:", "a file")])
+    assert question["path"].endswith("/a.py")
+    assert menu(nvim) == ["@buffer", "@file:"]
+    assert nvim.lua("return vim.b.completion") is False  # blink.cmp keeps away
+    nvim.press("fi")
+    offer(nvim, host, "@fi", [("@file:", "a file")])
+    assert menu(nvim) == ["@file:"]
+    nvim.press("<Tab>")
+    assert nvim.lines()[-1] == "What is @file:"
+    offer(nvim, host, "@file:", [("@file:a.py", "12 tokens"), ("@file:src/b.py", "")])
+    nvim.press("<C-n><C-y>?")
+    assert nvim.lines()[-1] == "What is @file:src/b.py?"
+    nvim.press("<Esc>")
+    assert nvim.lua("return vim.b.completion == nil") is True
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "mail me@",  # an address
+        "`@",  # code
+        "a\n```\n@",  # a fenced block
+        "and/",  # no command: something stands before
+        "x\n/",  # nor in the second line
+    ],
+)
+def test_what_is_no_mention_asks_nothing(editor: Start, host: FakeHost, typed: str) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    nvim.press("i")
+    nvim.type(typed)
+    nvim.press("f")
+    nvim.lua("vim.wait(80)")  # longer than the pause after which it is asked
+    nvim.settle()
+    words = [each["word"] for each in host.messages("chat.complete")]
+    assert not [word for word in words if word.endswith("f")]
+
+
+def test_a_command_is_offered_at_the_beginning_only(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    nvim.press("i/ex")
+    offer(nvim, host, "/ex", [("/explain", "what it is for")])
+    assert menu(nvim) == ["/explain"]
+    nvim.press("<CR>")
+    assert nvim.lines()[-1] == "/explain"
+
+
+def test_an_answer_for_a_word_that_is_gone_is_not_shown(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    nvim.press("i@di")
+    question = reach.asked(host, "chat.complete")
+    nvim.press(" and")
+    words = [{"word": "@diff", "kind": "mention", "info": ""}]
+    host.send("chat.completed", {"id": question["id"], "words": words})
+    nvim.settle()
+    assert menu(nvim) == []
+    assert nvim.lines()[-1] == "@di and"
+
+
+def test_omnifunc_asks_by_hand(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    reach.draft(nvim, "@di")
+    nvim.press("A<C-x><C-o>")
+    offer(nvim, host, "@di", [("@diff", ""), ("@dir:", "")])
+    assert menu(nvim) == ["@diff", "@dir:"]
+    nvim.press("<C-e>")
+    assert nvim.lines()[-1] == "@di"
+
+
+def test_a_tab_of_the_users_stays(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    nvim.lua("vim.keymap.set('i', '<Tab>', 'TAB', { buffer = 0 })")
+    nvim.press("i@b")
+    offer(nvim, host, "@b", [("@buffer", "")])
+    nvim.press("<Tab>")
+    assert nvim.lines()[-1] == "@bTAB"
+    nvim.press("<Esc>")
+    mapped = nvim.lua("return vim.fn.maparg('<Tab>', 'i', false, true).rhs")
+    assert mapped == "TAB"
+
+
+CASES: list[tuple[str, list[list[str]]]] = [
+    ("see @buffer and @diagnostics.", [["buffer", ""], ["diagnostics", ""]]),
+    ("@file:src/a.py:10-20, please", [["file", "src/a.py:10-20"]]),
+    ('@file:"my file.py"', [["file", "my file.py"]]),
+    ("(@terminal:pytest)", [["terminal", "pytest"]]),
+    ("me@buffer.org", []),
+    ("`@buffer` and ``a ` @buffer``", []),
+    ("```\n@buffer\n```\n@quickfix", [["quickfix", ""]]),
+    ("~~~\n@buffer\n```\n@buffer\n~~~", []),
+    ("@bufferette @buffer-x @buffer(x)", []),
+    ("@property\n@codebase @diff", []),
+    ("", []),
+]
+
+
+def test_the_mentions_of_what_the_editor_has(editor: Start) -> None:
+    nvim = editor(FILES)
+    for text, mentions in CASES:
+        found = nvim.lua(
+            """
+            return vim.tbl_map(function(one)
+              return { one.kind, one.argument }
+            end, require("lcursor.chat.spelled").mentions(...))
+            """,
+            text,
+        )
+        assert found == mentions, text
+
+
+def test_they_are_what_python_finds(editor: Start) -> None:
+    """The two halves read the same text: what is sent along is what is mentioned."""
+    known = {"buffer", "selection", "diagnostics", "quickfix", "terminal", "file", "dir", "symbol"}
+    for text, mentions in CASES:
+        found = [[one.kind, one.argument] for one in parse(text) if one.kind in known]
+        assert found == mentions, text

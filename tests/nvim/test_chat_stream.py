@@ -1,0 +1,347 @@
+"""Answers that are streamed into the buffer: what they cost, and what they leave alone."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim.pilot import Pilot
+from tests.nvim.talk import Talk, message
+from tests.nvim.test_commands import NOTES, notes
+
+Start = Callable[..., Pilot]
+FILES = {"a.py": "def alpha(x):\n    return x\n"}
+PER_S = 200
+TEXT = (
+    "Because **alpha** returns its argument, `beta` does the same here and there.\n\n"
+    "- one item\n- another *item* with words\n\n"
+    "```lua\nlocal function alpha(x)\n  if x > 3 then\n    return x\n  end\nend\n```\n\n"
+)
+
+
+def tokens() -> Iterator[str]:
+    """Yield pieces of an answer without end."""
+    return itertools.cycle(re.findall(r"\s*\S{1,4}|\s+", TEXT))
+
+
+def stream(talk: Talk, number: int, seconds: float, each: Callable[[], None] | None = None) -> str:
+    """Say an answer at 200 tokens a second; return it."""
+    start, said = time.monotonic(), []
+    for count, piece in zip(range(int(seconds * PER_S)), tokens(), strict=False):
+        talk.host.send("chat.delta", {"id": number, "text": piece, "reasoning": ""})
+        said.append(piece)
+        if each and count % 10 == 0:
+            each()
+        time.sleep(max(0.0, start + (count + 1) / PER_S - time.monotonic()))
+    return "".join(said)
+
+
+def cost(nvim: Pilot) -> dict[str, Any]:
+    """Return what the stream took of the main thread, and its share of the time."""
+    found: dict[str, Any] = nvim.lua(
+        """
+        local stream = require("lcursor.chat").current().stream
+        local share = require("lcursor.chat.stream").share(stream)
+        return vim.tbl_extend("error", stream.cost, { share = share })
+        """
+    )
+    return found
+
+
+def messages_of(nvim: Pilot) -> str:
+    """Return `:messages`."""
+    text: str = nvim.lua("return vim.fn.execute('messages')")
+    return text
+
+
+@pytest.mark.parametrize("turns", [0, 40], ids=["new", "long"])
+def test_200_tokens_a_second_take_little_of_the_main_thread(
+    editor: Start, host: FakeHost, turns: int
+) -> None:
+    """As little in a chat of thousands of lines: nothing goes over all of it."""
+    nvim = editor(FILES, columns=160, lines=40)
+    stored = [message(n + 1, TEXT * 6 if n % 2 else "why?") for n in range(2 * turns)]
+    talk = Talk(nvim, host).open(messages=stored)
+    number = talk.ask("explain it")
+    said = stream(talk, number, 2)
+    talk.done(number)
+    found = cost(nvim)
+    assert found["pieces"] == 2 * PER_S
+    assert found["writes"] < 2 * PER_S / 4
+    assert found["share"] < 0.05
+    assert found["slow"] < 0.05 * found["calls"]
+    text = "\n".join(talk.lines())
+    assert said.rstrip() in text
+
+
+def test_typing_elsewhere_goes_on(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("explain it")
+    nvim.press("<C-w>pGo")
+    said = stream(talk, number, 1, lambda: nvim.keys("x"))
+    talk.done(number)
+    assert nvim.lines()[-1] == "x" * 20
+    assert nvim.lua("return vim.api.nvim_get_mode().mode") == "i"
+    assert said.rstrip() in "\n".join(talk.lines())
+    assert messages_of(nvim) == ""
+
+
+def test_the_view_follows_from_the_draft_and_is_kept_elsewhere(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(FILES, lines=20)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("explain it")
+    stream(talk, number, 0.8)
+    nvim.wait_lua("return vim.api.nvim_buf_line_count(0) > 30")
+    nvim.settle()
+    assert nvim.lua("return vim.fn.line('w$') == vim.fn.line('$')")
+    nvim.press("12Gzt")
+    view = nvim.lua("return vim.fn.winsaveview()")
+    lines = len(nvim.lines())
+    stream(talk, number, 0.8)
+    nvim.wait_lua("return vim.api.nvim_buf_line_count(0) > ...", lines + 10)
+    nvim.settle()
+    assert nvim.lua("return vim.fn.winsaveview()") == view
+    nvim.press("G")
+    stream(talk, number, 0.3)
+    talk.done(number)
+    assert nvim.lua("return vim.fn.line('w$') == vim.fn.line('$')")
+
+
+def test_the_view_is_kept_in_a_window_one_is_not_in(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, lines=20)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("explain it")
+    stream(talk, number, 0.8)
+    nvim.press("10Gzt<C-w>p")
+    first = "return vim.fn.line('w0', require('lcursor.chat').current().win)"
+    assert nvim.lua(first) == 10
+    stream(talk, number, 0.5)
+    talk.done(number)
+    assert nvim.lua(first) == 10
+
+
+def test_characters_that_come_in_halves(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    text = "größer: 日本語 \U0001f468‍\U0001f4bb\r\nnext\r\n"
+    seen = set()
+    for byte in text.encode():
+        piece = bytes([byte]).decode("utf-8", "surrogateescape")
+        host.send("chat.delta", {"id": number, "text": piece, "reasoning": ""})
+        nvim.settle()
+        seen.update(nvim.lines())
+    talk.done(number)
+    assert not any("\udc80" <= sign <= "\udcff" for line in seen for sign in line)
+    assert talk.lines()[6:9] == ["größer: 日本語 \U0001f468‍\U0001f4bb", "next", ""]
+
+
+def test_undo_takes_back_what_one_typed_and_nothing_of_the_answer(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+
+    def both(text: str) -> None:
+        talk.delta(number, text)
+        talk.wait_text(text.strip())
+
+    both("One. ")
+    nvim.press("GAalpha<Esc>")
+    both("Two. ")
+    nvim.press("GA beta<Esc>")
+    both("Three.\n\nFour.")
+    said = "One. Two. Three.\n\nFour."
+    nvim.press("u")
+    assert nvim.lines()[-1] == "alpha"
+    assert said in "\n".join(nvim.lines())
+    both(" Five.")
+    nvim.press("u")
+    assert nvim.lines()[-1] == ""
+    assert said + " Five." in "\n".join(nvim.lines())
+    nvim.press("u")
+    assert said + " Five." in "\n".join(nvim.lines())
+    assert nvim.lines()[:3] == ["## You", "", "why?"]
+    nvim.press("<C-r>")
+    assert nvim.lines()[-1] == "alpha"
+    nvim.press("<C-r>")
+    assert nvim.lines()[-1] == "alpha beta"
+    both(" Six.")
+    talk.done(number)
+    assert "Four. Five. Six." in nvim.lines()
+    nvim.press("u")
+    assert nvim.lines()[-1] == "alpha"
+    assert "Four. Five. Six." in nvim.lines()
+
+
+def test_undo_after_an_answer_does_not_take_it(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    talk.answer("why?", "Because.\n\nIt is so.")
+    lines = nvim.lines()
+    nvim.press("uuu")
+    assert nvim.lines() == lines
+    nvim.press("GAmore<Esc>ggjjA, then<Esc>")
+    nvim.press("u")
+    assert "why?" in nvim.lines()
+    nvim.press("u")
+    assert nvim.lines() == lines
+
+
+def test_an_accident_in_an_answer_can_be_undone(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    talk.answer("why?", "Because.\n\nIt is so.")
+    lines = nvim.lines()
+    nvim.command(str(lines.index("It is so.") + 1))
+    nvim.press("dd")
+    assert "It is so." not in nvim.lines()
+    nvim.press("u")
+    assert nvim.lines() == lines
+
+
+def test_what_is_typed_into_the_draft_stays_apart(editor: Start, host: FakeHost) -> None:
+    """Insert mode in the chat itself, while lines come in above the cursor."""
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    nvim.press("GA")
+    said = stream(talk, number, 1, lambda: nvim.keys("z"))
+    talk.done(number)
+    assert nvim.lines()[-1] == "z" * 20
+    assert said.rstrip() in "\n".join(nvim.lines())
+    nvim.press("<Esc>u")
+    assert nvim.lines()[-1] == ""
+    assert said.rstrip() in "\n".join(nvim.lines())
+
+
+def test_the_buffer_is_wiped_while_streaming(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    stream(talk, number, 0.2)
+    nvim.command("bwipeout!")
+    assert host.wait(lambda: host.messages("chat.stop")) == [{"id": number}]
+    stream(talk, number, 0.2)
+    talk.done(number, reason="stopped")
+    assert notes(nvim) == []
+    assert messages_of(nvim) == ""
+    assert nvim.lua("return #require('lcursor.chat').all()") == 0
+    Talk(nvim, host, "k2").open().answer("and now?", "Now it is well.")
+    assert "Now it is well." in nvim.lines()
+
+
+def test_neovim_is_closed_while_streaming(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    stream(talk, number, 0.2)
+    start = time.monotonic()
+    nvim.close()
+    assert time.monotonic() - start < 3
+    assert host.messages("shutdown")
+
+
+def test_a_hidden_chat_goes_on(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    nvim.press("q")
+    said = stream(talk, number, 0.3)
+    talk.done(number)
+    assert said.rstrip() in "\n".join(talk.lines())
+    nvim.command("LCChat")
+    assert said.rstrip() in "\n".join(nvim.lines())
+
+
+def test_a_buffer_that_may_not_be_changed_is_written_all_the_same(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    nvim.command("setlocal nomodifiable")
+    talk.delta(number, "Because.")
+    talk.done(number)
+    assert "Because." in talk.lines()
+    assert nvim.lua("return vim.bo.modifiable") is False
+
+
+def test_a_menu_of_completions_is_not_disturbed(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    talk.answer("why?", "alphabet alphanumeric")
+    number = talk.ask("and?")
+    nvim.press("GAalph<C-n>")
+    nvim.wait_lua("return vim.fn.pumvisible() == 1")
+    talk.delta(number, "Later.")
+    nvim.settle()
+    assert nvim.lua("return vim.fn.pumvisible()") == 1
+    assert "Later." not in nvim.lines()
+    nvim.press("<C-y>")
+    talk.wait_text("Later.")
+    talk.done(number)
+    assert nvim.lines()[-1] == "alphabet"
+
+
+def test_colours_without_treesitter_over_the_whole_buffer(editor: Start, host: FakeHost) -> None:
+    """Painted block by block, also while the answer comes; nobody's highlighter runs besides."""
+    auto = """
+    vim.api.nvim_create_autocmd("FileType", {
+      pattern = "markdown",
+      callback = function(event) vim.treesitter.start(event.buf, "markdown") end,
+    })
+    """
+    nvim = editor(FILES, init=auto)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    talk.delta(number, TEXT + "```lua\nlocal open = 1\n")
+    colours = """
+        local wanted, found = ..., {}
+        local buf = require("lcursor.chat").current().buf
+        local ns = vim.api.nvim_create_namespace("lcursor.chat.paint")
+        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
+          local text = vim.api.nvim_buf_get_lines(buf, mark[2], mark[2] + 1, false)[1]
+          local at = text:sub(mark[3] + 1, mark[4].end_col)
+          if mark[4].end_row == mark[2] and at == wanted then
+            table.insert(found, mark[4].hl_group)
+          end
+        end
+        return #found > 0 and found
+        """
+    assert "@markup.strong.markdown_inline" in nvim.wait_lua(colours, "**alpha**")
+    assert any("lua" in group for group in nvim.wait_lua(colours, "function"))
+    nvim.wait_lua(colours, "open")
+    talk.done(number)
+    assert any(group.endswith(".lua") for group in nvim.wait_lua(colours, "open"))
+    assert nvim.lua("return vim.treesitter.highlighter.active[vim.fn.bufnr()] == nil")
+
+
+def test_a_long_block_of_code_is_coloured_without_a_halt(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("all of it, please")
+    code = "".join(f"local function f{n}(x) return x + {n} end\n" for n in range(400))
+    talk.delta(number, f"Here:\n\n```lua\n{code}```\n\nThat is all.")
+    talk.done(number)
+    marks = """
+    local buf = require("lcursor.chat").current().buf
+    local ns = vim.api.nvim_create_namespace("lcursor.chat.paint")
+    local row = ...
+    return vim.iter(vim.api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, -1 }, {
+      details = true,
+    })):any(function(mark) return mark[4].hl_group:find("keyword") ~= nil end)
+    """
+    for text in ("local function f0(x)", "local function f399(x)"):
+        rows = [n for n, line in enumerate(talk.lines()) if line.startswith(text)]
+        nvim.wait_lua(marks, rows[0])

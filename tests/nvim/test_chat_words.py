@@ -1,0 +1,187 @@
+"""The chat's Lua functions that only compute: what may be written, where blocks end, the winbar."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lcursor.drive.editor import Editor
+from tests.nvim.talk import ITEM, message
+
+Call = Callable[..., Any]
+PROGRESS = {
+    "id": 1,
+    "phase": "reading",
+    "detail": "",
+    "done": 0,
+    "total": 0,
+    "cached": 0,
+    "seconds_left": -1,
+}
+TURN = {"started_ms": 0, "bytes": 0, "is_stopping": False, "is_followed": False}
+
+
+@pytest.fixture(scope="module")
+def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
+    """Call a function of words.lua in one Neovim for all of this file."""
+    with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
+
+        def call(name: str, *args: object) -> Any:
+            return nvim.lua(f"return {{ require('lcursor.chat.words').{name}(...) }}", *args)
+
+        yield call
+
+
+@pytest.mark.parametrize(
+    ("text", "ready", "held"),
+    [
+        ("abc", "abc", ""),
+        ("abc\n", "abc", "\n"),
+        ("abc\n\n", "abc", "\n\n"),
+        ("a\r\nb\r", "a\nb", "\r"),
+        ("\n", "", "\n"),
+        ("a\nb", "a\nb", ""),
+        ("日本", "日本", ""),
+        ("", "", ""),
+    ],
+)
+def test_what_may_be_written(lua: Call, text: str, ready: str, held: str) -> None:
+    assert lua("hold", text) == [ready, held]
+
+
+@given(
+    text=st.text(alphabet="ab \n\r`é日\U0001f600", max_size=40),
+    cuts=st.lists(st.integers(0, 100), max_size=8),
+)
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_no_character_is_ever_cut(lua: Call, text: str, cuts: list[int]) -> None:
+    """However the bytes come, what is written are whole characters, and in the end all of them."""
+    data = text.encode()
+    edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    written, held = b"", b""
+    for first, last in itertools.pairwise(edges):
+        ready, rest = (
+            each.encode("utf-8", "surrogateescape")
+            for each in lua("hold", (held + data[first:last]).decode("utf-8", "surrogateescape"))
+        )
+        ready.decode()  # raises where it is half a character
+        assert not ready.endswith((b"\n", b"\r"))
+        written, held = written + ready, rest
+    said = text.replace("\r\n", "\n")
+    assert (written + held).decode().replace("\r\n", "\n") == said
+
+
+@pytest.mark.parametrize(
+    ("lines", "whole"),
+    [
+        (["one", "two"], 0),
+        (["one", "", "two"], 2),
+        (["one", "", "  two"], 0),  # may go on with the item of a list
+        (["```lua", "x", "", "y"], 0),
+        (["```lua", "x", "```", "y"], 3),
+        (["````", "```", "a", "", "b"], 0),
+        (["~~~", "```", "~~~", "x"], 3),
+        (["a", "", "```", "b", "", "c"], 2),
+        (["- a", "", "- b", "", "    c", "", "d", "e"], 6),
+        ([], 0),
+    ],
+)
+def test_where_blocks_end(lua: Call, lines: list[str], whole: int) -> None:
+    assert lua("whole", lines) == [whole]
+
+
+@given(st.lists(st.sampled_from(["", "text", "```", "```lua", "~~~", "  indented", "- item"])))
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_blocks_are_all_lines_once(lua: Call, lines: list[str]) -> None:
+    (blocks,) = lua("blocks", lines, 1)
+    assert blocks[0]["first"] == 0
+    assert blocks[-1]["last"] == len(lines)
+    for one, next_one in itertools.pairwise(blocks):
+        assert one["last"] == next_one["first"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0"), (999, "999"), (1000, "1k"), (1240, "1.2k"), (9949, "9.9k"), (9950, "10k")]
+    + [(27000, "27k"), (999499, "999k"), (999500, "1M"), (1_500_000, "1.5M")],
+)
+def test_counts_are_short(lua: Call, count: int, text: str) -> None:
+    assert lua("short", count) == [text]
+
+
+def test_sizes_of_a_context(lua: Call) -> None:
+    assert [lua("size", each)[0] for each in (32768, 40000, 512)] == ["32k", "40k", "512"]
+
+
+def test_what_went_in(lua: Call) -> None:
+    system = {**ITEM, "kind": "system"}
+    (lines,) = lua("context", [system, {**ITEM, "is_exact": False, "first_row": 3}])
+    assert lines == ["> context: 1 item, 120 tokens", "> - file a.py:4: about 120 tokens"]
+    assert lua("context", [system]) == [[]] or lua("context", [system]) == [{}]
+
+
+@pytest.mark.parametrize(
+    ("turn", "text"),
+    [
+        ({}, "asked 3 s ago"),
+        ({"progress": {**PROGRESS, "phase": "server"}}, "server: starting"),
+        (
+            {"progress": {**PROGRESS, "phase": "server", "detail": "loading qwen"}},
+            "server: loading qwen",
+        ),
+        ({"progress": {**PROGRESS, "phase": "context"}}, "reading files"),
+        (
+            {"progress": {**PROGRESS, "done": 512, "total": 2048, "seconds_left": 3.2}},
+            "reading 25% of 2k, 4 s left",
+        ),
+        (
+            {"progress": {**PROGRESS, "done": 1, "total": 40000, "seconds_left": 200}},
+            "reading 0% of 40k, 3 min left",
+        ),
+        (
+            {"progress": {**PROGRESS, "phase": "summary", "done": 5, "total": 10}},
+            "summarizing 50% of 10",
+        ),
+        ({"first_ms": 1000, "bytes": 720}, "writing, about 100 tokens/s"),
+        ({"first_ms": 2900, "bytes": 4}, "writing"),
+        ({"first_ms": 2900, "bytes": 4, "is_stopping": True}, "stopping"),
+    ],
+)
+def test_what_a_turn_waits_for(lua: Call, turn: dict[str, Any], text: str) -> None:
+    assert lua("phase", {**TURN, **turn}, 3000) == [text]
+
+
+def test_badges(lua: Call) -> None:
+    assert lua("badge", message(1, "x")) == [""]
+    whole = message(1, "x", branch=2, branches=3, is_partial=True)
+    assert lua("badge", whole) == ["2 of 3, not complete"]
+
+
+@pytest.mark.parametrize(
+    ("width", "title", "shown"),
+    [
+        (100, "a title of some length", ["qwen", "1k of 32k", "reading"]),
+        (40, "a title of some leng…", ["qwen", "reading"]),
+        (24, "a title of …", ["reading"]),
+        (8, "", ["reading"]),
+    ],
+)
+def test_a_winbar_in_little_room(lua: Call, width: int, title: str, shown: list[str]) -> None:
+    parts = [
+        {"text": "qwen", "rank": 5},
+        {"text": "1k of 32k", "rank": 4},
+        {"text": "reading", "rank": 9},
+    ]
+    said, left = lua("fit", "a title of some length", parts, width)
+    assert [part["text"] for part in left] == shown
+    assert said == title

@@ -1,0 +1,332 @@
+"""Chats across restarts, kills, full disks and several editors."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.chat.export import markdown
+from lcursor.chat.stored import Stored
+from tests.fakes.chat_server import Answer, ChatServer, Hang, Wait, say
+from tests.unit.chat.desk import Desk, attachment, config_of, question
+from tests.unit.chat.test_archive import full_disk
+from tests.unit.chat.test_slot import contents
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer() as fake:
+        yield fake
+
+
+def test_a_chat_goes_on_after_a_restart_as_if_there_was_none(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        first = desk.turn("One", attachments=[attachment("text", "a", "x = 1\n" * 300)])
+        shown = desk.open(desk.chat)
+    with Desk(tmp_path, config_of(server)) as desk:
+        again = desk.open("last")
+        assert {**again, "id": 0, "context_tokens": 0} == {**shown, "id": 0, "context_tokens": 0}
+        assert again["used_tokens"] == first["prompt_tokens"] + first["answer_tokens"]
+        second = desk.turn("Two", after=first["answer"])
+    assert second["cached_tokens"] >= 0.95 * second["prompt_tokens"]
+    assert contents(server.bodies[1])[:2] == contents(server.bodies[0])
+
+
+def test_without_a_chat_the_last_one_is_a_new_one(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        assert desk.open("last")["messages"] == []
+        desk.slot.list({"id": 77, "path": str(desk.root)})
+        assert desk.wait("chat.listed", 77)["chats"] == []  # nothing was said in it
+
+
+def test_two_editors_have_one_chat(tmp_path: Path) -> None:
+    hold = Wait()
+    with ChatServer([Answer([hold, *say("First").parts]), say("Second")]) as server:
+        config = config_of(server)
+        with Desk(tmp_path, config) as one, Desk(tmp_path, config) as other:
+            one.open()
+            running = one.ask("From one")
+            one.wait("chat.started", running)
+            other.open(one.chat)
+            refused = other.ask("From the other", after=1)
+            assert other.wait("error", refused)["code"] == "chat_busy"
+            hold.event.set()
+            done = one.wait("chat.done", running)
+            assert done["reason"] == "stop"
+            assert other.turn("From the other", after=2)["answer"] == 4
+            texts = [text for _, text in one.shown()]
+            assert texts == ["From one", "First", "From the other", "Second"]
+
+
+KILLED = """
+    import sys, threading
+    from pathlib import Path
+    from tests.fakes.chat_server import Answer, ChatServer, Hang, say
+    from tests.unit.chat.desk import Desk, config_of
+    parts = [*say("Said ", "before", finish=None, is_done=False).parts, Hang()]
+    with ChatServer([Answer(parts)]) as server, Desk(Path(sys.argv[1]), config_of(server)) as desk:
+        desk.open()
+        number = desk.ask("Asked before the kill")
+        desk.wait("chat.delta", number)
+        print(desk.chat, flush=True)
+        threading.Event().wait()
+"""
+
+
+def test_a_kill_in_the_middle_of_an_answer_loses_next_to_nothing(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    script = "\n".join(line[4:] for line in KILLED.splitlines())
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    key = process.stdout.readline().strip()
+    time.sleep(0.6)  # longer than what may be lost
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    process.stdout.close()
+    with Desk(tmp_path, config_of(server)) as desk:
+        messages = desk.open(key)["messages"]
+        assert [each["text"] for each in messages] == ["Asked before the kill", "Said before"]
+        assert messages[1]["is_partial"]
+        again = desk.turn("", after=2)  # the dead one does not hold the chat
+        assert (again["reason"], again["question"]) == ("stop", 1)
+
+
+def test_leaving_in_the_middle_of_an_answer_keeps_all_of_it(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    parts = [*say("Said before", finish=None, is_done=False).parts, Hang()]
+    with ChatServer([Answer(parts)]) as slow, Desk(tmp_path, config_of(slow)) as desk:
+        desk.open()
+        desk.wait("chat.delta", desk.ask("Tell me"))
+    with Desk(tmp_path, config_of(server)) as desk:
+        messages = desk.open("last")["messages"]
+        assert messages[1]["text"] == "Said before"
+        assert messages[1]["is_partial"]
+
+
+def test_a_full_disk_stops_no_turn(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        first = desk.turn("One")
+        with full_disk(desk.files()[0].stat().st_size + 20):
+            second = desk.turn("Two", after=first["answer"])
+            assert second["reason"] == "stop"
+            assert desk.told("error")[0]["code"] == "chat_unsaved"
+            third = desk.turn("Three", after=second["answer"])
+            assert [text for role, text in desk.shown() if role == "user"] == [
+                "One",
+                "Two",
+                "Three",
+            ]
+        desk.turn("Four", after=third["answer"])
+        assert len(desk.told("error")) == 1
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open("last")
+        asked = [text for role, text in desk.shown() if role == "user"]
+        assert asked == ["One", "Two", "Three", "Four"]
+
+
+def test_a_damaged_chat_is_shown_with_a_word_about_it(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        desk.turn("One")
+        (path,) = desk.files()
+    path.write_bytes(path.read_bytes()[:-9])
+    with Desk(tmp_path, config_of(server)) as desk:
+        assert len(desk.open("last")["messages"]) == 2
+        assert desk.wait("error", 0)["code"] == "chat_damaged"
+        assert "1 damaged line" in desk.told("error")[0]["message"]
+
+
+def test_a_chat_is_deleted_with_what_a_server_kept_of_it(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    with Desk(tmp_path, config_of(server), idle_s=0.01) as desk:
+        desk.open()
+        kept, other = desk.chat, desk.turn("Keep this")
+        desk.open()
+        desk.turn("Delete this")
+        listed = desk.wait("chat.listed", desk.do("chat.delete"))
+        assert [each["chat"] for each in listed["chats"]] == [kept]
+        assert [path.stem for path in desk.files()] == [kept]
+        gone = desk.do("chat.open", path=str(desk.root))
+        assert desk.wait("error", gone)["code"] == "chat_missing"
+        assert other["chat"] == kept
+
+
+def test_a_chat_is_deleted_while_it_is_answered(tmp_path: Path) -> None:
+    with ChatServer([Answer([Hang()])]) as slow, Desk(tmp_path, config_of(slow)) as desk:
+        desk.open()
+        number = desk.ask("Tell me")
+        desk.wait("chat.started", number)
+        desk.wait("chat.listed", desk.do("chat.delete"))
+        assert desk.wait("chat.done", number)["reason"] == "stopped"
+        assert desk.files() == []
+
+
+def test_chats_are_listed_with_their_beginning(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        desk.turn("Why does\nit hang?")
+        desk.wait("chat.opened", desk.do("chat.rename", title="Clock"))
+        for path in (str(desk.root), ""):
+            (row,) = desk.wait("chat.listed", desk.do("chat.list", path=path))["chats"]
+            assert (row["title"], row["preview"], row["messages"]) == (
+                "Clock", "Why does it hang?", 2,
+            )  # fmt: skip
+            assert row["root"] == str(desk.root)
+            assert abs(row["updated_s"] - time.time()) < 60
+
+
+def test_another_model_answers_from_then_on(tmp_path: Path, server: ChatServer) -> None:
+    with ChatServer() as second, Desk(tmp_path, config_of(server, second)) as desk:
+        assert desk.open()["models"] == ["fake", "fake2"]
+        first = desk.turn("One")
+        assert desk.wait("chat.opened", desk.do("chat.use", model="fake2"))["model"] == "fake2"
+        desk.turn("Two", after=first["answer"])
+        assert (len(server.bodies), len(second.bodies)) == (1, 1)
+        assert contents(second.bodies[0])[1] == "One"  # it is told all that was said
+        desk.wait("chat.opened", desk.do("chat.use", model="none"))
+        done = desk.turn("Three", after=4)
+        assert (done["reason"], len(desk.told("error", done["id"]))) == ("failed", 1)
+
+
+def test_a_bill_is_the_servers_own_count(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        (desk.root / "a.py").write_text("x = 1\n" * 50)
+        desk.open()
+        first = desk.turn("One")
+        bill = desk.wait(
+            "chat.billed", desk.do("chat.bill", **question("Two @file:a.py", first["answer"]))
+        )
+        assert [each["kind"] for each in bill["items"]] == ["system", "history", "file", "question"]
+        assert all(each["is_exact"] for each in bill["items"])
+        second = desk.turn("Two @file:a.py", after=first["answer"])
+        assert bill["total_tokens"] == second["prompt_tokens"]
+        assert bill["limit_tokens"] == 3584
+        assert second["items"][0]["is_exact"]  # counted for the bill, so known
+        assert second["items"][0]["tokens"] == bill["items"][2]["tokens"]
+
+
+def test_a_dropped_line_of_the_bill_is_not_sent(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        (desk.root / "a.py").write_text("x = 1\n")
+        desk.open()
+        bill = desk.wait("chat.billed", desk.do("chat.bill", **question("Two @file:a.py")))
+        key = next(each["key"] for each in bill["items"] if each["kind"] == "file")
+        done = desk.turn("Two @file:a.py", dropped=[key])
+        assert done["items"][0]["is_left_out"]
+        assert "x = 1" not in contents(server.bodies[0])[-1]
+
+
+def test_a_command_is_written_out_for_the_model_alone(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        chosen = attachment("selection", "a.py:1-1", "x = 1\n")
+        desk.turn("/explain", attachments=[chosen])
+        assert "Explain" in contents(server.bodies[0])[-1]
+        assert "x = 1" in contents(server.bodies[0])[-1]
+        assert desk.shown()[0] == ("user", "/explain")
+        done = desk.turn("/nonsense at all", after=2)
+        assert "no command /nonsense" in done["items"][0]["note"]
+
+
+def test_completions(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        for word, first in (("@fi", "@file:"), ("/expl", "/explain")):
+            number = desk.do("chat.complete", path=str(desk.root), word=word)
+            assert desk.wait("chat.completed", number)["words"][0]["word"] == first
+
+
+def test_the_local_server_is_asked(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        told = desk.wait("server.told", desk.do("server.ask", do="status"))
+        assert told["state"] in {"none", "foreign"}
+        assert told["lines"]
+        assert desk.wait("server.told", desk.do("server.ask", do="stop"))["pid"] == 0
+        failed = desk.do("server.ask", do="start")
+        assert desk.wait("error", failed)["code"] == "server_missing"
+
+
+def test_the_busy_one_is_told_once_for_turns_that_overlap(tmp_path: Path) -> None:
+    hold, told = Wait(), list[bool]()
+    with ChatServer([Answer([hold, *say("x").parts])]) as server:
+        with Desk(tmp_path, config_of(server), busy=told.append) as desk:
+            desk.open()
+            one = desk.ask("One")
+            desk.wait("chat.started", one)
+            desk.open()
+            two = desk.ask("Two")
+            desk.wait("chat.started", two)
+            hold.event.set()
+            desk.wait("chat.done", one)
+            desk.wait("chat.done", two)
+        assert told == [True, False]
+
+
+def test_a_chat_as_a_document(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        (desk.root / "a.py").write_text("x = 1\n")
+        desk.open()
+        desk.turn("What is @file:a.py?")
+        chat = Stored.open(desk.files()[0]).chat
+    text = markdown(chat)
+    assert text.startswith(
+        "# What is @file:a.py?\n\n## You\n\nWhat is @file:a.py?\n\nAttached: a.py"
+    )
+    assert "## fake\n\nYou said: a.py" in text
+
+
+def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        extra: list[dict[str, Any]] = [attachment("text", "odd\udcff", "a\udcffb")]
+        done = desk.turn("odd \udcff text", attachments=extra)
+        assert done["reason"] == "stop", desk.told("error")
+        assert "a?b" in contents(server.bodies[0])[-1]
+        assert desk.shown()[0] == ("user", "odd ? text")
+
+
+def test_a_key_is_asked_for_once_and_written_nowhere(tmp_path: Path) -> None:
+    with ChatServer([say("one"), say("two")], key="s3cr3t-key") as server:
+        config = config_of(server)
+        command = f"echo asked >> {tmp_path}/asked; echo s3cr3t-key"
+        model = replace(config.models[0], key_command=command)
+        with Desk(tmp_path, replace(config, models=(model,))) as desk:
+            desk.open()
+            first = desk.turn("One")
+            second = desk.turn("Two", after=first["answer"])
+            assert second["reason"] == "stop", desk.told("error")
+            assert (tmp_path / "asked").read_text() == "asked\n"
+            assert "s3cr3t" not in str(desk.sent)
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"s3cr3t" not in path.read_bytes()
+
+
+def test_a_server_that_was_replaced_is_found_at_the_next_question(tmp_path: Path) -> None:
+    with ChatServer() as first, Desk(tmp_path, config_of(first)) as desk:
+        desk.open()
+        one = desk.turn("One")
+        first.close()
+        two = desk.turn("Two", after=one["answer"])
+        assert two["reason"] == "failed"
+        with ChatServer(port=first.port) as second:
+            three = desk.turn("", after=two["question"])
+            assert three["reason"] == "stop", desk.told("error")
+            assert contents(second.bodies[0])[-1] == "Two"

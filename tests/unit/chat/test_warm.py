@@ -1,0 +1,172 @@
+"""Saved states: when they are written, when they are read back, when they go."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lcursor.chat.conversation import Conversation
+from lcursor.chat.counting import Counter
+from lcursor.chat.models import Reached
+from lcursor.chat.warm import Warmth, branch_of, file_name, forget_old
+from lcursor.llm.records import Served, Target
+from tests.unit.chat.test_summary import chat_of
+
+
+class Client:
+    """Stands where a server's client stands; its server keeps states as files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.said = folder, list[tuple[str, str]]()
+
+    def save_slot(self, slot: int, filename: str) -> bool:
+        self.said.append(("save", filename))
+        (self.folder / filename).write_text("state")
+        return True
+
+    def restore_slot(self, slot: int, filename: str) -> bool:
+        self.said.append(("restore", filename))
+        return (self.folder / filename).exists()
+
+
+class Desk:
+    """A server's folder of states."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.client = Client(folder)
+        self.warmth = Warmth(lambda name: folder / name, idle_s=0.02)
+
+    def reached(self, server: str, can_keep: bool = True) -> Reached:
+        served = Served("llama.cpp", "m", 4096, can_keep=can_keep)
+        target = Target("m", "http://127.0.0.1:1")
+        return Reached("m", target, self.client, served, Counter(), server)  # type: ignore[arg-type]
+
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob("*.kv"))
+
+    def wait(self, count: int) -> Sequence[str]:
+        deadline_s = time.monotonic() + 10
+        while len(self.files()) != count:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.005)
+        return self.files()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def written_by(server: str, key: str = "k") -> Conversation:
+    """Return a chat of two turns that a server answered."""
+    chat = chat_of(9, 9)
+    chat.key = key
+    for number in (2, 4):
+        chat.apply({"op": "end", "number": number, "reason": "stop", "server": server})
+    return chat
+
+
+def test_a_state_is_saved_when_nothing_happens_and_brought_to_another_run(desk: Desk) -> None:
+    chat = written_by("run 1")
+    desk.warmth.keep_later(desk.reached("run 1"), chat, 4, 600)
+    assert desk.wait(1) == [file_name("k", 0, "m")]
+    assert not desk.warmth.bring(desk.reached("run 1"), chat, 4)  # it still has it
+    assert desk.warmth.bring(desk.reached("run 2"), chat, 4)
+    assert [do for do, _ in desk.client.said] == ["save", "restore"]
+
+
+def test_a_turn_in_between_puts_the_saving_off(desk: Desk) -> None:
+    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=0.3)
+    desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1"), 4, 600)
+    desk.warmth.hush()
+    desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1", "other"), 4, 600)
+    assert desk.wait(1) == [file_name("other", 0, "m")]
+
+
+@pytest.mark.parametrize(("is_asleep", "awake_s", "is_brought"), [
+    (False, 0.0, False), (True, 0.0, True), (True, 60.0, False),
+])  # fmt: skip
+def test_a_state_is_brought_to_a_server_that_slept(
+    desk: Desk, is_asleep: bool, awake_s: float, is_brought: bool
+) -> None:
+    desk.warmth = Warmth(lambda name: desk.folder / name, 0.01, lambda reached: is_asleep, awake_s)
+    chat, reached = written_by("run 1"), desk.reached("run 1")
+    desk.warmth.keep_later(reached, chat, 4, 600)
+    desk.wait(1)
+    assert desk.warmth.bring(reached, chat, 4) is is_brought
+
+
+def test_little_that_is_new_is_not_worth_a_file(desk: Desk) -> None:
+    chat, reached = written_by("run 1"), desk.reached("run 1")
+    for read in (600, 900, 1200):
+        desk.warmth.keep_later(reached, chat, 4, read)
+        desk.warmth.close(5.0)
+    assert len(desk.client.said) == 2
+
+
+def test_leaving_saves_what_would_be_saved_later(desk: Desk) -> None:
+    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=60.0)
+    desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1"), 4, 600)
+    desk.warmth.close(5.0)
+    assert desk.files() == [file_name("k", 0, "m")]
+
+
+def test_a_server_that_keeps_nothing_is_asked_for_nothing(desk: Desk) -> None:
+    chat = written_by("run 1")
+    reached = desk.reached("run 2", can_keep=False)
+    desk.warmth.keep_later(reached, chat, 4, 600)
+    assert not desk.warmth.bring(reached, chat, 4)
+    assert not desk.client.said
+
+
+def test_without_a_file_or_without_an_answer_nothing_is_brought(desk: Desk) -> None:
+    assert not desk.warmth.bring(desk.reached("run 2"), written_by("run 1"), 4)
+    assert not desk.warmth.bring(desk.reached("run 2"), chat_of(9), 2)
+    assert not desk.client.said
+
+
+def test_states_go_with_their_chat(desk: Desk) -> None:
+    for key in ("k", "other"):
+        desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1", key), 4, 600)
+        desk.wait(1 if key == "k" else 2)
+    desk.warmth.erase("k")
+    assert desk.files() == [file_name("other", 0, "m")]
+
+
+def test_a_name_says_nothing_about_the_chat_and_differs_by_branch_and_model() -> None:
+    names = {file_name(key, at, m) for key in ("k", "l") for at in (0, 3) for m in ("m", "n")}
+    assert len(names) == 8
+    assert len(file_name("secret-title", 0, "m")) < 60
+    assert "secret" not in file_name("secret-title", 0, "m")
+
+
+def test_a_branch_is_named_by_where_it_begins() -> None:
+    chat = chat_of(9, 9)
+    assert branch_of(chat, 4) == 0
+    chat.apply({"op": "say", "number": 5, "parent": 2, "text": "instead"})
+    assert branch_of(chat, 5) == 5
+    assert branch_of(chat, 4) == 3
+    assert branch_of(chat, 2) == 0
+
+
+def test_the_oldest_states_go_when_there_are_too_many(tmp_path: Path) -> None:
+    for number in range(4):
+        path = tmp_path / f"{number}.kv"
+        path.write_bytes(b"x" * 100)
+        os.utime(path, ns=(number + 1, number + 1))
+    forget_old(tmp_path, 250)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.kv", "3.kv"]
+    forget_old(tmp_path, 50)
+    assert [path.name for path in tmp_path.iterdir()] == ["3.kv"]
+
+
+def test_on_a_full_disk_nothing_is_saved(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lcursor.chat.warm.LEAST_FREE_BYTES", 1 << 62)
+    desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1"), 4, 600)
+    desk.warmth.close(5.0)
+    assert not desk.client.said

@@ -1,0 +1,150 @@
+"""The plain search: with git, with ripgrep's lines, with neither."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lcursor.context import grep
+from lcursor.context.codebase import Grep
+from lcursor.context.items import Definition
+from lcursor.context.reading import Reader
+from lcursor.errors import Cancelled
+from tests.unit.index.trees import git, write
+
+RETRY = '''"""Asks again."""
+
+
+class Retry:
+    """Waits longer each time."""
+
+    def wait(self, attempt):
+        backoff = 2 ** attempt
+        return backoff
+
+    def stop(self):
+        return None
+'''
+OTHER = "class Turn:\n    def stop(self):\n        return 1\n"
+
+
+@pytest.fixture(params=["git", "plain"])
+def project(request: pytest.FixtureRequest, root: Path) -> Path:
+    """A project with something to find; also where there is neither git nor ripgrep."""
+    write(root, "src/retry.py", text=RETRY)
+    write(root, "src/turn.py", text=OTHER)
+    write(root, ".env", text="backoff=1\n")
+    write(root, "secret.txt", text="-----BEGIN PRIVATE KEY-----\nbackoff\n")
+    write(root, "app.min.js", text="var backoff=1;\n")
+    (root / ".gitignore").write_text("ignored.py\n")
+    write(root, "ignored.py", text="backoff = 1\n")
+    git(root, "add", "-A", "-f")
+    git(root, "rm", "-q", "--cached", "ignored.py")
+    if request.param == "plain":
+        shutil.rmtree(root / ".git")
+        (root / "src/b.py").write_text("")  # git is asked, and says that there is none
+    return root
+
+
+def test_the_rows_with_the_rarest_words_come_whole(project: Path) -> None:
+    found = Grep(project).find("how long is the backoff with each attempt?", 1000)
+    assert found.used[0].path == "src/retry.py"
+    assert "def wait" in found.used[0].text
+    assert "return backoff" in found.used[0].text
+    assert "backoff" in found.used[0].why
+    assert {piece.path for piece in found.used} == {"src/retry.py"}
+    assert "by words alone" in found.note
+    rows = RETRY.split("\n")
+    first = found.used[0]
+    assert first.text == "\n".join(rows[first.first_row : first.end_row])
+
+
+def test_what_does_not_fit_is_named(project: Path) -> None:
+    found = Grep(project).find("backoff", 5)
+    assert found.used == ()
+    assert found.left_out[0].path == "src/retry.py"
+    assert found.left_out[0].why == "no room left"
+    assert found.tokens == 0
+
+
+def test_the_user_says_what_is_secret(project: Path) -> None:
+    assert Grep(project, ["retry.*"]).find("backoff attempt", 1000).used == ()
+
+
+def test_nothing_to_look_for_is_said(project: Path) -> None:
+    assert "no word" in Grep(project).find("the of ?", 100).note
+    assert Grep(project).find("xyzzyplugh", 100).used == ()
+
+
+def test_definitions_of_a_name(project: Path) -> None:
+    plain = Grep(project)
+    (found,) = plain.symbols("Retry")
+    assert found == Definition("src/retry.py", "Retry", "class", 3, 12)
+    assert [one.path for one in plain.symbols("stop")] == ["src/retry.py", "src/turn.py"]
+    assert [one.path for one in plain.symbols("Turn.stop")] == ["src/turn.py"]
+    assert [one.path for one in plain.symbols("turn.stop")] == ["src/turn.py"]
+    assert len(plain.symbols("Nowhere.stop")) == 2
+    assert plain.symbols("backoff") == [] or plain.symbols("backoff")[0].path == "src/retry.py"
+    assert plain.symbols("") == []
+    assert [one.name for one in plain.symbols("ret", prefix=True)] == ["Retry"]
+
+
+def test_a_search_can_be_ended(project: Path) -> None:
+    with pytest.raises(Cancelled):
+        Grep(project).find("backoff", 100, cancel=lambda: True)
+
+
+def test_lines_of_git_and_of_ripgrep() -> None:
+    data = b"a.py\x003\x00x = 1\n./b c.py\x0012:y: 2\nnoise\nbin\x00\n"
+    assert list(grep._rows(data)) == [("a.py", 2, "x = 1"), ("b c.py", 11, "y: 2")]
+
+
+def test_words_of_a_question() -> None:
+    assert grep.words_of("where does parse_url call HTTPServer in the codebase?")[:2] == [
+        "parse_url",
+        "HTTPServer",
+    ]
+    assert grep.words_of("the a of") == []
+
+
+def test_a_word_that_looks_like_an_option_is_a_word(root: Path) -> None:
+    write(root, "a.txt", text="--open-files-in-pager=x\n")
+    found, more = grep.search(root, ["--open-files-in-pager=x"], Reader(root))
+    assert list(found) == ["a.txt"]
+    assert more == ""
+
+
+def test_what_our_own_ignore_file_names_is_not_searched(project: Path) -> None:
+    (project / ".lcursorignore").write_text("src/retry.py\n")
+    assert Grep(project).find("backoff", 1000).used == ()
+    assert Grep(project).symbols("Retry") == []
+
+
+def test_a_search_that_finds_too_much_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(root, *(f"f{number}.py" for number in range(50)), text="needle = 1\n" * 50)
+    monkeypatch.setattr(grep, "MOST_BYTES", 5000)
+    found = Grep(root).find("needle", 1000)
+    assert found.used
+    assert "not all of the project was searched: over 5,000 bytes" in found.note
+
+
+def test_rare_words_weigh_more_than_frequent_ones() -> None:
+    rows = {f"{number}.py": [(0, "common")] for number in range(9)}
+    rows["rare.py"] = [(0, "rare")]
+    assert grep.best(rows, ["common", "rare"])[0][0] == "rare.py"
+    tests = {"src/x.py": [(0, "word")], "tests/test_x.py": [(0, "word")]}
+    assert grep.best(tests, ["word"])[0][0] == "src/x.py"
+
+
+def test_windows_do_not_overlap() -> None:
+    lines = [f"row {row}" for row in range(300)]
+    matches = [(row, frozenset({"row"})) for row in range(0, 300, 3)]
+    found = sorted(grep.windows("a.txt", lines, matches, ["row"]))
+    for (_, end, _), (first, _, _) in itertools.pairwise(found):
+        assert first >= end
+    covered = {row for first, end, _ in found for row in range(first, end)}
+    assert {row for row, _ in matches} <= covered
+    assert all(end - first <= grep.MOST_ROWS for first, end, _ in found)

@@ -1,0 +1,64 @@
+"""Heads of markdown files, as people and Cursor write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.context import front
+
+CASES = [
+    ("no head", {}, "no head"),
+    ("---\na: b\n---\ntext", {"a": "b"}, "text"),
+    ("---\r\na: b\r\n---\r\ntext", {"a": "b"}, "text"),
+    ("\ufeff---\na: b\n---\n", {"a": "b"}, ""),
+    ("---\na: b\n---", {"a": "b"}, ""),
+    ("---\na: b\nnever closed", {}, "---\na: b\nnever closed"),
+    ("---\n---\ntext", {}, "text"),
+    ("---\nglobs: **/*.ts, **/*.tsx\n---\n", {"globs": "**/*.ts, **/*.tsx"}, ""),
+    ("---\nglobs:\n  - a\n  - 'b c'\n---\n", {"globs": ["a", "b c"]}, ""),
+    ("---\nglobs:\n- a\n---\n", {"globs": ["a"]}, ""),
+    ('---\nglobs: ["a", b]\n---\n', {"globs": ["a", "b"]}, ""),
+    ("---\nalwaysApply: true # really\n---\n", {"alwaysapply": "true"}, ""),
+    ("---\ndescription: >-\n  one\n  two\nx: 1\n---\n", {"description": "one two", "x": "1"}, ""),
+    ('---\ndescription: "a: b"\n---\n', {"description": "a: b"}, ""),
+    ("---\n# note\n\na:\n---\nt", {"a": ""}, "t"),
+    ("---\n}{ not yaml\na: b\n---\nt", {"a": "b"}, "t"),
+    ("text\n---\na: b\n---\n", {}, "text\n---\na: b\n---\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "head", "rest"), CASES)
+def test_heads(text: str, head: dict[str, object], rest: str) -> None:
+    assert front.split(text) == (head, rest)
+
+
+GLOBS = [
+    ("**/*.{ts,tsx}", ["**/*.ts", "**/*.tsx"]),
+    ("a/{b,c}/*.{d,e}", ["a/b/*.d", "a/b/*.e", "a/c/*.d", "a/c/*.e"]),
+    ("a, b", ["a", "b"]),
+    (["a", "{b,c}"], ["a", "b", "c"]),
+    ("", []),
+    (None, []),
+    ("{", ["{"]),
+    ("[id].tsx, b", ["[id].tsx", "b"]),
+]
+
+
+@pytest.mark.parametrize(("value", "globs"), GLOBS)
+def test_globs(value: str | list[str] | None, globs: list[str]) -> None:
+    assert front.globs(value) == globs
+
+
+@given(st.text("-\n:a[],{}'\" #>|", max_size=60))
+def test_no_head_fails(text: str) -> None:
+    head, _ = front.split(f"---\n{text}\n---\nrest")
+    for value in head.values():
+        front.globs(value)
+        front.words(value)
+        front.is_true(value)
+
+
+def test_many_braces_take_no_time() -> None:
+    assert len(front.globs("{a,b}" * 40)) < 200

@@ -1,0 +1,145 @@
+"""The index as what knows the codebase, and what there is without it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.context.codebase import Grep
+from lcursor.context.gather import gather
+from lcursor.context.indexed import Indexed
+from lcursor.errors import Cancelled, IndexAway, IndexRefused, LcursorError
+from lcursor.index import place
+from tests.unit.index import workers
+from tests.unit.index.trees import write
+
+HIT = {
+    "path": "src/a.py",
+    "first_row": 3,
+    "end_row": 5,
+    "scope": "A",
+    "language": "python",
+    "text": "def f",
+    "score": 2.0,
+    "parts": {"lexical": 0.2, "vector": 1.0, "symbol": 0.0, "recent": 0.01, "definition": 3.0},
+    "is_stale": True,
+}
+
+
+class Answers:
+    """A client that answers as it is told."""
+
+    def __init__(self, **answers: Mapping[str, Any] | LcursorError) -> None:
+        self.answers = answers
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def call(self, do: Any, **params: Any) -> Mapping[str, Any]:
+        self.asked.append((do, params))
+        answer = self.answers[do]
+        if isinstance(answer, LcursorError):
+            raise answer
+        return answer
+
+
+def test_hits_become_pieces_with_their_reasons() -> None:
+    left = {**HIT, "path": "b.py", "text": "", "reason": "no room left"}
+    client = Answers(
+        retrieve={"used": [HIT], "left_out": [left], "tokens": 7},
+        status={"phase": "reading", "done": 3, "total": 9},
+    )
+    found = Indexed(client).find("what is f", 500)
+    (piece,) = found.used
+    assert (piece.path, piece.first_row, piece.end_row) == ("src/a.py", 3, 5)
+    assert piece.why == "its meaning, its words; the file has changed since"
+    assert found.left_out[0].why == "no room left"
+    assert found.tokens == 7
+    assert found.note == "only 3 of 9 files are indexed yet"
+    asked = client.asked[0]
+    assert asked[0] == "retrieve"
+    assert (asked[1]["text"], asked[1]["tokens"], asked[1]["mode"]) == ("what is f", 500, "hybrid")
+
+
+@pytest.mark.parametrize("error", [IndexAway("nobody is there"), IndexRefused("not begun")])
+def test_an_index_that_does_not_answer_is_replaced_and_that_is_said(
+    root: Path, error: LcursorError
+) -> None:
+    write(root, "src/a.py", text="def needle():\n    return 1\n")
+    client = Answers(retrieve=error, symbols=error, status={})
+    found = Indexed(client, Grep(root)).find("needle", 500)
+    assert [piece.path for piece in found.used] == ["src/a.py"]
+    assert found.note == f"found by words alone: {error.message}"
+    assert [one.path for one in Indexed(client, Grep(root)).symbols("needle")] == ["src/a.py"]
+    assert Indexed(client).find("needle", 500).note == str(error)
+    assert list(Indexed(client).symbols("needle")) == []
+
+
+def test_a_name_in_a_scope() -> None:
+    def symbol(path: str, scope: str) -> dict[str, Any]:
+        rows = {"first_row": 1, "end_row": 2}
+        return {"path": path, "name": "stop", "kind": "method", "scope": scope, **rows}
+
+    both = [symbol("a.py", "Retry"), symbol("b.py", "Turn > Inner")]
+    client = Answers(symbols={"symbols": both})
+    found = Indexed(client).symbols
+    assert [one.path for one in found("Turn.stop")] == ["b.py"]
+    assert [one.path for one in found("stop")] == ["a.py", "b.py"]
+    assert client.asked[0][1]["name"] == "stop"
+
+
+def test_nobody_waits_for_an_answer_that_is_not_wanted_any_more() -> None:
+    class Slow(Answers):
+        def call(self, do: Any, **params: Any) -> Mapping[str, Any]:
+            asked.set()
+            over.wait(10)
+            return super().call(do, **params)
+
+    asked, over = threading.Event(), threading.Event()
+    slow = Indexed(Slow(retrieve={"used": [], "left_out": [], "tokens": 0}, status={}))
+    with pytest.raises(Cancelled):
+        slow.find("x", 100, cancel=asked.is_set)
+    with pytest.raises(Cancelled):
+        slow.symbols("x", cancel=asked.is_set)
+    over.set()
+    quick = Indexed(Answers(retrieve=IndexAway("gone"), status={}))
+    assert quick.find("x", 100, cancel=lambda: False).note == "gone"
+
+
+def test_no_worker_is_started(root: Path) -> None:
+    indexed = Indexed.of(root)
+    found = indexed.find("x", 100)
+    assert "no index worker runs" in found.note
+    assert not place.lock_path(root).exists()
+    assert list(indexed.symbols("zork")) == []
+
+
+def test_a_real_index_answers_with_what_is_unsaved(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(run))
+    write(root, "src/needle.py", text="class Needle:\n    def thread(self):\n        return 7\n")
+    write(root, ".env", text="NEEDLE=7\n")
+    client = workers.connect(root)
+    try:
+        client.call("begin")
+        workers.until(lambda: client.call("status")["phase"] == "ready")
+        items = gather(
+            "@codebase where is the needle? @symbol:Needle.thread",
+            root=root,
+            retriever=Indexed(client, Grep(root)),
+        )
+        found = [item for item in items if not item.is_left_out]
+        assert [item.path for item in found] == [str(root / "src/needle.py")] * 2
+        assert found[0].note == "its words"
+        assert found[1].text == "    def thread(self):\n        return 7\n"
+        client.call("buffer", path="src/needle.py", text="class Needle:\n    unsaved = 1\n")
+        unsaved = Indexed(client).find("needle unsaved", 500)
+        assert "unsaved = 1" in unsaved.used[0].text
+    finally:
+        client.close()
+        workers.end(root)

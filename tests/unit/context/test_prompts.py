@@ -1,0 +1,99 @@
+"""Slash commands and what is made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lcursor.context import mentions, prompts
+from lcursor.context.prompts import expand
+from tests.unit.index.trees import write
+
+
+def kinds(text: str) -> list[tuple[str, str]]:
+    return [(one.kind, one.argument) for one in mentions.parse(text)]
+
+
+BRINGS = [
+    ("/explain", [("selection", "")]),
+    ("/fix", [("selection", ""), ("diagnostics", "")]),
+    ("/tests", [("selection", "")]),
+    ("/doc", [("selection", "")]),
+    ("/review", [("diff", "")]),
+    ("/commit", [("diff", "--staged")]),
+    ("/trace", [("terminal", "")]),
+    ("/review @diff:main", [("diff", "main")]),
+    ("/commit @diff", [("diff", "")]),
+    ("/explain @file:a.py in short", [("file", "a.py")]),
+    ("/explain in short", [("selection", "")]),
+    ("/explain with @codebase", [("selection", ""), ("codebase", "")]),
+    ("/trace boom\n  at a.py:3", []),
+    ("/EXPLAIN", [("selection", "")]),
+]
+
+
+@pytest.mark.parametrize(("text", "found"), BRINGS)
+def test_what_commands_bring(text: str, found: list[tuple[str, str]]) -> None:
+    made = expand(text)
+    assert made.prompt is not None
+    assert kinds(made.text) == found
+    _, _, rest = text.partition(" ")
+    assert made.text.endswith(rest)
+
+
+@pytest.mark.parametrize("text", ["explain this", "/usr/bin is full", "", "a /fix", "/ x", "//fix"])
+def test_what_is_no_command(text: str) -> None:
+    assert expand(text) == prompts.Expanded(text)
+
+
+def test_an_unknown_one_is_said(root: Path) -> None:
+    assert expand("/explian x", root).note == "there is no command /explian; did you mean /explain?"
+    assert expand("/zzz", root).note.startswith("there is no command /zzz; there are: /commit, ")
+    assert expand("/zzz", root).text == "/zzz"
+
+
+def test_files_of_the_project_and_of_the_user(root: Path, home: Path) -> None:
+    write(root, ".lcursor/prompts/explain.md", text="Ours: $ARGUMENTS!\n")
+    write(
+        root, ".lcursor/prompts/git/Big change.md", text="---\ndescription: big\n---\n$1 and $2.\n"
+    )
+    write(root, ".lcursor/prompts/both.md", text="project\n")
+    write(home, ".config/lcursor/prompts/both.md", text="# Mine\n")
+    write(home, ".config/lcursor/prompts/empty.md", text="---\na: b\n---\n\n")
+    write(home, ".config/lcursor/prompts/in.md", text="{{input}} {{ input }}")
+    known = {prompt.name: prompt for prompt in prompts.library(root)}
+    assert known["git:big-change"].description == "big"
+    assert (known["both"].origin, known["both"].description) == ("own", "Mine")
+    assert known["explain"].origin == "project"
+    assert "empty" not in known
+    assert expand("/explain a b", root).text == "Ours: a b!"
+    assert expand("/explain", root).text == "Ours: !"
+    assert expand("/git:big-change a b c", root).text == "a and b."
+    assert expand("/in x\ny", root).text == "x\ny x\ny"
+    assert expand("/both more", root).text == "# Mine\n\nmore"
+
+
+def test_what_is_typed_is_not_filled_in_again(root: Path) -> None:
+    write(root, ".lcursor/prompts/p.md", text="<$1> $ARGUMENTS $100 $X")
+    assert expand("/p $1 $2", root).text == "<$1> $1 $2 $100 $X"
+
+
+def test_a_prompt_with_a_secret_in_it_is_none(root: Path) -> None:
+    write(root, ".lcursor/prompts/p.md", text="-----BEGIN RSA PRIVATE KEY-----\n")
+    assert expand("/p", root).prompt is None
+
+
+def test_a_project_cannot_lay_links_to_the_users_files(root: Path, home: Path) -> None:
+    write(home, "diary.md", text="mine\n")
+    write(root, ".lcursor/prompts/ok.md", text="ok\n")
+    (root / ".lcursor/prompts/diary.md").symlink_to(home / "diary.md")
+    names = {prompt.name for prompt in prompts.library(root)}
+    assert "ok" in names
+    assert "diary" not in names
+
+
+def test_each_has_words_for_the_list() -> None:
+    for prompt in prompts.library():
+        assert 0 < len(prompt.description) <= 80
+        assert prompt.name == prompt.name.lower()

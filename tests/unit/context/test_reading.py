@@ -1,0 +1,172 @@
+"""What a file gives to a prompt, and what it never gives."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from lcursor.context import reading, running
+from lcursor.context.reading import Reader
+from lcursor.errors import Cancelled
+from tests.unit.index.trees import write
+
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n"
+
+
+def test_rows_of_a_file(root: Path) -> None:
+    write(root, "a.py", text="one\r\ntwo\r\nthree\r\n")
+    reader = Reader(root)
+    assert reader.read(root / "a.py").text == "one\ntwo\nthree\n"
+    part = reader.read(root / "a.py", 1, 2)
+    assert (part.text, part.first_row, part.rows) == ("two\n", 1, 3)
+    assert reader.read(root / "a.py", 1, -1).text == "two\nthree\n"
+    assert reader.read(root / "a.py", 2, 99).text == "three\n"
+    assert reader.read(root / "a.py", 3, 9).refusal == "it has only 3 rows"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("a", b"\xef\xbb\xbfx\n", "x\n"),
+        ("a", "ü\n".encode("utf-16"), "ü\n"),
+        ("a", "ü\n".encode("latin-1"), "ü\n"),
+        ("a", b"", ""),
+        ("a", b"no end", "no end"),
+    ],
+)
+def test_texts_of_many_kinds(root: Path, name: str, data: bytes, text: str) -> None:
+    (root / name).write_bytes(data)
+    found = Reader(root).read(root / name)
+    assert (found.text, found.refusal) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        (".env", b"A=1\n", reading.SECRET_NAME),
+        ("config/.env.local", b"A=1\n", reading.SECRET_NAME),
+        ("id_rsa", b"x\n", reading.SECRET_NAME),
+        ("notes.txt", KEY.encode(), reading.SECRET_TEXT),
+        ("utf16.txt", KEY.encode("utf-16"), reading.SECRET_TEXT),
+        ("mine.yaml", b"a: 1\n", "a pattern of completion.secrets names it: mine.*"),
+        ("a.bin", b"\0\1\2", "it is binary"),
+        ("a", b"x" * ((1 << 20) + 1), "it has 1.0 MB; name rows, as in a:1-200"),
+        ("folder/a", b"", None),
+    ],
+)
+def test_what_is_refused(root: Path, name: str, data: bytes, why: str | None) -> None:
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_bytes(data)
+    reader = Reader(root, ["mine.*"])
+    found = reader.read(root / name if why else root / "folder")
+    assert found.text == ""
+    assert found.refusal == (why or "it is a folder")
+
+
+def test_what_is_not_there_or_may_not_be_waited_for(root: Path) -> None:
+    reader = Reader(root)
+    assert reader.read(root / "no").refusal == "there is no such file"
+    assert reader.read(root / "README.md/x").refusal == "there is no such file"
+    os.mkfifo(root / "pipe")
+    began_s = time.monotonic()
+    assert reader.read(root / "pipe").refusal == "it is no regular file"
+    assert time.monotonic() - began_s < 1
+    assert reader.read(Path("/dev/zero")).refusal == "it is no regular file"
+    assert reader.read(root / ("x" * 300)).refusal.startswith("it cannot be read")
+
+
+def test_a_link_does_not_make_a_secret_public(root: Path) -> None:
+    write(root, ".env", text="A=1\n")
+    (root / "plain.txt").symlink_to(root / ".env")
+    (root / ".env.link").symlink_to(root / "src/a.py")
+    reader = Reader(root)
+    assert reader.read(root / "plain.txt").refusal == reading.SECRET_NAME
+    assert reader.read(root / ".env.link").refusal == reading.SECRET_NAME
+
+
+def test_what_any_editor_called_secret_of_a_project_is(root: Path) -> None:
+    import json
+
+    from lcursor.index import place
+
+    place.own_folder(root)
+    place.begun_path(root).write_text(json.dumps({"secrets": ["a.py"]}))
+    assert "completion.secrets" in Reader(root).read(root / "src/a.py").refusal
+
+
+def test_rows_of_a_file_that_is_too_long(root: Path) -> None:
+    with (root / "log.txt").open("w") as file:
+        file.writelines(f"row {row}\n" for row in range(400_000))
+    reader = Reader(root)
+    assert "name rows, as in log.txt:1-200" in reader.read(root / "log.txt").refusal
+    assert reader.read(root / "log.txt", 200_000, 200_002).text == "row 200000\nrow 200001\n"
+    assert reader.read(root / "log.txt", 399_999, -1).text == "row 399999\n"
+    assert reader.read(root / "log.txt", 500_000, 500_001).refusal == "it has only 400,000 rows"
+    assert "over 1 MB" in reader.read(root / "log.txt", 1, -1).refusal
+    with (root / "log.txt").open("a") as file:
+        file.write(KEY + "after\n")
+    assert reader.read(root / "log.txt", 400_001, 400_002).refusal == reading.SECRET_TEXT
+    assert reader.read(root / "log.txt", 400_003, -1).text == "after\n"
+
+
+def test_unsaved_text_wins_over_the_disk_also_behind_a_link(root: Path) -> None:
+    (root / "link.py").symlink_to(root / "src/a.py")
+    reader = Reader(
+        root, unsaved={str(root / "link.py"): "new\nrows\n", str(root / "none.py"): "n"}
+    )
+    found = reader.read(root / "src/a.py", 1)
+    assert (found.text, found.is_unsaved) == ("rows\n", True)
+    assert reader.read(root / "none.py").text == "n"  # it is in no file yet
+    assert str(root / "src/a.py") in reader.used
+
+
+def test_unsaved_secrets_are_secrets(root: Path) -> None:
+    unsaved = {str(root / ".env"): "A=1\n", str(root / "a"): KEY}
+    reader = Reader(root, unsaved=unsaved)
+    assert reader.read(root / ".env").refusal == reading.SECRET_NAME
+    assert reader.read(root / "a").refusal == reading.SECRET_TEXT
+
+
+def test_reading_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no time left" in Reader(root, most_s=0).read(root / "src/a.py").refusal
+    monkeypatch.setattr(reading, "MOST_TOTAL_BYTES", 4)
+    reader = Reader(root)
+    assert reader.read(root / "src/a.py").text
+    assert "attached already" in reader.read(root / "README.md").refusal
+    with pytest.raises(Cancelled):
+        Reader(root, cancel=lambda: True).read(root / "src/a.py")
+
+
+def test_a_program_that_says_too_much_or_nothing_is_ended(root: Path) -> None:
+    said = running.run(["yes"], root, most_bytes=1000)
+    assert (len(said.data), said.is_cut) == (1000, True)
+    began_s = time.monotonic()
+    said = running.run(["sleep", "30"], root, most_bytes=10, most_s=0.2)
+    assert said.failure == "it took too long"
+    calls = iter([False, False, True])
+    with pytest.raises(Cancelled):
+        running.run(["sleep", "30"], root, most_bytes=10, cancel=lambda: next(calls))
+    assert time.monotonic() - began_s < 5
+
+
+def test_a_program_that_closes_its_ends_and_stays_is_ended(root: Path) -> None:
+    began_s = time.monotonic()
+    command = ["sh", "-c", "exec >&- 2>&-; sleep 30"]
+    assert running.run(command, root, most_bytes=10, most_s=0.3).failure == "it took too long"
+    assert time.monotonic() - began_s < 5
+
+
+def test_a_program_that_fails_says_why(root: Path) -> None:
+    assert "cannot be run" in running.run(["no-such-program"], root, most_bytes=1).failure
+    said = running.run(["sh", "-c", "echo half; echo why >&2; exit 3"], root, most_bytes=100)
+    assert (said.data, said.failure) == (b"half\n", "why")
+    assert not running.run(["false"], root, most_bytes=1, fine=(0, 1)).failure
+
+
+def test_git_reads_no_other_repository(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", "/nowhere")  # as in a commit's editor
+    said = running.git(root, "rev-parse", "--show-toplevel", most_bytes=1000)
+    assert said.data.decode().strip() == str(root)

@@ -1,0 +1,181 @@
+"""The chat's messages on their way through the host: in order, at once, and with the index."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor import protocol, protocol_chat
+from lcursor.config import ChatConfig, ModelConfig
+from lcursor.host.chatting import Chatting
+from lcursor.host.indexing import Indexing
+from tests.fakes.chat_server import Answer, ChatServer, Hang, say
+
+
+class Index:
+    """Stands where the index's part of the host stands."""
+
+    def __init__(self) -> None:
+        self.rests = 0
+        self.worker: Any = None
+
+    def typing(self) -> None:
+        self.rests += 1
+
+    def worker_of(self, root: Path) -> Any:
+        return self.worker
+
+
+class Desk:
+    """A `Chatting`, and what it sent."""
+
+    def __init__(self, config: ChatConfig) -> None:
+        self.index = Index()
+        self.sent: list[tuple[str, Mapping[str, Any]]] = []
+        self._changed = threading.Condition()
+        self.chatting = Chatting(self._send, self.index)  # type: ignore[arg-type]
+        self.chatting.configure(config, (), "")
+        self.handlers = self.chatting.handlers()
+
+    def _send(self, method: str, params: Mapping[str, Any]) -> None:
+        protocol.check(method, params, protocol.TO_LUA)
+        with self._changed:
+            self.sent.append((method, params))
+            self._changed.notify_all()
+
+    def wait(self, method: str, number: int) -> Mapping[str, Any]:
+        def found() -> list[Mapping[str, Any]]:
+            return [p for name, p in self.sent if name == method and p["id"] == number]
+
+        with self._changed:
+            assert self._changed.wait_for(lambda: bool(found()), 20), self.sent
+        return found()[-1]
+
+    def open(self, number: int, path: Path) -> str:
+        self.handlers["chat.open"]({"id": number, "chat": "", "path": str(path)})
+        return str(self.wait("chat.opened", number)["chat"])
+
+    def send(self, number: int, chat: str, text: str = "Hello") -> None:
+        self.handlers["chat.send"](
+            {
+                "id": number, "chat": chat, "after": 0, "text": text, "path": "",
+                "attachments": [], "dropped": [], "model": "",
+            }
+        )  # fmt: skip
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LCURSOR_DATA", str(tmp_path / "data"))
+    (tmp_path / "project/.git").mkdir(parents=True)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer() as fake:
+        yield fake
+
+
+def config_of(server: ChatServer) -> ChatConfig:
+    return ChatConfig(model="fake", models=(ModelConfig("fake", server.url),), server="off")
+
+
+def test_every_message_of_the_chat_has_a_handler(server: ChatServer) -> None:
+    assert set(Desk(config_of(server)).handlers) == set(protocol_chat.TO_PYTHON)
+
+
+def test_a_question_goes_through_the_host(data: Path, server: ChatServer) -> None:
+    desk = Desk(config_of(server))
+    chat = desk.open(1, data)
+    desk.send(2, chat)
+    assert desk.wait("chat.done", 2)["reason"] == "stop"
+    assert desk.index.rests >= 1  # the index gave way
+    desk.chatting.close()
+    assert [path.stem for path in (data.parent / "data/chats").glob("*/*.jsonl")] == [chat]
+
+
+def test_a_handler_returns_at_once(data: Path, server: ChatServer) -> None:
+    desk = Desk(config_of(server))
+    began_s = time.perf_counter()
+    desk.handlers["chat.open"]({"id": 1, "chat": "", "path": str(data)})
+    desk.handlers["chat.stop"]({"id": 7})
+    assert time.perf_counter() - began_s < 0.05
+    desk.wait("chat.opened", 1)
+    desk.chatting.close()
+
+
+def test_the_index_is_asked_where_it_runs(data: Path, server: ChatServer) -> None:
+    hit = {
+        "path": "deep/clock.py", "first_row": 3, "end_row": 5, "scope": "", "kind": "",
+        "language": "python", "text": "def tick():\n    pass\n", "score": 1.0,
+        "parts": {"lexical": 1.0}, "is_stale": False,
+    }  # fmt: skip
+
+    class Worker:
+        def call(self, do: str, **params: Any) -> dict[str, Any]:
+            return {"used": [hit], "left_out": [], "tokens": 9} if do == "retrieve" else {}
+
+    desk = Desk(config_of(server))
+    desk.index.worker = Worker()
+    chat = desk.open(1, data)
+    desk.send(2, chat, "Where does it tick? @codebase")
+    names = [each["name"] for each in desk.wait("chat.started", 2)["items"]]
+    assert any("deep/clock.py" in name for name in names)
+    desk.wait("chat.done", 2)
+    desk.chatting.close()
+
+
+def test_other_settings_stop_what_runs_and_hold_from_then_on(data: Path) -> None:
+    with ChatServer([Answer([*say("So", finish=None, is_done=False).parts, Hang()])]) as slow:
+        desk = Desk(config_of(slow))
+        chat = desk.open(1, data)
+        desk.send(2, chat)
+        desk.wait("chat.delta", 2)
+        desk.chatting.configure(config_of(slow), (), "")  # the same: nothing happens
+        desk.open(3, data)
+        assert ("chat.done", 2) not in [(name, p.get("id")) for name, p in desk.sent]
+        desk.chatting.configure(replace(config_of(slow), max_tokens=5), (), "")
+        assert desk.wait("chat.done", 2)["reason"] == "stopped"
+        desk.handlers["chat.open"]({"id": 4, "chat": chat, "path": str(data)})
+        assert desk.wait("chat.opened", 4)["messages"][1]["text"] == "So"
+        desk.chatting.close()
+
+
+def test_closing_keeps_what_was_asked_just_now(data: Path) -> None:
+    with ChatServer([Answer([Hang()])]) as slow:
+        desk = Desk(config_of(slow))
+        chat = desk.open(1, data)
+        desk.send(2, chat, "Is this kept?")
+        began_s = time.monotonic()
+        desk.chatting.close()
+        assert time.monotonic() - began_s < 1.5
+        (path,) = (data.parent / "data/chats").glob("*/*.jsonl")
+        assert "Is this kept?" in path.read_text()
+        assert not list(path.parent.glob("*.lock"))
+
+
+def test_a_chat_that_is_switched_off_says_so(data: Path) -> None:
+    desk = Desk(ChatConfig(enabled=False))
+    desk.handlers["chat.open"]({"id": 1, "chat": "", "path": str(data)})
+    assert "chat.enabled" in desk.wait("error", 1)["hint"]
+
+
+def test_an_unused_chat_costs_no_thread(server: ChatServer) -> None:
+    before = threading.active_count()
+    desk = Desk(config_of(server))
+    desk.chatting.configure(ChatConfig(), ("*.x",), "model")
+    desk.chatting.close()
+    assert threading.active_count() == before
+
+
+def test_the_index_tells_its_workers_only_while_they_run(tmp_path: Path) -> None:
+    from lcursor.host.workers import Workers
+
+    assert Indexing(lambda method, params: None, Workers()).worker_of(tmp_path) is None

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.catalog import manifest, recommend, store
+from lcursor.catalog.hardware import GIB, MIB, Hardware
+from lcursor.errors import ModelMissing, OutOfMemory
+from lcursor.llm import fit
+from lcursor.llm.fit import Device, Room, Weights
+from tests.unit.llm.serving import write_gguf
+
+Q05, Q15, Q7, Q30 = (
+    "qwen2.5-coder-0.5b",
+    "qwen2.5-coder-1.5b",
+    "qwen2.5-coder-7b",
+    "qwen3-coder-30b-a3b",
+)
+CPU = Hardware("none", None, None, None, 16 * GIB, 8)
+
+
+def weights(name: str) -> Weights:
+    model = manifest.find(name)
+    return Weights(
+        name, Path(model.file), model.bytes, model.kv_bytes_per_token, model.context_tokens
+    )
+
+
+def gpu(total_gib: float, free_gib: float | None = None, beside: str = Q15) -> Room:
+    free = total_gib if free_gib is None else free_gib
+    here = replace(CPU, vendor="nvidia", gpu="A card", gpu_bytes=int(total_gib * GIB))
+    return fit.room(replace(here, gpu_free_bytes=int(free * GIB)), beside)
+
+
+def cpu(total_gib: float, beside: str = Q05) -> Room:
+    return replace(
+        fit.room(replace(CPU, ram_bytes=int(total_gib * GIB)), beside), free_bytes=1 << 60
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "tokens", "is_whole"),
+    [
+        (Q30, gpu(24), 65536, True),
+        (Q30, gpu(22), 32768, True),
+        (Q30, gpu(20.5), 8192, True),
+        (Q30, gpu(16), 16384, False),  # a part of it on the CPU
+        (Q7, gpu(8), 32768, True),
+        (Q7, gpu(24, free_gib=5.5), 16384, True),  # something else has the rest
+        (Q7, gpu(80), 65536, True),  # more is of no use
+        (Q15, cpu(16), 16384, True),  # a CPU reads no more in a time that one waits
+        (Q05, cpu(3), 4096, True),
+    ],
+)
+def test_as_much_context_as_fits(name: str, room: Room, tokens: int, is_whole: bool) -> None:
+    plan = fit.plan(weights(name), room)
+    assert (plan.context_tokens, plan.is_whole) == (tokens, is_whole)
+    assert ("slowly" in plan.describe()) == (not is_whole)
+
+
+def test_the_completion_model_keeps_its_room() -> None:
+    alone, beside = gpu(24, beside=""), gpu(24, beside=Q7)
+    assert alone.bytes - beside.bytes == recommend.completion_bytes(Q7)
+    assert "kept for completion" in fit.plan(weights(Q15), beside).describe()
+
+
+@pytest.mark.parametrize("name", [Q05, Q15, Q7, Q30])
+@pytest.mark.parametrize("place", ["on the GPU", "on the CPU"])
+def test_the_numbers_are_those_that_models_recommend_shows(
+    name: str, place: recommend.Place
+) -> None:
+    assert fit.need_bytes(weights(name), recommend.CHAT_TOKENS, place) == recommend.chat_bytes(
+        name, place
+    )
+
+
+@pytest.mark.parametrize("total_mib", [6144, 8188, 12282, 16376, 24564, 32607, 81559])
+def test_what_is_recommended_fits_with_the_context_it_was_recommended_for(total_mib: int) -> None:
+    size = total_mib * MIB
+    pair = recommend.recommend(Hardware("nvidia", "A card", size, size, 32 * GIB, 8))
+    room = gpu(total_mib / 1024, beside=pair.completion.model)
+    plan = fit.plan(weights(pair.chat.model), room)
+    assert plan.is_whole
+    assert plan.context_tokens >= recommend.CHAT_TOKENS
+
+
+def test_a_wish_is_kept_but_for_what_the_model_cannot() -> None:
+    assert fit.plan(weights(Q7), gpu(24), 5000).context_tokens == 5000
+    assert fit.plan(weights(Q7), gpu(80), 1_000_000).context_tokens == 131072
+
+
+def test_what_does_not_fit_is_said_in_numbers_with_what_would() -> None:
+    with pytest.raises(OutOfMemory) as caught:
+        fit.plan(weights(Q7), cpu(7, beside=Q15), 32768)
+    assert caught.value.message == (
+        "qwen2.5-coder-7b with 32,768 tokens of context needs about 6.7 GiB, and 4.5 GiB of "
+        "7.0 GiB are there on the CPU, 1.5 GiB being kept for completion"
+    )
+    assert caught.value.hint == ('Set chat.model = "qwen2.5-coder-1.5b" (about 2.1 GiB)')
+
+
+def test_a_smaller_context_is_offered_first() -> None:
+    with pytest.raises(OutOfMemory) as caught:
+        fit.plan(weights(Q7), cpu(7.5, beside=""), 32768)
+    assert caught.value.hint.startswith("Set chat.context_tokens = 24576 (about 6.3 GiB), or set")
+
+
+def test_where_nothing_fits_another_machine_is_named() -> None:
+    with pytest.raises(OutOfMemory) as caught:
+        fit.plan(weights(Q05), cpu(1.5), 0)
+    assert "chat.models" in caught.value.hint
+
+
+@given(
+    total=st.integers(0, 200 * GIB),
+    free=st.integers(0, 200 * GIB),
+    beside=st.integers(0, 20 * GIB),
+    name=st.sampled_from([Q05, Q15, Q7, Q30]),
+    place=st.sampled_from(["on the GPU", "on the CPU"]),
+)
+def test_a_plan_never_takes_what_is_not_there(
+    total: int, free: int, beside: int, name: str, place: recommend.Place
+) -> None:
+    room = Room(place, total, min(free, total), beside, 16 * GIB)
+    try:
+        plan = fit.plan(weights(name), room)
+    except OutOfMemory:
+        assert fit.need_bytes(weights(name), fit.LEAST_TOKENS, place) > room.bytes
+        return
+    assert not plan.is_whole or plan.need_bytes <= min(free, total - beside)
+    less = fit.smaller(plan)
+    assert less is None or less.need_bytes < plan.need_bytes
+
+
+def test_an_engine_that_was_built_without_the_gpu_has_none() -> None:
+    here = replace(CPU, vendor="nvidia", gpu="A card", gpu_bytes=24 * GIB, gpu_free_bytes=24 * GIB)
+    assert fit.seen(here, ()).gpu_bytes is None
+    seen = fit.seen(CPU, (Device("Small", 4 * GIB, GIB), Device("Vulkan0", 8 * GIB, 7 * GIB)))
+    assert (seen.gpu, seen.gpu_bytes, seen.gpu_free_bytes) == ("Vulkan0", 8 * GIB, 7 * GIB)
+    assert recommend.recommend(seen).chat.place == "on the GPU"
+
+
+def test_the_head_of_a_file_says_how_large_its_cache_is(tmp_path: Path) -> None:
+    found = fit.weigh("toy", write_gguf(tmp_path / "toy.gguf"))
+    assert (found.kv_bytes, found.most_tokens) == (8 * 4 * (64 + 64) * 2, 32768)
+
+
+def test_all_pieces_of_a_cut_file_count(tmp_path: Path) -> None:
+    first = write_gguf(tmp_path / "big-00001-of-00003.gguf")
+    for number in (2, 3):
+        (tmp_path / f"big-0000{number}-of-00003.gguf").write_bytes(bytes(5000))
+    assert fit.weigh("big", first).file_bytes == first.stat().st_size + 10000
+
+
+def test_the_recommended_model_or_the_best_that_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LCURSOR_MODELS", str(tmp_path))
+    here = replace(CPU, vendor="nvidia", gpu="A card", gpu_bytes=24 * GIB, gpu_free_bytes=24 * GIB)
+    said: list[str] = []
+    with pytest.raises(ModelMissing) as caught:
+        fit.choose("", here, said.append)
+    assert f"models pull {Q30}" in caught.value.hint
+    for name in (Q05, Q7, Q30):
+        store.path_of(manifest.find(name)).write_bytes(b"")
+        assert fit.choose("", here, said.append)[0] == name
+    assert fit.choose("", CPU, said.append)[0] == Q05
+    assert [words.partition(" answers")[0] for words in said] == [Q05, Q7, Q05]
+    assert f"models pull {Q30}" in said[0]

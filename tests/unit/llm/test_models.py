@@ -1,0 +1,108 @@
+"""Names become models with an address and a key; questions find theirs."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcursor.config import ChatConfig, ModelConfig
+from lcursor.errors import ConfigInvalid, KeyMissing
+from lcursor.llm import models
+from lcursor.llm.records import Target
+
+BIG = ModelConfig("big", "https://x.example/v1/", "openai", "glm", key_env="BIG_KEY")
+NEAR = ModelConfig("near", "http://127.0.0.1:8012", context_tokens=9000)
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        (ChatConfig(), ["local"]),
+        (ChatConfig(model="qwen3"), ["qwen3"]),
+        (ChatConfig(models=(BIG, NEAR)), ["local", "big", "near"]),
+        (ChatConfig(model="near", models=(BIG, NEAR)), ["near", "local", "big"]),
+        (ChatConfig(model="qwen3", models=(BIG,)), ["qwen3", "big"]),
+        (ChatConfig(server="off", models=(BIG, NEAR)), ["big", "near"]),
+        (ChatConfig(server="off", model="near", models=(BIG, NEAR)), ["near", "big"]),
+        (ChatConfig(server="off"), []),
+    ],
+)
+def test_the_models_one_can_talk_to(config: ChatConfig, names: list[str]) -> None:
+    assert models.targets(config) == names
+    if names:
+        assert models.default(config) == names[0]
+
+
+def test_none_to_talk_to() -> None:
+    with pytest.raises(ConfigInvalid, match="no model to talk to") as e:
+        models.default(ChatConfig(server="off"))
+    assert "chat.models" in e.value.hint
+    with pytest.raises(ConfigInvalid, match="no model 'qwen3'"):
+        models.default(ChatConfig(server="off", model="qwen3", models=(BIG,)))
+
+
+def test_a_target_has_its_key_and_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BIG_KEY", "sk-secret")
+    found = models.target(ChatConfig(models=(BIG, NEAR)), "big")
+    assert found == Target(
+        "big", "https://x.example/v1", "glm", "openai", "sk-secret", 0, "chat.models.big."
+    )
+    assert "sk-secret" not in repr(found)
+    near = models.target(ChatConfig(models=(BIG, NEAR)), "near")
+    assert near == Target("near", "http://127.0.0.1:8012", "", "", "", 9000, "chat.models.near.")
+
+
+def test_a_key_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BIG_KEY", raising=False)
+    with pytest.raises(KeyMissing, match="BIG_KEY") as e:
+        models.target(ChatConfig(models=(BIG,)), "big")
+    assert "chat.models.big.key_env" in e.value.hint
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (ModelConfig("x"), "chat.models.x.url: there is no address"),
+        (ModelConfig("x", "127.0.0.1:80"), "chat.models.x.url: '127.0.0.1:80' is no address"),
+        (ModelConfig("x", "unix://x.sock"), "chat.models.x.url"),
+        (ModelConfig("x", "http://h", api="grpc"), "chat.models.x.api: there is no 'grpc'"),
+    ],
+)
+def test_what_is_written_wrongly(model: ModelConfig, words: str) -> None:
+    with pytest.raises(ConfigInvalid, match=words) as e:
+        models.target(ChatConfig(models=(model,)), "x")
+    assert e.value.hint
+
+
+def test_an_unknown_name_is_told_with_the_known() -> None:
+    with pytest.raises(ConfigInvalid, match="no model 'bgi': there are big, near"):
+        models.target(ChatConfig(models=(BIG, NEAR)), "bgi")
+
+
+ROUTED = ChatConfig(model="big", models=(BIG, NEAR), route=True, route_small="near")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_small"),
+    [
+        ("hi", True),
+        ("Thanks a lot!", True),
+        ("rename this to total_ms", True),
+        ("Fix the typos in @selection", True),
+        ("write a commit message for this", True),
+        ("What is a monad?", True),
+        ("", False),
+        ("thanks, now move the parser into its own module and make every caller use it", False),
+        ("Why does the scheduler drop requests under load?", False),
+        ("rename it in @codebase", False),
+        ("fix typos\n```py\nx\n```", False),
+        ("sort " + "word " * 40, False),
+        ("informal words", False),
+    ],
+)
+def test_where_a_question_goes(question: str, is_small: bool) -> None:
+    assert models.route(ROUTED, question) == ("near" if is_small else "big")
+    assert models.route(ChatConfig(model="big", models=(BIG,)), question) == "big", "off by default"
+
+
+def test_a_chat_keeps_its_model() -> None:
+    assert models.route(ROUTED, "Why does it leak?", "other") == "other"

@@ -1,0 +1,405 @@
+"""Bad weather between the chat slot and its server: each fault is told, and what came is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.errors import (
+    ContextFull,
+    LcursorError,
+    ServerBusy,
+    ServerDenied,
+    ServerError,
+    ServerFailed,
+    ServerGarbled,
+    ServerModelMissing,
+    ServerSlow,
+    ServerUnreachable,
+)
+from lcursor.llm import client as client_module
+from lcursor.llm.client import ChatClient, Stream
+from lcursor.llm.records import Event, Message, Served, Target, Text
+from tests.fakes.chat_server import (
+    Abort,
+    Answer,
+    ChatServer,
+    Hang,
+    Part,
+    Wait,
+    delta,
+    overflow,
+    refuse,
+    say,
+    sse,
+)
+
+Make = Callable[..., ChatClient]
+MESSAGES = [Message("user", "Hello?")]
+KEY = "sk-very-secret"
+A = sse(delta(content="a"))
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make clients of an address; close them afterwards."""
+    with ExitStack() as stack:
+
+        def begin(url: str, **fields: Any) -> ChatClient:
+            fields.setdefault("setting", "chat.models.big.")
+            client = ChatClient(Target("big", url, **fields))
+            stack.callback(client.close)
+            return client
+
+        yield begin
+
+
+def broken(stream: Stream) -> tuple[str, LcursorError]:
+    """Return what came of an answer, and what ended it."""
+    found: list[Event] = []
+    try:
+        for event in stream:
+            found.append(event)
+    except LcursorError as e:
+        return "".join(one.text for one in found if isinstance(one, Text)), e
+    raise AssertionError(f"it ended well: {found}")
+
+
+def free_port() -> int:
+    with socket.socket() as it:
+        it.bind(("127.0.0.1", 0))
+        port: int = it.getsockname()[1]
+        return port
+
+
+# Nobody, or somebody else.
+
+
+def test_no_server(make: Make) -> None:
+    said, error = broken(make(f"http://127.0.0.1:{free_port()}").stream(MESSAGES))
+    assert type(error) is ServerUnreachable
+    assert "connection refused" in error.message
+    assert error.hint == "Start the server, or correct chat.models.big.url"
+    assert said == ""
+
+
+def test_our_own_server_is_not_in_the_settings(make: Make) -> None:
+    client = make(f"http://127.0.0.1:{free_port()}", setting="chat")
+    assert ":LCursor server restart" in broken(client.stream(MESSAGES))[1].hint
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_socket_without_a_server(make: Make, tmp_path: Path, is_there: bool) -> None:
+    path = tmp_path / "x.sock"
+    if is_there:  # what a killed server leaves
+        with socket.socket(socket.AF_UNIX) as it:
+            it.bind(str(path))
+    _, error = broken(make(f"unix://{path}").stream(MESSAGES))
+    assert type(error) is ServerUnreachable
+    assert ("connection refused" if is_there else "no such socket") in error.message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH_9\r\n",
+        b"\x00\x01\x02",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<a/>",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n["hi!"]',
+    ],
+    ids=["ssh", "noise", "web", "another API", "other JSON"],
+)
+def test_the_port_is_someone_elses(make: Make, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as odd:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    peer, _ = odd.accept()
+                    with peer:
+                        peer.recv(1 << 16)
+                        peer.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        client = make(f"http://127.0.0.1:{odd.getsockname()[1]}")
+        _, error = broken(client.stream(MESSAGES))
+        assert type(error) is ServerGarbled
+        assert error.hint
+        odd.shutdown(socket.SHUT_RDWR)
+
+
+# Refusals.
+
+STATUSES: list[tuple[Answer, type[LcursorError], str, str]] = [
+    (refuse(401, f"Invalid key {KEY}"), ServerDenied, r"401: Invalid key …", "big.key_env"),
+    (refuse(403, "no"), ServerDenied, "403: no", "big.key_env"),
+    (refuse(404, "The model `x` does not exist"), ServerModelMissing, "404", "big.model"),
+    (refuse(404, "Not Found"), ServerGarbled, "has no /v1/chat/completions", "big.url"),
+    (refuse(429, "slow down", {"Retry-After": "20"}), ServerBusy, "429: slow down", "in 20 s"),
+    (refuse(429, "slow down"), ServerBusy, "429: slow down", "later"),
+    (refuse(429, "no", {"Retry-After": "soon"}), ServerBusy, "429", "later"),
+    (refuse(503, "full", {"Retry-After": "5"}), ServerBusy, "503: full", "in 5 s"),
+    (refuse(503, "Loading model"), ServerFailed, "503: Loading model", "log"),
+    (refuse(500, "oops"), ServerFailed, "500: oops", "log"),
+    (refuse(400, "bad"), ServerFailed, "400: bad", "log"),
+    (Answer([b"<h1>Bad Gateway</h1>"], 502, "text/html"), ServerFailed, "502", "log"),
+    (Answer([], 500), ServerFailed, "500", "log"),
+    (refuse(402, "Insufficient balance"), ServerFailed, "402: Insufficient balance", "log"),
+]
+
+
+@pytest.mark.parametrize(("answer", "kind", "words", "hint"), STATUSES)
+def test_statuses(
+    make: Make, answer: Answer, kind: type[LcursorError], words: str, hint: str
+) -> None:
+    with ChatServer([answer], kind="openai") as server:
+        said, error = broken(make(server.url, key=KEY).stream(MESSAGES))
+        assert type(error) is kind
+        assert words in error.message
+        assert hint in error.hint
+        assert KEY not in str(error)
+        assert said == ""
+        assert len(server.bodies) == 1, "it is not asked again"
+
+
+def test_a_date_to_ask_again(make: Make) -> None:
+    at = formatdate(time.time() + 90, usegmt=True)
+    with ChatServer([refuse(429, "slow down", {"Retry-After": at})]) as server:
+        _, error = broken(make(server.url).stream(MESSAGES))
+    assert isinstance(error, ServerBusy)
+    assert 80 < error.retry_s <= 91
+
+
+def test_a_prompt_that_does_not_fit(make: Make) -> None:
+    with ChatServer([overflow(5000, 4096)]) as server:
+        _, error = broken(make(server.url).stream(MESSAGES))
+    assert isinstance(error, ContextFull)
+    assert (error.prompt_tokens, error.context_tokens) == (5000, 4096)
+    assert "5000" in error.message
+    assert error.hint
+
+
+def test_a_prompt_that_does_not_fit_elsewhere(make: Make) -> None:
+    words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"
+    answer = refuse(400, words, code="context_length_exceeded")
+    with ChatServer([answer], kind="openai") as server:
+        client = make(server.url)
+        _, error = broken(client.stream(MESSAGES))
+        assert isinstance(error, ContextFull)
+        assert (error.prompt_tokens, error.context_tokens) == (9000, 8192)
+        assert client.served is not None
+        assert client.served.context_tokens == 8192, "now it is known"
+
+
+def test_a_context_that_fills_while_it_writes(make: Make) -> None:
+    late = sse({"error": {"message": "Context size has been exceeded.", "code": 500}})
+    with ChatServer([Answer([A, late])]) as server:
+        said, error = broken(make(server.url).stream(MESSAGES))
+    assert (said, type(error)) == ("a", ContextFull)
+
+
+# In the middle of an answer.
+
+STREAMS: dict[str, tuple[list[Any], type[LcursorError], str]] = {
+    "the server dies": ([A, Abort()], ServerGarbled, "broke off"),
+    "it ends without an end": ([A], ServerGarbled, "broke off"),
+    "an error": ([A, sse({"error": {"message": "boom"}})], ServerFailed, "boom"),
+    "an error that repeats the key": ([A, sse({"error": f"bad {KEY}"})], ServerFailed, "bad …"),
+    "half an object": ([A, b'data: {"choices": [{"de'], ServerGarbled, "no JSON"),
+    "broken JSON": ([A, b"data: {oops}\n\n"], ServerGarbled, "no JSON"),
+    "no JSON at all": ([A, b"<html>\n\n"], ServerGarbled, "no JSON"),
+    "a list": ([A, b"data: [1]\n\n"], ServerGarbled, "no JSON"),
+    "the filter of a host": (
+        [A, sse(delta("content_filter"))], ServerFailed, "cut the answer off"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_what_was_said_is_kept(make: Make, name: str) -> None:
+    parts, kind, words = STREAMS[name]
+    with ChatServer([Answer(parts)]) as server:
+        said, error = broken(make(server.url, key=KEY).stream(MESSAGES))
+        assert said == "a"
+        assert type(error) is kind
+        assert words in error.message
+        assert error.hint
+        assert KEY not in str(error)
+        assert len(server.bodies) == 1, "it is not asked again"
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [([], "nothing"), ([b"data: [DONE]\n\n"], "nothing"), ([b"\n\n"], "nothing")],
+)
+def test_an_empty_answer(make: Make, parts: list[bytes], words: str) -> None:
+    with ChatServer([Answer(parts)]) as server:
+        said, error = broken(make(server.url).stream(MESSAGES))
+    assert (said, type(error)) == ("", ServerGarbled)
+    assert words in error.message
+
+
+def test_a_connection_that_closes_without_the_end_of_its_body(make: Make) -> None:
+    with ChatServer([Answer([A], is_whole=False)]) as server:
+        said, error = broken(make(server.url).stream(MESSAGES))
+    assert (said, type(error)) == ("a", ServerGarbled)
+
+
+@pytest.mark.parametrize("rest", [[Abort()], [sse({"error": "late"})], [b"data: {oops\n\n"]])
+def test_what_comes_after_the_end_is_no_matter(make: Make, rest: list[Any]) -> None:
+    parts = [A, sse(delta("stop")), 0.05, *rest]
+    with ChatServer([Answer(parts)]) as server:
+        *_, last = make(server.url).stream(MESSAGES)
+    assert getattr(last, "reason", "") == "stop"
+
+
+def test_a_server_that_is_killed_and_started_again(make: Make) -> None:
+    with ChatServer([say("a")]) as server:
+        client, port = make(server.url), server.port
+        list(client.stream(MESSAGES))
+    assert type(broken(client.stream(MESSAGES))[1]) is ServerUnreachable
+    assert client.served is None, "another may answer there next time"
+    with ChatServer([say("b")], port=port, context_tokens=77):
+        assert Text("b") in list(client.stream(MESSAGES)), "a dead connection is not used again"
+        assert client.served is not None
+        assert client.served.context_tokens == 77
+
+
+# Slow ones.
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "SILENCE_S", 0.15)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [A, Hang()],
+        [A, *([b"d", 0.02] * 200)],
+        [A, *([b": still here\n\n", 0.02] * 200)],
+    ],
+    ids=["silence", "letter by letter", "comments alone"],
+)
+def test_a_slow_loris(make: Make, parts: list[Any]) -> None:
+    with ChatServer([Answer(parts)]) as server:
+        client = make(server.url)
+        began = time.monotonic()
+        said, error = broken(client.stream(MESSAGES))
+        assert (said, type(error)) == ("a", ServerSlow)
+        assert 0.1 < time.monotonic() - began < 1.5
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_slow_loris_before_its_head_is_sent(make: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        over = threading.Event()
+
+        def drip() -> None:
+            with contextlib.suppress(OSError):
+                peer, _ = slow.accept()
+                with peer:
+                    peer.recv(1 << 16)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                    while not over.wait(0.02):
+                        peer.sendall(b"x")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        client = make(f"http://127.0.0.1:{slow.getsockname()[1]}")
+        client._served = Served("openai", "m", 0)
+        _, error = broken(client.stream(MESSAGES))
+        over.set()
+        thread.join()
+    assert type(error) is ServerSlow
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_prompt_that_is_read_for_long_is_no_silence(make: Make) -> None:
+    row = {"total": 9, "cache": 0, "processed": 1, "time_ms": 1}
+    progress = sse({**delta(), "prompt_progress": row})
+    steps: list[Part] = [0.06, progress]
+    parts: list[Part] = [*(steps * 6), A, sse(delta("stop"))]
+    with ChatServer([Answer(parts)]) as server:
+        *_, last = make(server.url).stream(MESSAGES)
+    assert getattr(last, "reason", "") == "stop"
+
+
+def test_the_longest_silence_suits_a_slow_machine() -> None:
+    # 2,048 tokens, between which llama-server says nothing, at 5 tokens a second.
+    assert client_module.SILENCE_S > 2048 / 5
+
+
+def test_a_server_that_does_not_stop(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "MOST_BYTES", 10_000)
+    with ChatServer([Answer([A] * 1000)]) as server:
+        said, error = broken(make(server.url).stream(MESSAGES))
+    assert said
+    assert type(error) is ServerGarbled
+    assert "does not stop" in error.message
+
+
+def test_a_long_answer_is_read_to_its_end(make: Make) -> None:
+    # More than the 16 MB that suit a completion.
+    words = ["x" * 100_000] * 180
+    with ChatServer([say(*words)]) as server:
+        found = list(make(server.url).stream(MESSAGES))
+    assert sum(len(one.text) for one in found if isinstance(one, Text)) == 18_000_000
+
+
+# Proxies.
+
+
+def test_no_proxy_stands_between_us_and_this_machine(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with ChatServer() as server, ChatServer(socket_path=tmp_path / "s") as other:
+        for url in (server.url, other.url):
+            assert list(make(url).stream(MESSAGES))
+    _, error = broken(make("http://192.0.2.1:8").stream(MESSAGES))
+    assert isinstance(error, ServerUnreachable), "what is elsewhere goes through it"
+
+
+def test_a_proxy_gets_what_goes_elsewhere(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ChatServer(kind="openai") as proxy:
+        for name in ("http_proxy", "HTTP_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        with contextlib.suppress(ServerError):
+            make("http://models.example").probe()
+        assert proxy.asked[0][1] == "http://models.example/props"
+
+
+def test_a_key_is_in_nothing_that_is_shown(make: Make) -> None:
+    with ChatServer([refuse(400, f"Bad {KEY} here")], key=KEY) as server:
+        client = make(server.url, key=KEY)
+        _, error = broken(client.stream(MESSAGES))
+        shown = f"{error!s} {error!r} {error.args} {client.target!r} {client!r} {vars(error)}"
+    assert KEY not in shown
+
+
+def test_closing_the_client_stops_what_runs(make: Make) -> None:
+    gate = Wait()
+    with ChatServer([Answer([A, gate])]) as server:
+        client = make(server.url)
+        found = iter(client.stream(MESSAGES))
+        assert next(found) == Text("a")
+        client.close()
+        with pytest.raises(LcursorError):
+            list(found)
