@@ -14,7 +14,7 @@ ARGS   ?=
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo:  ## set up, then show real ghost text in a real Neovim, without a terminal too
+demo:  ## set up, then show real ghost text and a chat in a real Neovim, without a terminal too
 	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
 	@$(RUN) -m lcursor demo $(ARGS)
 

@@ -23,9 +23,10 @@ from lcursor.llm.server import LocalServer
 MODEL = "qwen2.5-coder-0.5b"
 CONTEXT_TOKENS = 8192
 ROUNDS = 9
-ANSWER_TOKENS = 48
-LONG_TOKENS = 250
-"""Of the questions whose first token is timed: about a function with what is around it."""
+LONG_TOKENS, FIRST_TOKENS = 250, 8
+"""Of the questions whose first token is timed, a function with what is around it; the answers."""
+SHORT_TOKENS, ANSWER_TOKENS = 60, 120
+"""Of the questions whose answers are timed, and of these."""
 CONVERSATION_TOKENS = 6000
 STOPS = 8
 STEP_S = 0.002
@@ -53,8 +54,9 @@ class Model:
         self.config = ChatConfig(
             model=model or MODEL,
             context_tokens=CONTEXT_TOKENS,
-            max_tokens=ANSWER_TOKENS,
+            max_tokens=48,
             temperature=0.0,
+            speculate=False,
         )
         self.project = folder / "project"
         self.project.mkdir()
@@ -85,62 +87,83 @@ class Model:
         return "".join(LINE.format(n, self._asked) for n in range(max(round(tokens / count), 1)))
 
     def overhead(self) -> tuple[list[Figure], dict[str, float]]:
-        """Ask the same with and without us, in turn, nothing of it in the server's cache.
+        """Ask the same with and without us, in turn.
 
         A machine may be a fifth slower from one run to the next, which is more than we could add.
-        So each run is compared with what the server itself says of it; the plain ratios of the
-        medians are told as well.
+        So the time to the first token is compared with what the server itself says that it read,
+        in the same run; the plain ratio of the medians is told as well. What is written is not
+        guessed from: the two may come to other words, which are guessed better or worse.
         """
         figures, told = [], dict[str, float]()
-        with Bare(self.target) as bare, Talk(self.config, self.folder) as talk:
-            ours, theirs = self._pairs(bare, talk, LONG_TOKENS, ROUNDS, warm=1)
+        with Bare(self.target) as bare:
+            ours, theirs = self._pairs(bare, LONG_TOKENS, ROUNDS, FIRST_TOKENS, is_cold=True)
             for who, heard in (("slot", ours), ("bare server", theirs)):
                 figures.append(figure(f"first token, {who}", [h.first_ms for h in heard]))
                 more = [h.first_ms - h.prompt_ms for h in heard]
                 figures.append(figure(f"of it not the server's reading, {who}", more))
-                speed = [h.tokens_per_s for h in heard]
-                figures.append(figure(f"tokens a second, {who}", speed, unit="/s"))
             told["ttft_ratio"] = _ratio(ours, theirs, lambda heard: heard.first_share)
             told["ttft_ratio_plain"] = _ratio(ours, theirs, lambda heard: heard.first_ms)
-            told["tokens_per_s_ratio"] = _ratio(ours, theirs, lambda heard: heard.speed_share)
-            told["tokens_per_s_ratio_plain"] = _ratio(ours, theirs, lambda h: h.tokens_per_s)
             told["ttft_overhead_ms"] = _added_ms(ours) - _added_ms(theirs)
+            ours, theirs = self._pairs(bare, SHORT_TOKENS, ROUNDS, ANSWER_TOKENS, is_cold=False)
+            for who, heard in (("slot", ours), ("bare server", theirs)):
+                speed = [h.tokens_per_s for h in heard]
+                figures.append(figure(f"tokens a second, {who}", speed, unit="/s"))
+            told["tokens_per_s_ratio"] = _ratio(ours, theirs, lambda heard: heard.tokens_per_s)
+            beside = zip(ours, theirs, strict=True)
+            told["tokens_per_s_ratio_paired"] = statistics.median(
+                one.tokens_per_s / other.tokens_per_s for one, other in beside
+            )
         return figures, told
 
     def _pairs(
-        self, bare: Bare, talk: Talk, tokens: int, rounds: int, warm: int
+        self, bare: Bare, tokens: int, rounds: int, answer_tokens: int, is_cold: bool
     ) -> tuple[list[Heard], list[Heard]]:
+        """Ask both the same, in changing order; the first round only warms up.
+
+        Args:
+            bare: the other client.
+            tokens: of the question, about.
+            rounds: that count.
+            answer_tokens: of each answer, at most.
+            is_cold: whether the server's cache is emptied before each question.
+        """
         ours, theirs = list[Heard](), list[Heard]()
-        for number in range(-warm, rounds):
-            self._say(f"a question of {tokens} tokens, {number + 1} of {rounds}")
-            text = f"Explain each of these.\n\n{self.text(tokens, bare)}".strip()
-            runs = [lambda t=text: self._ours(talk, t), lambda t=text: self._bare(bare, t)]
-            found: list[Heard] = [None, None]  # type: ignore[list-item]
-            for each in (0, 1) if number % 2 else (1, 0):
-                bare.call("/slots/0?action=erase", {})
-                found[each] = runs[each]()
-            one, other = found
-            if one.prompt_tokens != other.prompt_tokens or one.text != other.text:
-                raise LcursorError(
-                    f"the two did not ask the same: {one.prompt_tokens} and "
-                    f"{other.prompt_tokens} tokens",
-                    "Say so in an issue",
-                )
-            if number >= 0:
-                ours.append(one)
-                theirs.append(other)
+        config = replace(self.config, max_tokens=answer_tokens)
+        with Talk(config, self.folder) as talk:
+            for number in range(rounds + 1):
+                self._say(f"a question of {tokens} tokens, {number} of {rounds}")
+                text = f"Explain each of these at length.\n\n{self.text(tokens, bare)}".strip()
+                found = dict[bool, Heard]()
+                for is_ours in (True, False) if number % 2 else (False, True):
+                    if is_cold:
+                        bare.call("/slots/0?action=erase", {})
+                    elif not found:
+                        self._bare(bare, text, 1)  # who comes first finds it read, too
+                    found[is_ours] = (
+                        self._ours(talk, text) if is_ours else self._bare(bare, text, answer_tokens)
+                    )
+                one, other = found[True], found[False]
+                if one.prompt_tokens != other.prompt_tokens:
+                    raise LcursorError(
+                        f"the two did not ask the same: {one.prompt_tokens} and "
+                        f"{other.prompt_tokens} tokens",
+                        "Say so in an issue",
+                    )
+                if number:
+                    ours.append(one)
+                    theirs.append(other)
         return ours, theirs
 
     def _ours(self, talk: Talk, text: str) -> Heard:
         chat = str(talk.open(self.path)["chat"])
         return talk.ask(chat, text, self.path)
 
-    def _bare(self, bare: Bare, text: str) -> Heard:
+    def _bare(self, bare: Bare, text: str, answer_tokens: int) -> Heard:
         messages = [
             {"role": "system", "content": prompt.SYSTEM},
             {"role": "user", "content": text},
         ]
-        return bare.ask(messages, ANSWER_TOKENS)
+        return bare.ask(messages, answer_tokens)
 
     def stops(self) -> tuple[list[Figure], dict[str, float]]:
         """Stop answers, and look when the server is idle."""

@@ -42,8 +42,6 @@ class Heard:
     answer_tokens: int = 0
     prompt_ms: float = 0.0
     """That the server says it read."""
-    answer_ms: float = 0.0
-    """That the server says it wrote."""
     number: int = 0
     """Of the answer's message."""
     reason: str = ""
@@ -58,11 +56,6 @@ class Heard:
     def first_share(self) -> float:
         """That time by the one in which the server read the prompt, in the same run."""
         return self.first_ms / max(self.prompt_ms, 1e-3)
-
-    @property
-    def speed_share(self) -> float:
-        """How fast it came, by how fast the server says that it wrote it."""
-        return self.tokens_per_s * self.answer_ms / 1000 / max(self.answer_tokens, 1)
 
     @property
     def tokens_per_s(self) -> float:
@@ -175,7 +168,7 @@ class Talk:
         heard.prompt_tokens = done["prompt_tokens"]
         heard.cached_tokens = done["cached_tokens"]
         heard.answer_tokens = done["answer_tokens"]
-        heard.prompt_ms, heard.answer_ms = done["prompt_ms"], done["answer_ms"]
+        heard.prompt_ms = done["prompt_ms"]
         with self._changed:
             said = [each for each in self._said if each[2].get("id") == number]
         for at_s, method, params in said:
@@ -257,7 +250,6 @@ class Bare:
                 heard.prompt_tokens = timings["prompt_n"] + timings["cache_n"]
                 heard.answer_tokens = timings["predicted_n"]
                 heard.prompt_ms = timings["prompt_ms"]
-                heard.answer_ms = timings["predicted_ms"]
         heard.ended_s = time.perf_counter()
         return heard
 

@@ -32,6 +32,8 @@ class Relay:
         self._new = ["", ""]
         self._unkept = ["", ""]
         self._is_closed = False
+        self._is_resting = False
+        """What comes meanwhile wakes nobody: each waking takes time from a server on this CPU."""
         self._thread: threading.Thread | None = None
 
     def add(self, text: str, reasoning: str = "") -> None:
@@ -44,7 +46,8 @@ class Relay:
                     target=self._run, name="lcursor-chat-relay", daemon=True
                 )
                 self._thread.start()
-            self._wake.notify()
+            if not self._is_resting:
+                self._wake.notify()
 
     def close(self) -> None:
         """Send and write down what is left; nothing comes after it."""
@@ -68,7 +71,9 @@ class Relay:
             if is_due:
                 kept_s = time.monotonic()
             with self._wake:
+                self._is_resting = True
                 self._wake.wait_for(lambda: self._is_closed, SEND_S)
+                self._is_resting = False
 
     def _flush(self, *, is_last: bool) -> None:
         with self._wake:

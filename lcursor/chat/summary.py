@@ -90,10 +90,11 @@ def plan(chat: Conversation, last: int, limit: int, measure: Measure) -> Plan | 
 def text(written: str, chat: Conversation, last: int) -> str:
     """Return the text of a summary: what the model wrote, and the list of what was attached.
 
-    Where the model wrote nothing, the questions stand in for it.
+    Where the model wrote nothing, or only said again what it was told, as small ones do, the
+    questions stand in for it.
     """
     line = chat.line(last)
-    words = written.strip() or _questions(line)
+    words = _own(written) or _questions(line)
     return "\n\n".join(filter(None, (words, ledger(chat, line))))
 
 
@@ -132,6 +133,16 @@ def guard(items: Sequence[ChatItem], total_tokens: int, limit: int) -> None:
     )
     error.prompt_tokens, error.context_tokens = total_tokens, limit
     raise error
+
+
+def _own(written: str) -> str:
+    """Return what a model wrote without what it was told to write; "" where nothing is left."""
+    told = INSTRUCTION.lower()
+    rows = [row.rstrip() for row in written.strip().split("\n")]
+    kept = [row for row in rows if row.startswith("#") or row.strip().lower() not in told]
+    if not any(row.strip() and not row.startswith("#") for row in kept):
+        return ""
+    return "\n".join(row for row in rows if not row or row in kept).strip()
 
 
 def _listed(head: str, rows: Sequence[str]) -> str:

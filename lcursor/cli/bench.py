@@ -203,6 +203,7 @@ def chat(
     from lcursor.bench import chat as bench
     from lcursor.bench import report
     from lcursor.cli.editor import find_neovim
+    from lcursor.drive.client import NeovimError
     from lcursor.errors import LcursorError
 
     unknown = set(names or ()) - set(bench.PARTS)
@@ -219,7 +220,7 @@ def chat(
             facts,
             lambda line: typer.echo(f"measuring: {line} ...", err=True),
         )
-    except TimeoutError as error:
+    except (TimeoutError, NeovimError) as error:
         raise LcursorError(f"the bench did not finish: {error}", "Run it again") from error
     if as_json:
         typer.echo(json.dumps(found.as_dict()))

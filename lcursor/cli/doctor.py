@@ -184,11 +184,12 @@ def _size(folder: Path) -> int:
 
 
 def _index(embedder: str) -> Fact:
+    from lcursor import folders
     from lcursor.catalog import store
     from lcursor.catalog.sink import human
     from lcursor.index import embedders, place, vector_cache
 
-    folder, vectors = place.data_home() / "index", vector_cache.default_folder()
+    folder, vectors = folders.data_home() / "index", vector_cache.default_folder()
     projects = len([*folder.glob(f"*/{place.BEGUN}")])
     sizes = _size(folder), _size(vectors)
     data = {

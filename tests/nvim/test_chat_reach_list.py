@@ -62,7 +62,7 @@ def test_the_list_says_when_what_and_how_long(editor: Start, host: FakeHost) -> 
     rows = [
         row(nvim, "k1", "Why is it slow", 125, preview="Why is it slow"),
         row(nvim, "k2", "Rename", 7300, messages=12, preview="Rename alpha\nto beta"),
-        row(nvim, "k3", "x" * 80, 86400 * 3),
+        row(nvim, "k3", "x" * 80, 86400 * 3 + 60),
     ]
     question = answer(nvim, host, rows, note="1 cannot be read")
     assert question["path"] == str(nvim.home / "project/a.py")

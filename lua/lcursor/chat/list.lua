@@ -67,7 +67,8 @@ function M.cells(rows, now_s, is_all)
     local is_open = state.named(row.chat) ~= nil
     local title = short(row.title ~= "" and row.title or row.preview, MOST_TITLE)
     local preview = short(row.preview, MOST_PREVIEW)
-    local has_more = preview ~= "" and not vim.startswith(preview, (title:gsub("…$", "")))
+    local start, cuts = title:gsub("…$", "")
+    local is_same = preview == title or (cuts > 0 and vim.startswith(preview, start))
     local project = is_all and ("  " .. fill(vim.fs.basename(row.root), roots)) or ""
     return {
       { is_open and "* " or "  ", "LCursorChatTokens" },
@@ -75,7 +76,7 @@ function M.cells(rows, now_s, is_all)
       { fill(title, titles), "LCursorChatTitle" },
       { project, "LCursorHitFile" },
       { ("  %3d  "):format(row.messages), "LCursorChatNote" },
-      { has_more and preview or "", "LCursorChatNote" },
+      { is_same and "" or preview, "LCursorChatNote" },
     }
   end, rows)
 end

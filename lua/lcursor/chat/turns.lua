@@ -225,6 +225,14 @@ local function send_branch(session, span, index, text, opts)
   }, opts)
 end
 
+--- What was written is sent; who types elsewhere goes on typing.
+---@param session lcursor.ChatSession
+local function leave_insert(session)
+  if api.nvim_get_current_buf() == session.buf then
+    vim.cmd.stopinsert()
+  end
+end
+
 --- Send what the cursor is in: an earlier question that was changed begins a branch, and the old
 --- one is kept; anywhere else it is the draft.
 ---@param session lcursor.ChatSession
@@ -243,7 +251,7 @@ function M.send(session, opts, span)
     local text = buffer.text(session, span)
     if text ~= asked.text and text ~= "" then
       if not running.is_told(session) then
-        vim.cmd.stopinsert()
+        leave_insert(session)
         when_open(session, function()
           send_branch(session, span, index, text, opts)
         end)
@@ -254,13 +262,13 @@ function M.send(session, opts, span)
   local text = buffer.text(session, buffer.draft(session))
   if session.turn and text ~= "" then
     session.turn.is_followed = true
-    vim.cmd.stopinsert()
+    leave_insert(session)
     return winbar.draw(session)
   end
   if not is_sendable(session, text) then
     return
   end
-  vim.cmd.stopinsert()
+  leave_insert(session)
   when_open(session, function()
     text = is_alive(session) and buffer.text(session, buffer.draft(session)) or ""
     if text == "" or session.turn then

@@ -306,7 +306,7 @@ def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path, server: ChatServer) -
 def test_a_key_is_asked_for_once_and_written_nowhere(tmp_path: Path) -> None:
     with ChatServer([say("one"), say("two")], key="s3cr3t-key") as server:
         config = config_of(server)
-        command = f"echo asked >> {tmp_path}/asked; echo s3cr3t-key"
+        command = f"sh -c 'echo asked >> {tmp_path}/asked; echo s3cr3t-key'"
         model = replace(config.models[0], key_command=command)
         with Desk(tmp_path, replace(config, models=(model,))) as desk:
             desk.open()

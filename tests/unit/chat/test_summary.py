@@ -124,8 +124,13 @@ def test_a_long_list_says_what_it_leaves_out() -> None:
     assert rows[-1] == "- f79.py"
 
 
-def test_a_model_that_writes_nothing_leaves_the_questions() -> None:
-    text = summary.text("  ", chat_of(9, 9), 4)
+PARROT = "## Goal\nWhat I want, in my words where they matter\n## Open ends"
+
+
+@pytest.mark.parametrize("written", ["  ", PARROT, summary.INSTRUCTION.partition("\n")[2]])
+def test_a_model_that_writes_nothing_of_its_own_leaves_the_questions(written: str) -> None:
+    text = summary.text(written, chat_of(9, 9), 4)
+    assert "in my words" not in text
     assert "- q0" in text
     assert "- q1" in text
 

@@ -23,7 +23,7 @@ from lcursor.errors import (
     ServerOccupied,
 )
 from lcursor.http.client import Client
-from lcursor.llm import launch, lease
+from lcursor.llm import lease
 from lcursor.llm.records import Target
 from tests.fakes.model_server import ModelServer
 from tests.unit.llm.serving import (
@@ -489,17 +489,3 @@ def test_a_users_own_variables_do_not_reach_it(
         names = {pair.partition("=")[0] for pair in file.read().split("\0")}
     assert "FAKE_HELP" in names
     assert not {"LLAMA_API_KEY", "LLAMA_ARG_PORT"} & names
-
-
-def test_old_states_of_chats_are_forgotten(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = folder_of(machine)
-    folder.make()
-    for number in range(3):
-        path = folder.slots_path / f"{number}"
-        path.write_bytes(bytes(100))
-        os.utime(path, (number, number))
-    monkeypatch.setattr(launch, "MOST_SLOT_BYTES", 250)
-    machine.server().ensure()
-    assert sorted(path.name for path in folder.slots_path.iterdir()) == ["1", "2"]
