@@ -289,22 +289,22 @@ class _Run:
             time.sleep(step_s)
 
     def _memory_mb(self) -> float:
-        """Return what the worker has, with the process that reads for it."""
+        """Return what the worker has, with the processes that read for it; shared memory once."""
         pids = {self._pid}
         for children in Path(f"/proc/{self._pid}/task").glob("*/children"):
             with contextlib.suppress(OSError):
                 pids.update(map(int, children.read_text().split()))
-        return sum(_resident_mb(pid, "VmRSS") for pid in pids)
+        return sum(_resident_mb(pid, "smaps_rollup", "Pss") for pid in pids)
 
     def _peak_mb(self) -> float:
-        own = _resident_mb(self._pid, "VmHWM") or self._state()["memory_bytes"] / 1e6
+        own = _resident_mb(self._pid, "status", "VmHWM") or self._state()["memory_bytes"] / 1e6
         return max(own, self._most_mb)
 
 
-def _resident_mb(pid: int, field: str) -> float:
+def _resident_mb(pid: int, file: str, field: str) -> float:
     """Return a figure of a process's memory; 0 where it is not known."""
     try:
-        found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.M)
+        found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/{file}").read_text(), re.M)
     except OSError:
         return 0.0
     return int(found[1]) * 1024 / 1e6 if found else 0.0

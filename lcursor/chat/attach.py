@@ -67,7 +67,12 @@ class Gatherer:
         self._retrieve, self._secrets, self._rules = retrieve, secrets, rules
 
     def gather(
-        self, chat: Conversation, last: int, question: Question, cancel: threading.Event
+        self,
+        chat: Conversation,
+        last: int,
+        question: Question,
+        cancel: threading.Event,
+        limit_tokens: int = 0,
     ) -> Gathered:
         """Return a question with all that it brings, each with a note why, or why not.
 
@@ -76,6 +81,7 @@ class Gatherer:
             last: the message before the question.
             question: what is asked.
             cancel: ends it.
+            limit_tokens: of the prompt, of which the codebase gets a part; 0 where nobody knows.
 
         Raises:
             Cancelled: `cancel` was set.
@@ -94,6 +100,7 @@ class Gatherer:
             cancel=cancel.is_set,
             dropped=question.dropped,
             with_rules=self._rules,
+            codebase_tokens=_codebase_tokens(limit_tokens),
         )
         line = chat.line(last)
         rest = prompt.after(line, chat.summary(line))
@@ -105,6 +112,13 @@ class Gatherer:
             for item in found
         ]
         return Gathered(expanded.text, items, expanded.note)
+
+
+def _codebase_tokens(limit_tokens: int) -> int:
+    """Return what `@codebase` may bring: a quarter of a small window."""
+    from lcursor.context.gather import CODEBASE_TOKENS
+
+    return min(CODEBASE_TOKENS, limit_tokens // 4) if limit_tokens else CODEBASE_TOKENS
 
 
 def receipt(found: Gathered, count: Callable[[str], tuple[int, bool]]) -> list[Attached]:

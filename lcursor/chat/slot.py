@@ -310,9 +310,10 @@ class ChatSlot:
         last = chat.place(params["after"])
         text = attach.clean(params["text"])
         question = Question(text, params["path"], params["attachments"], params["dropped"])
-        found = self._tools.gatherer.gather(chat, last, question, threading.Event())
         name = self._models.choose(params["model"], chat.model, text)
         known = self._models.known(name)
+        limit = known.context_tokens if known else 0
+        found = self._tools.gatherer.gather(chat, last, question, threading.Event(), limit)
         if known is None:
             self._aside(partial(self._warm_up, name, self._starting))
         counter = known.counter if known else Counter()

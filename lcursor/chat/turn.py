@@ -186,8 +186,9 @@ class Turn:
     def _attach(self, question: Question) -> None:
         chat = self.stored.snapshot()
         before = chat.said[self.asked].parent
-        found = self._tools.gatherer.gather(chat, before, question, self._stopped)
         known = self._tools.models.known(self._chosen())
+        limit = known.context_tokens if known else 0
+        found = self._tools.gatherer.gather(chat, before, question, self._stopped, limit)
         counter = known.counter if known else Counter()
         receipt = attach.receipt(found, counter.known)
         op: Op = {

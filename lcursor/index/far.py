@@ -1,6 +1,6 @@
-"""Files in great number, read by a process of their own: what it is asked, what of it is believed.
+"""Files in great number, read by processes of their own: what they are asked, what is believed.
 
-Owns that process while there is much to read. Used on the pipeline's thread alone.
+Owns those processes while there is much to read. Used on the pipeline's thread alone.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from lcursor.index import reading
-from lcursor.index.bulk import Bulk, Died, Wanted
+from lcursor.index import priority, reading
+from lcursor.index.bulk import Bulk, Died
 from lcursor.index.filler import Batch, Filler
+from lcursor.index.taking import Taken
 
+MOST_PROCESSES = 2
+"""One writer keeps up with about three."""
 GROUP_FILES = 8
 MOST_DEATHS = 20
-"""Of the process, within one project; then files are read here."""
+"""Of such processes, within one project; then files are read here."""
 
 
 class Far:
@@ -30,21 +33,25 @@ class Far:
 
     def __init__(self, root: Path, filler: Filler, remark: Callable[[str], None]) -> None:
         self._root, self._filler, self._remark = root, filler, remark
-        self._bulk: Bulk | None = None
+        self._bulks: list[Bulk] = []
+        self._asked: deque[Bulk] = deque()
+        """Whom each group was given to, in their order; they are taken in in that order."""
         self._suspects: deque[str] = deque()
-        """Files one of which ended the process; asked for one by one."""
+        """Files one of which ended a process; asked for one by one."""
         self._deaths = 0
 
     @property
     def is_busy(self) -> bool:
         """Whether there are files that were asked for and not taken in."""
-        return bool(self._suspects) or (self._bulk is not None and self._bulk.is_busy)
+        return bool(self._suspects or self._asked)
 
     def start(self) -> None:
-        """Have the process there, soon; without one all goes on here."""
-        if self._bulk is None and self._deaths < MOST_DEATHS:
+        """Have the processes there, soon; without any all goes on here."""
+        while len(self._bulks) < min(MOST_PROCESSES, priority.cores()):
+            if self._deaths >= MOST_DEATHS:
+                return
             try:
-                self._bulk = Bulk(self._root)
+                self._bulks.append(Bulk(self._root))
             except OSError:
                 self._deaths += 1
 
@@ -54,51 +61,63 @@ class Far:
         Returns:
             Whether that was done; else whoever asks reads the next file here.
         """
-        if self._bulk is None:
+        if not self._bulks:
             waiting.extendleft(self._suspects)
             self._suspects.clear()
             return False
+        for bulk in [*self._bulks]:
+            try:
+                if bulk.is_ready:
+                    self._feed(bulk, waiting)
+            except Died as death:
+                self._bury(bulk, death, waiting, batch)
+        if not self._asked:
+            return False
+        bulk = self._asked[0]
+        start_s = time.monotonic()
         try:
-            if not self._bulk.is_ready:
-                return False
-            self._feed(self._bulk, waiting)
-            if not self._bulk.is_busy:
-                return False
-            start_s = time.monotonic()
-            for taken in self._bulk.get():
-                seen = reading.look(self._root, taken.path)
-                state = taken.state
-                if state is not None and seen != (state.size_bytes, state.mtime_ns):
-                    waiting.append(taken.path)  # it changed since; who watches may not know it yet
-                else:
-                    self._filler.accept(taken, batch)
-            self._filler.meter.read_s += time.monotonic() - start_s
+            for taken in bulk.get():
+                self._believe(taken, waiting, batch)
+            self._asked.popleft()
         except Died as death:
-            self._bury(death, waiting, batch)
+            self._bury(bulk, death, waiting, batch)
+        self._filler.meter.read_s += time.monotonic() - start_s
         return True
 
     def close(self) -> None:
-        """End the process; what it has not answered is forgotten."""
-        bulk, self._bulk = self._bulk, None
+        """End the processes; what they have not answered is forgotten."""
+        bulks, self._bulks = self._bulks, []
+        self._asked.clear()
         self._suspects.clear()
-        if bulk is not None:
+        for bulk in bulks:
             bulk.close()
 
     def _feed(self, bulk: Bulk, waiting: deque[str]) -> None:
         while bulk.has_room and (self._suspects or waiting):
             if self._suspects:
                 if not bulk.is_busy:
-                    bulk.put([self._wanted(self._suspects.popleft())])
+                    self._put(bulk, [self._suspects.popleft()])
                 return
             count = min(GROUP_FILES, len(waiting))
-            bulk.put([self._wanted(waiting.popleft()) for _ in range(count)])
+            self._put(bulk, [waiting.popleft() for _ in range(count)])
 
-    def _wanted(self, path: str) -> Wanted:
-        return path, self._filler.digest_of(path)
+    def _put(self, bulk: Bulk, paths: list[str]) -> None:
+        self._asked.append(bulk)
+        bulk.put([(path, self._filler.digest_of(path)) for path in paths])
 
-    def _bury(self, death: Died, waiting: deque[str], batch: Batch) -> None:
+    def _believe(self, taken: Taken, waiting: deque[str], batch: Batch) -> None:
+        """Take a file in, unless it changed since: who watches may not know it yet."""
+        state = taken.state
+        seen = reading.look(self._root, taken.path)
+        if state is not None and seen != (state.size_bytes, state.mtime_ns):
+            waiting.append(taken.path)
+        else:
+            self._filler.accept(taken, batch)
+
+    def _bury(self, bulk: Bulk, death: Died, waiting: deque[str], batch: Batch) -> None:
         """Find out which file it was: of one alone it is known, of several each is asked anew."""
-        self._bulk = None
+        self._bulks.remove(bulk)
+        self._asked = deque(other for other in self._asked if other is not bulk)
         if not death.lost:  # it cannot even be started
             self._deaths = MOST_DEATHS
             return

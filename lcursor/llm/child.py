@@ -30,7 +30,9 @@ STEP_S = 1.0
 FIRST_STEP_S = 0.05
 """Until the server was seen to listen."""
 END_S = 5.0
-NICE = 10
+NICE, NICE_ON_CPU = 10, 19
+"""On a GPU the cores only hand out work; without one, every slice that the server takes from the
+completion model makes all of that model's threads wait."""
 FIT_BYTES = 384 << 20
 """Of a GPU, left free: `engines.FIT_MIB`."""
 MOST_LOG_BYTES = 16 << 20
@@ -44,11 +46,11 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(_devices()))  # noqa: T201 - the answer to who started us
         return 0
     os.umask(0o077)
-    _yield_to_completion()
     path, fd = Path(arguments[0]), int(arguments[1])
     os.set_inheritable(fd, False)  # the server shall not hold the lock after us
     told = json.loads(path.read_bytes())
     path.unlink()
+    _yield_to_completion(told["place"])
     return Keeper(told).run()
 
 
@@ -209,12 +211,13 @@ def _devices() -> list[dict[str, Any]]:
     ]
 
 
-def _yield_to_completion() -> None:
+def _yield_to_completion(place: str) -> None:
     """Take the rest of the cores: what is completed while an answer is written goes first."""
+    nice = NICE_ON_CPU if place == "on the CPU" else NICE
     with contextlib.suppress(OSError):
-        os.nice(NICE)
+        os.nice(nice)
     with contextlib.suppress(OSError):  # where each session is a group that is weighed as one
-        Path("/proc/self/autogroup").write_text(str(NICE))
+        Path("/proc/self/autogroup").write_text(str(nice))
 
 
 def _begin() -> None:

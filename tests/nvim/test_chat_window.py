@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
-from tests.nvim.talk import Talk
+from tests.nvim.talk import ITEM, Talk
 from tests.nvim.test_chat_buffer import FILES, HISTORY
 from tests.nvim.test_commands import NOTES, notes
 
@@ -114,3 +114,18 @@ def test_it_can_be_switched_off(editor: Start, host: FakeHost) -> None:
     nvim.command("LCChat hello")
     assert "chat.enabled" in str(notes(nvim)[-1][0])
     assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
+
+
+def test_who_types_elsewhere_stays_in_insert_mode(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    nvim.insert()
+    talk = Talk(nvim, host)
+    mode = "return vim.api.nvim_get_mode().mode"
+    talk.open("lua require('lcursor.chat').ask('why?', { new = true, enter = false })", HISTORY)
+    assert nvim.lua(mode) == "i"
+    number = talk.begin(talk.heard(), [ITEM])
+    talk.delta(number, "", "Let me think.\n")
+    talk.delta(number, "Because.")
+    talk.done(number)
+    assert "Because." in talk.lines()
+    assert nvim.lua(mode) == "i"

@@ -50,7 +50,7 @@ class Desk:
         """Wait for the process."""
         self.far.start()
         deadline_s = time.monotonic() + DEADLINE_S
-        while not (self.far._bulk and self.far._bulk.is_ready):
+        while not (self.far._bulks and all(each.is_ready for each in self.far._bulks)):
             assert time.monotonic() < deadline_s
             time.sleep(0.01)
 
@@ -116,8 +116,7 @@ def test_a_process_that_is_killed_loses_nothing(desk: Desk) -> None:
     desk.ready()
     waiting = deque(desk.names)
     desk.far.take(waiting, Batch())  # what was read of the first group is lost with this batch
-    assert desk.far._bulk is not None
-    os.kill(desk.far._bulk.pid, signal.SIGKILL)
+    os.kill(desk.far._bulks[0].pid, signal.SIGKILL)
     desk.all(waiting)
     desk.all(deque(name for name in desk.names if name not in desk.filler.known))
     assert desk.found() == desk.wanted()
@@ -161,10 +160,10 @@ def test_a_process_that_never_lives_is_not_started_for_ever(
 def test_a_file_that_changed_since_is_read_again(desk: Desk) -> None:
     desk.ready()
     waiting = deque(desk.names[:GROUP_FILES])
-    assert desk.far._bulk is not None
-    desk.far._feed(desk.far._bulk, waiting)
+    one = desk.far._bulks[0]
+    desk.far._feed(one, waiting)
     deadline_s = time.monotonic() + DEADLINE_S
-    stdout = desk.far._bulk._process.stdout
+    stdout = one._process.stdout
     assert stdout is not None
     while not stdout.peek(1):  # type: ignore[attr-defined] # it has answered
         assert time.monotonic() < deadline_s
