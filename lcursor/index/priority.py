@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import os
 import platform
+from pathlib import Path
 
 NICE = 10
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30}
@@ -26,6 +27,16 @@ def lower() -> None:
     if number is not None:
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).syscall(number, *_THIS_THREAD, _IDLE_CLASS)
+
+
+def lower_session() -> None:
+    """Lower this process's session where the kernel weighs each session as one.
+
+    There a thread's own priority counts among those of its session alone, and a worker, which has
+    a session of its own, would get half of a busy machine.
+    """
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(NICE))
 
 
 def cores() -> int:

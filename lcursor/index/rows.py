@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from lcursor.index import schema, segment
 from lcursor.index.reader import CHUNK, stored
-from lcursor.index.records import Chunk, FileState, Parsed
+from lcursor.index.records import Chunk, FileState, Parsed, Symbol
 
 Entry = tuple[str, FileState, Parsed]
 TextOf = Callable[[str, Chunk], str]
@@ -39,7 +40,6 @@ def put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
             "UPDATE files SET language = ?, size_bytes = ?, mtime_ns = ?, digest = ? WHERE id = ?",
             (*seen, number),
         )
-        base.execute("DELETE FROM symbols WHERE file = ?", (number,))
         for chunk, digest in base.execute(
             "SELECT id, digest FROM chunks WHERE file = ? ORDER BY first_row DESC, id DESC",
             (number,),
@@ -73,19 +73,33 @@ def put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
         base.execute("INSERT INTO texts VALUES (?, ?)", (name, schema.pack(chunk.text)))
         base.execute("INSERT INTO bags VALUES (?, ?)", (name, segment.bag(text)))
         base.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (name, text))
+    _name(base, number, parsed.symbols)
+
+
+def _name(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol]) -> None:
+    """Replace a file's definitions; those that are as they were stay, since most are."""
+    wanted = Counter(
+        (
+            schema.plain(one.name),
+            one.kind,
+            one.first_row,
+            one.end_row,
+            schema.pack(one.scope),
+        )
+        for one in symbols
+    )
+    gone = []
+    for number, *row in base.execute(
+        "SELECT rowid, name, kind, first_row, end_row, scope FROM symbols WHERE file = ?", (file,)
+    ):
+        if wanted[tuple(row)] > 0:
+            wanted[tuple(row)] -= 1
+        else:
+            gone.append((number,))
+    base.executemany("DELETE FROM symbols WHERE rowid = ?", gone)
     base.executemany(
         "INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (
-                number,
-                schema.plain(one.name),
-                one.kind,
-                one.first_row,
-                one.end_row,
-                schema.pack(one.scope),
-            )
-            for one in parsed.symbols
-        ],
+        [(file, *row) for row in wanted.elements()],
     )
 
 

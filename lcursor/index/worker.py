@@ -15,7 +15,7 @@ from pathlib import Path
 
 import lcursor
 from lcursor.errors import LcursorError
-from lcursor.index import place, wire
+from lcursor.index import place, priority, wire
 from lcursor.index.launch import IS_HELD
 from lcursor.index.lock import Lock
 
@@ -28,6 +28,7 @@ def run(root: Path, embedder: str = "", idle_s: float = IDLE_S) -> int:
     """Be the worker of a project until it is time to leave; return the exit status."""
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_S)
+    priority.lower_session()
     try:
         place.own_folder(root)
         lock = Lock.take(place.lock_path(root))

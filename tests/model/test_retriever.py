@@ -50,10 +50,9 @@ def indexed(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
         editor.keys("<Esc>")
         editor.command("LCursor index begin")
         editor.wait_lua(f"{INDEX} return state and state.phase == 'ready'", timeout_s=60)
-        try:
-            yield editor
-        finally:
-            os.kill(editor.lua(f"{INDEX} return state.pid"), signal.SIGTERM)
+        yield editor
+        pid = editor.lua(f"{INDEX} return state.pid")
+    os.kill(pid, signal.SIGTERM)  # only now, or the host would start another one
 
 
 def test_a_definition_from_a_file_that_nobody_opened_is_in_the_prompt(indexed: Editor) -> None:

@@ -203,6 +203,8 @@ def test_ctrl_c_keeps_the_partial_file(shell: Shell, server: Server) -> None:
         text=True,
         env=shell.env,
         cwd=REPOSITORY,
+        # Who runs the tests in the background may have had it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     partial = shell.models / "small.gguf.partial"
     deadline_s = time.monotonic() + 20

@@ -88,11 +88,13 @@ def write(root: Path, name: str, text: str | bytes = "") -> None:
 def spoil(path: Path, name: str) -> None:
     """Overwrite the first page of a table or of an index."""
     base = sqlite3.connect(path)
-    busy, _, _ = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    deadline_s = time.monotonic() + 10
+    while base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # somebody reads
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
     asked = "SELECT rootpage FROM sqlite_master WHERE name = ?"
     (page,) = base.execute(asked, (name,)).fetchone()
     base.close()
-    assert not busy
     with path.open("r+b") as file:
         file.seek((page - 1) * 4096)
         file.write(b"\xff" * 4096)

@@ -71,6 +71,15 @@ def test_two_editors_share_a_worker_and_see_only_their_own_buffers(root: Path) -
         assert paths(one, "unsaved_thing") == ["new.py"]
 
 
+@pytest.mark.skipif(
+    not Path("/proc/self/autogroup").exists(), reason="the kernel does not weigh sessions"
+)
+def test_its_session_stands_back_as_a_whole(root: Path) -> None:
+    with connect(root) as client:
+        pid = client.call("status")["pid"]
+        assert Path(f"/proc/{pid}/autogroup").read_text().split()[-1] == "10"
+
+
 def test_workers_that_are_started_at_once_become_one(root: Path) -> None:
     pids: list[int] = []
 

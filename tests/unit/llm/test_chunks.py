@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcursor.errors import ServerFailed, ServerGarbled
@@ -187,6 +187,7 @@ JSON = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # says something of the machine alone
 @given(st.lists(st.dictionaries(FIELDS, JSON, max_size=4), max_size=4))
 def test_no_object_breaks_it(found: list[dict[str, Any]]) -> None:
     reader = Reader("it")

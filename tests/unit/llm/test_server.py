@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -23,7 +24,7 @@ from lcursor.errors import (
     ServerOccupied,
 )
 from lcursor.http.client import Client
-from lcursor.llm import lease
+from lcursor.llm import child, lease
 from lcursor.llm.records import Target
 from tests.fakes.model_server import ModelServer
 from tests.unit.llm.serving import (
@@ -258,7 +259,9 @@ def test_a_stale_socket_is_no_hindrance(machine: Machine) -> None:
 
 def test_a_keeper_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     server = machine.server()
-    os.unlink(server.ensure().url.removeprefix("unix://"))
+    url = server.ensure().url
+    time.sleep(20 * child.FIRST_STEP_S)  # the keeper looks, and has seen its socket
+    os.unlink(url.removeprefix("unix://"))
     until(lambda: folder_of(machine).living() is None, "it leaves")
     assert answers(server.ensure())
 
