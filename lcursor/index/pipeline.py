@@ -119,6 +119,7 @@ class Pipeline:
         own: OwnSecrets | None = None,
     ) -> None:
         self._root, self._gate = root, gate
+        store.between = gate.passes
         self._filler = Filler(root, store, own)
         self._tell, self._remark = tell, remark
         self._embedding, self._watching = embedding, watching

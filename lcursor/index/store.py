@@ -64,6 +64,8 @@ class Store:
 
             text_of = index_text
         self.folder, self.path = folder, folder / schema.FILE
+        self.between: Callable[[], object] = lambda: None
+        """Called between two files of a transaction: who writes may let others go first."""
         self.remarks: list[str] = []
         """What went wrong and was mended, for a person; each thing once."""
         self._text_of = text_of
@@ -149,6 +151,7 @@ class Store:
             with self._write() as base:
                 for entry in batch:
                     rows.put(base, entry, self._text_of)
+                    self.between()
 
     def touch(self, states: Iterable[tuple[str, FileState]]) -> None:
         """Remember that files look otherwise though their content is the same."""
