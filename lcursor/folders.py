@@ -26,6 +26,12 @@ def data_home() -> Path:
     return (Path(home).expanduser() / "lcursor").absolute()
 
 
+def cache_home() -> Path:
+    """Return `$XDG_CACHE_HOME/lcursor`, else `~/.cache/lcursor`."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(home).expanduser() / "lcursor"
+
+
 def own(place: Path) -> Path:
     """Make a folder of mode 0700; refuse one that another user made, or may write to.
 

@@ -13,6 +13,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lcursor import folders
 from lcursor.catalog import manifest
 from lcursor.catalog.manifest import Model, Slot
 from lcursor.errors import ModelMissing, ModelUnsuitable
@@ -36,15 +37,11 @@ class Receipt:
 def models_dir() -> Path:
     """Return the directory of the model files; it need not exist.
 
-    `$LCURSOR_MODELS`, else `models` in the data root: `$LCURSOR_DATA`, else
-    `$XDG_DATA_HOME/lcursor`, else `~/.local/share/lcursor`.
+    `$LCURSOR_MODELS`, else `models` where the user's data is.
     """
     if chosen := os.environ.get("LCURSOR_MODELS"):
         return Path(chosen).expanduser()
-    if data := os.environ.get("LCURSOR_DATA"):
-        return Path(data).expanduser() / "models"
-    home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(home).expanduser() / "lcursor" / "models"
+    return folders.data_home() / "models"
 
 
 def path_of(model: Model, directory: Path | None = None) -> Path:

@@ -16,6 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from lcursor import folders
 from lcursor.fim.cells import Cells
 from lcursor.fim.files import File
 
@@ -38,8 +39,7 @@ class Saved:
 
 def default_folder() -> Path:
     """Return `$XDG_CACHE_HOME/lcursor/kv`, with the usual default for the first."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "lcursor" / "kv"
+    return folders.cache_home() / "kv"
 
 
 class Warmth:

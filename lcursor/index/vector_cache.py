@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lcursor import folders
 from lcursor.index import schema
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ BUSY_MS = 3_000
 
 def default_folder() -> Path:
     """Return `$XDG_CACHE_HOME/lcursor/vectors`, with the usual default for the first."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "lcursor" / "vectors"
+    return folders.cache_home() / "vectors"
 
 
 class VectorCache:

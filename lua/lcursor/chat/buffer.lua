@@ -122,6 +122,21 @@ function M.at(session, row)
   return found, index
 end
 
+---@param session lcursor.ChatSession
+---@return integer? index of the span of the question that the cursor is at, or was asked last
+function M.question_at(session)
+  local _, index = nil, #session.spans
+  if api.nvim_get_current_buf() == session.buf then
+    _, index = M.at(session, api.nvim_win_get_cursor(0)[1] - 1)
+  end
+  for i = index, 1, -1 do
+    local asked = session.spans[i].message
+    if asked and asked.role == "user" then
+      return i
+    end
+  end
+end
+
 --- What stands under a heading, without blank lines around it.
 ---@param session lcursor.ChatSession
 ---@param span lcursor.ChatSpan

@@ -15,16 +15,8 @@ local api = vim.api
 ---@param session lcursor.ChatSession
 ---@return lcursor.ChatMessage? question that the cursor belongs to, else the last one
 local function question_at(session)
-  local _, index = nil, #session.spans
-  if api.nvim_get_current_buf() == session.buf then
-    _, index = buffer.at(session, api.nvim_win_get_cursor(0)[1] - 1)
-  end
-  for i = index, 1, -1 do
-    local message = session.spans[i].message
-    if message and message.role == "user" then
-      return message
-    end
-  end
+  local index = buffer.question_at(session)
+  return index and session.spans[index].message
 end
 
 --- What is sent only sometimes, and so is worth a line.

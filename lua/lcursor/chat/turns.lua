@@ -281,26 +281,11 @@ function M.send(session, opts, span)
   end)
 end
 
----@param session lcursor.ChatSession
----@return integer? index of the span of the question that the cursor is at, or was asked last
-local function question_at(session)
-  local _, index = nil, #session.spans
-  if api.nvim_get_current_buf() == session.buf then
-    _, index = buffer.at(session, api.nvim_win_get_cursor(0)[1] - 1)
-  end
-  for i = index, 1, -1 do
-    local asked = session.spans[i].message
-    if asked and asked.role == "user" then
-      return i
-    end
-  end
-end
-
 --- Have the question at the cursor, or the last one, answered again; the old answer is kept.
 ---@param session lcursor.ChatSession
 ---@param opts lcursor.ChatAsk
 function M.regenerate(session, opts)
-  local index = question_at(session)
+  local index = buffer.question_at(session)
   if not index then
     return notify.info("there is no question to answer again")
   elseif running.is_told(session) then
