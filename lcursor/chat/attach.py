@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lcursor.chat import prompt
 from lcursor.chat.conversation import Attached, Conversation
-from lcursor.chat.counting import Counter, digest
+from lcursor.llm.counting import Counter, digest
 from lcursor.protocol_chat import ChatAttachment, ChatItem
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lcursor.chat import attach, counting, prompt, summary
+from lcursor.chat import attach, prompt, summary
 from lcursor.chat.conversation import Conversation, Op
-from lcursor.chat.models import Reached
 from lcursor.chat.stored import Stored
 from lcursor.config import ChatConfig
+from lcursor.llm import counting
+from lcursor.llm.reach import Reached
 from lcursor.llm.records import Event, Message, Text
 
 MOST_SUMMARIES = 4

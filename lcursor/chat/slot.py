@@ -15,19 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcursor import protocol_chat as wire
-from lcursor.chat import archive, attach, counting, prompt
+from lcursor.chat import archive, attach, prompt
 from lcursor.chat.archive import Archive
 from lcursor.chat.attach import Gatherer, Question, Retrieve
 from lcursor.chat.conversation import Conversation, Op
-from lcursor.chat.counting import Counter
-from lcursor.chat.lane import Lane
-from lcursor.chat.models import Models, told
 from lcursor.chat.shown import opened, row
 from lcursor.chat.stored import Stored
 from lcursor.chat.turn import Tell, Tools, Turn, failure
 from lcursor.chat.warm import IDLE_S, Warmth
 from lcursor.config import ChatConfig
 from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
+from lcursor.lane import Lane
+from lcursor.llm import counting
+from lcursor.llm.counting import Counter
+from lcursor.llm.reach import Models, told
 
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase

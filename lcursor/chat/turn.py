@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 from lcursor.chat import attach, prompt
 from lcursor.chat.attach import Gatherer, Question
 from lcursor.chat.conversation import Cost, Op
-from lcursor.chat.counting import Counter
-from lcursor.chat.models import Models, Reached
 from lcursor.chat.relay import Relay
 from lcursor.chat.room import Made, Room
 from lcursor.chat.stored import Stored
@@ -34,6 +32,8 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 from lcursor.llm import tokens
+from lcursor.llm.counting import Counter
+from lcursor.llm.reach import Models, Reached
 from lcursor.llm.records import Event, Finished, Message, Progress, Reasoning, Text, Usage, Wish
 from lcursor.protocol_chat import ChatEnd, ChatPhase
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lcursor.chat.conversation import Conversation
-from lcursor.chat.models import Reached
 from lcursor.errors import LcursorError
+from lcursor.llm.reach import Reached
 
 IDLE_S = 20.0
 LEAST_TOKENS = 512

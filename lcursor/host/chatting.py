@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcursor import protocol_chat
-from lcursor.chat.lane import Lane
 from lcursor.config import ChatConfig
 from lcursor.errors import ConfigInvalid, LcursorError
 from lcursor.host.indexing import Indexing
 from lcursor.host.project import Send
+from lcursor.lane import Lane
 
 if TYPE_CHECKING:
     from lcursor.chat.slot import ChatSlot

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from lcursor import protocol
-from lcursor.chat.lane import Lane
 from lcursor.config import IndexConfig
 from lcursor.errors import LcursorError
 from lcursor.host.project import (
@@ -27,6 +26,7 @@ from lcursor.host.project import (
     hit_message,
     report_message,
 )
+from lcursor.lane import Lane
 
 Around = Callable[[Project, Sequence[Mapping[str, Any]]], None]
 """Told what belongs to a place, and in which project. Thread: the project's lane."""

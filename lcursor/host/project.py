@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lcursor import protocol
-from lcursor.chat.lane import Failed, Lane
 from lcursor.config import IndexConfig
 from lcursor.errors import IndexRefused
+from lcursor.lane import Failed, Lane
 
 Send = Callable[[str, Mapping[str, Any]], None]
 Tell = Callable[[Mapping[str, Any]], None]

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcursor.chat import counting, prompt, summary
+from lcursor.chat import prompt, summary
 from lcursor.chat.conversation import Conversation, Op
 from lcursor.errors import ContextFull
+from lcursor.llm import counting
 from lcursor.llm.records import Message
 from tests.fakes.chat_server import Answer, ChatServer, overflow, say
 from tests.unit.chat.desk import Desk, attachment, config_of

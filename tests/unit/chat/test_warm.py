@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lcursor.chat.conversation import Conversation
-from lcursor.chat.counting import Counter
-from lcursor.chat.models import Reached
 from lcursor.chat.warm import Warmth, branch_of, file_name, forget_old
+from lcursor.llm.counting import Counter
+from lcursor.llm.reach import Reached
 from lcursor.llm.records import Served, Target
 from tests.unit.chat.test_summary import chat_of
 

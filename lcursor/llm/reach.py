@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcursor.chat.counting import Counter
 from lcursor.config import ChatConfig
 from lcursor.errors import Cancelled, LcursorError
+from lcursor.llm.counting import Counter
 from lcursor.llm.records import Served, Target, Usage
 from lcursor.protocol_chat import ServerTold
 
