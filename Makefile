@@ -14,7 +14,7 @@ ARGS   ?=
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo:  ## set up, then show real ghost text and a chat in a real Neovim, without a terminal too
+demo:  ## set up, then show real ghost text, a chat and an edit in a real Neovim, without a terminal too
 	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
 	@$(RUN) -m lcursor demo $(ARGS)
 
@@ -24,7 +24,8 @@ try:  ## set up, then leave that Neovim open for you
 
 test:  ## set up, then run every test; ARGS="-k ghost" for some
 	@$(SETUP) --with neovim --with dev --model $(MODEL) --model $(EMBED)
-	$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest -n 2 --dist loadfile --ignore tests/model $(ARGS) || [ $$? = 5 ]
+	@$(RUN) -m pytest tests/model $(ARGS) || [ $$? = 5 ]  # the model has the cores for itself
 
 check:  ## lint, format, types and documentation drift; changes nothing
 	@$(SETUP) --with neovim --with lint

@@ -25,6 +25,7 @@ LABELS = {
     "p50_ms": "key to first valid ghost, p50",
     "p90_ms": "the same, p90",
     "p95_ms": "the same, p95",
+    "answer_p95_ms": "the newest key that it stands behind to that ghost, p95",
     "last_key_p50_ms": "last key to first valid ghost, p50",
     "tokens_per_keystroke_median": "prompt tokens decoded for a key, median",
     "tokens_per_keystroke_mean": "the same, mean",
@@ -74,6 +75,8 @@ class Trial:
     Attributes:
         final: the suggestion on the screen when all was said; empty when there was none.
         ghost_ms: for each key, the time to a valid ghost; None where none came.
+        answer_ms: the same, from the newest key that stood on that screen: without the time in
+            which the model still thought otherwise, and waited for what is typed.
         tokens: for each key, the tokens of the prompt that were decoded for it.
         main_ms: for each key, the time on Neovim's main thread.
     """
@@ -81,6 +84,7 @@ class Trial:
     spot: Spot
     final: str
     ghost_ms: list[float | None]
+    answer_ms: list[float | None]
     tokens: list[int]
     main_ms: list[float]
 
@@ -123,8 +127,8 @@ def _cut(row: int, line: str, rng: random.Random) -> Spot:
 
 def ghost_times_ms(
     flushes: Sequence[Flush], sent_s: Sequence[float], base: int
-) -> list[float | None]:
-    """Return, for each key, the time from it to the first valid ghost.
+) -> tuple[list[float | None], list[float | None]]:
+    """Return, for each key, the time to the first valid ghost: from it, and from the newest key.
 
     A ghost is valid when it stands behind all that was typed so far and is the beginning of what
     the last screen shows. A key is answered by no screen that was drawn before the key stood on it.
@@ -136,22 +140,27 @@ def ghost_times_ms(
     """
     last = flushes[-1]
     if not last.ghost.strip():
-        return [None] * len(sent_s)
+        return [None] * len(sent_s), [None] * len(sent_s)
     whole = last.left + last.ghost
     valid = [
         (flush.at_s, len(flush.left) - base)
         for flush in flushes
         if flush.ghost.strip() and whole.startswith((flush.left + flush.ghost).rstrip())
     ]
-    return [
-        next((1000 * (at - sent) for at, typed in valid if at >= sent and typed >= key), None)
+    first = [
+        next(((at, typed) for at, typed in valid if at >= sent and typed >= key), None)
         for key, sent in enumerate(sent_s, 1)
     ]
+    return (
+        [found and 1000 * (found[0] - sent) for found, sent in zip(first, sent_s, strict=True)],
+        [found and 1000 * (found[0] - sent_s[min(found[1], len(sent_s)) - 1]) for found in first],
+    )
 
 
 def summary(trials: Sequence[Trial]) -> dict[str, Any]:
     """Boil the trials down to the numbers of the report; a time is None where no ghost came."""
     times = [ms for trial in trials for ms in trial.ghost_ms if ms is not None]
+    answers = [ms for trial in trials for ms in trial.answer_ms if ms is not None]
     last = [trial.ghost_ms[-1] for trial in trials if trial.ghost_ms[-1] is not None]
     return {
         "positions": len(trials),
@@ -162,6 +171,7 @@ def summary(trials: Sequence[Trial]) -> dict[str, Any]:
         "p50_ms": round(statistics.median(times), 2) if times else None,
         "p90_ms": round(percentile(times, 90), 2) if times else None,
         "p95_ms": round(percentile(times, 95), 2) if times else None,
+        "answer_p95_ms": round(percentile(answers, 95), 2) if answers else None,
         "last_key_p50_ms": round(statistics.median(last), 2) if last else None,
         "tokens_per_keystroke_median": statistics.median(
             count for trial in trials for count in trial.tokens

@@ -165,7 +165,7 @@ def _play(
     return Trial(
         spot,
         seen[-1].ghost if seen[-1].ghost.strip() else "",
-        ghost_times_ms(seen, sent_s, base),
+        *ghost_times_ms(seen, sent_s, base),
         typist.tokens(editor, spot),
         main_ms,
     )

@@ -48,40 +48,42 @@ def flushes(*drawn: tuple[float, str, str]) -> list[Flush]:
 
 def test_a_ghost_that_stays_valid_counts_when_it_is_drawn_anew() -> None:
     seen = flushes((1.002, "re", "turn x"), (2.003, "ret", "urn x"))
-    assert ghost_times_ms(seen, [1.0, 2.0], 1) == pytest.approx([2.0, 3.0])
+    assert ghost_times_ms(seen, [1.0, 2.0], 1)[0] == pytest.approx([2.0, 3.0])
 
 
 def test_a_ghost_that_is_replaced_by_another_does_not_count() -> None:
     seen = flushes((1.01, "re", "mark"), (1.05, "re", ""), (1.5, "re", "turn x"))
-    assert ghost_times_ms(seen, [1.0], 1) == pytest.approx([500.0])
+    assert ghost_times_ms(seen, [1.0], 1)[0] == pytest.approx([500.0])
 
 
 def test_the_beginning_of_the_final_suggestion_counts() -> None:
     seen = flushes(
         (1.1, "re", "turn"), (1.2, "re", "turn x\n    y"), (1.3, "re", "turn x\n    y = 1")
     )
-    assert ghost_times_ms(seen, [1.0], 1) == pytest.approx([100.0])
+    assert ghost_times_ms(seen, [1.0], 1)[0] == pytest.approx([100.0])
 
 
 def test_more_than_the_final_suggestion_does_not_count() -> None:
     seen = flushes((1.1, "re", "turn x + 1"), (1.2, "re", "turn x"))
-    assert ghost_times_ms(seen, [1.0], 1) == pytest.approx([200.0])
+    assert ghost_times_ms(seen, [1.0], 1)[0] == pytest.approx([200.0])
 
 
 def test_a_screen_without_the_key_does_not_answer_it() -> None:
     seen = flushes((2.001, "re", "turn"), (2.4, "ret", "urn"))
-    assert ghost_times_ms(seen, [1.0, 2.0], 1) == pytest.approx([1001.0, 400.0])
+    assert ghost_times_ms(seen, [1.0, 2.0], 1)[0] == pytest.approx([1001.0, 400.0])
 
 
 def test_a_key_may_be_answered_after_later_ones() -> None:
     seen = flushes((1.001, "re", ""), (2.001, "ret", ""), (2.5, "ret", "urn"))
-    assert ghost_times_ms(seen, [1.0, 2.0], 1) == pytest.approx([1500.0, 500.0])
+    times, answers = ghost_times_ms(seen, [1.0, 2.0], 1)
+    assert times == pytest.approx([1500.0, 500.0])
+    assert answers == pytest.approx([500.0, 500.0])  # counted from the key that changed its mind
 
 
 @pytest.mark.parametrize("ghost", ["", "  ", "\n"])
 def test_no_ghost_in_the_end_answers_no_key(ghost: str) -> None:
     seen = flushes((1.1, "re", "turn"), (1.2, "re", ghost))
-    assert ghost_times_ms(seen, [1.0], 1) == [None]
+    assert ghost_times_ms(seen, [1.0], 1)[0] == [None]
 
 
 @given(
@@ -91,9 +93,13 @@ def test_no_ghost_in_the_end_answers_no_key(ghost: str) -> None:
 def test_later_keys_are_never_answered_earlier(drawn: list[tuple[int, str]], keys: int) -> None:
     seen = [Flush(at / 8, "ab" * typed, ghost) for at, (typed, ghost) in enumerate(drawn)]
     sent_s = [number / 4 for number in range(keys)]
-    times = ghost_times_ms(seen, sent_s, 0)
+    times, answers = ghost_times_ms(seen, sent_s, 0)
     moments = [sent + ms / 1000 for sent, ms in zip(sent_s, times, strict=True) if ms is not None]
     assert all(ms is None or ms >= 0 for ms in times)
+    assert all(
+        (a is None) == (b is None) and (a or 0) <= (b or 0)
+        for a, b in zip(answers, times, strict=True)
+    )
     assert moments == sorted(moments)
     assert [ms is None for ms in times] == sorted(ms is None for ms in times)
 
@@ -145,7 +151,9 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def trial(final: str, ghost_ms: list[float | None], tokens: list[int]) -> Trial:
-    return Trial(Spot(70, "  re", "turn", " x + y"), final, ghost_ms, tokens, [0.5] * len(tokens))
+    answers = [ms and ms / 2 for ms in ghost_ms]
+    main_ms = [0.5] * len(tokens)
+    return Trial(Spot(70, "  re", "turn", " x + y"), final, ghost_ms, answers, tokens, main_ms)
 
 
 def test_the_summary() -> None:
@@ -158,6 +166,7 @@ def test_the_summary() -> None:
     assert (found["positions"], found["shown"], found["exact"]) == (3, 2, 1)
     assert (found["keystrokes"], found["answered"]) == (6, 4)
     assert (found["p50_ms"], found["p90_ms"], found["p95_ms"]) == (25.0, 40.0, 40.0)
+    assert found["answer_p95_ms"] == 20.0
     assert found["last_key_p50_ms"] == 30.0
     assert found["tokens_per_keystroke_median"] == 5
     assert found["tokens_per_keystroke_mean"] == 4.7
