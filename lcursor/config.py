@@ -125,15 +125,47 @@ class ChatConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class EditConfig:
+    """Edits."""
+
+    enabled: bool = True
+    """Whether edits can be asked for at all."""
+    model: str = ""
+    """A name like `chat.model`; "" is what the chat has."""
+    planner: str = ""
+    """The model that plans changes of several files and sketches them; "" is `model`."""
+    format: str = "auto"
+    """How a model writes a change: "whole", "search_replace", "udiff", or "auto": what was measured
+    to suit it."""
+    region_tokens: int = 1500
+    """A selection grows to whole definitions up to this many tokens."""
+    max_tokens: int = 4096
+    """Most tokens of one rewrite, however long the region is."""
+    retries: int = 1
+    """How often a rewrite that fails its checks is asked for again."""
+    temperature: float = 0.0
+    """How freely the model chooses, at its first try."""
+    formatter: str = ""
+    """Command that formats standard input, `{path}` for the file's name; "" for none."""
+    lint: str = ""
+    """Command that is run in a copy of the project, `{path}` for the file; "" for none."""
+    test: str = ""
+    """Command that is run in a copy of the project; "" for none."""
+    check_seconds: float = 20.0
+    """How long each of these commands may take."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings that cross the wire."""
 
     completion: CompletionConfig = field(default_factory=CompletionConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     chat: ChatConfig = field(default_factory=ChatConfig)
+    edit: EditConfig = field(default_factory=EditConfig)
 
 
-Section = TypeVar("Section", CompletionConfig, IndexConfig, ModelConfig, ChatConfig)
+Section = TypeVar("Section", CompletionConfig, IndexConfig, ModelConfig, ChatConfig, EditConfig)
 
 
 def from_table(table: Mapping[str, Any]) -> Config:
@@ -148,6 +180,7 @@ def from_table(table: Mapping[str, Any]) -> Config:
         completion=_section(table, "completion", CompletionConfig),
         index=_section(table, "index", IndexConfig),
         chat=_section(table, "chat", ChatConfig),
+        edit=_section(table, "edit", EditConfig),
     )
 
 

@@ -22,6 +22,15 @@ file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lu
     │   ├── ChatBusy           an answer is being written in it
     │   ├── ChatDamaged        a part of its file cannot be read; the rest is there
     │   └── ChatUnsaved        its file cannot be written; it goes on in memory
+    ├── EditFailed             an edit could not be made, kept or taken back
+    │   ├── EditMissing        there is no such edit, or no such turn
+    │   ├── EditRefused        it would touch what edits must not touch
+    │   │   └── EditOutside    a file is not in the project: asked for first
+    │   ├── EditStale          a file is not what the edit was made for
+    │   ├── EditUnsaved        files, or what was done to them, cannot be written
+    │   ├── ReplyUnusable      what the model wrote is no change that could be made
+    │   ├── CheckFailed        a command of the settings cannot be run, or says no
+    │   └── NothingStaged      there is nothing to write a commit message about
     ├── KeyMissing             no key for a server where the configuration says it is
     ├── ContextFull            a prompt is longer than the model can read
     ├── ServerError
@@ -196,6 +205,80 @@ class ChatUnsaved(ChatFailed):
 
     code = "chat_unsaved"
     level = "warn"
+
+
+class EditFailed(LcursorError):
+    """An edit could not be made, kept or taken back."""
+
+    code = "edit_failed"
+
+
+class EditMissing(EditFailed):
+    """There is no such edit, or no such turn."""
+
+    code = "edit_missing"
+    level = "warn"
+
+
+class EditRefused(EditFailed):
+    """It would touch what edits must not touch: a secret, or what is outside of the project."""
+
+    code = "edit_refused"
+    level = "warn"
+
+
+class EditOutside(EditRefused):
+    """A file is outside of the project: the user is asked first."""
+
+    code = "edit_outside"
+    level = "warn"
+
+
+class EditStale(EditFailed):
+    """A file is not, or not any more, what the edit was made for; it was left as it is."""
+
+    code = "edit_stale"
+    level = "warn"
+
+
+class EditUnsaved(EditFailed):
+    """Files cannot be written, or the record of what is done to them; all are as before."""
+
+    code = "edit_unsaved"
+
+
+class ReplyUnusable(EditFailed):
+    """What the model wrote is no change that could be made; nothing was touched.
+
+    Args:
+        reason: `empty`, `prose`, `cut`, `fences`, `language`, `form` or `lazy`.
+        message: what is wrong with it, for the user and for the model that tries again.
+    """
+
+    code = "reply_unusable"
+    level = "warn"
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message, "Try again, with a remark on what is wrong")
+        self.reason = reason
+        self.reply = ""
+        """As it came, where who read it says so."""
+        self.usage: object = None
+        """What it cost; an `llm.records.Usage`."""
+
+
+class CheckFailed(EditFailed):
+    """A formatter, linter or test of the settings cannot be run, or says no."""
+
+    code = "check_failed"
+    level = "warn"
+
+
+class NothingStaged(EditFailed):
+    """There is nothing to write a commit message about."""
+
+    code = "nothing_staged"
+    level = "info"
 
 
 class KeyMissing(LcursorError):

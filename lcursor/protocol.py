@@ -14,10 +14,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
-from lcursor import protocol_chat
+from lcursor import protocol_chat, protocol_edit
 from lcursor.errors import Level, MessageInvalid
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Number of this version of the wire; both halves must have the same one."""
 
 Trigger = Literal["auto", "manual"]
@@ -404,6 +404,7 @@ TO_PYTHON: dict[str, type] = {
     "index.buffer": IndexBuffer,
     "index.typing": Empty,
     **protocol_chat.TO_PYTHON,
+    **protocol_edit.TO_PYTHON,
 }
 
 TO_LUA: dict[str, type] = {
@@ -419,6 +420,7 @@ TO_LUA: dict[str, type] = {
     "index.explained": IndexExplained,
     "index.found": IndexFound,
     **protocol_chat.TO_LUA,
+    **protocol_edit.TO_LUA,
     "error": ErrorMessage,
     "log": Log,
 }

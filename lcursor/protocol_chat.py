@@ -29,6 +29,7 @@ class ChatAttachment(TypedDict):
     path: str  # absolute; empty for what is in no file
     first_row: int
     text: str
+    is_offered: bool  # it is in where a mention asks for it; else it was attached on purpose
 
 
 class ChatItem(TypedDict):
@@ -91,6 +92,7 @@ class ChatSend(TypedDict):
     attachments: list[ChatAttachment]
     dropped: list[str]  # keys of items that are left out
     model: str  # empty: the chat's
+    again: int  # a question in whose place it is said: what was attached to that is again; 0: none
 
 
 class ChatBill(TypedDict):
@@ -104,6 +106,7 @@ class ChatBill(TypedDict):
     attachments: list[ChatAttachment]
     dropped: list[str]
     model: str
+    again: int
 
 
 class ChatBilled(TypedDict):
@@ -169,6 +172,7 @@ class ChatSummed(TypedDict):
     id: int
     chat: str
     number: int  # of the summary's message
+    last: int  # number of the last message that it stands for
     messages: int  # that it stands for
     tokens_before: int
     tokens_after: int
@@ -188,6 +192,15 @@ class ChatAt(TypedDict):
     id: int
     chat: str
     number: int
+
+
+class ChatAmend(TypedDict):
+    """Say what an answer shall have been: it is a branch, and the old one is kept."""
+
+    id: int
+    chat: str
+    number: int  # of the answer
+    text: str
 
 
 class ChatTurn(TypedDict):
@@ -299,6 +312,7 @@ TO_PYTHON: dict[str, type] = {
     "chat.rename": ChatRename,
     "chat.delete": ChatNamed,
     "chat.branch": ChatTurn,
+    "chat.amend": ChatAmend,
     "chat.use": ChatUse,
     "chat.compact": ChatNamed,
     "chat.expand": ChatAt,

@@ -1,4 +1,4 @@
--- The command, the <Plug> maps and one autocommand. Requires nothing until one of them is used.
+-- The commands, the <Plug> maps and two autocommands. Requires nothing until one of them is used.
 
 if vim.g.loaded_lcursor then
   return
@@ -11,70 +11,64 @@ if vim.fn.has("nvim-0.11") == 0 then
   return
 end
 
-vim.api.nvim_create_user_command("LCursor", function(opts)
-  require("lcursor.commands").run(opts)
-end, {
-  nargs = "*",
-  desc = "lcursor: status, toggle, why, log, ...",
-  complete = function(lead, line)
-    return require("lcursor.commands").complete(lead, line)
-  end,
-})
+local function command(name, desc, opts, run)
+  opts = vim.tbl_extend("keep", opts, { nargs = "*", range = true, desc = "lcursor: " .. desc })
+  vim.api.nvim_create_user_command(name, run, opts)
+end
 
-local words = "customlist,v:lua.require'lcursor.chat.spelled'.complete"
-vim.api.nvim_create_user_command("LCChat", function(opts)
-  require("lcursor.chat").command(opts)
-end, { nargs = "*", range = true, bang = true, complete = words, desc = "lcursor: the chat" })
+local function map(mode, name, callback, more)
+  more = more or {}
+  more.callback, more.noremap, more.desc = callback, true, "lcursor: " .. name
+  vim.api.nvim_set_keymap(mode, "<Plug>(lcursor-" .. name .. ")", "", more)
+end
+
+local words = "customlist,v:lua.require'lcursor.commands'.complete"
+command("LCursor", "status, toggle, why, log, ...", { complete = words }, function(opts)
+  require("lcursor.commands").run(opts)
+end)
+words = "customlist,v:lua.require'lcursor.chat.spelled'.complete"
+command("LCChat", "the chat", { bang = true, complete = words }, function(opts)
+  require("lcursor.joined").chat().command(opts)
+end)
+command("LCEdit", "ask for a change", { bang = true, complete = words }, function(opts)
+  require("lcursor.joined").edit().command(opts)
+end)
 
 for kind, name in pairs({ all = "accept", line = "accept-line", word = "accept-word" }) do
-  vim.api.nvim_set_keymap("i", "<Plug>(lcursor-" .. name .. ")", "", {
-    callback = function()
-      return require("lcursor.complete").accept_keys(kind)
-    end,
-    expr = true,
-    noremap = true,
-    replace_keycodes = true,
-    desc = "lcursor: " .. name,
-  })
+  map("i", name, function()
+    return require("lcursor.complete").accept_keys(kind)
+  end, { expr = true, replace_keycodes = true })
 end
-
-local calls = {
-  dismiss = { "dismiss" },
-  trigger = { "trigger" },
-  next = { "cycle", 1 },
-  prev = { "cycle", -1 },
-}
+local calls = { dismiss = { "dismiss" }, trigger = { "trigger" } }
+calls.next, calls.prev = { "cycle", 1 }, { "cycle", -1 }
 for name, call in pairs(calls) do
-  vim.api.nvim_set_keymap("i", "<Plug>(lcursor-" .. name .. ")", "", {
-    callback = function()
-      require("lcursor.complete")[call[1]](call[2])
-    end,
-    noremap = true,
-    desc = "lcursor: " .. name,
-  })
+  map("i", name, function()
+    require("lcursor.complete")[call[1]](call[2])
+  end)
+end
+map("", "edit", function()
+  require("lcursor").edit()
+end)
+local hunks = "accept reject accept-file reject-file accept-turn reject-turn object next previous"
+for name in (hunks .. " next-alternative previous-alternative again list stop"):gmatch("%S+") do
+  map("", name == "stop" and "edit-stop" or "hunk-" .. name, function()
+    require("lcursor.edit.keys").press(name)
+  end)
 end
 
-local group = vim.api.nvim_create_augroup("lcursor", {})
-
-vim.api.nvim_create_autocmd("InsertEnter", {
-  group = group,
-  desc = "Load lcursor at the first insert in a normal buffer",
-  callback = function(event)
-    if vim.bo[event.buf].buftype == "" then
-      require("lcursor.complete").start()
-      require("lcursor.index").start()
-      return true
-    end
-  end,
-})
-
-vim.api.nvim_create_autocmd("VimLeavePre", {
-  group = group,
-  desc = "Let the Python half end in peace",
-  callback = function()
-    local host = package.loaded["lcursor.host"]
-    if host then
-      host.leave()
-    end
-  end,
-})
+local function on(event, desc, callback)
+  local group = vim.api.nvim_create_augroup("lcursor", { clear = false })
+  vim.api.nvim_create_autocmd(event, { group = group, desc = desc, callback = callback })
+end
+on("InsertEnter", "Load lcursor at the first insert in a normal buffer", function(event)
+  if vim.bo[event.buf].buftype == "" then
+    require("lcursor.complete").start()
+    require("lcursor.index").start()
+    return true
+  end
+end)
+on("VimLeavePre", "Let the Python half end in peace", function()
+  if package.loaded["lcursor.host"] then
+    package.loaded["lcursor.host"].leave()
+  end
+end)

@@ -223,6 +223,7 @@ class Model:
             "path": str(self.path),
             "first_row": 0,
             "text": text,
+            "is_offered": False,
         }
         with Talk(self.config, self.folder, IDLE_S) as talk:
             chat = str(talk.open(self.path)["chat"])

@@ -152,6 +152,7 @@ class Talk:
                 "attachments": list(attachments),
                 "dropped": [],
                 "model": "",
+                "again": 0,
             }
         )
         return number, sent_s

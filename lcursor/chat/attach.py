@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from lcursor.chat import prompt
 from lcursor.chat.conversation import Attached, Conversation
 from lcursor.llm.counting import Counter, digest
-from lcursor.protocol_chat import ChatAttachment, ChatItem
+from lcursor.protocol_chat import ChatAttachment, ChatBill, ChatItem, ChatSend
 
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
@@ -45,6 +45,8 @@ class Gathered:
     items: Sequence[Item] = ()
     note: str = ""
     """What was wrong with its command."""
+    lasting: Sequence[ChatAttachment] = ()
+    """What was attached on purpose."""
 
     def sent(self) -> str:
         """Return the question as the model reads it."""
@@ -111,7 +113,18 @@ class Gatherer:
             else item
             for item in found
         ]
-        return Gathered(expanded.text, items, expanded.note)
+        lasting = gather.lasting(
+            question.attachments, root=root, secrets=self._secrets, dropped=question.dropped
+        )
+        return Gathered(expanded.text, items, expanded.note, lasting)
+
+
+def asked(chat: Conversation, params: ChatSend | ChatBill) -> Question:
+    """Return a question, with what was attached to the one in whose place it is said."""
+    before = chat.said.get(params["again"])
+    there = list(before.attachments) if before else []
+    there += [each for each in params["attachments"] if each not in there]
+    return Question(clean(params["text"]), params["path"], there, params["dropped"])
 
 
 def _codebase_tokens(limit_tokens: int) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar
 
-from lcursor.protocol_chat import ChatEnd
+from lcursor.protocol_chat import ChatAttachment, ChatEnd
 
 Op = dict[str, Any]
 Speaker = Literal["user", "assistant"]
@@ -72,6 +72,8 @@ class Said:
     """How an answer ended; "" while it is written, or where its writer was killed."""
     model: str = ""
     items: tuple[Attached, ...] = ()
+    attachments: tuple[ChatAttachment, ...] = ()
+    """What was attached on purpose, with its text: it is again where the question is changed."""
     cost: Cost = field(default_factory=Cost)
     server: str = ""
     """Which run of which server wrote it."""
@@ -159,6 +161,11 @@ class Conversation:
         summary = self.summaries.get(number)
         return summary.last if summary else number if number in self.said else 0
 
+    def question(self, number: int) -> int:
+        """Return the question that a message is, or that it answers; of 0 the last one; else 0."""
+        line = self.line(self.place(number) or None)
+        return next((each.number for each in reversed(line) if each.role == "user"), 0)
+
     def siblings(self, number: int) -> list[int]:
         """Return the messages that were said in the place of one, with it, the oldest first."""
         parent = self.said[number].parent
@@ -204,7 +211,8 @@ class Conversation:
 
     def _attach(self, op: Mapping[str, Any]) -> None:
         items = tuple(_made(Attached, each) for each in op["items"])
-        self._change(op["number"], sent=op["sent"], items=items)
+        there = tuple(op.get("attachments", ()))
+        self._change(op["number"], sent=op["sent"], items=items, attachments=there)
 
     def _answer(self, op: Mapping[str, Any]) -> None:
         model, server = op.get("model", ""), op.get("server", "")
@@ -272,6 +280,23 @@ class Conversation:
             number = parent
 
 
+def amended(chat: Conversation, number: int, text: str) -> list[Op]:
+    """Return what puts another text in the place of an answer; the old one stays beside it.
+
+    Raises:
+        KeyError: there is no such message.
+        ValueError: it is a question, which is asked anew.
+    """
+    old, new = chat.said[number], chat.next_number
+    if old.role != "assistant":
+        raise ValueError("only an answer can be amended")
+    return [
+        {"op": "answer", "number": new, "parent": old.parent, "model": old.model},
+        {"op": "more", "number": new, "text": text, "reasoning": old.reasoning},
+        {"op": "end", "number": new, "reason": "stop"},
+    ]
+
+
 def to_json(chat: Conversation) -> dict[str, Any]:
     """Return a chat as a table that JSON can hold."""
     return {
@@ -296,7 +321,8 @@ def from_json(table: Mapping[str, Any]) -> Conversation:
     said = []
     for each in table["said"]:
         items = tuple(_made(Attached, item) for item in each["items"])
-        said.append(replace(_made(Said, each), items=items, cost=_made(Cost, each["cost"])))
+        made = replace(_made(Said, each), items=items, cost=_made(Cost, each["cost"]))
+        said.append(replace(made, attachments=tuple(made.attachments)))
     return Conversation(
         key=table["key"],
         root=table["root"],

@@ -28,6 +28,8 @@ class Made:
     """A summary that took its place."""
 
     number: int
+    last: int
+    """The last message that it stands for."""
     replaced: int
     """Messages that it stands for, and none did before."""
     tokens_before: int
@@ -110,7 +112,7 @@ class Room:
 
         made = self._stored.change(make)[-1]
         now = self._count(prompt.messages(self._stored.snapshot(), last))
-        self._summed(Made(made["number"], plan.replaced, was, now, made["text"]))
+        self._summed(Made(made["number"], made["last"], plan.replaced, was, now, made["text"]))
         return True
 
     def _count(self, messages: Sequence[Message]) -> int:

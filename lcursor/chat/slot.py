@@ -7,9 +7,10 @@ completion) on lanes of their own; each turn has a thread, and so has what the l
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from lcursor import protocol_chat as wire
 from lcursor.chat import archive, attach, prompt
 from lcursor.chat.archive import Archive
-from lcursor.chat.attach import Gatherer, Question, Retrieve
-from lcursor.chat.conversation import Conversation, Op
+from lcursor.chat.attach import Gatherer, Retrieve
+from lcursor.chat.conversation import Conversation, Op, amended
 from lcursor.chat.shown import opened, row
 from lcursor.chat.stored import Stored
 from lcursor.chat.turn import Tell, Tools, Turn, failure
@@ -48,9 +49,9 @@ class ChatSlot:
         tell: sends a message of `protocol_chat.TO_LUA`, `error` or `log`, from any thread.
         codebase: returns what knows a project; None for a plain search.
         secrets: globs of files that are never read, besides the built-in ones.
-        completion: name or path of the completion model, whose memory stays free.
+        models: shared with others; None has models of its own.
         folder: of all chats, where they are not in the usual place.
-        server: folder of the local server, where it is not in the usual place.
+        server: folder of the local server of models of its own.
         busy: told, on any thread, when a turn begins and none ran, and when the last has ended.
         idle_s: after which what the server has read is saved.
     """
@@ -62,7 +63,7 @@ class ChatSlot:
         codebase: Retrieve | None = None,
         *,
         secrets: Sequence[str] = (),
-        completion: str = "",
+        models: Models | None = None,
         folder: Path | None = None,
         server: Path | None = None,
         busy: Callable[[bool], None] = lambda _: None,
@@ -71,7 +72,8 @@ class ChatSlot:
         self._tell, self._busy = tell, busy
         self._codebase, self._secrets = codebase, tuple(secrets)
         self._archive = Archive(folder)
-        self._models = Models(config, server, self._server_says, completion)
+        self._models = models or Models(config, server, self._log)
+        self._owns_models = models is None
         awake_s = config.idle_minutes * 60 * AWAKE_SHARE
         self._warmth = Warmth(self._models.slot_path, idle_s, self._models.is_asleep, awake_s)
         gatherer = Gatherer(self._knows, self._secrets, config.rules)
@@ -85,6 +87,7 @@ class ChatSlot:
         self._word_lane = Lane("lcursor-chat-words", self._failed)
         self._starting = threading.Event()
         """Set to wait no longer for a server that starts."""
+        self._models.listen(self._server_says, self._warmth.hush)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return which method answers which message."""
@@ -97,6 +100,7 @@ class ChatSlot:
             "chat.rename": self.rename,
             "chat.delete": self.delete,
             "chat.branch": self.branch,
+            "chat.amend": self.amend,
             "chat.use": self.use,
             "chat.compact": self.compact,
             "chat.expand": self.expand,
@@ -197,6 +201,11 @@ class ChatSlot:
 
         self._change(params, make)
 
+    def amend(self, params: wire.ChatAmend) -> None:
+        """Put another text in the place of an answer; the old one stays beside it."""
+        text = attach.clean(params["text"])
+        self._change(params, lambda chat: amended(chat, params["number"], text))
+
     def use(self, params: wire.ChatUse) -> None:
         """Talk to another model from now on."""
         self._change(params, lambda _: [{"op": "model", "model": params["model"]}])
@@ -224,6 +233,18 @@ class ChatSlot:
         """Say how the local server is, or have something done to it."""
         self._aside(partial(self._serve, params), params["id"])
 
+    def edited(self, key: str, edits: Sequence[Mapping[str, Any]]) -> None:
+        """Write down changes of files that came out of a chat, as `conversation.Edit` has them."""
+
+        def make(chat: Conversation) -> Sequence[Op]:
+            return [{"op": "edit", "after": chat.last, **each} for each in edits]
+
+        def job() -> None:
+            with contextlib.suppress(ChatMissing):  # it was deleted meanwhile
+                self._stored(key).change(make)
+
+        self._front.put(job)
+
     def close(self, *, is_leaving: bool = True) -> None:
         """End all turns, and keep what was said; waits no longer than a moment.
 
@@ -243,7 +264,9 @@ class ChatSlot:
         self._warmth.close(LEAVE_S if is_leaving else 0.0)
         for stored in chats:
             stored.close()
-        self._models.close()
+        self._models.leave(self._server_says)
+        if self._owns_models:
+            self._models.close()
 
     def _send(self, params: wire.ChatSend) -> None:
         """Thread: the front lane."""
@@ -264,7 +287,8 @@ class ChatSlot:
         )
         if not text.strip():
             stored.refresh()
-            asked = _question_at(stored.snapshot(), params["after"])
+            if not (asked := stored.snapshot().question(params["after"])):
+                raise ChatMissing("there is no question to answer", "Ask one")
             return make_turn(asked=asked)
         text = attach.clean(text)
 
@@ -277,8 +301,7 @@ class ChatSlot:
             return [{"op": "say", "number": chat.next_number, "parent": after, "text": text}]
 
         number = int(stored.change(make, is_firm=False)[-1]["number"])
-        question = Question(text, params["path"], params["attachments"], params["dropped"])
-        return make_turn(asked=number, question=question)
+        return make_turn(asked=number, question=attach.asked(stored.snapshot(), params))
 
     def _begin(self, turn: Turn) -> None:
         with self._lock:
@@ -309,9 +332,8 @@ class ChatSlot:
         stored = self._stored(params["chat"])
         chat = stored.snapshot()
         last = chat.place(params["after"])
-        text = attach.clean(params["text"])
-        question = Question(text, params["path"], params["attachments"], params["dropped"])
-        name = self._models.choose(params["model"], chat.model, text)
+        question = attach.asked(chat, params)
+        name = self._models.choose(params["model"], chat.model, question.text)
         known = self._models.known(name)
         limit = known.context_tokens if known else 0
         found = self._tools.gatherer.gather(chat, last, question, threading.Event(), limit)
@@ -365,15 +387,17 @@ class ChatSlot:
             server.restart(cancel)
         self._tell("server.told", told(server.status(), params["id"]))
 
-    def _server_says(self, words: str) -> None:
+    def _server_says(self, words: str) -> bool:
         """Thread: of who waits for the server."""
         thread = threading.current_thread()
         with self._lock:
             turns = [turn for turn in self._turns.values() if turn.runs_on(thread)]
         for turn in turns:
             turn.server_says(words)
-        if not turns:
-            self._tell("log", {"level": "info", "message": words})
+        return bool(turns)
+
+    def _log(self, words: str) -> None:
+        self._tell("log", {"level": "info", "message": words})
 
     def _knows(self, root: Path) -> Codebase:
         from lcursor.context.codebase import Grep
@@ -463,12 +487,3 @@ def _load() -> None:
     """Import what the first question will need, while it is typed."""
     from lcursor.context import complete, gather, layout  # noqa: F401
     from lcursor.llm import client, models, server  # noqa: F401
-
-
-def _question_at(chat: Conversation, number: int) -> int:
-    """Return the question that a message is, or that it answers; of 0 the last one's."""
-    line = chat.line(chat.place(number) or None)
-    asked = [each.number for each in line if each.role == "user"]
-    if not asked:
-        raise ChatMissing("there is no question to answer", "Ask one")
-    return asked[-1]

@@ -196,6 +196,7 @@ class Turn:
             "number": self.asked,
             "sent": found.sent(),
             "items": [asdict(each) for each in receipt],
+            "attachments": list(found.lasting),
         }
         self.stored.change(lambda _: [op], is_firm=False)
 
@@ -231,6 +232,7 @@ class Turn:
                 "id": self.number,
                 "chat": self.key,
                 "number": made.number,
+                "last": made.last,
                 "messages": made.replaced,
                 "tokens_before": made.tokens_before,
                 "tokens_after": made.tokens_after,

@@ -231,6 +231,40 @@ def chat(
 
 
 @app.command()
+def edit(
+    model: Annotated[
+        str, typer.Option(help="A name of `models list`, or a path; the small one.")
+    ] = "",
+    only: Annotated[int, typer.Option(min=0, help="As many of the edits; 0 is all of them.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Rewrite functions with the original as a draft and without, on two servers in turn.
+
+    Exits with 1 when a promise is not kept.
+    """
+    import os
+    import shlex
+    import sys
+
+    from lcursor.bench import edit as bench
+    from lcursor.bench import report
+
+    found = bench.measure(
+        model,
+        bench.CASES[: only or None],
+        {
+            **report.machine(),
+            "load": f"{os.getloadavg()[0]:.1f} at the start",
+            "command": shlex.join(["python", "-m", "lcursor", *sys.argv[1:]]),
+        },
+        lambda line: typer.echo(f"measuring: {line} ...", err=True),
+    )
+    typer.echo(json.dumps(found.as_dict()) if as_json else found.as_markdown())
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+@app.command()
 def gpu(
     shape: Annotated[
         str, typer.Option(help="1.5b, 7b, 30b-a3b or all; tiny shows that it works.")

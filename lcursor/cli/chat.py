@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,6 +19,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lcursor.chat.attach import Retrieve
     from lcursor.chat.slot import ChatSlot
 
 INTERRUPTED = 130
@@ -48,6 +49,10 @@ def chat(
     key_env: Annotated[
         str, typer.Option(help="Name of the environment's variable with that server's key.")
     ] = "",
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Never read such files. Repeatable."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print messages, one line of JSON each.")
     ] = False,
@@ -65,7 +70,7 @@ def chat(
     text = " ".join(question or [])
     if text == "-" or (not text and not sys.stdin.isatty()):
         text = sys.stdin.read()
-    with _slot(model, url, key_env) as talk:
+    with _slot(model, url, key_env, secret or []) as talk:
         talk.open("last" if go_on else "", where)
         if text:
             raise typer.Exit(talk.ask(text, where, as_json))
@@ -117,6 +122,7 @@ class _Talk:
                 "attachments": [],
                 "dropped": [],
                 "model": "",
+                "again": 0,
             }
         )
         shower = _Json() if as_json else _Screen()
@@ -277,7 +283,7 @@ def _progress(params: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _slot(model: str, url: str, key_env: str) -> Iterator[_Talk]:
+def _slot(model: str, url: str, key_env: str, secrets: Sequence[str]) -> Iterator[_Talk]:
     from lcursor.chat.slot import ChatSlot
     from lcursor.config import ChatConfig, ModelConfig
 
@@ -286,11 +292,31 @@ def _slot(model: str, url: str, key_env: str) -> Iterator[_Talk]:
         server = ModelConfig(name="server", url=url, model=model, key_env=key_env)
         config = ChatConfig(model="server", models=(server,), server="off")
     talk = _Talk()
-    talk.slot = ChatSlot(config, talk.tell)
+    talk.slot = ChatSlot(config, talk.tell, _knows(secrets), secrets=secrets)
     try:
         yield talk
     finally:
         talk.slot.close(is_leaving=False)
+
+
+def _knows(secrets: Sequence[str]) -> Retrieve:
+    """Return what finds who knows a project: its index where somebody wanted one, else a search.
+
+    A worker is started where none runs, as `python -m lcursor search` does.
+    """
+    from functools import cache
+
+    from lcursor.context.codebase import Codebase, Grep
+    from lcursor.context.indexed import Indexed
+    from lcursor.index import place
+
+    @cache  # a client is for all questions
+    def knows(root: Path) -> Codebase:
+        if place.is_begun(root):
+            return Indexed.of(root, start=True, secrets=secrets)
+        return Grep(root, secrets)
+
+    return knows
 
 
 def _print_chat(key: str) -> None:

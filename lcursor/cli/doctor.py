@@ -17,12 +17,12 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lcursor import __version__
-from lcursor.config import CompletionConfig, IndexConfig, from_table
+from lcursor.config import ChatConfig, CompletionConfig, IndexConfig, from_table
 from lcursor.errors import (
     DependencyMissing,
     EngineFailed,
@@ -213,19 +213,25 @@ def _index(embedder: str) -> Fact:
     return Fact("index", text, data, level="warn")
 
 
-def _chat(completion: str) -> Fact:
-    """Find out what would serve the chat; starts no server."""
-    from lcursor.config import ChatConfig
+def _chat(config: ChatConfig, completion: str) -> Fact:
+    """Find out what would serve the chat; starts no server.
+
+    Args:
+        config: the settings of the chat.
+        completion: the completion model, whose memory stays free; "" for none.
+    """
     from lcursor.llm import start
 
+    if config.model in {each.name for each in config.models}:
+        config = replace(config, model="")  # that is on another server
     notes: list[str] = []
     fact = Fact(
         "chat", "no local server is possible", {"program": None, "model": None}, None, "warn"
     )
     try:
-        engine = start.chosen_engine(ChatConfig(), notes.append)
+        engine = start.chosen_engine(config, notes.append)
         fact.data["program"], fact.text = engine.name, f"{engine.name} would serve"
-        plan = start.planned(ChatConfig(), engine, completion, notes.append)
+        plan = start.planned(config, engine, completion, notes.append)
         fact.data |= {
             "model": plan.weights.name,
             "context_tokens": plan.context_tokens,
@@ -352,6 +358,7 @@ def examine(
     trying: Callable[[str], None] = lambda _: None,
     endpoint: CompletionConfig | None = None,
     embedder: str = IndexConfig().embedder,
+    chat: ChatConfig | None = None,
 ) -> Iterator[Fact]:
     """Find out everything, the harmless first and what may crash the process last.
 
@@ -360,6 +367,7 @@ def examine(
         trying: told the name of a module before it is imported.
         endpoint: the settings, where the model runs on a server; then it is asked instead.
         embedder: the setting index.embedder.
+        chat: the settings of the chat.
     """
     yield _python()
     environment = _guarded("environment", _environment)
@@ -371,7 +379,7 @@ def examine(
     else:
         yield _guarded("model", lambda: _model(model))
     yield _guarded("index", lambda: _index(embedder))
-    yield _guarded("chat", lambda: _chat("" if endpoint else model))
+    yield _guarded("chat", lambda: _chat(chat or ChatConfig(), "" if endpoint else model))
     trying("grammars")
     yield _guarded("grammars", _grammars)
     locked = locked_versions(LOCK.read_text(encoding="utf-8")) if LOCK.is_file() else {}
@@ -389,15 +397,19 @@ def examine(
         yield _guarded("engine", lambda: _engine(here.data.get("vendor", "none")))
 
 
-def tell(model: str, completion: str = "", embedder: str = IndexConfig().embedder) -> None:
+def tell(
+    model: str, completion: str = "", embedder: str = IndexConfig().embedder, chat: str = ""
+) -> None:
     """Print each fact as one line of JSON as soon as it is known, for the editor half.
 
     Args:
         model: the setting completion.model.
         completion: all settings of completion as JSON, where the model runs on a server.
         embedder: the setting index.embedder.
+        chat: all settings of the chat as JSON.
     """
     endpoint = from_table({"completion": json.loads(completion)}).completion if completion else None
+    talk = from_table({"chat": json.loads(chat)}).chat if chat else None
 
     def line(table: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(table) + "\n")
@@ -406,7 +418,7 @@ def tell(model: str, completion: str = "", embedder: str = IndexConfig().embedde
     def trying(name: str) -> None:
         line({"section": "trying", "name": name})
 
-    for fact in examine(model, trying, endpoint, embedder):
+    for fact in examine(model, trying, endpoint, embedder, talk):
         line(fact.as_dict())
     line({"section": "end"})
 

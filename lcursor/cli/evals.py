@@ -16,6 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from lcursor.evals.context import Pair
+    from lcursor.evals.edit import Answer as Mended
     from lcursor.evals.fim import Answer
     from lcursor.evals.splice import Case
 
@@ -284,6 +285,83 @@ def queries(
     )
     document = report.as_dict(found, facts)
     typer.echo(json.dumps(document) if as_json else report.as_markdown(document, has_misses=misses))
+
+
+@app.command()
+def edit(
+    data: Annotated[Path, typer.Option(help="The folder of HumanEvalFix.", show_default=False)],
+    n: Annotated[int, typer.Option("--n", min=0, help="Tasks; 0 for all.")] = 0,
+    formats: Annotated[
+        str, typer.Option(help="whole, search_replace, udiff: asked once, too; commas between.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="A name of `models list`, or a path.")] = "",
+    seed: Annotated[
+        int, typer.Option(help="Of the choice of tasks; 0 takes the shortest first.")
+    ] = 1,
+    seconds: Annotated[
+        float, typer.Option(min=0.0, help="Stop after so long; the next run goes on. 0 never.")
+    ] = 0.0,
+    cache: Annotated[Path | None, typer.Option(help="Where answers are kept.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    """Mend functions of HumanEvalFix, asked plainly and by the pipeline of edits: pass@1 of both.
+
+    All tries of ours together write at most twice the tokens of the plain answer. The programs run
+    in a sandbox; the examples of a docstring are the only tests that a retry hears of.
+    """
+    from lcursor.bench.report import machine
+    from lcursor.evals import edit as judge
+    from lcursor.evals import edit_report as report
+    from lcursor.evals.bugs import chosen, load
+
+    wanted = [form for form in judge.FORMATS if form in formats.split(",")]
+    if {each for each in formats.split(",") if each} - {*wanted}:
+        raise typer.BadParameter(f"unknown formats: {formats}; of {', '.join(judge.FORMATS)}")
+    name = model or judge.MODEL
+    bugs = chosen(load(data), n, seed)
+    facts: dict[str, Any] = {
+        "model": name,
+        "machine": {**machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"},
+        "command": shlex.join(["python", "-m", "lcursor", *sys.argv[1:]]),
+        "seed": seed,
+    }
+    store = judge.Store(cache or judge.default_store(name))
+    began_s = time.monotonic()
+    found: list[Mended] = []
+    with judge.running(name) as reached:
+        for answer in judge.answers(judge.Judge(reached, store), bugs, wanted):
+            found.append(answer)
+            spent_s = time.monotonic() - began_s
+            word = "passes" if answer.has_passed else answer.problem or "fails"
+            typer.echo(f"{spent_s:4.0f} s {answer.task} {answer.kind}: {word[:60]}", err=True)
+            if seconds and spent_s > seconds:
+                break
+    found = judge.complete(found)
+    document = report.as_dict(found, facts, len(bugs))
+    typer.echo(json.dumps(document) if as_json else report.as_markdown(document))
+
+
+@app.command()
+def apply(
+    data: Annotated[Path | None, typer.Option(help="The folder of the replies.")] = None,
+    form: Annotated[str, typer.Option(help="Only replies whose name has this in it.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
+) -> None:
+    """Apply replies of models to their files: right, refused or asked about, wrong.
+
+    Made from real commits and mangled, traps written by hand, and replies of a local model. Ends
+    with 1 where one is applied wrong. Asks no model.
+    """
+    from lcursor.evals import apply as judge
+    from lcursor.evals import apply_report as report
+
+    tasks = [task for task in judge.load(data or judge.DATA) if form in task.name]
+    document = report.as_dict(list(judge.judge(tasks)), {})
+    if not as_json:
+        typer.echo(report.as_markdown(document) + "\n")
+    typer.echo(json.dumps(report.last_line(document)))
+    if document["wrong"]:
+        raise typer.Exit(1)
 
 
 def _gains() -> Callable[[Pair], str]:

@@ -45,8 +45,10 @@ class _Wanted:
 
     @property
     def is_of_disk(self) -> bool:
-        """Whether files as they stand are compared with the last commit."""
-        return not self.revisions and not {"--staged", "--cached"} & set(self.flags)
+        """Whether files as they stand are compared with a commit."""
+        is_staged = {"--staged", "--cached"} & set(self.flags)
+        is_range = len(self.revisions) > 1 or any(".." in each for each in self.revisions)
+        return not is_staged and not is_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ def diff(argument: str, reader: Reader) -> list[Item]:
     wanted = _wanted(argument, top, reader)
     if wanted.refusal:
         return [_none("diff", shown, wanted.refusal)]
-    base = list(wanted.revisions) or ([] if not wanted.is_of_disk else [_head(top, reader)])
+    base = list(wanted.revisions)
+    if not base and wanted.is_of_disk:
+        base = [_head(top, reader)]
     words = ("diff", *SAFE, *wanted.flags, *base, "--", *wanted.paths)
     said = running.git(
         top, *words, most_bytes=MOST_BYTES, most_s=reader.left_s, cancel=reader.cancel
@@ -83,8 +87,9 @@ def diff(argument: str, reader: Reader) -> list[Item]:
     prefix = f"diff:{argument}:" if argument else "diff:"
     parts = {path: _Part(section) for path, section in patch.sections(text)}
     if wanted.is_of_disk:
-        _new_files(top, wanted, reader, parts)
-        _unsaved(top, wanted, reader, parts)
+        if not wanted.revisions:
+            _new_files(top, wanted, reader, parts)
+        _unsaved(top, base[0], wanted, reader, parts)
     items = [_item("diff", prefix, path, part, top, reader) for path, part in parts.items()]
     if said.is_cut:
         items.append(_none("diff", f"{shown}: the rest", f"git was ended: {said.failure}"))
@@ -262,8 +267,10 @@ def _new_files(top: Path, wanted: _Wanted, reader: Reader, parts: dict[str, _Par
         parts[name] = _Part(f"{head}@@ -0,0 +1,{len(rows)} @@\n{body}", note, found.refusal)
 
 
-def _unsaved(top: Path, wanted: _Wanted, reader: Reader, parts: dict[str, _Part]) -> None:
-    """Put in what the editor has of files and the disk has not."""
+def _unsaved(
+    top: Path, base: str, wanted: _Wanted, reader: Reader, parts: dict[str, _Part]
+) -> None:
+    """Put in what the editor has of files and the disk has not, against a commit or a tree."""
     real = os.path.realpath(top)
     for path in reader.unsaved_paths():
         if not path.startswith(f"{real}/"):
@@ -275,16 +282,27 @@ def _unsaved(top: Path, wanted: _Wanted, reader: Reader, parts: dict[str, _Part]
         now = reader.read(Path(path))
         if now.refusal:
             continue
-        said = running.git(top, "show", f"HEAD:{name}", most_bytes=MOST_BYTES, cancel=reader.cancel)
-        if said.is_cut or (said.failure and name not in parts):
+        said = running.git(
+            top, "show", f"{base}:{name}", most_bytes=MOST_BYTES, cancel=reader.cancel
+        )
+        if said.is_cut or (said.failure and name not in parts and not _is_begun(top, name)):
             continue
         before = said.data.decode("utf-8", "replace").replace("\r\n", "\n")
         was = [] if said.failure else before.split("\n")[: rows_of(before)]
         rows = now.text.split("\n")[: rows_of(now.text)]
-        names = (f"a/{name}", f"b/{name}")
+        names = ("/dev/null" if said.failure else f"a/{name}", f"b/{name}")
         body = "".join(f"{row}\n" for row in difflib.unified_diff(was, rows, *names, lineterm=""))
         if body:
-            text = f"diff --git a/{name} b/{name}\n{body}"
+            head = "new file\n" if said.failure else ""
+            text = f"diff --git a/{name} b/{name}\n{head}{body}"
             parts[name] = _Part(text, "with what is not saved yet")
         else:
             parts.pop(name, None)
+
+
+def _is_begun(top: Path, name: str) -> bool:
+    """Return whether a file was written in the editor alone, and git would not ignore it."""
+    if os.path.lexists(top / name):
+        return False  # git ignores it, or it is under no control
+    said = running.git(top, "check-ignore", "--", name, most_bytes=1 << 16, fine=(0, 1))
+    return not said.data and not said.failure

@@ -26,8 +26,6 @@ MOST_OF_TESTS_CHARS = 16_000
 MOST_FRAMES = 12
 FRAME_ROWS = 20
 """Around a row that a stack trace names."""
-ON_REQUEST: Final = frozenset({"buffer", "diagnostics", "quickfix", "terminal"})
-"""What an editor sends with each command, since it does not know what the command brings."""
 NOTHING: Final = {
     "buffer": "no file is open",
     "selection": "nothing is selected",
@@ -54,9 +52,9 @@ def gather(
 ) -> list[Item]:
     """Return what a question brings with it, each thing once.
 
-    What the editor attached counts, but for a buffer whose file is mentioned: its text is then
-    taken for the file's. With a command, buffers, diagnostics, quickfix list and terminal count
-    where the command or the question mentions them. An index or a searcher that fails is a note.
+    What was attached on purpose counts in any case. What the editor merely offers counts where the
+    question, or the command that it begins with, mentions it; the text of a buffer is taken for
+    that of its file either way. An index or a searcher that fails is a note.
 
     Args:
         text: with its mentions, and with its command where it begins with one.
@@ -98,6 +96,28 @@ def gather(
     ]
 
 
+def lasting(
+    attachments: Sequence[ChatAttachment],
+    *,
+    root: Path,
+    secrets: Sequence[str] = (),
+    dropped: Collection[str] = (),
+) -> list[ChatAttachment]:
+    """Return what may be kept with a question, and go along with what is asked in its place.
+
+    That is what was attached on purpose, and what was selected then: later something else is. What
+    is secret or was dropped is not kept.
+    """
+    reader = Reader(root, secrets)
+    return [
+        each
+        for each in attachments
+        if (each["kind"] == "selection" or not _is_offered(each))
+        and _key(each) not in dropped
+        and not _secret(each, reader)
+    ]
+
+
 class _Gathering:
     """One question's items, while they are gathered."""
 
@@ -134,9 +154,7 @@ class _Gathering:
             self._reader.look()
             named += self._of(mention, text, found)
         for number, each in enumerate(self._attachments):
-            is_asked_for = number in self._taken or (self.is_command and each["kind"] in ON_REQUEST)
-            is_covered = each["kind"] == "buffer" and self._is_covered(each["path"])
-            if not is_asked_for and not is_covered:
+            if number not in self._taken and not _is_offered(each):
                 self.items.append(self._attached(each))
         self.items += named
 
@@ -223,11 +241,7 @@ class _Gathering:
 
     def _attached(self, each: ChatAttachment) -> Item:
         kind, name, path, row = each["kind"], each["name"], each["path"], each["first_row"]
-        key = f"{kind}:{name}" if name != kind else kind
-        if kind == "selection":
-            key += f":{row + 1}"
-        why = self._reader.secret(path) if path else ""
-        why = why or self._reader.secret_text(each["text"])
+        key, why = _key(each), _secret(each, self._reader)
         if not why and not each["text"].strip():
             why = "it is empty"
         if not why and len(each["text"]) > MOST_BYTES:
@@ -235,9 +249,6 @@ class _Gathering:
         if why:
             return Item(key, kind, name, path, row, "", why, is_left_out=True)
         return Item(key, kind, name, path, row, each["text"])
-
-    def _is_covered(self, path: str) -> bool:
-        return bool(path) and os.path.realpath(path) in self._reader.used
 
     def _buffer(self, argument: str) -> list[Item]:
         """Return the buffer one is in, or that of a name; from the disk where none was sent."""
@@ -251,10 +262,7 @@ class _Gathering:
         if not argument:
             of_path = [one for one in found if here and os.path.realpath(one[1]["path"]) == here]
             found = of_path or ([] if here else found[:1])
-        for number, each in found:
-            self._taken.add(number)
-            if each["path"]:
-                self._reader.used.add(os.path.realpath(each["path"]))
+        self._taken.update(number for number, _ in found)
         if found:
             return [self._attached(each) for _, each in found]
         if argument:
@@ -318,6 +326,21 @@ class _Gathering:
     def _left_out(self, kind: AttachmentKind, path: Path, why: str) -> Item:
         name = self._places.name(path)
         return Item(f"file:{name}", kind, name, str(path), 0, "", why, is_left_out=True)
+
+
+def _is_offered(each: ChatAttachment) -> bool:
+    return each.get("is_offered", False)  # a program need not say it
+
+
+def _key(each: ChatAttachment) -> str:
+    key = f"{each['kind']}:{each['name']}" if each["name"] != each["kind"] else each["kind"]
+    return f"{key}:{each['first_row'] + 1}" if each["kind"] == "selection" else key
+
+
+def _secret(each: ChatAttachment, reader: Reader) -> str:
+    """Return why an attachment is not given away; "" if it is."""
+    why = reader.secret(each["path"]) if each["path"] else ""
+    return why or reader.secret_text(each["text"])
 
 
 def _kind(name: str) -> AttachmentKind:

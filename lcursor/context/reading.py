@@ -72,8 +72,6 @@ class Reader:
         self._cancel = cancel
         self._end_s = time.monotonic() + most_s
         self._left_bytes = MOST_TOTAL_BYTES
-        self.used: set[str] = set()
-        """Real paths of which the unsaved text was given."""
 
     @property
     def left_s(self) -> float:
@@ -146,7 +144,6 @@ class Reader:
         if unsaved is None:
             found = self._from_disk(path, first_row, end_row)
         else:
-            self.used.add(real)
             found = self._checked(
                 unsaved.encode("utf-8", "surrogatepass"), first_row, end_row, True
             )

@@ -1,4 +1,4 @@
-"""The main jobs, shown: a real Neovim, a real file, ghost text seen and accepted, a chat asked.
+"""The main jobs, shown: a real Neovim, a real file, ghost text accepted, a chat, an edit.
 
 Prints what a person would see. Works without a terminal; with one the ghost is dimmed in place of
 being put between marks.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lcursor.drive import demo_chat
+from lcursor.drive import demo_chat, demo_edit
 from lcursor.drive.editor import GHOST, ROOT, Editor
 
 SOURCE = Path("lcursor/fim/cells.py")
@@ -71,7 +71,8 @@ def run(neovim: Path, model: str = "") -> None:
         (project / "pyproject.toml").touch()
         shutil.copy(ROOT / SOURCE, target)
         completion = f"{{ model = {model!r} }}" if model else "{}"
-        init = f"vim.g.lcursor = {{ completion = {completion}, chat = {demo_chat.SETTINGS} }}\n"
+        settings = f"completion = {completion}, chat = {demo_chat.SETTINGS}"
+        init = f"vim.g.lcursor = {{ {settings}, edit = {demo_edit.SETTINGS} }}\n"
         home = Path(folder) / "home"
         home.mkdir()
         with Editor(
@@ -88,6 +89,7 @@ def run(neovim: Path, model: str = "") -> None:
             _print_table(rows)
             try:
                 demo_chat.play(editor)
+                demo_edit.play(editor)
             finally:
                 demo_chat.leave(home)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from typing import Literal
+from typing import IO, Literal
 
 Outcome = Literal["passed", "failed", "timeout"]
 
@@ -57,14 +57,16 @@ def guard(event, values):
     if forbidden:
         raise PermissionError(event)
 
-leave = os._exit
+leave, flush = os._exit, sys.stdout.flush
 code = compile(source, "solution.py", "exec")
 del ctypes, resource
 sys.addaudithook(guard)
 try:
     exec(code, {"__name__": "__main__"})
 except BaseException:
+    flush()
     leave(1)
+flush()
 leave(STATUS)
 """.replace("STATUS", str(_PASSED))
 
@@ -82,13 +84,24 @@ def run(program: str, timeout_s: float = TIMEOUT_S) -> Outcome:
     Cost:
         About 50 ms above the program's own time.
     """
+    return told(program, timeout_s)[0]
+
+
+def told(program: str, timeout_s: float = TIMEOUT_S) -> tuple[Outcome, str]:
+    """Run a program to its end, and return what it printed, too; at most `FILE_BYTES` of it.
+
+    Takes and raises what `run` does.
+    """
     limits = [str(int(-(-timeout_s // 1))), str(MEMORY_BYTES), str(FILE_BYTES)]
-    with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder,
+        tempfile.TemporaryFile() as said,
+    ):
         try:
             done = subprocess.run(
                 [sys.executable, "-I", "-S", "-B", "-c", _FENCES, *limits],
                 input=program.encode("utf-8", "surrogatepass"),
-                stdout=subprocess.DEVNULL,
+                stdout=said,
                 stderr=subprocess.DEVNULL,
                 cwd=folder,
                 env={},
@@ -97,5 +110,10 @@ def run(program: str, timeout_s: float = TIMEOUT_S) -> Outcome:
                 start_new_session=True,
             )
         except subprocess.TimeoutExpired:
-            return "timeout"
-    return "passed" if done.returncode == _PASSED else "failed"
+            return "timeout", _text(said)
+        return "passed" if done.returncode == _PASSED else "failed", _text(said)
+
+
+def _text(said: IO[bytes]) -> str:
+    said.seek(0)
+    return said.read(FILE_BYTES).decode("utf-8", "replace")

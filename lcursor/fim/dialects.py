@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from lcursor.config import CompletionConfig
 from lcursor.fim.prompt_text import TextPrompt
 from lcursor.fim.result import Reason
+from lcursor.http import kind
+from lcursor.http.kind import Kind
 
 KEEP_ALIVE = "30m"
 """How long Ollama keeps the model loaded; its own 5 minutes are over after a coffee."""
@@ -36,15 +38,10 @@ class Piece:
 class Dialect(Protocol):
     """What one kind of server wants and says."""
 
-    probe: str
-    """A path that only this kind answers in its way."""
     models: str
-    """A path that lists its models; "" where the probe tells the one."""
+    """A path that lists its models, or tells the one."""
     path: str
     """Where prompts go."""
-
-    def is_it(self, found: Mapping[str, Any]) -> bool:
-        """Whether the answer to the probe is this kind's."""
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
         """Return the names in its list of models."""
@@ -59,11 +56,7 @@ class Dialect(Protocol):
 class LlamaCpp:
     """llama-server, by its own API: it caches, and says what the prompt cost."""
 
-    probe, models, path = "/props", "", "/completion"
-
-    def is_it(self, found: Mapping[str, Any]) -> bool:
-        """Whether it tells the settings of its slots."""
-        return "default_generation_settings" in found
+    models, path = "/props", "/completion"
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
         """Return the file's name; the alias may be anything."""
@@ -90,8 +83,8 @@ class LlamaCpp:
         read_tokens, cached = _count(times, "prompt_n"), max(_count(times, "cache_n"), 0)
         reason: Reason | None = None
         if found.get("stop") is True:
-            kind = found.get("stop_type")
-            reason = "tokens" if kind == "limit" else _line(found.get("stopping_word"))
+            why = found.get("stop_type")
+            reason = "tokens" if why == "limit" else _line(found.get("stopping_word"))
         return Piece(
             str(found.get("content") or ""),
             reason,
@@ -103,15 +96,11 @@ class LlamaCpp:
 class Ollama:
     """Ollama, with `raw`, so that it puts nothing around the prompt."""
 
-    probe, models, path = "/api/version", "/api/tags", "/api/generate"
-
-    def is_it(self, found: Mapping[str, Any]) -> bool:
-        """Whether it tells its version."""
-        return isinstance(found.get("version"), str)
+    models, path = "/api/tags", "/api/generate"
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
         """Return what was pulled."""
-        return _named(found.get("models"), "name")
+        return kind.named(found.get("models"), "name")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
         """Ask greedily, and for the model to stay loaded."""
@@ -143,15 +132,11 @@ class Ollama:
 class OpenAi:
     """vLLM and whatever else has `/v1/completions`."""
 
-    probe, models, path = "/v1/models", "/v1/models", "/v1/completions"
-
-    def is_it(self, found: Mapping[str, Any]) -> bool:
-        """Whether it is a list of models."""
-        return isinstance(found.get("data"), list)
+    models, path = "/v1/models", "/v1/completions"
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
         """Return the ids."""
-        return _named(found.get("data"), "id")
+        return kind.named(found.get("data"), "id")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
         """Ask greedily, with nothing that only some of these servers know."""
@@ -185,12 +170,6 @@ def _count(table: object, field: str) -> int:
     return value if isinstance(value, int) else -1
 
 
-def _named(rows: object, field: str) -> list[str]:
-    found = rows if isinstance(rows, list) else []
-    return [str(row[field]) for row in found if isinstance(row, Mapping) and row.get(field)]
-
-
-DIALECTS: Mapping[str, Dialect] = MappingProxyType(
+DIALECTS: Mapping[Kind, Dialect] = MappingProxyType(
     {"llama.cpp": LlamaCpp(), "ollama": Ollama(), "openai": OpenAi()}
 )
-"""In the order in which they are tried: llama-server and Ollama answer the last probe as well."""

@@ -16,13 +16,8 @@ from lcursor.errors import (
     ConfigInvalid,
     LcursorError,
     ModelUnsuitable,
-    ServerDenied,
-    ServerError,
-    ServerFailed,
     ServerGarbled,
-    ServerInsecure,
     ServerModelMissing,
-    ServerSlow,
     ServerUnreachable,
 )
 from lcursor.fim import files, prompt_text, trim
@@ -31,12 +26,10 @@ from lcursor.fim.families import FAMILIES, Family, Resolved
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import OnText, Reason, Result
 from lcursor.fim.ring import Query, Ring
-from lcursor.http import address, events, keys
+from lcursor.http import address, events, keys, kind
 from lcursor.http.client import Call, Client
 
 SETTING = "completion.endpoint"
-_NOT_NOW = (500, 502, 503, 504)
-"""What a server answers that is not ready, llama-server while it loads its model."""
 _NO_FAMILY = Family("", "psm", {}, "")
 
 
@@ -290,34 +283,19 @@ class Endpoint:
                 f"{SETTING}_api: there is no {wanted!r}",
                 f"Set it to one of auto, {', '.join(DIALECTS)}",
             )
-        if wanted != "auto":
-            dialect = DIALECTS[wanted]
-            return dialect, self._names(dialect)
-        reason: ServerError | None = None
-        for dialect in DIALECTS.values():
-            try:
-                found = self._ask(dialect.probe)
-            except (ServerUnreachable, ServerInsecure, ServerSlow):
-                raise
-            except ServerError as e:
-                is_locked = isinstance(e, ServerDenied) and not self._has_key
-                if is_locked or e.status in _NOT_NOW:
-                    raise
-                # Others refuse, each in its way, what they do not know.
-                reason = reason or (e if isinstance(e, (ServerDenied, ServerFailed)) else None)
-                continue
-            if dialect.is_it(found):
-                return dialect, self._names(dialect, found)
-        raise reason or ServerGarbled(
-            f"{self._client.name} is neither a llama-server nor an Ollama, and has no /v1/models",
-            f"Correct {SETTING}_url, or name what it speaks in {SETTING}_api",
-        )
+        for name, dialect in DIALECTS.items():
+            if name == wanted:
+                return dialect, self._names(dialect)
+        found = kind.find(self._ask, has_key=self._has_key)
+        if found is None:
+            raise kind.unknown(self._client.name, SETTING)
+        return DIALECTS[found.kind], self._names(DIALECTS[found.kind], found)
 
-    def _names(self, dialect: Dialect, probed: dict[str, object] | None = None) -> list[str]:
-        if probed is not None and dialect.models in ("", dialect.probe):
-            return list(dialect.names(probed))
+    def _names(self, dialect: Dialect, found: kind.Found | None = None) -> list[str]:
+        if found is not None and found.path == dialect.models:
+            return list(dialect.names(found.said))
         try:
-            return list(dialect.names(self._ask(dialect.models or dialect.probe)))
+            return list(dialect.names(self._ask(dialect.models)))
         except ServerGarbled:
             if self.config.endpoint_model:
                 return []  # a gateway need not list what it has

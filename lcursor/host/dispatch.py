@@ -20,7 +20,9 @@ from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
 from lcursor.fim import figures
 from lcursor.fim.completer import Completer
 from lcursor.fim.journal import Journal, Row, Rows
+from lcursor.host.brains import Brains
 from lcursor.host.chatting import Chatting
+from lcursor.host.editing import Editing
 from lcursor.host.indexing import Indexing
 from lcursor.host.retriever import IndexRetriever
 from lcursor.host.workers import Workers
@@ -43,7 +45,9 @@ class Dispatch:
         self._completer: Completer | None = None
         self._journal = Journal(self._error, self._learn)
         self._index = index = Indexing(send, Workers())
-        self._chat = Chatting(send, index)
+        self._brains = Brains(send)
+        self._chat = Chatting(send, index, self._brains)
+        self._edit = Editing(send, index, self._brains, self._chat.edited)
         self._handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
@@ -68,6 +72,7 @@ class Dispatch:
             "index.buffer": index.buffer,
             "index.typing": lambda _: index.typing(),
             **self._chat.handlers(),
+            **self._edit.handlers(),
         }
         self._settings = config.Config()
 
@@ -83,7 +88,8 @@ class Dispatch:
 
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
-        self._chat.close()  # what someone said goes before what is counted
+        self._edit.close()  # what was decided
+        self._chat.close()  # and what someone said goes before what is counted
         self._journal.close()
         self._index.close()
         return self._completer is None or self._completer.close()
@@ -120,7 +126,9 @@ class Dispatch:
         slot = self._settings.completion
         self._index.configure(self._settings.index, slot.secrets)
         here = slot.model if slot.backend == "inproc" else ""
+        self._brains.configure(self._settings.chat, here)
         self._chat.configure(self._settings.chat, slot.secrets, here)
+        self._edit.configure(self._settings.edit, slot.secrets, (self._settings.chat, here))
 
     def _load(self) -> None:
         """Load the model, anew when one is loaded."""

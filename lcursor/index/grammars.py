@@ -124,13 +124,22 @@ def parse(language: str, data: bytes) -> Node | None:
     return tree.root_node
 
 
-def definitions(language: str, root: Node, data: bytes) -> list[Found]:
-    """Return what a tree defines, ordered; each name once, outer ones before inner ones."""
+def definitions(
+    language: str, root: Node, data: bytes, within: tuple[int, int] | None = None
+) -> list[Found]:
+    """Return what a tree defines, ordered; each name once, outer ones before inner ones.
+
+    Args:
+        language: of the text.
+        root: of its tree.
+        data: its bytes.
+        within: bytes that all that is found has a part of; None is everywhere.
+    """
     query = _query(language)
     if query is None or (root.has_error and _is_garbage(root)):
         return []
     best: dict[int, tuple[int, Node, Node, str, Node | None]] = {}
-    for pattern, captures in _matches(query, root, DEFINITIONS[language].most_depth):
+    for pattern, captures in _matches(query, root, DEFINITIONS[language].most_depth, within):
         names = captures.get("name")
         kind = next((key for key in captures if key != "name" and key[0] != "_"), "")
         if not names or not kind:
@@ -173,14 +182,15 @@ def _name(node: Node, data: bytes) -> str:
 
 
 def _matches(
-    query: Query, root: Node, most_depth: int
+    query: Query, root: Node, most_depth: int, within: tuple[int, int] | None
 ) -> Iterator[tuple[int, dict[str, list[Node]]]]:
     """Yield matches, slice by slice; what stands in several slices comes several times."""
     from tree_sitter import QueryCursor
 
-    for start in range(0, root.end_byte, SLICE_BYTES):
+    first, end = within or (0, root.end_byte)
+    for start in range(first, end, SLICE_BYTES):
         cursor = QueryCursor(query, match_limit=4096)
         if most_depth >= 0:
             cursor.set_max_start_depth(most_depth)
-        cursor.set_byte_range(start, start + SLICE_BYTES)
+        cursor.set_byte_range(start, min(start + SLICE_BYTES, end))
         yield from cursor.matches(root)

@@ -1,16 +1,17 @@
 """The lock of a project's index: who holds it is the one writer.
 
-Owns the lock file: `flock` on it is the lock, which the kernel takes back however its holder ends;
-its text says who that is and where it listens. The file is never deleted. Any thread.
+Owns the lock file: `locked.py` is the lock; its text says who holds it and where that listens. The
+file is never deleted. Any thread.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from pathlib import Path
 from typing import Any
+
+from lcursor import locked
 
 
 class Lock:
@@ -26,28 +27,12 @@ class Lock:
         Raises:
             OSError: there can be no such file.
         """
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            return None
-        except OSError:
-            os.close(fd)
-            raise
-        lock = cls(path, fd)
-        if lock.is_mine():
-            return lock
-        os.close(fd)  # deleted between the two calls: whoever comes next makes it anew
-        return None
+        fd = locked.take(path)
+        return None if fd is None else cls(path, fd)
 
     def is_mine(self) -> bool:
         """Whether the file by that name is still the one that is locked."""
-        try:
-            there, here = os.stat(self.path), os.fstat(self._fd)
-        except OSError:
-            return False
-        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+        return locked.is_same(self.path, self._fd)
 
     def say(self, **words: Any) -> None:
         """Write who holds the lock."""

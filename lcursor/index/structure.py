@@ -50,13 +50,27 @@ class Definition:
         return f"{self.scope}{SCOPE}{self.name}" if self.scope else self.name
 
 
-def of_tree(language: str, root: Node, data: bytes, lines: Sequence[str]) -> list[Definition]:
-    """Return a tree's definitions in their order, each with the place of the one around it."""
+def of_tree(
+    language: str,
+    root: Node,
+    data: bytes,
+    lines: Sequence[str],
+    within: tuple[int, int] | None = None,
+) -> list[Definition]:
+    """Return a tree's definitions in their order, each with the place of the one around it.
+
+    Args:
+        language: of the text.
+        root: of its tree.
+        data: its bytes.
+        lines: its rows.
+        within: bytes that all that is found has a part of; None is everywhere.
+    """
     has_clauses = language in DEFINITIONS and DEFINITIONS[language].has_clauses
     found: list[Definition] = []
     around: list[tuple[int, int, int]] = []  # place, start and end in bytes
     before: dict[int, Definition] = {}  # the last one in each
-    for node, name, row, kind, owner in grammars.definitions(language, root, data):
+    for node, name, row, kind, owner in grammars.definitions(language, root, data, within):
         if not name:
             continue
         start, stop = node.start_byte, node.end_byte

@@ -29,6 +29,8 @@ from lcursor.llm.lease import Folder, Lease
 STEP_S = 1.0
 FIRST_STEP_S = 0.05
 """Until the server was seen to listen."""
+MOST_DEAF_S = 120.0
+"""A server that has made no socket by then makes none any more."""
 END_S = 5.0
 NICE, NICE_ON_CPU = 10, 19
 """On a GPU the cores only hand out work; without one, every slice that the server takes from the
@@ -64,6 +66,7 @@ class Keeper:
         self._child: subprocess.Popen[bytes] | None = None
         self._server: Any = None
         self._was_there = False
+        self._began_s = time.monotonic()
 
     def run(self) -> int:
         """Run it until it is time to leave; return the exit status."""
@@ -75,6 +78,7 @@ class Keeper:
             else:
                 self._write_lease()  # before the load: others see where it will answer
                 self._server = _serve(self._told)
+                self._began_s = time.monotonic()
                 self._listen_to_signals()  # until here they end the process, which is well
             return self._watch()
         except Exception as error:  # noqa: BLE001 - the root of a process: its log is read
@@ -111,9 +115,13 @@ class Keeper:
         if said is None or said.pid != os.getpid():
             return False
         socket = self._told["socket"]
-        is_there = not socket or os.path.exists(socket)
-        was_there, self._was_there = self._was_there, self._was_there or is_there
-        return is_there or not was_there  # a server that has just begun has not made it yet
+        if not socket or os.path.exists(socket):
+            self._was_there = True
+            return True
+        if self._was_there or time.monotonic() - self._began_s > MOST_DEAF_S:
+            return False
+        # It has not made it yet; or it has, and it was removed before we looked.
+        return not _is_bound(socket) or os.path.exists(socket)
 
     def _spawned(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -188,12 +196,31 @@ def _serve(told: Told) -> Any:
         params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
         params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_Q8_0
         params.fit_params_target = [FIT_BYTES] * len(params.fit_params_target)
+    if told["threads"]:
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = told["threads"]
     if told["idle_s"] >= 1:
         params.sleep_idle_seconds = int(told["idle_s"])
-    if told["speculate"]:
-        kind = xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_MOD
-        params.speculative.types = [kind]
+    kinds = []
+    for kind, match_tokens, guess_tokens in told["guesses"]:
+        name = kind.replace("-", "_")
+        way = getattr(params.speculative, name)
+        way.size_n, way.size_m = match_tokens, guess_tokens
+        types = xllamacpp.common_speculative_type
+        kinds.append(getattr(types, f"COMMON_SPECULATIVE_TYPE_{name.upper()}"))
+    params.speculative.types = kinds or params.speculative.types
     return xllamacpp.Server(params)
+
+
+def _is_bound(socket: str) -> bool:
+    """Whether somebody listens by that name, be the file there or not; only Linux knows.
+
+    Source: proc(5), `net/unix`: the name is the last field, as it was given to bind(2).
+    """
+    try:
+        rows = Path("/proc/net/unix").read_bytes().splitlines()
+    except OSError:
+        return False
+    return any(row.endswith(b" " + os.fsencode(socket)) for row in rows)
 
 
 def _devices() -> list[dict[str, Any]]:

@@ -90,13 +90,18 @@ class Reader:
         times = self._timings
         read, cached = _number(times, "prompt_n"), max(_number(times, "cache_n"), 0)
         if read >= 0:
+            answer_tokens = max(int(_number(times, "predicted_n")), 0)
+            accepted = max(int(_number(times, "draft_n_accepted")), 0)
             return Usage(
                 int(read + cached),
                 int(cached),
-                max(int(_number(times, "predicted_n")), 0),
+                answer_tokens,
                 max(_number(times, "prompt_ms"), 0.0),
                 max(_number(times, "predicted_ms"), 0.0),
                 is_exact=True,
+                draft_tokens=max(int(_number(times, "draft_n")), 0),
+                accepted_tokens=accepted,
+                passes=max(answer_tokens - accepted, 0),
             )
         if _number(self._local, "prompt_eval_count") >= 0:
             return Usage(

@@ -69,6 +69,12 @@ class Stream:
         self._is_closed = False
         self._is_done = False
         self._call: Call | None = None
+        self._reader: Reader | None = None
+
+    def usage(self) -> Usage:
+        """Return what it cost so far; exact as far as the server says it with each token."""
+        prompt_tokens = tokens.of_messages(self._messages)
+        return self._reader.usage(prompt_tokens) if self._reader else Usage(prompt_tokens)
 
     def close(self) -> None:
         """Drop the connection at once, which stops the server."""
@@ -106,7 +112,7 @@ class Stream:
 
     def _events(self) -> Iterator[Event]:
         while True:
-            reader = Reader(self._client.name)
+            self._reader = reader = Reader(self._client.name)
             started = time.perf_counter()
             call = self._client.begin(self, self._messages, self._wish)
             first = 0.0

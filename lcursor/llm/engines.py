@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Literal
 
 from lcursor.errors import ServerEnded
+from lcursor.llm import guess
 from lcursor.llm.fit import Device, Plan
+from lcursor.llm.guess import Guess
 
 Kind = Literal["llama-server", "xllamacpp"]
 CHILD = Path(__file__).with_name("child.py")
@@ -27,6 +29,8 @@ PROBE_S = 20.0
 """The first start of a program with a GPU takes seconds."""
 OWN_VARIABLES = re.compile(r"LLAMA_(ARG_.*|API_KEY)")
 """What a user may have set for a server of their own, and what would change ours."""
+LISTS = re.compile(r"comma|TYPE\[?,|\[,")
+"""In the help of `--spec-type`: it takes several."""
 FIT_MIB = 384
 """Of a GPU, left free by a program that finds out what fits; our plan leaves its own share."""
 
@@ -158,8 +162,12 @@ def arguments(
     say("--ctx-size -c", str(plan.context_tokens))
     say("--parallel -np", "1")
     # A larger batch is not faster, and neither a stop nor completion is let in before its end.
-    say("--batch-size -b", str(plan.batch_tokens))
-    say("--ubatch-size -ub", str(plan.batch_tokens))
+    guesses = _guesses(text) if speculate else []
+    batch = str(max([plan.batch_tokens, *(each.room_tokens for each in guesses)]))
+    say("--batch-size -b", batch)
+    say("--ubatch-size -ub", batch)
+    if cores := fewer_cores():
+        say("--threads -t", str(cores))
     is_gpu = plan.room.place == "on the GPU"
     if is_gpu and _flash(text, made):
         say("--cache-type-k -ctk", plan.kv_type)
@@ -172,8 +180,8 @@ def arguments(
     say("--no-context-shift")  # else the beginning of a chat would be forgotten in silence
     say("--cache-ram", str(plan.cache_ram_mib))
     say("--slot-save-path", str(slots) + os.sep)
-    if speculate:
-        _speculation(text, say)
+    if guesses:
+        _speculation(guesses, say)
     if idle_s > 0:
         say("--sleep-idle-seconds", str(idle_s))
     say("--slots")
@@ -181,6 +189,17 @@ def arguments(
     say("--offline")
     say("--log-colors", "off")
     return made
+
+
+def fewer_cores() -> int:
+    """Return how many cores a server may use, where these are not all that the machine has; else 0.
+
+    A server looks at the machine alone, and threads that share a core wait for each other.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return 0
+    ours = len(os.sched_getaffinity(0))
+    return ours if ours < (os.cpu_count() or 1) else 0
 
 
 def environment() -> dict[str, str]:
@@ -198,13 +217,25 @@ def _flash(text: str, made: list[str]) -> bool:
     return True
 
 
-def _speculation(text: str, say: Callable[..., bool]) -> None:
-    """Let it guess from n-grams of what was said; needs no second model."""
+def _guesses(text: str) -> list[Guess]:
+    """Return how it can guess from n-grams of what was said; needs no second model."""
     said = entry(text, "--spec-type")
-    for kind in ("ngram-mod", "ngram-simple"):
-        if kind in said:
-            say("--spec-type", kind)
-            return
+    known = [each for each in guess.GUESSES if each.kind in said]
+    if len(known) < len(guess.GUESSES) or not LISTS.search(said):
+        known = [each for each in guess.ALONE if each.kind in said][:1]
+    return known
+
+
+def _speculation(known: list[Guess], say: Callable[..., bool]) -> None:
+    """Have it guess."""
+    say("--spec-type", ",".join(each.kind for each in known))
+    for each in known:
+        if each.kind == "ngram-mod":
+            continue  # its own numbers are for the case that there is nothing better
+        old = " --spec-ngram-size-" if each.kind == "ngram-simple" else ""
+        for letter, count in (("n", each.match_tokens), ("m", each.guess_tokens)):
+            names = f"--spec-{each.kind}-size-{letter}" + (old + letter if old else "")
+            say(names, str(count))
 
 
 def _devices(text: str) -> tuple[Device, ...]:

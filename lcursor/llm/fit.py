@@ -30,11 +30,12 @@ LEAST_TOKENS = STEPS[-1]
 EMBEDDED = "qwen2.5-coder-0.5b"
 CHAT_MODELS = tuple(dict.fromkeys([*(chat for _, chat in GPU_PAIRS), EMBEDDED]))
 """What may be recommended, best first, and what is always there."""
-BATCH_TOKENS: dict[Place, int] = {"on the GPU": 512, "on the CPU": 96}
-"""On two cores few are read as fast as 2,048, and one after the other in a second or two.
+BATCH_TOKENS: dict[Place, int] = {"on the GPU": 512, "on the CPU": 56}
+"""On two cores few are read as fast as 2,048: 56 take 3 % more of a core's time than 96.
 
-There must be room for a guess of `ngram-mod` (64) and the token before it: with 64 the server
-aborts (`GGML_ASSERT(add_ok && "batch must be large enough to hold the sampled and draft tokens")`).
+The server looks between two batches whether somebody still waits, and sees it one batch late: a
+stop takes the time of one to two. A smaller physical batch (`n_ubatch`) inside of a larger one
+changes nothing of that. This is the least that has room for the guesses of `guess.GUESSES`.
 """
 SYSTEM_BYTES = 1 * GIB
 """Of the machine's RAM, left to all else."""

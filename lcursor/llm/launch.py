@@ -22,7 +22,7 @@ from pathlib import Path
 
 from lcursor import folders
 from lcursor.errors import LcursorError, OutOfMemory, ServerEnded
-from lcursor.llm import engines, fit, lease
+from lcursor.llm import engines, fit, guess, lease
 from lcursor.llm.engines import Address, Engine
 from lcursor.llm.fit import Plan
 from lcursor.llm.lease import Folder
@@ -64,7 +64,10 @@ class Settings:
     kv_type: str
     batch_tokens: int
     cache_ram_mib: int
-    speculate: bool
+    threads: int
+    """0 is what the program takes by itself."""
+    guesses: list[tuple[str, int, int]]
+    """Of `xllamacpp`: kind, tokens that are looked for, tokens that are guessed."""
     idle_s: float
     """Alone for so long it leaves, and asked nothing for so long it sleeps; 0 is never."""
 
@@ -162,7 +165,8 @@ def start(
         kv_type=plan.kv_type,
         batch_tokens=plan.batch_tokens,
         cache_ram_mib=plan.cache_ram_mib,
-        speculate=speculate,
+        threads=engines.fewer_cores(),
+        guesses=[(g.kind, g.match_tokens, g.guess_tokens) for g in guess.GUESSES if speculate],
         idle_s=idle_s,
     )
     told = folder.path / "settings.json"

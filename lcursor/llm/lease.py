@@ -9,7 +9,6 @@ only while the lock is held. Any thread.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -19,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lcursor import folders
+from lcursor import folders, locked
 from lcursor.errors import ServerFailed
 
 VERSION = 1
@@ -84,14 +83,14 @@ class Folder:
             ServerFailed: there can be no such file.
         """
         with _translated(self.lock_path):
-            return _lock(self.lock_path, fcntl.LOCK_EX)
+            return locked.take(self.lock_path)
 
     def is_held(self) -> bool:
         """Whether a keeper lives."""
         if not self.lock_path.exists():
             return False
         with _translated(self.lock_path):
-            fd = _lock(self.lock_path, fcntl.LOCK_SH)
+            fd = locked.take(self.lock_path, shared=True)
         if fd is None:
             return True
         os.close(fd)
@@ -132,7 +131,7 @@ class Folder:
         with _translated(self.users_path):
             while True:
                 path = self.users_path / f"{os.getpid()}-{secrets.token_hex(4)}"
-                fd = _lock(path, fcntl.LOCK_EX)
+                fd = locked.take(path)
                 if fd is not None:
                     return User(path, fd)
 
@@ -142,7 +141,7 @@ class Folder:
         with contextlib.suppress(OSError):
             for path in sorted(self.users_path.iterdir()):
                 with contextlib.suppress(OSError, ValueError):
-                    fd = _lock(path, fcntl.LOCK_EX)
+                    fd = locked.take(path)
                     if fd is None:
                         found.append(int(path.name.partition("-")[0]))
                         continue
@@ -217,24 +216,6 @@ def write_own(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-
-
-def _lock(path: Path, how: int) -> int | None:
-    """Return the file, open and locked; None where it is locked, or was deleted meanwhile."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
-        there, here = os.stat(path), os.fstat(fd)
-    except (BlockingIOError, FileNotFoundError):
-        os.close(fd)
-        return None
-    except OSError:
-        os.close(fd)
-        raise
-    if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
-        return fd
-    os.close(fd)
-    return None
 
 
 @contextlib.contextmanager

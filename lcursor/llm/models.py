@@ -12,7 +12,8 @@ from typing import Literal
 from lcursor.config import ChatConfig, ModelConfig
 from lcursor.errors import ConfigInvalid
 from lcursor.http import address, keys
-from lcursor.llm.records import Kind, Target
+from lcursor.http.kind import Kind
+from lcursor.llm.records import Target
 
 LOCAL = "local"
 """Name of the local server's model where the settings name none."""

@@ -10,22 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Protocol
 
-from lcursor.errors import (
-    ConfigInvalid,
-    ServerDenied,
-    ServerError,
-    ServerFailed,
-    ServerGarbled,
-    ServerInsecure,
-    ServerModelMissing,
-    ServerSlow,
-    ServerUnreachable,
-)
-from lcursor.http import address
+from lcursor.errors import ConfigInvalid, ServerError, ServerGarbled, ServerModelMissing
+from lcursor.http import address, kind
+from lcursor.http.kind import Found, Kind
 from lcursor.llm.records import Served, Target
 
-NOT_NOW = (500, 502, 503, 504)
-"""What a server answers that is not ready, llama-server while it loads its model."""
 OLLAMA_TOKENS = 16384
 """Context to ask Ollama for where nobody says one; its own may be 4,096, and costs no less to cut.
 """
@@ -54,36 +43,18 @@ def probe(target: Target, api: str, ask: Ask, who: str) -> Served:
         ConfigInvalid: it is not said which of its models to use.
     """
     look = _Look(target, api, ask, who)
-    kinds: dict[str, tuple[str, Callable[[Mapping[str, Any]], Served | None]]] = {
-        "llama.cpp": ("/props", look.llama),
-        "ollama": ("/api/version", look.ollama),
-        "openai": (f"{api}/models", look.openai),
+    found = look.named(target.kind) if target.kind else None
+    found = found or kind.find(ask, api=api, has_key=bool(target.key))
+    if found is None and target.model:
+        return look.openai({})  # it need not list what it has
+    if found is None:
+        raise kind.unknown(who, target.setting, api)
+    reads: Mapping[Kind, Callable[[Mapping[str, Any]], Served]] = {
+        "llama.cpp": look.llama,
+        "ollama": look.ollama,
+        "openai": look.openai,
     }
-    if target.kind:
-        return look.named(*kinds[target.kind])
-    reason: ServerError | None = None
-    for path, read in kinds.values():
-        try:
-            found = ask(path)
-        except (ServerUnreachable, ServerInsecure, ServerSlow):
-            raise
-        except ServerError as e:
-            is_locked = isinstance(e, ServerDenied) and not target.key
-            if is_locked or e.status in NOT_NOW:
-                raise
-            # Others refuse, each in its way, what they do not know.
-            reason = reason or (e if isinstance(e, (ServerDenied, ServerFailed)) else None)
-            continue
-        served = read(found)
-        if served is not None:
-            return served
-    if target.model and reason is None:
-        return look.openai({})  # type: ignore[return-value]  # it need not list what it has
-    raise reason or ServerGarbled(
-        f"{who} is neither a llama-server nor an Ollama, and has no {api}/models",
-        f"Correct {address.named(target.setting, 'url')}, or name what it speaks in "
-        f"{address.named(target.setting, 'api')}",
-    )
+    return reads[found.kind](found.said)
 
 
 class _Look:
@@ -92,27 +63,24 @@ class _Look:
     def __init__(self, target: Target, api: str, ask: Ask, who: str) -> None:
         self.target, self.api, self.ask, self.who = target, api, ask, who
 
-    def named(self, path: str, read: Callable[[Mapping[str, Any]], Served | None]) -> Served:
+    def named(self, name: Kind) -> Found:
         """Ask a server whose kind the user says."""
+        path, is_gateway = kind.path_of(name, self.api), name == "openai" and self.target.model
         try:
-            found = self.ask(path)
+            said = self.ask(path)
         except ServerGarbled:
-            if self.target.kind != "openai" or not self.target.model:
+            if not is_gateway:
                 raise
-            found = {}  # a gateway need not list what it has
-        served = read(found)
-        if served is None:
+            said = {}
+        if not kind.is_it(name, said) and (said or not is_gateway):  # one need not list anything
             raise ServerGarbled(
-                f"{self.who} is no {self.target.kind}",
-                f"Correct {address.named(self.target.setting, 'api')}",
+                f"{self.who} is no {name}", f"Correct {address.named(self.target.setting, 'api')}"
             )
-        return served
+        return Found(name, path, said)
 
-    def llama(self, props: Mapping[str, Any]) -> Served | None:
+    def llama(self, props: Mapping[str, Any]) -> Served:
         """Read `/props` of a llama-server."""
-        settings = props.get("default_generation_settings")
-        if not isinstance(settings, Mapping):
-            return None
+        settings = props["default_generation_settings"]
         alias, path = str(props.get("model_alias") or ""), str(props.get("model_path") or "")
         alias = "" if alias == path else alias  # nobody chose it
         names = [name for name in (alias, PurePath(path).name) if name][:1]
@@ -135,11 +103,9 @@ class _Look:
             models=tuple(names),
         )
 
-    def ollama(self, version: Mapping[str, Any]) -> Served | None:
-        """Read `/api/version`, and ask for the rest."""
-        if not isinstance(version.get("version"), str):
-            return None
-        names = _named(self.ask("/api/tags").get("models"), "name")
+    def ollama(self, _: Mapping[str, Any]) -> Served:
+        """Ask for all but its version."""
+        names = kind.named(self.ask("/api/tags").get("models"), "name")
         model = self.target.model or self._only(names)
         shown = self.ask("/api/show", {"model": model})
         tokens = self.target.context_tokens
@@ -152,11 +118,9 @@ class _Look:
             tokens = int(asked[1]) if asked else min(trained or OLLAMA_TOKENS, OLLAMA_TOKENS)
         return Served("ollama", model, tokens, models=tuple(names))
 
-    def openai(self, listed: Mapping[str, Any]) -> Served | None:
+    def openai(self, listed: Mapping[str, Any]) -> Served:
         """Read a list of models."""
         rows = listed.get("data")
-        if not isinstance(rows, list) and (listed or not self.target.model):
-            return None
         names = self._ids(listed)
         model = self.target.model or self._only(names)
         row: Mapping[str, Any] = next((one for one in rows or [] if _id(one) == model), {})
@@ -184,7 +148,7 @@ class _Look:
             return {}
 
     def _ids(self, listed: Mapping[str, Any]) -> list[str]:
-        return _named(listed.get("data"), "id")
+        return kind.named(listed.get("data"), "id")
 
     def _only(self, names: list[str]) -> str:
         """Return the one model that is meant."""
@@ -205,8 +169,3 @@ def _count(table: object, field: str) -> int:
 
 def _id(row: object) -> str:
     return str(row.get("id")) if isinstance(row, Mapping) else ""
-
-
-def _named(rows: object, field: str) -> list[str]:
-    found = rows if isinstance(rows, list) else []
-    return [str(row[field]) for row in found if isinstance(row, Mapping) and row.get(field)]

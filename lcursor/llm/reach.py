@@ -1,7 +1,8 @@
-"""The models that chats talk to: their servers, found or started when they are needed first.
+"""The models that chats and edits ask: their servers, found or started when they are needed first.
 
-Owns the clients, one for each model, and the counts of texts with them. Blocks; any thread. What
-the servers are and how they are started is `lcursor.llm`'s.
+Owns the clients, one for each model, and the counts of texts with them. Shared by all who ask: what
+a server says while it starts is heard by who waits for it. Blocks; any thread. What the servers are
+and how they are started is the other rooms' of `lcursor.llm`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 LEAST_READ = 64
 """Tokens of a prompt that say how fast one is read."""
+Says = Callable[[str], bool]
+"""Given what a server says of its start, on the thread that waits for it; returns whether that is
+one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +54,52 @@ class Models:
 
     Args:
         config: the settings.
-        folder: of the local server.
-        tell: told what the local server does, in words, on the thread that waits for it.
+        folder: of the local server, where it is not in the usual place.
+        tell: told what the local server does, in words, where nobody who listens waits for it.
         completion: name or path of the completion model, whose memory stays free.
     """
 
     def __init__(
         self,
         config: ChatConfig,
-        folder: Path | None,
-        tell: Callable[[str], None],
+        folder: Path | None = None,
+        tell: Callable[[str], None] = lambda _: None,
         completion: str = "",
     ) -> None:
         self.config = config
+        self._listeners: list[Says] = []
+        self._asked: list[Callable[[], None]] = []
         self._folder, self._tell, self._completion = folder, tell, completion
         self._known: dict[str, Reached] = {}
         self._pace: dict[str, float] = {}
         self._servers: dict[str, LocalServer] = {}
         self._lock = threading.Lock()
         self._is_closed = False
+
+    def listen(self, says: Says, asked: Callable[[], None] = lambda: None) -> None:
+        """Hear what servers say to one's own threads, and when others ask a model.
+
+        Args:
+            says: given the words; see `Says`.
+            asked: told, on any thread, that someone else fills the server's cache now.
+        """
+        with self._lock:
+            self._listeners.append(says)
+            self._asked.append(asked)
+
+    def leave(self, says: Says) -> None:
+        """Listen no more."""
+        with self._lock:
+            at = self._listeners.index(says)
+            del self._listeners[at], self._asked[at]
+
+    def use(self, says: Says) -> None:
+        """Tell those who listen besides one that a model is asked by it now."""
+        with self._lock:
+            pairs = zip(self._listeners, self._asked, strict=True)
+            others = [asked for each, asked in pairs if each != says]
+        for asked in others:
+            asked()
 
     def names(self) -> list[str]:
         """Return the names that one can choose from; the first is what a new chat talks to."""
@@ -128,7 +159,7 @@ class Models:
         with self._lock:
             if self._is_closed:
                 client.close()
-                raise Cancelled("the chat slot was closed")
+                raise Cancelled("the models were let go of")
             old = self._known.get(name)
             self._known[name] = reached
         if old is not None:
@@ -168,7 +199,7 @@ class Models:
             if model not in self._servers:
                 config = replace(self.config, model=model)
                 self._servers[model] = LocalServer(
-                    config, self.server_folder, self._tell, completion=self._completion
+                    config, self.server_folder, self._heard, completion=self._completion
                 )
             return self._servers[model]
 
@@ -184,6 +215,13 @@ class Models:
         from lcursor.llm.server import default_folder
 
         return self._folder or default_folder()
+
+    def _heard(self, words: str) -> None:
+        """Thread: of who waits for the server."""
+        with self._lock:
+            listeners = list(self._listeners)
+        if not any(says(words) for says in listeners):
+            self._tell(words)
 
     def _run(self) -> str:
         """Return what names this run of the local server."""

@@ -1,16 +1,17 @@
 """What the chat slot's client and those who use it hand to each other.
 
-Vocabulary: imports nothing of ours.
+Vocabulary: imports nothing of ours but the kinds of servers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+from lcursor.http.kind import Kind
 
 Role = Literal["system", "user", "assistant"]
-Kind = Literal["llama.cpp", "ollama", "openai"]
-"""What a server speaks besides `/v1/chat/completions`."""
 End = Literal["stop", "length"]
 
 
@@ -96,6 +97,12 @@ class Usage:
     prompt_ms: float = 0.0
     answer_ms: float = 0.0
     is_exact: bool = False
+    draft_tokens: int = 0
+    """Guessed from what stands in the prompt, and looked at many at a time."""
+    accepted_tokens: int = 0
+    """Of those, the ones that were right: no pass of the model was needed for them."""
+    passes: int = 0
+    """Of the model for the answer; 0 where the server does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +125,13 @@ class Wish:
     temperature: float = 0.2
     slot: int = -1
     """Of the server; -1 lets it choose."""
+    stop: tuple[str, ...] = ()
+    """Texts before which the answer ends; they are no part of it."""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema of the answer, where the server can hold a model to one."""
+    grammar: str = ""
+    """The same as a GBNF grammar; llama.cpp alone takes it."""
+    seed: int = -1
+    """Of the choice of tokens; -1 is any."""
+    has_counts: bool = False
+    """The counts shall come with each token, as the answer may be stopped before its end."""

@@ -12,7 +12,15 @@ from typing import Any, Literal
 
 from lcursor.llm.records import Message, Served, Wish
 
-Quirk = Literal["no_usage", "completion_tokens", "no_temperature", "no_system"]
+Quirk = Literal[
+    "no_usage",
+    "completion_tokens",
+    "no_temperature",
+    "no_system",
+    "no_schema",
+    "no_stop",
+    "no_seed",
+]
 REFUSALS = (400, 404, 415, 422, 500, 501)
 """Statuses with which servers refuse a field."""
 KEEP_ALIVE = "30m"
@@ -25,6 +33,9 @@ _SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
         re.compile(r"max_completion_tokens|max_tokens.{0,40}not supported", re.I),
     ),
     ("no_temperature", re.compile(r"temperature", re.I)),
+    ("no_schema", re.compile(r"response_format|json_schema|structured.?output|grammar", re.I)),
+    ("no_stop", re.compile(r"^stop\b|[\"'`]stop[\"'`]", re.I)),
+    ("no_seed", re.compile(r"^seed\b|[\"'`]seed[\"'`]", re.I)),
     ("no_system", re.compile(r"system.{0,20}(role|message|prompt).{0,40}support", re.I)),
 )
 
@@ -58,7 +69,7 @@ def question(
     """Return where a question goes, and the question."""
     rows = spoken(messages, quirks)
     if served.kind == "ollama":
-        return "/api/chat", _ollama(served, rows, wish)
+        return "/api/chat", _ollama(served, rows, wish, quirks)
     body: dict[str, Any] = {"messages": rows, "stream": True}
     if served.model:
         body["model"] = served.model
@@ -69,10 +80,21 @@ def question(
         body["max_completion_tokens" if is_new else "max_tokens"] = wish.max_tokens
     if "no_usage" not in quirks:
         body["stream_options"] = {"include_usage": True}
+    if wish.stop and "no_stop" not in quirks:
+        body["stop"] = list(wish.stop)
+    if wish.seed >= 0 and "no_seed" not in quirks:
+        body["seed"] = wish.seed
+    if wish.schema is not None and "no_schema" not in quirks:
+        held = {"name": "answer", "schema": dict(wish.schema), "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": held}
     if served.kind == "llama.cpp":
         body |= {"cache_prompt": True, "return_progress": served.can_progress}
         if wish.slot >= 0:
             body["id_slot"] = wish.slot
+        if wish.grammar and "no_schema" not in quirks:
+            body["grammar"] = wish.grammar
+        if wish.has_counts:
+            body["timings_per_token"] = True
     return f"{api}/chat/completions", body
 
 
@@ -116,14 +138,20 @@ def counting(
     return len(numbers) if isinstance(numbers, list) else None
 
 
-def _ollama(served: Served, rows: list[dict[str, str]], wish: Wish) -> dict[str, Any]:
+def _ollama(
+    served: Served, rows: list[dict[str, str]], wish: Wish, quirks: Set[Quirk]
+) -> dict[str, Any]:
     """By Ollama's own API: the other one cannot say how long the context shall be."""
     options: dict[str, Any] = {"temperature": wish.temperature}
     if served.context_tokens:
         options["num_ctx"] = served.context_tokens
     if wish.max_tokens:
         options["num_predict"] = wish.max_tokens
-    return {
+    if wish.stop:
+        options["stop"] = list(wish.stop)
+    if wish.seed >= 0:
+        options["seed"] = wish.seed
+    body = {
         "model": served.model,
         "messages": rows,
         "stream": True,
@@ -133,3 +161,6 @@ def _ollama(served: Served, rows: list[dict[str, str]], wish: Wish) -> dict[str,
         "shift": False,
         "options": options,
     }
+    if wish.schema is not None and "no_schema" not in quirks:
+        body["format"] = dict(wish.schema)
+    return body

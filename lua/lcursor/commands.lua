@@ -5,9 +5,17 @@ local M = {}
 ---@class (exact) lcursor.Command
 ---@field name string
 ---@field text string one sentence for the help
----@field run fun(args: string[])
+---@field run fun(args: string[], range?: integer[]) the range: first and last line, from 1
 ---@field args? string[] what may follow
 ---@field files_after? string the word behind which the name of a file follows
+
+---@param word string
+---@return fun(args: string[], range?: integer[])
+local function edit(word)
+  return function(args, range)
+    require("lcursor.joined").edit().word(word, args, range)
+  end
+end
 
 ---@param ms? number
 ---@return string
@@ -33,6 +41,10 @@ function M.status_lines()
   local index = package.loaded["lcursor.index"] and require("lcursor.index").describe()
   if index then
     table.insert(lines, "index       " .. index)
+  end
+  local edits = package.loaded["lcursor.edit"] and require("lcursor.edit.reach").describe()
+  if edits then
+    table.insert(lines, "edits       " .. edits)
   end
   if answer then
     local stats = answer.stats
@@ -125,6 +137,7 @@ local COMMANDS = {
     },
     files_after = "export",
     run = function(args)
+      require("lcursor.joined").chat()
       require("lcursor.chat.reach").command(args)
     end,
   },
@@ -135,6 +148,61 @@ local COMMANDS = {
     run = function(args)
       require("lcursor.chat.server").command(args)
     end,
+  },
+  {
+    name = "undo",
+    text = "Take back the last edit that you took something of, in all its files, also those that"
+      .. " are not open; what was typed since stays.",
+    run = edit("undo"),
+  },
+  {
+    name = "redo",
+    text = "Make the edit again that was taken back last.",
+    run = edit("redo"),
+  },
+  {
+    name = "edits",
+    text = "List the edits of the project, to take one back or to go on with what is open.",
+    run = edit("edits"),
+  },
+  {
+    name = "hunks",
+    text = "List all proposed changes of all files in the quickfix list.",
+    run = edit("hunks"),
+  },
+  {
+    name = "accept",
+    text = "Take the proposed change at the cursor, or those of a range; with file all of the file,"
+      .. " with all those that came together, in files that no buffer has as well.",
+    args = { "all", "file" },
+    run = edit("accept"),
+  },
+  {
+    name = "reject",
+    text = "Refuse them.",
+    args = { "all", "file" },
+    run = edit("reject"),
+  },
+  {
+    name = "stop",
+    text = "Stop the edits of this buffer that are being written; where there are none, all.",
+    run = edit("stop"),
+  },
+  {
+    name = "fix",
+    text = "Ask for a change that mends what a diagnostic says: at the cursor, or of a range.",
+    run = edit("fix"),
+  },
+  {
+    name = "apply",
+    text = "Make proposed changes of what was yanked: a block of code, a diff, a whole answer; with"
+      .. " the name of a register, of that.",
+    run = edit("apply"),
+  },
+  {
+    name = "commit",
+    text = "Write a commit message for what is staged.",
+    run = edit("commit"),
   },
   {
     name = "toggle",
@@ -223,7 +291,7 @@ function M.run(opts)
       ("there is no :LCursor %s. Use one of %s"):format(name, table.concat(names, ", "))
     )
   end
-  command.run(args)
+  command.run(args, opts.range > 0 and { opts.line1, opts.line2 } or nil)
 end
 
 --- Complete the command line.
@@ -265,7 +333,7 @@ function M.describe_maps()
   local function map(name, text, default)
     return { name = "<Plug>(lcursor-" .. name .. ")", text = text, default = default }
   end
-  return {
+  local maps = {
     map("accept", "Take the whole suggestion.", keymaps.accept),
     map("accept-line", "Take its first line; the rest stays.", keymaps.accept_line),
     map("accept-word", "Take its next word; the rest stays.", keymaps.accept_word),
@@ -273,7 +341,9 @@ function M.describe_maps()
     map("next", "Show the next suggestion for the same place.", keymaps.next),
     map("prev", "Show the one before.", keymaps.prev),
     map("trigger", "Ask here and now, also where none would come by itself.", ""),
+    map("edit", "Ask for a change at the cursor, or of what is selected; see |:LCEdit|.", ""),
   }
+  return vim.list_extend(maps, require("lcursor.edit.keys").describe())
 end
 
 return M

@@ -4,6 +4,7 @@
 
 local chat = require("lcursor.health.chat")
 local config = require("lcursor.config")
+local edit = require("lcursor.health.edit")
 local editor = require("lcursor.health.editor")
 local index = require("lcursor.health.index")
 local install = require("lcursor.install")
@@ -139,6 +140,7 @@ local SECTIONS = {
   { title = "Completion", check = editor.check_completion },
   { title = "Index", check = index.check },
   { title = "Chat", check = chat.check },
+  { title = "Edits", check = edit.check },
   { title = "Log", check = check_log },
   { title = "Integrations", check = editor.check_integrations },
 }

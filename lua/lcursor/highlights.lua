@@ -89,6 +89,66 @@ local GROUPS = {
     link = "DiagnosticInfo",
     text = "What a turn is doing, in its winbar.",
   },
+  {
+    name = "LCursorEditAdded",
+    link = "DiffAdd",
+    text = "A line that a proposed change adds.",
+  },
+  {
+    name = "LCursorEditAddedWord",
+    link = "DiffText",
+    text = "Words of it that the old line has not.",
+  },
+  {
+    name = "LCursorEditRemoved",
+    link = "DiffDelete",
+    text = "A line that a proposed change takes away.",
+  },
+  {
+    name = "LCursorEditRemovedWord",
+    link = "DiffText",
+    text = "Words of it that the new line has not.",
+  },
+  {
+    name = "LCursorEditDisputed",
+    link = "DiffChange",
+    text = "Lines that were changed since a change of them was proposed.",
+  },
+  {
+    name = "LCursorEditConflict",
+    link = "DiagnosticWarn",
+    text = "What is said about such a change.",
+  },
+  {
+    name = "LCursorEditBadge",
+    link = "Comment",
+    text = "What is said at the end of a change: checks, how many there are.",
+  },
+  {
+    name = "LCursorEditFailed",
+    link = "DiagnosticError",
+    text = "A check that a proposed change did not pass.",
+  },
+  {
+    name = "LCursorEditKey",
+    link = "Special",
+    text = "The keys that are named there.",
+  },
+  {
+    name = "LCursorEditRegion",
+    link = "CursorLine",
+    text = "The lines that are written anew, while that goes on.",
+  },
+  {
+    name = "LCursorEditTitle",
+    link = "Title",
+    text = "The title of the window that asks what shall be done; the kind of a step of a plan.",
+  },
+  {
+    name = "LCursorEditDropped",
+    link = "NonText",
+    text = "A step of a plan that is struck out.",
+  },
 }
 
 ---@param group table

@@ -51,7 +51,15 @@ end
 --- what is selected goes along.
 ---@param opts? lcursor.ChatCall
 function M.chat(opts)
+  require("lcursor.joined").chat()
   require("lcursor.chat.call").run(opts or {})
+end
+
+--- Ask for a change of the code at the cursor, of what is selected, or of the project; without an
+--- instruction a small window asks for one. What comes of it is proposed.
+---@param opts? lcursor.EditCall
+function M.edit(opts)
+  require("lcursor.joined").edit().run(opts or {})
 end
 
 ---@return boolean whether a ghost is visible

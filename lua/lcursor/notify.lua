@@ -99,10 +99,10 @@ function M.forget()
 end
 
 --- Show how far something is, in one place that is overwritten; the last text stays in :messages.
----@param text string
+---@param text string "" clears it
 ---@param done? boolean
 function M.progress(text, done)
-  local shown = ("lcursor: " .. text):sub(1, math.max(vim.o.columns - 12, 20))
+  local shown = text ~= "" and ("lcursor: " .. text):sub(1, math.max(vim.o.columns - 12, 20)) or ""
   vim.api.nvim_echo({ { shown } }, done or false, {})
 end
 

@@ -11,6 +11,8 @@ local current = { state = "stopped", detail = "", progress = -1 }
 
 ---@type string what the index is doing; "" when there is nothing to say
 local aside = ""
+---@type string what edits run; "" for none
+local edits = ""
 
 ---@type table<lcursor.HostState, string>
 local TEXT = {
@@ -30,6 +32,12 @@ local EVENTS = {
     text = "An index does something else; data: the fields of its state, see |lcursor-index|.",
   },
   { name = "LCursorChatDone", text = "A turn of a chat ended; data: buf, chat, reason." },
+  { name = "LCursorEditProposed", text = "Changes were proposed; data: turn, files." },
+  {
+    name = "LCursorEditDone",
+    text = "An edit ended; data: id, buf, reason (proposed, same, nothing, stopped, refused or"
+      .. " failed).",
+  },
   { name = "LCursorCompletionShow", text = "A ghost became visible; data: buf, text." },
   { name = "LCursorCompletionAccept", text = "It was accepted; data: buf, text, kind." },
   { name = "LCursorCompletionDismiss", text = "It was dismissed by key; data: buf." },
@@ -50,7 +58,10 @@ function M.text()
   if current.state == "loading_model" and current.progress >= 0 then
     text = ("lc: loading %d%%"):format(math.floor(current.progress * 100))
   end
-  return (text ~= "" and aside ~= "") and (text .. " " .. aside) or text
+  for _, more in ipairs(text ~= "" and { edits, aside } or {}) do
+    text = more ~= "" and (text .. " " .. more) or text
+  end
+  return text
 end
 
 local function draw()
@@ -65,6 +76,13 @@ end
 ---@param text string "" for nothing
 function M.set_index(text)
   aside = text
+  draw()
+end
+
+--- Say which edits run, behind the host's state.
+---@param text string "" for none
+function M.set_edit(text)
+  edits = text
   draw()
 end
 

@@ -77,6 +77,22 @@
 ---@field float boolean
 ---@field mappings table<string, string>
 
+---@class (exact) lcursor.EditConfig
+---@field enabled boolean
+---@field model string
+---@field planner string
+---@field format "auto"|"whole"|"search_replace"|"udiff"
+---@field region_tokens integer
+---@field max_tokens integer
+---@field retries integer
+---@field temperature number
+---@field formatter string
+---@field lint string
+---@field test string
+---@field check_seconds integer
+---@field diagnostics boolean
+---@field mappings table<string, string>
+
 ---@class (exact) lcursor.KeymapConfig
 ---@field enabled boolean
 ---@field accept string
@@ -93,6 +109,7 @@
 ---@field completion lcursor.CompletionConfig
 ---@field index lcursor.IndexConfig
 ---@field chat lcursor.ChatConfig
+---@field edit lcursor.EditConfig
 ---@field keymaps lcursor.KeymapConfig
 
 ---@class lcursor.Opts what a user may give: any part of lcursor.Config

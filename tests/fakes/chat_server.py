@@ -1,6 +1,5 @@
 """A server of chats on the loopback interface or a unix socket, that follows a script.
 
-Real sockets and threads of `socketserver`, so that what is tested is what a real server would see.
 Without a script it is a small llama-server: it counts, has a cache of one prompt, and answers.
 
     with ChatServer([say("Hel", "lo"), refuse(500, "oops")]) as server:
@@ -9,23 +8,18 @@ Without a script it is a small llama-server: it counts, has a cache of one promp
 
 from __future__ import annotations
 
-import contextlib
 import json
 import select
 import socket
-import socketserver
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-MOST_BODY_BYTES = 64 << 20
-
+from tests.fakes.loopback import Handler, Loopback, sse
 
 QUESTIONS = ("/v1/chat/completions", "/chat/completions", "/api/chat")
 
@@ -65,11 +59,6 @@ class Answer:
 
 
 Script = Sequence[Answer] | Callable[[dict[str, Any]], Answer]
-
-
-def sse(*rows: object) -> bytes:
-    """Return objects as server-sent events."""
-    return b"".join(b"data: " + json.dumps(row).encode() + b"\n\n" for row in rows)
 
 
 def delta(finish: str | None = None, **fields: object) -> dict[str, Any]:
@@ -157,8 +146,8 @@ class _Gone(Exception):
     """The client has closed its connection."""
 
 
-class ChatServer:
-    """A server that follows a script.
+class ChatServer(Loopback):
+    """A server that follows a script; see `Loopback` for what else it has.
 
     Args:
         script: one answer for each question, the last one for all further; or a function of the
@@ -173,8 +162,6 @@ class ChatServer:
     Attributes:
         bodies: of all questions, in order.
         asked: (method, path with query, headers) of every request.
-        gone_s: when (`time.monotonic`) a client was seen to have gone in the middle of an answer.
-        connections: that were made.
         running: answers that are being sent now.
         extra: path to (status, object) for what else it shall answer, or in another way.
     """
@@ -193,44 +180,13 @@ class ChatServer:
         self.kind, self.model, self.context_tokens, self.key = kind, model, context_tokens, key
         self.bodies: list[dict[str, Any]] = []
         self.asked: list[tuple[str, str, dict[str, str]]] = []
-        self.gone_s: list[float] = []
-        self.connections = 0
         self.running = 0
         self.extra: dict[str, tuple[int, object]] = {}
         self.saved: dict[str, str] = {}
         self.cached = ""
         self._script = script
-        self._is_over = threading.Event()
         self._lock = threading.Lock()
-        self._open: list[socket.socket] = []
-        self._path = socket_path
-        base = _unix_server() if socket_path else _tcp_server()
-        self._server = base(
-            str(socket_path) if socket_path else ("127.0.0.1", port), _handler(self)
-        )
-        address: Any = self._server.server_address
-        self.port = 0 if socket_path else int(address[1])
-        self.url = f"unix://{socket_path}" if socket_path else f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def __enter__(self) -> ChatServer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End at once, as a killed process does."""
-        self._is_over.set()
-        self._server.shutdown()
-        self._server.server_close()
-        for connection in self._open:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        super().__init__(port, socket_path)
 
     def paths(self) -> list[str]:
         """Return the paths that were asked for, in order, without their queries."""
@@ -246,6 +202,67 @@ class ChatServer:
         return "".join(rows) + "<|assistant|>"
 
     # What it answers.
+
+    def answer(self, ask: Handler, body: dict[str, Any]) -> None:
+        """Follow the script where a question is asked; else tell what it is."""
+        self.asked.append((ask.command, ask.path, dict(ask.headers)))
+        if self.key and ask.headers.get("Authorization") != f"Bearer {self.key}":
+            self._say(ask, 401, {"error": {"message": "Invalid API Key", "code": 401}})
+        elif ask.path in QUESTIONS and ask.path not in self.extra:
+            self.running += 1
+            try:
+                self._follow(ask, self._reply(body))
+            except (_Gone, ConnectionError):
+                self.gone_s.append(time.monotonic())
+                ask.close_connection = True
+            finally:
+                self.running -= 1
+        else:
+            self._say(ask, *self._told(ask.command, ask.path, body))
+
+    def _say(self, ask: Handler, status: int, value: object) -> None:
+        ask.send(status, "application/json; charset=utf-8", json.dumps(value).encode())
+
+    def _follow(self, ask: Handler, answer: Answer) -> None:
+        ask.begin(answer.status, answer.kind, answer.headers)
+        due = time.monotonic()
+        for part in answer.parts:
+            if isinstance(part, bytes):
+                self._look(ask, 0.0)
+                ask.piece(part)
+            elif isinstance(part, Abort):
+                # RST in place of FIN: what a dead process leaves.
+                linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+                ask.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                ask.request.close()
+                raise ConnectionError
+            elif isinstance(part, Wait):
+                while not part.event.is_set():
+                    self._look(ask, 0.005)
+                due = time.monotonic()
+            elif isinstance(part, Hang):
+                while True:
+                    self._look(ask, 1.0)
+            else:
+                due += part
+                self._look(ask, max(due - time.monotonic(), 0.0))
+        if answer.is_whole:
+            ask.piece(b"")
+        else:
+            ask.close_connection = True
+
+    def _look(self, ask: Handler, wait_s: float) -> None:
+        """Wait, and see whether the client has gone."""
+        end = time.monotonic() + wait_s
+        while True:
+            if self.is_over.is_set():
+                raise ConnectionError
+            left = max(end - time.monotonic(), 0.0)
+            ready, _, _ = select.select([ask.request], [], [], min(left, 0.05))
+            if ready and not ask.request.recv(1, socket.MSG_PEEK):
+                raise _Gone
+            if left <= 0.05:
+                return
 
     def _reply(self, body: dict[str, Any]) -> Answer:
         with self._lock:
@@ -348,122 +365,3 @@ def _same(one: str, other: str) -> int:
     """Return how many letters two texts begin with alike."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _handler(outer: ChatServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def setup(self) -> None:
-            outer.connections += 1
-            outer._open.append(self.request)
-            super().setup()
-
-        def do_GET(self) -> None:
-            self._answer({})
-
-        def do_POST(self) -> None:
-            size = int(self.headers.get("Content-Length") or 0)
-            self._answer(json.loads(self.rfile.read(min(size, MOST_BODY_BYTES)) or b"{}"))
-
-        def _answer(self, body: dict[str, Any]) -> None:
-            outer.asked.append((self.command, self.path, dict(self.headers)))
-            if outer.key and self.headers.get("Authorization") != f"Bearer {outer.key}":
-                self._send(401, {"error": {"message": "Invalid API Key", "code": 401}})
-            elif self.path in QUESTIONS and self.path not in outer.extra:
-                outer.running += 1
-                try:
-                    self._follow(outer._reply(body))
-                except (_Gone, ConnectionError):
-                    outer.gone_s.append(time.monotonic())
-                    self.close_connection = True
-                finally:
-                    outer.running -= 1
-            else:
-                self._send(*outer._told(self.command, self.path, body))
-
-        def _send(self, status: int, value: object) -> None:
-            data = json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json; charset=utf-8")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def _follow(self, answer: Answer) -> None:
-            self.send_response(answer.status)
-            self.send_header("Content-Type", answer.kind)
-            self.send_header("Transfer-Encoding", "chunked")
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            due = time.monotonic()
-            for part in answer.parts:
-                if isinstance(part, bytes):
-                    self._look(0.0)
-                    self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
-                elif isinstance(part, Abort):
-                    # RST in place of FIN: what a dead process leaves.
-                    linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
-                    self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                    self.request.close()
-                    raise ConnectionError
-                elif isinstance(part, Wait):
-                    while not part.event.is_set():
-                        self._look(0.005)
-                    due = time.monotonic()
-                elif isinstance(part, Hang):
-                    while True:
-                        self._look(1.0)
-                else:
-                    due += part
-                    self._look(max(due - time.monotonic(), 0.0))
-            if answer.is_whole:
-                self.wfile.write(b"0\r\n\r\n")
-            else:
-                self.close_connection = True
-
-        def _look(self, wait_s: float) -> None:
-            """Wait, and see whether the client has gone."""
-            end = time.monotonic() + wait_s
-            while True:
-                if outer._is_over.is_set():
-                    raise ConnectionError
-                left = max(end - time.monotonic(), 0.0)
-                ready, _, _ = select.select([self.request], [], [], min(left, 0.05))
-                if ready and not self.request.recv(1, socket.MSG_PEEK):
-                    raise _Gone
-                if left <= 0.05:
-                    return
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    return Handler
-
-
-def _tcp_server() -> type[socketserver.BaseServer]:
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        allow_reuse_address = True
-        request_queue_size = 32
-
-        def get_request(self) -> tuple[socket.socket, Any]:
-            connection, address = super().get_request()
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return connection, address
-
-        def handle_error(self, *_: object) -> None:
-            """Say nothing of clients that went."""
-
-    return Server
-
-
-def _unix_server() -> type[socketserver.BaseServer]:
-    class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """Say nothing of clients that went."""
-
-    return Server

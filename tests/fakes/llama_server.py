@@ -4,8 +4,9 @@
 Behaves as the environment says: FAKE_HELP is the help's text; FAKE_SAID, a file that gets its
 arguments, a JSON list a line; FAKE_LOAD_S, how long it loads; FAKE_MOST_TOKENS, the context above
 which it runs out of memory; FAKE_LOSE_PORT, a file that it makes when it finds none, and then
-says that its port is taken; FAKE_BUSY, a file that is there while it
-writes an answer; FAKE_DEVICES, what --list-devices says; FAKE_END, how it ends at once.
+says that its port is taken; FAKE_LOSE_SOCKET, its socket is removed at once; FAKE_BUSY, a file that
+is there while it writes an answer; FAKE_DEVICES, what --list-devices says; FAKE_END, how it ends
+at once.
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ def main() -> None:
         if host.endswith(".sock")
         else Tcp((host, int(value("--port"))), Handler)
     )
+    if ENV.get("FAKE_LOSE_SOCKET") and host.endswith(".sock"):
+        os.unlink(host)
     server.serve_forever()
 
 

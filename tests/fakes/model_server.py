@@ -1,111 +1,52 @@
-"""A server of models on the loopback interface, that speaks what a test tells it to.
-
-Real sockets and `http.server` threads, so that what is tested is what a real server would see.
-"""
+"""A server of models on the loopback interface, that speaks what a test tells it to."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
+
+from tests.fakes.loopback import Handler, Loopback, sse
 
 Reply = Iterator[bytes]
 
 
-class ModelServer:
-    """Answers by a table of paths; keeps what was asked.
+class ModelServer(Loopback):
+    """Answers by a table of paths; keeps what was asked; see `Loopback` for what else it has.
 
     Attributes:
         routes: path to (status, content type, body): bytes, or a function that yields them slowly.
         asked: (method, path, headers, body) of every request.
-        gone_s: when a client was seen to have gone while it was sent to.
     """
 
     def __init__(self, port: int = 0) -> None:
         self.routes: dict[str, tuple[int, str, bytes | Callable[[], Reply]]] = {}
         self.asked: list[tuple[str, str, dict[str, str], dict[str, Any]]] = []
-        self.gone_s: list[float] = []
-        self.connections = 0
-        self.is_over = threading.Event()
-        self._open: list[socket.socket] = []
-        outer = self
+        super().__init__(port)
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def setup(self) -> None:
-                outer.connections += 1
-                outer._open.append(self.request)
-                super().setup()
-
-            def do_GET(self) -> None:
-                self._answer({})
-
-            def do_POST(self) -> None:
-                size = int(self.headers["Content-Length"])
-                self._answer(json.loads(self.rfile.read(size)))
-
-            def _answer(self, body: dict[str, Any]) -> None:
-                outer.asked.append((self.command, self.path, dict(self.headers), body))
-                missing = (404, "application/json", b'{"error": {"message": "File Not Found"}}')
-                status, kind, content = outer.routes.get(self.path, missing)
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                if 300 <= status < 400:
-                    self.send_header("Location", "http://elsewhere.example/")
-                if isinstance(content, bytes):
-                    self.send_header("Content-Length", str(len(content)))
-                    self.end_headers()
-                    self.wfile.write(content)
-                    return
-                self.send_header("Transfer-Encoding", "chunked")
-                self.end_headers()
-                try:
-                    for part in content():
-                        self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
-                        self.wfile.flush()
-                    self.wfile.write(b"0\r\n\r\n")
-                except (ConnectionError, BrokenPipeError):
-                    outer.gone_s.append(time.monotonic())
-                    self.close_connection = True
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_: object) -> None:
-                """Say nothing of clients that went."""
-
-        self._server = Server(("127.0.0.1", port), Handler)
-        self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def __enter__(self) -> ModelServer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self.is_over.set()
-        self._server.shutdown()
-        self._server.server_close()
-        for connection in self._open:  # a process that ends takes them with it
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+    def answer(self, ask: Handler, body: dict[str, Any]) -> None:
+        """Answer what the table says."""
+        self.asked.append((ask.command, ask.path, dict(ask.headers), body))
+        missing = (404, "application/json", b'{"error": {"message": "File Not Found"}}')
+        status, kind, content = self.routes.get(ask.path, missing)
+        headers = {"Location": "http://elsewhere.example/"} if 300 <= status < 400 else {}
+        if isinstance(content, bytes):
+            return ask.send(status, kind, content, headers)
+        ask.begin(status, kind, headers)
+        try:
+            for part in content():
+                ask.piece(part)
+            ask.piece(b"")
+        except ConnectionError:
+            self.gone_s.append(time.monotonic())
+            ask.close_connection = True
 
     def wrap(self, context: ssl.SSLContext) -> None:
         """Speak TLS."""
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        server: Any = self._server
+        server.socket = context.wrap_socket(server.socket, server_side=True)
 
     def drip(self, *parts: bytes, every_s: float = 0.02) -> Callable[[], Reply]:
         """Return a body that sends parts, then dots' worth of nothing until the client goes."""
@@ -155,8 +96,3 @@ class ModelServer:
         rows.append({"choices": [{"text": "", "finish_reason": "stop"}]})
         body = sse(*rows) + b"data: [DONE]\n\n"
         self.routes["/v1/completions"] = (200, "text/event-stream; charset=utf-8", body)
-
-
-def sse(*rows: object) -> bytes:
-    """Return objects as server-sent events."""
-    return b"".join(b"data: " + json.dumps(row).encode() + b"\n\n" for row in rows)

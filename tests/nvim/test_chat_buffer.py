@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.fakes.control import FakeHost
+from tests.nvim import reach
 from tests.nvim.pilot import Pilot
 from tests.nvim.talk import ITEM, Talk, message
 from tests.nvim.test_commands import NOTES, notes
@@ -121,7 +122,7 @@ def test_a_range_goes_along_and_again_with_a_branch(editor: Start, host: FakeHos
     assert "+ a.py" not in "\n".join(nvim.screen.rows())
     nvim.press("gg2jA then<Esc><CR>")
     again = talk.heard()
-    assert (again["text"], again["attachments"]) == ("why? then", [piece])
+    assert (again["text"], again["again"], again["attachments"]) == ("why? then", 1, [])
     talk.done(talk.begin(again, question=3, answer=4))
     talk.ask("more?")
     assert host.messages("chat.send")[-1]["attachments"] == []
@@ -384,6 +385,49 @@ def test_the_same_chat_is_shown_again(editor: Start, host: FakeHost) -> None:
     assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
 
 
+def test_an_answer_that_is_changed_says_so_and_is_read_so(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES, columns=110, lines=40)
+    item = reach.item("file", "a.py")
+    said = {"reasoning": "first\n\nsecond"}
+    history = [
+        message(1, "first question", items=[item]),
+        message(2, "\n> a quote\n\nfirst answer\n", **said),
+        *HISTORY[2:],
+    ]
+    talk = Talk(nvim, host).open(messages=history)
+    nvim.command(str(row_of(talk, "first answer")))
+    nvim.press("A, mended<Esc>")
+    said_so = "changed here only: <CR> keeps it"
+    assert said_so in "\n".join(nvim.screen.rows())
+    told = [str(each[0]) for each in notes(nvim)]
+    assert [each for each in told if "not what the model reads" in each] == told[-1:]
+    nvim.press("u")
+    assert said_so not in "\n".join(nvim.screen.rows())
+    nvim.press("A, mended<Esc>")
+    assert len(notes(nvim)) == len(told)  # it is said once
+    nvim.press("<CR>")
+    asked = reach.asked(host, "chat.amend")
+    assert (asked["number"], asked["text"]) == (2, "> a quote\n\nfirst answer, mended")
+    mended = message(7, asked["text"], branch=2, branches=2)
+    talk.opened(asked["id"], [history[0], mended])
+    assert "2 of 2" in "\n".join(nvim.screen.rows())
+    assert said_so not in "\n".join(nvim.screen.rows())
+    assert host.messages("chat.send") == []
+
+
+def test_a_summary_stands_behind_what_it_stands_for(editor: Start, host: FakeHost) -> None:
+    talk = Talk(editor(FILES), host).open(messages=HISTORY)
+    number = talk.ask("third question")
+    cost = {"messages": 2, "tokens_before": 900, "tokens_after": 90}
+    summed = {"id": number, "chat": "k1", "number": 7, "last": 2, "text": "Goal: all.", **cost}
+    talk.say("chat.summed", summed)
+    talk.delta(number, "third answer")
+    talk.done(number)
+    rows = [row_of(talk, each) for each in ("with two paragraphs", "Goal: all.", "second question")]
+    assert rows == sorted(rows)
+    assert talk.lines()[-5:-3] == ["third answer", ""]
+
+
 def test_a_summary_stands_before_the_question(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=NOTES)
     talk = Talk(nvim, host).open(messages=HISTORY)
@@ -394,6 +438,7 @@ def test_a_summary_stands_before_the_question(editor: Start, host: FakeHost) -> 
             "id": number,
             "chat": "k1",
             "number": 7,
+            "last": 4,
             "messages": 4,
             "tokens_before": 27000,
             "tokens_after": 1200,

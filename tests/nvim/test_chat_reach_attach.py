@@ -54,6 +54,7 @@ def test_a_range_goes_along(editor: Start, host: FakeHost) -> None:
             "path": str(nvim.home / "project/a.py"),
             "first_row": 4,
             "text": "def beta(y):\n    return alpha(y)",
+            "is_offered": False,
         }
     ]
     assert question["path"] == str(nvim.home / "project/a.py")
@@ -129,10 +130,51 @@ def test_a_command_may_be_about_what_is_selected_now(editor: Start, host: FakeHo
     nvim = editor(FILES)
     nvim.press("ggVj<Esc>")
     reach.chat(nvim, host)
-    assert named(sent(nvim, host, "/explain")) == [("buffer", "a.py"), ("selection", "a.py:1-2")]
+    pieces = sent(nvim, host, "/explain")
+    assert named(pieces) == [("buffer", "a.py"), ("selection", "a.py:1-2")]
+    assert [each["is_offered"] for each in pieces] == [True, False]
     assert named(sent(nvim, host, "/review")) == [("buffer", "a.py")]
     nvim.press("<C-w>pG<C-w>p")  # the cursor left it
     assert named(sent(nvim, host, "/explain")) == [("buffer", "a.py")]
+
+
+def test_what_is_not_saved_is_sent_for_a_diff(editor: Start, host: FakeHost) -> None:
+    nvim = editor({**FILES, ".env": "A=1\n"}, init=reach.NOTES)
+    for name in ("sub/b.py", ".env", "new.py"):
+        nvim.command(f"edit {name}")
+        nvim.press("Gox = 2<Esc>")
+    nvim.command("edit a.py")
+    reach.chat(nvim, host)
+    unsaved = [("buffer", "new.py"), ("buffer", "sub/b.py")]
+    pieces = sent(nvim, host, "/review")
+    assert sorted(named(pieces)) == [("buffer", "a.py"), *unsaved]
+    assert not [each for each in reach.told(nvim) if "not attached" in each]  # nobody named them
+    pieces = sent(nvim, host, "what is in @diff and @diff:HEAD")
+    assert sorted(named(pieces)) == unsaved
+    assert all(each["is_offered"] for each in pieces)
+    assert "b = 1\nx = 2\n" in [each["text"] for each in pieces]
+    assert [each for each in reach.told(nvim) if ".env is not attached" in each]
+    assert sent(nvim, host, "what is in @different") == []
+
+
+def test_what_a_program_attaches_is_whole(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    nvim.lua(
+        """
+        require("lcursor").chat({ question = "/fix", attachments = {
+          { text = "log" }, { kind = "terminal", name = "make", text = "boom" },
+        } })
+        """
+    )
+    question = reach.asked(host, "chat.open")
+    host.send("chat.opened", reach.opened(nvim, question["id"]))
+    pieces = reach.asked(host, "chat.send")["attachments"]
+    none = {"path": "", "first_row": 0, "is_offered": False}
+    assert pieces[:2] == [
+        {"kind": "text", "name": "text", "text": "log", **none},
+        {"kind": "terminal", "name": "make", "text": "boom", **none},
+    ]
+    assert all(each["is_offered"] for each in pieces[2:])
 
 
 def test_a_terminal(editor: Start, host: FakeHost) -> None:

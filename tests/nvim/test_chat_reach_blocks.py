@@ -114,11 +114,9 @@ def test_open_makes_a_buffer_of_it(editor: Start, host: FakeHost) -> None:
     assert (nvim.home / "project/notes/new.md").read_text() == "# Title\n```sh\nls\n```\n"
 
 
-def test_apply_says_what_will_do_it(editor: Start, host: FakeHost) -> None:
+def test_apply_gives_the_block_to_who_makes_a_change_of_it(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=reach.NOTES)
     reach.chat(nvim, host, TALK)
-    nvim.press("ga")
-    assert ":LCEdit" in reach.told(nvim)[-1]
     nvim.lua(
         """
         require("lcursor.chat.blocks").on_apply(function(session, block)

@@ -20,14 +20,17 @@ for _, name in ipairs({ "ok", "info", "warn", "error" }) do
     table.insert(said, name .. ": " .. text .. (more and (" -> " .. more) or ""))
   end
 end
-require("lcursor.health.chat").check({ settings = require("lcursor.config").get() })
+local found = { settings = require("lcursor.config").get() }
+local fact = ...
+found.probe = fact ~= vim.NIL and { facts = { chat = fact } } or nil
+require("lcursor.health.chat").check(found)
 return said
 """
 
 
-def said(nvim: Pilot) -> list[str]:
-    """Return what the section says."""
-    lines: list[str] = nvim.lua(CHECK)
+def said(nvim: Pilot, fact: dict[str, Any] | None = None) -> list[str]:
+    """Return what the section says, where the doctor has said something of the chat."""
+    lines: list[str] = nvim.lua(CHECK, fact)
     return lines
 
 
@@ -47,6 +50,17 @@ def test_the_models_and_where_they_are(editor: Start) -> None:
     assert "export NO_SUCH_KEY=" in lines[3]
     assert "info: Setting chat.model: here" in lines
     assert "info: The local server is not asked: the Python host is stopped" in lines
+
+
+def test_what_the_doctor_says_of_the_local_server(editor: Start) -> None:
+    nvim = editor()
+    fact: dict[str, Any] = {"section": "chat", "text": "xllamacpp serves toy, 4,096 tokens"}
+    assert "ok: For the local server xllamacpp serves toy, 4,096 tokens" in said(nvim, fact)
+    problem = {"code": "x", "level": "warn", "message": "no engine", "hint": "pip install it"}
+    lines = said(nvim, {**fact, "problem": problem})
+    assert "warn: no engine -> pip install it" in lines
+    nvim.lua("require('lcursor').setup({ chat = { server = 'off' } })")
+    assert "no engine" not in str(said(nvim, {**fact, "problem": problem}))
 
 
 def test_nobody_to_ask(editor: Start) -> None:

@@ -194,7 +194,8 @@ def test_what_is_said_is_summarized_and_brought_back(editor: Start, host: FakeHo
     assert reach.told(nvim)[-1] == "lcursor: nothing of this chat is summarized"
     nvim.command("LCursor chats compact")
     asked = reach.asked(host, "chat.compact")
-    summed = {"number": 3, "messages": 2, "tokens_before": 900, "tokens_after": 90, "text": "short"}
+    summed = {"number": 3, "last": 2, "messages": 2, "text": "short"}
+    summed |= {"tokens_before": 900, "tokens_after": 90}
     host.send("chat.summed", {"id": asked["id"], "chat": "key1", **summed})
     done = {
         **dict.fromkeys(("prompt_tokens", "cached_tokens", "answer_tokens", "context_tokens"), 0),

@@ -110,6 +110,32 @@ def test_blocks_are_all_lines_once(lua: Call, lines: list[str]) -> None:
         assert one["last"] == next_one["first"]
 
 
+LINES = ["", "text", "```", "```lua", "~~~", "  indented"]
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=60), st.integers(2, 9))
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_pieces_are_all_lines_once_and_short(lua: Call, lines: list[str], most: int) -> None:
+    (pieces,) = lua("pieces", lines, most)
+    assert (pieces[0]["first"], pieces[-1]["last"]) == (0, len(lines))
+    for one, next_one in itertools.pairwise(pieces):
+        assert one["last"] == next_one["first"]
+    assert max(each["last"] - each["first"] for each in pieces) <= most
+
+
+def test_a_piece_inside_of_code_knows_what_opened_it(lua: Call) -> None:
+    lines = ["a", "```lua", "f", "", "", "g", "  h", "```", "b", "c", "d"]
+    (pieces,) = lua("pieces", lines, 6)
+    assert [(each["first"], each.get("opening")) for each in pieces] == [
+        (0, None),
+        (5, "```lua"),
+    ]
+    (pieces,) = lua("pieces", lines, 4)
+    assert [each.get("opening") for each in pieces] == [None, "```lua", None]
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0"), (999, "999"), (1000, "1k"), (1240, "1.2k"), (9949, "9.9k"), (9950, "10k")]

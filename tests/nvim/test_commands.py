@@ -209,7 +209,7 @@ def test_an_unknown_subcommand(editor: Start) -> None:
     nvim.command("LCursor nonsense")
     text = str(notes(nvim)[0][0])
     assert "nonsense" in text
-    assert "status, why, stats, prompt, index, search, chats, server, toggle" in text
+    assert "status, why, stats, prompt, index, search, chats, server, undo" in text
 
 
 def test_completion_of_the_command_line(editor: Start) -> None:
@@ -217,7 +217,7 @@ def test_completion_of_the_command_line(editor: Start) -> None:
     complete = "return vim.fn.getcompletion(..., 'cmdline')"
     names = nvim.lua(complete, "LCursor ")
     assert {"install", "status", "toggle", "log", "restart", "why", "complete"} <= set(names)
-    assert nvim.lua(complete, "LCursor st") == ["status", "stats"]
+    assert nvim.lua(complete, "LCursor st") == ["status", "stats", "stop"]
     assert nvim.lua(complete, "LCursor toggle ") == ["buffer"]
     assert nvim.lua(complete, "LCursor why ") == []
     described = nvim.lua("return require('lcursor.commands').describe()")
@@ -229,10 +229,14 @@ def test_described_maps_exist(editor: Start) -> None:
     nvim = editor(DEF)
     rows = nvim.lua("return require('lcursor.commands').describe_maps()")
     for row in rows:
-        assert nvim.lua("return vim.fn.maparg(..., 'i') ~= ''", row["name"]), row
-    defaults = nvim.lua("return require('lcursor.config').defaults().keymaps")
+        mapped = "return vim.iter({ 'i', 'n', 'x', 'o' }):any(function(mode)"
+        mapped += " return vim.fn.maparg(_G.name, mode) ~= '' end)"
+        nvim.lua("_G.name = ...", row["name"])
+        assert nvim.lua(mapped), row
+    defaults = nvim.lua("return require('lcursor.config').defaults()")
+    wanted = [*defaults["keymaps"].values(), *defaults["edit"]["mappings"].values()]
     assert {row["default"] for row in rows if row["default"]} == {
-        value for value in defaults.values() if isinstance(value, str)
+        value for value in wanted if isinstance(value, str) and value
     }
 
 

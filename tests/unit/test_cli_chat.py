@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.chat_server import Answer, ChatServer, Hang, refuse, say
+from tests.unit.index import workers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,6 +75,38 @@ def test_a_question_is_answered_and_gone_on_from(shell: Shell) -> None:
     _, out, _ = shell.run("--show", out.split()[0])
     assert out.startswith("# What is @file:a.py ?\n\n## You\n\nWhat is")
     assert "Attached: a.py" in out
+
+
+def test_an_indexed_project_is_found_by_its_index(shell: Shell) -> None:
+    (shell.root / "a.py").write_text("def backoff():\n    return 1\n")
+    (shell.root / "b.local").write_text("backoff = 2\n")
+    plain = "found by words alone: the project is not indexed"
+    assert plain in shell.ask("--json", "@codebase backoff")[1]
+    env = {name: shell.env[name] for name in ("LCURSOR_DATA",)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in env.items():
+            patch.setenv(name, value)
+        try:
+            with workers.connect(shell.root) as client:
+                client.call("begin")
+                workers.until(lambda: client.call("status")["phase"] == "ready")
+                _ask_indexed(shell)
+                client.call("stop")
+            workers.until(lambda: workers.is_free(shell.root))
+            _ask_indexed(shell)  # which starts a worker
+        finally:
+            workers.end(shell.root)
+
+
+def _ask_indexed(shell: Shell) -> None:
+    status, out, err = shell.ask("--json", "--secret", "*.local", "@codebase backoff")
+    assert status == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    (items,) = [row["items"] for row in rows if row["message"] == "chat.started"]
+    found = {item["name"]: item["note"] for item in items if not item["is_left_out"]}
+    assert not any("words alone" in note for note in found.values()), found
+    assert [name for name in found if name.startswith("a.py")], found
+    assert not [name for name in found if name.startswith("b.local")], found
 
 
 def test_an_interrupt_stops_the_answer_and_keeps_it(tmp_path: Path) -> None:

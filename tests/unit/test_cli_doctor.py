@@ -21,6 +21,7 @@ from lcursor import __version__
 from lcursor.catalog import hardware, store
 from lcursor.cli import doctor
 from lcursor.cli.doctor import ROOT, Fact
+from lcursor.config import from_table
 from lcursor.errors import LcursorError
 from lcursor.index import embedders, grammars
 from lcursor.index.definitions import DEFINITIONS
@@ -116,6 +117,16 @@ def test_what_is_broken_is_said_with_the_exact_command(tmp_path: Path) -> None:
     document = json.loads(run("--json", LCURSOR_MODELS=str(tmp_path)).stdout)
     assert document["ok"] is False
     assert document["model"]["problem"]["code"] == "model_missing"
+
+
+def test_the_settings_of_the_chat_are_those_of_the_editor(model: Path) -> None:
+    def text(**chat: object) -> str:
+        said = doctor.examine(str(model), chat=from_table({"chat": chat}).chat)
+        return next(f"{it.text} {it.problem}" for it in said if it.section == "chat")
+
+    assert "no-such-model" in text(model="no-such-model")
+    elsewhere = {"no-such-model": {"url": "http://127.0.0.1:9"}}
+    assert "no-such-model" not in text(model="no-such-model", models=elsewhere)
 
 
 def test_what_the_index_keeps_is_said(

@@ -46,6 +46,12 @@ local function refusal(buf)
 end
 
 ---@param buf integer
+---@return integer bytes
+local function size(buf)
+  return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
+end
+
+---@param buf integer
 ---@return string absolute; "" for what is in no file
 local function path_of(buf)
   local path = api.nvim_buf_get_name(buf)
@@ -65,7 +71,24 @@ local function piece(kind, name, path, first_row, text)
   elseif #text > MOST_BYTES then
     return refuse(name, ("it has %.1f MB"):format(#text / 1e6))
   end
-  return { kind = kind, name = name, path = path, first_row = first_row, text = text }
+  return {
+    kind = kind,
+    name = name,
+    path = path,
+    first_row = first_row,
+    text = text,
+    is_offered = false,
+  }
+end
+
+--- What a program attaches, with all fields: it need not say more than the text.
+---@param one table
+---@return lcursor.ChatAttachment
+function M.whole(one)
+  local none = { kind = "text", path = "", first_row = 0, text = "", is_offered = false }
+  local all = vim.tbl_extend("keep", one, none)
+  all.name = all.name or all.kind
+  return all
 end
 
 --- Some rows of a buffer.
@@ -96,12 +119,11 @@ function M.buffer(buf)
   if why then
     return refuse(name, why)
   end
-  local count = api.nvim_buf_line_count(buf)
-  local bytes = api.nvim_buf_get_offset(buf, count)
+  local bytes = size(buf)
   if bytes > MOST_BYTES then
     return refuse(name, ("it has %.1f MB; name some of its rows"):format(bytes / 1e6))
   end
-  local lines = api.nvim_buf_get_lines(buf, 0, count, false)
+  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
   return piece("buffer", name, path_of(buf), 0, table.concat(lines, "\n") .. "\n")
 end
 
@@ -262,14 +284,17 @@ local function is_meant(argument, path)
 end
 
 --- Buffers with text that the disk does not have yet.
----@param test fun(path: string): boolean
+---@param test? fun(path: string): boolean
+---@param is_quiet? boolean nobody named them: what must not be given away is not told of
 ---@return lcursor.ChatAttachment[]
-local function unsaved(test)
+local function unsaved(test, is_quiet)
   local pieces = {}
   for _, buf in ipairs(api.nvim_list_bufs()) do
     local path = path_of(buf)
-    if api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified and path ~= "" and test(path) then
-      table.insert(pieces, M.buffer(buf))
+    local is_new = api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified and path ~= ""
+    if is_new and (not test or test(path)) then
+      local is_free = not is_quiet or (not refusal(buf) and size(buf) <= MOST_BYTES)
+      table.insert(pieces, is_free and M.buffer(buf) or nil)
     end
   end
   return pieces
@@ -283,7 +308,7 @@ local function named(name)
     local is_code = vim.bo[buf].buflisted and api.nvim_buf_is_loaded(buf)
     if is_code and vim.bo[buf].buftype == "" and path_of(buf) ~= "" then
       if name_of(buf):lower():find(name:lower(), 1, true) then
-        table.insert(pieces, M.buffer(buf))
+        table.insert(pieces, (M.buffer(buf)))
       end
     end
   end
@@ -328,26 +353,39 @@ local READ = {
       return vim.startswith(place.name(path), start) or vim.startswith(path, start)
     end)
   end,
+  symbol = function()
+    return unsaved()
+  end,
+  diff = function()
+    return unsaved()
+  end,
 }
 
---- What the editor has of what a question mentions; with a command all that it may bring, of which
---- Python takes what it does.
+---@param one { kind: string }
+---@return boolean
+local function is_selection(one)
+  return one.kind == "selection"
+end
+
+--- What the editor has of what a question mentions; with a command all that it may bring. It is an
+--- offer: Python takes what the question or its command asks for.
 ---@param session lcursor.ChatSession
 ---@param text string
+---@param before? lcursor.ChatMessage in whose place it is said; what was attached to that is again
 ---@return lcursor.ChatAttachment[]
-function M.collect(session, text)
+function M.collect(session, text, before)
   local pieces, seen = {}, {}
   for _, one in ipairs(session.attached) do
     seen[one.kind .. one.name] = true
   end
-  local has_selection = vim.iter(session.attached):any(function(one)
-    return one.kind == "selection"
-  end)
-  local function add(found)
+  local has_selection = vim.iter(session.attached):any(is_selection)
+    or vim.iter(before and before.items or {}):any(is_selection)
+  local function add(found, is_wanted)
     for _, one in ipairs(vim.islist(found) and found or { found }) do
       local key = one.kind .. one.name
       if not seen[key] then
         seen[key] = true
+        one.is_offered = not is_wanted
         table.insert(pieces, one)
       end
     end
@@ -366,12 +404,13 @@ function M.collect(session, text)
         add(READ[kind]("", buf) or {})
       end
     end
+    add(unsaved(nil, true))
     local first, last
     if buf and not has_selection then
       first, last = M.selected(buf)
     end
     if buf and first and last and is_fresh(buf, first, last) and M.may_select(text) then
-      add(M.range(buf, first, last) or {})
+      add(M.range(buf, first, last) or {}, true)
     end
   end
   return pieces

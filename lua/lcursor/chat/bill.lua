@@ -6,7 +6,7 @@ local config = require("lcursor.config")
 local notify = require("lcursor.notify")
 local place = require("lcursor.chat.place")
 local requests = require("lcursor.chat.requests")
-local sheet = require("lcursor.chat.sheet")
+local sheet = require("lcursor.sheet")
 local state = require("lcursor.chat.state")
 local tables = require("lcursor.chat.table")
 local turns = require("lcursor.chat.turns")
@@ -19,7 +19,7 @@ local api = vim.api
 ---@class (exact) lcursor.ChatBill
 ---@field session lcursor.ChatSession
 ---@field span lcursor.ChatSpan that would be sent
----@field sheet lcursor.ChatSheet
+---@field sheet lcursor.Sheet
 ---@field billed? lcursor.ChatBilled
 ---@field asked? integer
 ---@field undone string[][] keys that were dropped together, the last at the end
@@ -34,8 +34,8 @@ local function span_of(session)
   if api.nvim_get_current_buf() == session.buf then
     local span = buffer.at(session, api.nvim_win_get_cursor(0)[1] - 1)
     local asked = span and span.message
-    local text = asked and buffer.text(session, span) or ""
-    if asked and asked.role == "user" and text ~= asked.text and text ~= "" then
+    local text = asked and asked.role == "user" and buffer.changed(session, span) or ""
+    if text ~= "" then
       return span
     end
   end
@@ -97,7 +97,7 @@ end
 ---@param bill lcursor.ChatBill
 local function ask(bill)
   local session, text = bill.session, buffer.text(bill.session, bill.span)
-  local params = turns.params(session, text, after(session, bill.span), {})
+  local params = turns.params(session, text, after(session, bill.span), {}, bill.span.message)
   requests.forget(bill.asked)
   bill.asked = requests.ask("chat.bill", params, function(billed)
     if current == bill and sheet.is_open(bill.sheet) then

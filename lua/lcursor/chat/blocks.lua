@@ -231,12 +231,9 @@ end
 ---@param session lcursor.ChatSession
 function M.apply(session)
   with(session, function(block)
-    if applier then
-      return applier(session, block)
+    if applier then -- joined.lua has said who, unless somebody came around it
+      applier(session, block)
     end
-    local key = require("lcursor.config").get().chat.mappings.insert_block
-    local how = key ~= "" and ("; %s puts it at the cursor"):format(key) or ""
-    notify.info("applying a block to its file comes with :LCEdit, which is not there yet" .. how)
   end)
 end
 

@@ -147,6 +147,24 @@ function M.text(session, span)
   return (table.concat(lines, "\n"):gsub("^%s*\n", ""):gsub("%s+$", ""))
 end
 
+--- The text of a message that the user has changed.
+---@param session lcursor.ChatSession
+---@param span lcursor.ChatSpan
+---@return string? text nil where it stands as it was said, or is still being written
+function M.changed(session, span)
+  local message = span.message
+  local turn = session.turn
+  if not message or message.role == "summary" or (turn and turn.answer == message) then
+    return nil
+  elseif message.role == "user" then
+    local text = M.text(session, span)
+    return text ~= message.text and text or nil
+  end
+  local was = message.text:gsub("\r\n", "\n"):gsub("^%s*\n", ""):gsub("%s+$", "")
+  local text = words.own(M.text(session, span))
+  return text ~= was and text or nil
+end
+
 ---@param session lcursor.ChatSession
 ---@return lcursor.ChatSpan where the next question is written
 function M.draft(session)

@@ -47,7 +47,7 @@ end
 ---@param opts lcursor.ChatCall
 ---@return lcursor.ChatAttachment[]? nil where it must not be read; it was told
 local function pieces(opts)
-  local found = vim.list_extend({}, opts.attachments or {})
+  local found = vim.tbl_map(attach.whole, opts.attachments or {})
   if opts.range then
     local piece = attach.range(vim.api.nvim_get_current_buf(), opts.range[1] - 1, opts.range[2])
     if not piece then

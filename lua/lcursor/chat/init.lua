@@ -77,6 +77,8 @@ function M.tell_opened(session)
   end
 end
 
+local is_told = false -- that a changed answer stays on the screen
+
 ---@param session lcursor.ChatSession
 local function changed(session)
   local writer = session.stream
@@ -85,11 +87,19 @@ local function changed(session)
   end
   buffer.placeholder(session)
   local span = buffer.at(session, api.nvim_win_get_cursor(0)[1] - 1)
-  local asked = span and span.message
-  if asked and asked.role == "user" then
-    local is_other = buffer.text(session, span) ~= asked.text
+  local message = span and span.message
+  if message then
     local key = config.get().chat.mappings.send
-    buffer.badge(session, span, nil, is_other and ("changed: %s asks it so"):format(key) or nil)
+    local how = message.role == "user" and "changed: %s asks it so"
+      or "changed here only: %s keeps it"
+    local is_changed = buffer.changed(session, span) ~= nil
+    buffer.badge(session, span, nil, is_changed and how:format(key) or nil)
+    if is_changed and message.role == "assistant" and not is_told then
+      is_told = true -- its heading may be far above
+      local words = "an answer that is changed in the chat is not what the model reads; "
+        .. "%s in it, in Normal mode, keeps it so"
+      notify.info(words:format(key))
+    end
   end
 end
 

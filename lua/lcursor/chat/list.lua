@@ -4,7 +4,7 @@
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.chat.requests")
-local sheet = require("lcursor.chat.sheet")
+local sheet = require("lcursor.sheet")
 local state = require("lcursor.chat.state")
 local transcript = require("lcursor.chat.transcript")
 
@@ -14,7 +14,7 @@ local api = vim.api
 local MOST_TITLE, MOST_PREVIEW = 48, 80
 
 ---@class (exact) lcursor.ChatShelf
----@field sheet lcursor.ChatSheet
+---@field sheet lcursor.Sheet
 ---@field path string absolute: of the project; "" for all
 ---@field home string absolute: of the project that one is in
 ---@field rows lcursor.ChatRow[]
@@ -52,7 +52,7 @@ end
 ---@param rows lcursor.ChatRow[]
 ---@param now_s number
 ---@param is_all boolean whether they are of many projects
----@return lcursor.ChatCells[]
+---@return lcursor.Cells[]
 function M.cells(rows, now_s, is_all)
   local ages, titles, roots = 0, 0, 0
   for _, row in ipairs(rows) do

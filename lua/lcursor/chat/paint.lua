@@ -15,8 +15,9 @@ local SHARE = 50 -- an open block is painted again when that many times its cost
 local LEAST_MS = 4 -- what painting is taken to cost at least
 local OPEN_ROWS = 200 -- of a longer one the colours come when it is whole
 local AT_ONCE_ROWS = 30 -- more are parsed while others have their turn
+local PIECE_ROWS = 200 -- that are one text for the parser: to end one is a single call
 local LINE_NS = 0.1e6 -- about what that takes for one line
-local SLICE_ROWS = 8
+local PART_ROWS = 30 -- that are parsed, and lose their old colours, at a time
 local SLICE_NS = 2e6
 local PAUSE_MS = 5
 
@@ -46,25 +47,49 @@ function M.take(buf)
   vim.bo[buf].syntax = ""
 end
 
----@param buf integer
----@param first integer row that the text begins at
----@param text string
+---@class lcursor.ChatPaint some rows that are being painted
+---@field buf integer
+---@field anchor integer extmark where they begin: rows move
+---@field at integer row where that is now
+---@field lead integer 1 where the text begins with a line that does not stand in the buffer
+---@field text string
+---@field count integer of rows
+---@field parser vim.treesitter.LanguageTree
+---@field row integer of the text, that the part begins at
+---@field work? fun(...): boolean? paints the part for a while; true when that is done
+---@field ends_ns integer when it lets others have their turn
+---@field spent_ns integer
+---@field done fun(ms: number)
+
+--- Let others have their turn, if it is time.
+---@param job lcursor.ChatPaint
+local function rest(job)
+  if uv.hrtime() > job.ends_ns then
+    coroutine.yield()
+  end
+end
+
+---@param job lcursor.ChatPaint
 ---@param tree TSTree
 ---@param language string
 ---@param from integer row of the text
 ---@param to integer the row behind
-local function colour(buf, first, text, tree, language, from, to)
+local function colour(job, tree, language, from, to)
   local query = vim.treesitter.query.get(language, "highlights")
   if not query then
     return
   end
-  for id, node, metadata in query:iter_captures(tree:root(), text, from, to) do
+  rest(job) -- the first time it was read and compiled, which takes longer than all else
+  for id, node, metadata in query:iter_captures(tree:root(), job.text, from, to) do
     local name = query.captures[id]
-    local range = vim.treesitter.get_range(node, text, metadata[id])
+    local range = vim.treesitter.get_range(node, job.text, metadata[id])
+    if range[1] < job.lead and range[4] > job.lead and from == job.lead then
+      range[1], range[2] = job.lead, 0 -- it began with the code, of which this is a later part
+    end
     local is_here = range[1] >= from and range[1] < to
     if is_here and not SKIPPED[name] and name:sub(1, 1) ~= "_" then
-      api.nvim_buf_set_extmark(buf, namespace, first + range[1], range[2], {
-        end_row = first + range[4],
+      api.nvim_buf_set_extmark(job.buf, namespace, job.at + range[1], range[2], {
+        end_row = job.at + range[4],
         end_col = range[5],
         hl_group = ("@%s.%s"):format(name, language),
         priority = (tonumber(metadata.priority) or vim.hl.priorities.treesitter),
@@ -72,49 +97,118 @@ local function colour(buf, first, text, tree, language, from, to)
         undo_restore = false,
       })
     end
+    rest(job)
   end
 end
 
----@class lcursor.ChatPaint some rows that are being painted
----@field buf integer
----@field anchor integer extmark where they begin: rows move
----@field text string
----@field count integer of rows
----@field parser vim.treesitter.LanguageTree
----@field row integer that comes next, of the text
----@field spent_ns integer
----@field done fun(ms: number)
+--- Colour one part anew.
+---@param job lcursor.ChatPaint
+---@param from integer row of the text
+---@param to integer the row behind
+---@return boolean
+local function paint(job, from, to)
+  api.nvim_buf_clear_namespace(job.buf, namespace, job.at + from, job.at + to)
+  local trees = {}
+  job.parser:for_each_tree(function(tree, language_tree)
+    local first, _, last = tree:root():range()
+    if first < to and last >= from then
+      table.insert(trees, { tree = tree, language = language_tree:lang() })
+    end
+  end)
+  for _, one in ipairs(trees) do
+    rest(job)
+    -- A query that does not fit its parser throws: then there are fewer colours.
+    pcall(colour, job, one.tree, one.language, from, to)
+  end
+  return true
+end
+
+---@param job lcursor.ChatPaint
+---@param fn fun(job: lcursor.ChatPaint)
+local function later(job, fn)
+  vim.defer_fn(
+    notify.guarded(function()
+      fn(job)
+    end),
+    PAUSE_MS
+  )
+end
+
+local advance ---@type fun(job: lcursor.ChatPaint)
 
 --- Paint for a moment, and go on later.
 ---@param job lcursor.ChatPaint
 local function slice(job)
-  local buf, began = job.buf, uv.hrtime()
-  local at = api.nvim_buf_is_loaded(buf)
-    and api.nvim_buf_get_extmark_by_id(buf, anchors, job.anchor, {})[1]
+  local began = uv.hrtime()
+  local at = api.nvim_buf_is_loaded(job.buf)
+    and api.nvim_buf_get_extmark_by_id(job.buf, anchors, job.anchor, {})[1]
   if not at then
     return job.done(job.spent_ns / 1e6)
   end
-  local spent = 0
-  while job.row < job.count and spent < SLICE_NS do
-    local from, to = job.row, math.min(job.row + SLICE_ROWS, job.count)
-    api.nvim_buf_clear_namespace(buf, namespace, at + from, at + to)
-    job.parser:for_each_tree(function(tree, language_tree)
-      -- A query that does not fit its parser throws: then there are fewer colours.
-      pcall(colour, buf, at, job.text, tree, language_tree:lang(), from, to)
-    end)
-    job.row, spent = to, uv.hrtime() - began
+  local to = math.min(job.row + PART_ROWS, job.count)
+  job.at, job.ends_ns = at - job.lead, began + SLICE_NS
+  job.work = job.work or coroutine.wrap(paint)
+  local is_done = job.work(job, job.row, to)
+  job.spent_ns = job.spent_ns + (uv.hrtime() - began)
+  if not is_done then
+    return later(job, slice)
+  elseif to < job.count then
+    job.row, job.work = to, nil
+    return later(job, advance)
   end
-  job.spent_ns = job.spent_ns + spent
-  if job.row < job.count then
-    return vim.defer_fn(
-      notify.guarded(function()
-        slice(job)
-      end),
-      PAUSE_MS
-    )
-  end
-  api.nvim_buf_del_extmark(buf, anchors, job.anchor)
+  api.nvim_buf_del_extmark(job.buf, anchors, job.anchor)
   job.done(job.spent_ns / 1e6)
+end
+
+--- Parse the next part, with others having their turn meanwhile, and paint it. Part by part, since
+--- Neovim looks for other languages in all of what it is told to parse at one go.
+---@param job lcursor.ChatPaint
+function advance(job)
+  local to = math.min(job.row + PART_ROWS, job.count)
+  job.parser:parse({ job.row, to }, function(err)
+    if err then
+      return job.done(0)
+    end
+    later(job, slice)
+  end)
+end
+
+---@param buf integer
+---@param anchor integer where they begin
+---@param lines string[]
+---@param opening? string the line that opened the code that they are in
+---@param done fun(ms: number)
+local function piece(buf, anchor, lines, opening, done)
+  local began, lead = uv.hrtime(), opening and 1 or 0
+  local text = (opening and opening .. "\n" or "") .. table.concat(lines, "\n") .. "\n"
+  local ok, parser = pcall(vim.treesitter.get_string_parser, text, "markdown")
+  if not ok then
+    return done(0)
+  end
+  ---@type lcursor.ChatPaint
+  local job = {
+    buf = buf,
+    anchor = anchor,
+    text = text,
+    count = #lines + lead,
+    parser = parser,
+    at = 0,
+    lead = lead,
+    row = lead,
+    ends_ns = 0,
+    spent_ns = 0,
+    done = done,
+  }
+  if #lines <= AT_ONCE_ROWS then
+    ok = pcall(parser.parse, parser, true)
+    job.spent_ns = uv.hrtime() - began
+    if not ok then
+      return done(0)
+    end
+    return slice(job)
+  end
+  job.spent_ns = #lines * LINE_NS -- others have their turn meanwhile: not all of the time is ours
+  advance(job)
 end
 
 --- Paint some rows anew; where they are many, a little later.
@@ -129,44 +223,23 @@ function M.rows(buf, first, last, done)
     done(0)
     return nil
   end
-  local began = uv.hrtime()
   local lines = api.nvim_buf_get_lines(buf, first, last, false)
-  local text = table.concat(lines, "\n") .. "\n"
-  local ok, parser = pcall(vim.treesitter.get_string_parser, text, "markdown")
-  if not ok then
-    done(0)
-    return nil
-  end
-  ---@type lcursor.ChatPaint
-  local job = {
-    buf = buf,
-    anchor = api.nvim_buf_set_extmark(buf, anchors, first, 0, { right_gravity = false }),
-    text = text,
-    count = #lines,
-    parser = parser,
-    row = 0,
-    spent_ns = 0,
-    done = done,
-  }
-  if #lines <= AT_ONCE_ROWS then
-    ok = pcall(parser.parse, parser, true)
-    job.spent_ns = uv.hrtime() - began
-    if ok then
-      slice(job)
-    else
-      done(0)
+  local pieces = words.pieces(lines, PIECE_ROWS)
+  local marks = vim.tbl_map(function(one)
+    local opts = { right_gravity = false }
+    return api.nvim_buf_set_extmark(buf, anchors, first + one.first, 0, opts)
+  end, pieces)
+  local spent_ms, at = 0, 0
+  local function next_one(ms)
+    spent_ms, at = spent_ms + ms, at + 1
+    local one = pieces[at]
+    if not one or not api.nvim_buf_is_loaded(buf) then
+      return done(spent_ms)
     end
-    return job.anchor
+    piece(buf, marks[at], vim.list_slice(lines, one.first + 1, one.last), one.opening, next_one)
   end
-  parser:parse(true, function(err)
-    -- Others had their turn meanwhile: most of that time was not spent here.
-    job.spent_ns = #lines * LINE_NS
-    if err then
-      return done(0)
-    end
-    slice(job)
-  end)
-  return job.anchor
+  next_one(0)
+  return marks[1]
 end
 
 --- Say where the block begins that is not whole yet.

@@ -114,7 +114,6 @@ HEAR["chat.started"] = function(session, turn, params)
   turn.is_known = true
   turn.question.number, turn.answer.number = params.question, params.answer
   turn.question.items = params.items
-  session.carried[params.question] = turn.attachments
   session.attached, session.dropped = {}, {}
   if is_alive(session) then
     stream.push(turn.stream, "items", table.concat(words.context(params.items), "\n"))
@@ -155,12 +154,18 @@ HEAR["chat.summed"] = function(session, turn, params)
     is_partial = false,
     items = {},
   }
+  local at
   for i, span in ipairs(session.spans) do
-    if span.message == turn.question and is_alive(session) then
-      buffer.insert(session, i, message)
-      table.insert(session.messages, i, message)
-      break
+    local here = span.message
+    if here and here.role ~= "summary" and here.number == params.last then
+      at = i + 1 -- behind what it stands for, as it is shown ever after
+    elseif here == turn.question then
+      at = at or i
     end
+  end
+  if at and is_alive(session) then
+    buffer.insert(session, at, message)
+    table.insert(session.messages, at, message)
   end
   notify.info(
     ("%d messages were summarized: %s tokens are now %s"):format(

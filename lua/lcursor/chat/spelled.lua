@@ -13,6 +13,7 @@ local KINDS = {
   file = true,
   dir = true,
   symbol = true,
+  diff = true,
 }
 
 local WORDS = {

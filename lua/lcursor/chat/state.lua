@@ -58,7 +58,6 @@ function M.new(buf, path)
     undone = {},
     waiting = {},
     attached = {},
-    carried = {},
     dropped = {},
   }
   table.insert(sessions, session)

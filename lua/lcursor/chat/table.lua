@@ -5,8 +5,6 @@ local M = {}
 local MOST_NAME = 60
 local KINDS = { system = "instructions", history = "history", question = "question" }
 
----@alias lcursor.ChatCells { [1]: string, [2]: string }[] pieces of a line, each with its highlight
-
 ---@param text string
 ---@param cells integer
 ---@return string
@@ -44,7 +42,7 @@ end
 --- What went into a prompt, or would.
 ---@param items lcursor.ChatItem[]
 ---@param dropped table<string, boolean> keys that the user does not want
----@return lcursor.ChatCells[]
+---@return lcursor.Cells[]
 function M.rows(items, dropped)
   local kinds, names, costs = 0, 0, 0
   for _, item in ipairs(items) do

@@ -33,11 +33,13 @@ end
 ---@param session lcursor.ChatSession
 ---@param text string
 ---@param opts lcursor.ChatAsk
+---@param before? lcursor.ChatMessage in whose place it is said
 ---@return lcursor.ChatAttachment[]
-function M.collect(session, text, opts)
+function M.collect(session, text, opts, before)
+  local attach = require("lcursor.chat.attach")
   local all = vim.list_extend({}, session.attached)
-  vim.list_extend(all, opts.attachments or {})
-  return vim.list_extend(all, require("lcursor.chat.attach").collect(session, text))
+  vim.list_extend(all, vim.tbl_map(attach.whole, opts.attachments or {}))
+  return vim.list_extend(all, attach.collect(session, text, before))
 end
 
 --- What to send for a question; the bill asks with the same.
@@ -45,16 +47,18 @@ end
 ---@param text string
 ---@param after integer
 ---@param opts lcursor.ChatAsk
+---@param before? lcursor.ChatMessage in whose place it is said
 ---@return table params of `chat.send`, less the id
-function M.params(session, text, after, opts)
+function M.params(session, text, after, opts, before)
   return {
     chat = session.chat,
     after = after,
     text = text,
     path = state.here(),
-    attachments = M.collect(session, text, opts),
+    attachments = M.collect(session, text, opts, before),
     dropped = vim.list_extend(vim.list_slice(session.dropped), opts.dropped or {}),
     model = opts.model or "",
+    again = before and before.number or 0,
   }
 end
 
@@ -81,6 +85,7 @@ end
 ---@field question lcursor.ChatMessage
 ---@field answer lcursor.ChatMessage
 ---@field after integer
+---@field before? lcursor.ChatMessage that was asked in its place
 ---@field text string for the host
 ---@field draft string that stays at the end
 ---@field kept integer how many of the messages stay before the question
@@ -91,7 +96,7 @@ end
 ---@return boolean sent
 local function start(session, plan, opts)
   local turn
-  local asked = M.params(session, plan.text, plan.after, opts)
+  local asked = M.params(session, plan.text, plan.after, opts, plan.before)
   local id = requests.follow("chat.send", asked, function(method, params)
     running.hear(session, turn, method, params)
   end)
@@ -113,7 +118,6 @@ local function start(session, plan, opts)
     is_known = false,
     is_stopping = false,
     is_followed = false,
-    attachments = asked.attachments,
     before = session.messages,
     draft = plan.draft ~= "" and plan.draft or plan.text,
   }
@@ -202,23 +206,12 @@ end
 local function send_branch(session, span, index, text, opts)
   local _, at = state.message(session, span.message.number)
   local before = at and session.messages[at - 1]
-  local carried = session.carried[span.message.number]
-  if carried and not opts.attachments then
-    -- What its mentions bring is read anew; what else went along goes along again.
-    local said = M.collect(session, span.message.text, {})
-    opts = vim.tbl_extend("force", opts, {
-      attachments = vim.tbl_filter(function(piece)
-        return not vim.iter(said):any(function(other)
-          return other.kind == piece.kind and other.name == piece.name
-        end)
-      end, carried),
-    })
-  end
   start(session, {
     index = index,
     question = message("user", text, span.message),
     answer = message("assistant", ""),
     after = before and before.number or 0,
+    before = span.message,
     text = text,
     draft = buffer.text(session, buffer.draft(session)),
     kept = (at or 1) - 1,
@@ -233,8 +226,9 @@ local function leave_insert(session)
   end
 end
 
---- Send what the cursor is in: an earlier question that was changed begins a branch, and the old
---- one is kept; anywhere else it is the draft.
+--- Send what the cursor is in: an earlier question that was changed begins a branch, and so does an
+--- answer that was, which the model then reads as its own; the old one is kept. Anywhere else it is
+--- the draft.
 ---@param session lcursor.ChatSession
 ---@param opts lcursor.ChatAsk
 ---@param span? lcursor.ChatSpan in place of the one at the cursor
@@ -246,18 +240,19 @@ function M.send(session, opts, span)
   for i, other in ipairs(session.spans) do
     index = other == span and i or index
   end
-  local asked = span and span.message
-  if asked and asked.role == "user" then
-    local text = buffer.text(session, span)
-    if text ~= asked.text and text ~= "" then
-      if not running.is_told(session) then
-        leave_insert(session)
-        when_open(session, function()
-          send_branch(session, span, index, text, opts)
-        end)
-      end
-      return
+  local changed = span and buffer.changed(session, span)
+  if span and changed and changed ~= "" then
+    if not running.is_told(session) then
+      leave_insert(session)
+      when_open(session, function()
+        if span.message.role == "assistant" then
+          local amended = { number = span.message.number, text = changed }
+          return M.change(session, "chat.amend", amended)
+        end
+        send_branch(session, span, index, changed, opts)
+      end)
     end
+    return
   end
   local text = buffer.text(session, buffer.draft(session))
   if session.turn and text ~= "" then

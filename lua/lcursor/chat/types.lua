@@ -7,6 +7,7 @@
 ---@field path string absolute; "" for what is in no file
 ---@field first_row integer
 ---@field text string
+---@field is_offered boolean it is in where a mention asks for it; else it was attached on purpose
 
 ---@class (exact) lcursor.ChatItem one line of the bill
 ---@field key string
@@ -101,7 +102,6 @@
 ---@field is_followed boolean the draft is sent when it has ended well
 ---@field texts string[] pieces of the answer
 ---@field thoughts string[] pieces of what the model thinks
----@field attachments lcursor.ChatAttachment[] that went along
 ---@field before lcursor.ChatMessage[] what was shown before it was asked
 ---@field draft string what the draft is again if the host knows nothing of the question
 ---@field stream lcursor.ChatStream
@@ -163,6 +163,5 @@
 ---@field undone { mark: integer, was: string, now: string }[] texts that `u` took back
 ---@field waiting fun()[] called once the host has opened it
 ---@field attached lcursor.ChatAttachment[] that go with the next question
----@field carried table<integer, lcursor.ChatAttachment[]> what went along with each question
 ---@field dropped string[] keys of items that the next question leaves out
 ---@field failure? lcursor.Error why it could not be opened

@@ -111,6 +111,28 @@ function M.blocks(lines, least)
   return blocks
 end
 
+--- Lines of markdown in pieces that are not long. One that begins inside of a block of code is told
+--- the line that opened it; such a cut is made above a line that begins something, if there is one.
+---@param lines string[]
+---@param most integer lines of a piece
+---@return { first: integer, last: integer, opening?: string }[] 0-based, the last behind it
+function M.pieces(lines, most)
+  local pieces, first, fence = {}, 1, nil
+  local opening, began ---@type string?, string?
+  for i, line in ipairs(lines) do
+    local is_border = fence and line:find("^%w") and not (lines[i - 1] or ""):find("%S")
+    if i - first >= most or (is_border and i - first >= most / 2) then
+      table.insert(pieces, { first = first - 1, last = i - 1, opening = began })
+      first, began = i, fence and opening or nil
+    end
+    local was = fence
+    fence = fence_after(line, fence)
+    opening = fence and not was and line or opening
+  end
+  table.insert(pieces, { first = first - 1, last = #lines, opening = began })
+  return pieces
+end
+
 --- Text as a quotation, from its second line on.
 ---@param text string
 ---@return string
@@ -171,6 +193,21 @@ function M.fold(line, count)
   local text = line:gsub("^> ?", "")
   local more = count - 1
   return ("▸ %s (%d %s)"):format(text, more, more == 1 and "line" or "lines")
+end
+
+--- The text of an answer, less what is put above it: its context, what the model thought.
+---@param text string
+---@return string
+function M.own(text)
+  for _, head in ipairs({ "> context: ", "> thinking\n" }) do
+    if vim.startswith(text, head) then
+      while vim.startswith(text, ">") do
+        text = text:gsub("^[^\n]*\n?", "", 1)
+      end
+      text = text:gsub("^%s*\n", "")
+    end
+  end
+  return text
 end
 
 --- What stands right of a heading.

@@ -1,5 +1,5 @@
 -- The health check's section about the chat: the models that the settings name and where what one
--- says goes, the local server as it is, the project's rules. Starts nothing; asks a host that runs.
+-- says goes, the local server as it would be and as it is. Starts nothing; asks a host that runs.
 
 local status = require("lcursor.status")
 
@@ -105,6 +105,18 @@ local function check_server()
   end
 end
 
+--- What would serve, as `python -m lcursor doctor` says it.
+---@param fact lcursor.Fact
+local function check_possible(fact)
+  local problem = fact.problem
+  if problem then
+    local report = problem.level == "warn" and health.warn or health.error
+    report(problem.message, problem.hint)
+  else
+    health.ok("For the local server " .. fact.text)
+  end
+end
+
 local function check_highlighting()
   if vim.treesitter.language.add("markdown") then
     health.ok("Answers are highlighted by treesitter")
@@ -123,6 +135,10 @@ function M.check(found)
   if settings.server == "off" then
     health.info("The local server is switched off by the setting chat.server")
   else
+    local possible = found.probe and found.probe.facts.chat
+    if possible then
+      check_possible(possible)
+    end
     check_server()
   end
   check_highlighting()

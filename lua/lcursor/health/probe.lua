@@ -17,7 +17,8 @@ sys.stdout.flush()
 if sys.version_info >= (3, 10):
     sys.path.insert(0, sys.argv[1])
     from lcursor.cli import doctor
-    doctor.tell(sys.argv[2], os.environ.get("LCURSOR_COMPLETION", ""), sys.argv[3])
+    completion, chat = (os.environ.get("LCURSOR_" + each, "") for each in ("COMPLETION", "CHAT"))
+    doctor.tell(sys.argv[2], completion, sys.argv[3], chat)
 ]]
 
 ---@class (exact) lcursor.Fact one line of the doctor
@@ -79,10 +80,13 @@ function M.ask(python, root, settings, embedder)
     end
   end
   local argv = { python, "-I", "-X", "utf8", "-c", CODE, root, settings.model, embedder }
-  local options = { stdout = into(chunks), stderr = into(errors), env = {} }
-  if settings.backend == "endpoint" then -- not in argv: an address may have a password in it
-    options.env.LCURSOR_COMPLETION = vim.json.encode(config.for_host().completion)
+  local wire = config.for_host()
+  -- Not in argv: an address may have a password in it.
+  local env = { LCURSOR_CHAT = vim.json.encode(wire.chat) }
+  if settings.backend == "endpoint" then
+    env.LCURSOR_COMPLETION = vim.json.encode(wire.completion)
   end
+  local options = { stdout = into(chunks), stderr = into(errors), env = env }
   local ok, job = pcall(vim.system, argv, options, function(completed)
     result = completed
   end)

@@ -124,10 +124,11 @@ class Desk:
 
 def question(text: str, after: int = 0, **more: Any) -> dict[str, Any]:
     """Return the fields of a question."""
-    fields = {"path": "", "attachments": [], "dropped": [], "model": ""}
+    fields = {"path": "", "attachments": [], "dropped": [], "model": "", "again": 0}
     return {"after": after, "text": text, **fields, **more}
 
 
 def attachment(kind: str, name: str, text: str, **more: Any) -> dict[str, Any]:
     """Return what an editor attaches."""
-    return {"kind": kind, "name": name, "path": "", "first_row": 0, "text": text, **more}
+    fields = {"path": "", "first_row": 0, "is_offered": False}
+    return {"kind": kind, "name": name, "text": text, **fields, **more}

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lcursor.chat import prompt, turn
-from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, delta, refuse, say, sse
+from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, delta, refuse, say
+from tests.fakes.loopback import sse
 from tests.unit.chat.desk import Desk, attachment, config_of, question
 
 

@@ -45,6 +45,53 @@ def test_a_chat_goes_on_after_a_restart_as_if_there_was_none(
     assert contents(server.bodies[1])[:2] == contents(server.bodies[0])
 
 
+def test_an_earlier_question_keeps_what_was_attached_to_it_after_a_restart(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    note, key = attachment("text", "note", "x = 1\n" * 9), "-----BEGIN PRIVATE KEY-----\nabc\n"
+    chosen = attachment("selection", "a.py:1-1", "chosen", is_offered=True)
+    spare = attachment("buffer", "b.py", "spare", is_offered=True)
+    secret = attachment("text", "key", key)
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        first = desk.turn("What is @selection?", attachments=[note, chosen, spare, secret])
+    assert "abc" not in desk.files()[0].read_text()
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open("last")
+        number = desk.do("chat.bill", **question("And @selection?", again=first["question"]))
+        billed = desk.wait("chat.billed", number)["items"]
+        again = desk.turn("And @selection?", again=first["question"])
+        plain = desk.turn("Plain")
+    names = ["note", "a.py:1-1"]
+    assert [each["name"] for each in billed if each["kind"] in {"text", "selection"}] == names
+    assert [each["name"] for each in again["items"]] == names
+    assert "chosen" in contents(server.bodies[1])[-1]
+    assert "spare" not in contents(server.bodies[1])[-1]
+    assert plain["items"] == []
+    with Desk(tmp_path, config_of(server)) as desk:  # and so it goes on
+        desk.open("last")
+        once_more = desk.turn("What now?", again=again["question"], attachments=[note])
+    assert [each["name"] for each in once_more["items"]] == ["note"]
+
+
+def test_an_answer_that_the_user_changed_is_read_so(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        first = desk.turn("One")
+        desk.turn("Two", after=first["answer"])
+        number = desk.do("chat.amend", number=first["answer"], text="I say three")
+        shown = desk.wait("chat.opened", number)["messages"]
+        assert [each["text"] for each in shown] == ["One", "I say three"]
+        assert (shown[1]["branch"], shown[1]["branches"]) == (2, 2)
+        assert not shown[1]["is_partial"]
+        desk.turn("And?", after=shown[1]["number"])
+        assert contents(server.bodies[-1])[-2:] == ["I say three", "And?"]
+        back = desk.do("chat.branch", number=shown[1]["number"], step=-1)
+        assert len(desk.wait("chat.opened", back)["messages"]) == 4  # nothing is lost
+        wrong = desk.do("chat.amend", number=first["question"], text="x")
+        assert desk.wait("error", wrong)["code"] == "chat_missing"
+
+
 def test_without_a_chat_the_last_one_is_a_new_one(tmp_path: Path, server: ChatServer) -> None:
     with Desk(tmp_path, config_of(server)) as desk:
         assert desk.open("last")["messages"] == []

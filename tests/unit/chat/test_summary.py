@@ -224,6 +224,8 @@ def test_a_summary_can_be_taken_back(tmp_path: Path, clerk: Clerk) -> None:
             *["user", "assistant"],
         ]
         made = desk.wait("chat.summed", number)
+        at = [each["role"] for each in shown].index("summary")
+        assert made["last"] == shown[at - 1]["number"] == done["answer"]
         desk.turn("Three?", after=4)
         assert "text of a" not in str(clerk.server.bodies[-1])
         back = desk.wait("chat.opened", desk.do("chat.expand", number=made["number"]))

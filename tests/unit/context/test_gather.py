@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.context import finding, listing, reading
-from lcursor.context.gather import gather
+from lcursor.context.gather import gather, lasting
 from lcursor.context.items import DROPPED, Cancel, Definition, Item, Piece, Receipt
 from lcursor.errors import Cancelled
 from lcursor.protocol_chat import AttachmentKind, ChatAttachment
@@ -19,7 +19,12 @@ from tests.unit.index.trees import git, write
 
 
 def attached(
-    kind: AttachmentKind, name: str, text: str, path: Path | str = "", first_row: int = 0
+    kind: AttachmentKind,
+    name: str,
+    text: str,
+    path: Path | str = "",
+    first_row: int = 0,
+    is_offered: bool = False,
 ) -> ChatAttachment:
     return {
         "kind": kind,
@@ -27,7 +32,12 @@ def attached(
         "path": str(path),
         "first_row": first_row,
         "text": text,
+        "is_offered": is_offered,
     }
+
+
+def offered(kind: AttachmentKind, name: str, text: str, path: Path | str = "") -> ChatAttachment:
+    return attached(kind, name, text, path, is_offered=True)
 
 
 def keys(items: Sequence[Item]) -> list[str]:
@@ -196,19 +206,60 @@ def test_a_large_folder_is_named_to_its_end(root: Path) -> None:
 
 
 def test_unsaved_text_is_what_a_file_has(root: Path) -> None:
-    buffer = attached("buffer", "src/a.py", "unsaved\nrows\n", root / "src/a.py")
-    for text in ("@file:src/a.py", "@file:a.py", "@dir:src", "@buffer"):
-        here = str(root / "src/a.py")
-        found = gather(text, root=root, path=here, attachments=[buffer])
-        texts = [item.text for item in found if item.path == here]
-        assert texts == ["unsaved\nrows\n"], text
+    for put in (offered, attached):
+        buffer = put("buffer", "src/a.py", "unsaved\nrows\n", root / "src/a.py")
+        for text in ("@file:src/a.py", "@file:a.py", "@dir:src", "@buffer"):
+            here = str(root / "src/a.py")
+            found = gather(text, root=root, path=here, attachments=[buffer])
+            texts = [item.text for item in found if item.path == here]
+            assert texts == ["unsaved\nrows\n"], text
+    (item,) = gather("@file:src/a.py", root=root, attachments=[buffer])
+    assert item.key == "buffer:src/a.py"
+    whole, part = gather("@file:src/a.py:2-2", root=root, attachments=[buffer])
+    assert (whole.text, part.note) == ("unsaved\nrows\n", "its rows are in with src/a.py")
+    buffer["is_offered"] = True
     (item,) = gather("@file:src/a.py:2-2", root=root, attachments=[buffer])
     assert (item.text, item.note) == ("rows\n", "not saved yet")
-    new = attached("buffer", "src/new.py", "n\n", root / "src/new.py")
+    new = offered("buffer", "src/new.py", "n\n", root / "src/new.py")
     (item,) = gather("@file:src/new.py", root=root, attachments=[new])
     assert item.text == "n\n"
-    (item,) = gather("see", root=root, attachments=[buffer])  # attached by hand
-    assert item.key == "buffer:src/a.py"
+    assert gather("see", root=root, attachments=[buffer]) == []
+
+
+def test_what_is_changed_is_in_the_diff_as_it_is_on_the_screen(root: Path) -> None:
+    unsaved = offered("buffer", "src/a.py", "x = 3\n", root / "src/a.py")
+    for text in ("@diff", "/review"):
+        (item,) = gather(text, root=root, attachments=[unsaved])
+        assert (item.kind, item.note) == ("diff", "with what is not saved yet")
+        assert "-x = 1\n+x = 3\n" in item.text
+
+
+COMMANDS = ["/explain", "/fix", "/review", "/trace", "/tests it", "/own", "see"]
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_what_was_attached_on_purpose_is_never_left_out(root: Path, text: str) -> None:
+    write(root, ".lcursor/prompts/own.md", text="Say it in French.")
+    kinds: tuple[AttachmentKind, ...] = ("buffer", "diagnostics", "quickfix", "terminal", "text")
+    sent = [attached(kind, f"own {kind}", f"of {kind}") for kind in kinds]
+    spare = [offered(kind, f"other {kind}", "spare") for kind in kinds]
+    found = gather(text, root=root, attachments=[*sent, *spare])
+    assert {f"{kind}:own {kind}" for kind in kinds} <= set(keys(found))
+    if text == "see":
+        assert not [item for item in found if item.text == "spare"]
+
+
+def test_what_is_kept_with_a_question(root: Path) -> None:
+    sent = [
+        attached("text", "note", "x"),
+        attached("text", "key", KEY),
+        attached("buffer", ".env", "A=1\n", root / ".env"),
+        attached("text", "dropped", "y"),
+        offered("buffer", "src/a.py", "x = 3\n", root / "src/a.py"),
+        offered("selection", "src/a.py:1", "x", root / "src/a.py"),
+    ]
+    found = lasting(sent, root=root, dropped=["text:dropped"])
+    assert [each["name"] for each in found] == ["note", "src/a.py:1"]
 
 
 def test_the_buffer_one_is_in(root: Path) -> None:
@@ -260,9 +311,9 @@ def test_secrets_are_kept_also_when_the_editor_sends_them(root: Path) -> None:
 def test_commands_take_what_they_bring_and_leave_the_rest(root: Path) -> None:
     here = root / "src/a.py"
     sent = [
-        attached("buffer", "src/a.py", "x = 1\n", here),
-        attached("diagnostics", "diagnostics", "boom"),
-        attached("terminal", "zsh", "$ make"),
+        offered("buffer", "src/a.py", "x = 1\n", here),
+        offered("diagnostics", "diagnostics", "boom"),
+        offered("terminal", "zsh", "$ make"),
     ]
     ask = partial(gather, root=root, path=str(here), attachments=sent)
     assert keys(ask("/explain")) == ["buffer:src/a.py"]

@@ -101,3 +101,11 @@ def test_nothing_listens_from_inside_and_nothing_stays(tmp_path: Path) -> None:
 def test_settings_of_the_environment_do_not_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LCURSOR_SECRET", "x")
     assert sandbox.run("import os\nassert not os.environ.get('LCURSOR_SECRET')") == "passed"
+
+
+def test_what_a_program_prints_is_told() -> None:
+    assert sandbox.told("print('one')\nprint('two')") == ("passed", "one\ntwo\n")
+    assert sandbox.told("print('one')\nassert False") == ("failed", "one\n")
+    outcome, said = sandbox.told("while True: print('x' * 1000)", timeout_s=2.0)
+    assert outcome in {"failed", "timeout"}
+    assert len(said) <= sandbox.FILE_BYTES

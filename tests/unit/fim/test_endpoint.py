@@ -32,7 +32,8 @@ from lcursor.fim.chunks import Chunk
 from lcursor.fim.endpoint import Endpoint
 from lcursor.fim.prompt import Source
 from lcursor.fim.ring import Ring
-from tests.fakes.model_server import ModelServer, sse
+from tests.fakes.loopback import sse
+from tests.fakes.model_server import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = Source("def add(a, b):\n    ", "\n\nprint(add(1, 2))\n", 0, "a.py", "demo")

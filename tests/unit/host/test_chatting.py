@@ -65,7 +65,7 @@ class Desk:
         self.handlers["chat.send"](
             {
                 "id": number, "chat": chat, "after": 0, "text": text, "path": "",
-                "attachments": [], "dropped": [], "model": "",
+                "attachments": [], "dropped": [], "model": "", "again": 0,
             }
         )  # fmt: skip
 

@@ -16,13 +16,16 @@ from typing import Any
 import pytest
 
 from lcursor.config import ChatConfig
+from lcursor.http.client import Client
 from lcursor.llm.lease import Folder
+from lcursor.llm.records import Target
 from lcursor.llm.server import LocalServer
 
 FAKE = Path(__file__).resolve().parents[2] / "fakes" / "llama_server.py"
 NEW_HELP = """usage: llama-server [options]
 
 -h,    --help, --usage                  print usage and exit
+-t,    --threads N                      number of CPU threads to use during generation
 -c,    --ctx-size N                     size of the prompt context
 -b,    --batch-size N                   logical maximum batch size
 -ub,   --ubatch-size N                  physical maximum batch size
@@ -36,6 +39,10 @@ NEW_HELP = """usage: llama-server [options]
 --no-context-shift                      disable context shift
 -cram, --cache-ram N                    set the maximum cache size in MiB
 --spec-type TYPE[,TYPE]                 one of none, ngram-simple, ngram-map-k, ngram-mod
+--spec-ngram-simple-size-n N            length of the n-gram that is looked up (default: 12)
+--spec-ngram-simple-size-m N            length of the draft (default: 48)
+--spec-ngram-map-k-size-n N             length of the n-gram that is looked up (default: 12)
+--spec-ngram-map-k-size-m N             length of the draft (default: 48)
 -m,    --model FNAME                    model path to load
 -a,    --alias STRING                   set alias for model name
 --host HOST                             ip address to listen, or bind to an UNIX socket if the
@@ -182,3 +189,12 @@ def folder_of(machine: Machine) -> Folder:
 def mode(path: Path) -> int:
     """Return who may read a file."""
     return os.stat(path).st_mode & 0o777
+
+
+def answers(target: Target) -> bool:
+    """Tell whether a server does."""
+    client = Client(target.url, target.key, "chat")
+    try:
+        return b'"data"' in b"".join(client.ask("/v1/models"))
+    finally:
+        client.close()

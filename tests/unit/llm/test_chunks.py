@@ -13,7 +13,8 @@ from lcursor.errors import ServerFailed, ServerGarbled
 from lcursor.http import events
 from lcursor.llm.chunks import Reader
 from lcursor.llm.records import Event, Progress, Reasoning, Text, Usage
-from tests.fakes.chat_server import delta, sse
+from tests.fakes.chat_server import delta
+from tests.fakes.loopback import sse
 
 
 def read(body: bytes, cut: int = 0) -> tuple[list[Event], Reader]:
@@ -143,8 +144,10 @@ def test_what_is_no_stream(body: bytes) -> None:
 
 LLAMA = {"cache_n": 90, "prompt_n": 10, "prompt_ms": 5.5, "predicted_n": 7, "predicted_ms": 20.0}
 USAGES: list[tuple[dict[str, Any], Usage]] = [
-    ({"timings": LLAMA}, Usage(100, 90, 7, 5.5, 20.0, is_exact=True)),
-    ({"timings": {**LLAMA, "cache_n": None}}, Usage(10, 0, 7, 5.5, 20.0, is_exact=True)),
+    ({"timings": LLAMA}, Usage(100, 90, 7, 5.5, 20.0, is_exact=True, passes=7)),
+    ({"timings": {**LLAMA, "cache_n": None}}, Usage(10, 0, 7, 5.5, 20.0, is_exact=True, passes=7)),
+    ({"timings": {**LLAMA, "draft_n": 12, "draft_n_accepted": 5}},
+     Usage(100, 90, 7, 5.5, 20.0, True, draft_tokens=12, accepted_tokens=5, passes=2)),
     ({"usage": {"prompt_tokens": 5, "completion_tokens": 3}}, Usage(5, 0, 3, is_exact=True)),
     ({"usage": {"prompt_tokens": 5, "completion_tokens": 3,
                 "prompt_tokens_details": {"cached_tokens": 4}}}, Usage(5, 4, 3, is_exact=True)),
@@ -152,7 +155,8 @@ USAGES: list[tuple[dict[str, Any], Usage]] = [
                 "prompt_tokens_details": None}}, Usage(5, 2, 0, is_exact=True)),
     ({"usage": {"prompt_tokens": 5, "cached_tokens": 2}}, Usage(5, 2, 0, is_exact=True)),
     ({"choices": [{"delta": {}, "usage": {"prompt_tokens": 5}}]}, Usage(5, 0, 0, is_exact=True)),
-    ({"usage": {"prompt_tokens": 5}, "timings": LLAMA}, Usage(100, 90, 7, 5.5, 20.0, True)),
+    ({"usage": {"prompt_tokens": 5}, "timings": LLAMA},
+     Usage(100, 90, 7, 5.5, 20.0, True, passes=7)),
     ({"usage": None}, Usage(44, 0, 2)),
     ({"usage": {"prompt_tokens": True}}, Usage(44, 0, 2)),
     ({"usage": {"prompt_tokens": 1e99}}, Usage(44, 0, 2)),

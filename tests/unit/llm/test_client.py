@@ -35,8 +35,8 @@ from tests.fakes.chat_server import (
     refuse,
     say,
     say_ollama,
-    sse,
 )
+from tests.fakes.loopback import sse
 
 Make = Callable[..., ChatClient]
 MESSAGES = [Message("system", "You help."), Message("user", "Hello?")]
@@ -77,11 +77,27 @@ def test_an_answer(make: Make) -> None:
         Reasoning("hm"),
         Text("Hel"),
         Text("lo"),
-        Finished("stop", Usage(7, 5, 2, 3, 4, is_exact=True)),
+        Finished("stop", Usage(7, 5, 2, 3, 4, is_exact=True, passes=2)),
     ]
     (body,) = server.bodies
     assert body["messages"][1] == {"role": "user", "content": "Hello?"}
     assert (body["max_tokens"], body["id_slot"], body["return_progress"]) == (9, 0, True)
+
+
+def test_what_it_cost_is_known_while_it_runs(make: Make) -> None:
+    rows = [
+        {**delta(content=str(n)), "timings": {"cache_n": 1, "prompt_n": 2, "predicted_n": n}}
+        for n in (1, 2, 3)
+    ]
+    with ChatServer([Answer([*map(sse, rows), Hang()])]) as server:
+        stream = make(server).stream(MESSAGES, Wish(has_counts=True))
+        assert stream.usage().answer_tokens == 0
+        for event in stream:
+            if event == Text("2"):
+                assert stream.usage() == Usage(3, 1, 2, is_exact=True, passes=2)
+                break
+        stream.close()
+        assert server.bodies[0]["timings_per_token"] is True
 
 
 def test_ollama(make: Make) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lcursor.catalog.hardware import GIB
 from lcursor.errors import ServerEnded
-from lcursor.llm import engines, fit, launch
+from lcursor.llm import engines, fit, guess, launch
 from lcursor.llm.engines import Address, Engine
 from lcursor.llm.fit import Device, Plan, Room, Weights
 from tests.unit.llm.serving import BARE_HELP, NEW_HELP, OLD_HELP, Machine, machine_of
@@ -20,6 +20,15 @@ PORT = Address(port=4711, key_path="/home/key")
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     with machine_of(monkeypatch) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """All cores of the machine, unless a test takes some away."""
+    ours = list(range(8))
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: ours, raising=False)
+    return ours
 
 
 def arguments(text: str, place: str = "on the GPU", where: Address = SOCKET, **more: int) -> str:
@@ -36,7 +45,9 @@ def test_a_new_program_gets_all_that_it_knows() -> None:
         "--model /m/toy.gguf --alias toy --host /run/x.sock --ctx-size 8192 --parallel 1 "
         "--batch-size 512 --ubatch-size 512 --flash-attn on --cache-type-k q8_0 "
         "--cache-type-v q8_0 --jinja --no-context-shift --cache-ram 512 "
-        "--slot-save-path /data/slots/ --spec-type ngram-mod --sleep-idle-seconds 900 "
+        "--slot-save-path /data/slots/ --spec-type ngram-simple,ngram-map-k "
+        "--spec-ngram-simple-size-n 16 --spec-ngram-simple-size-m 48 "
+        "--spec-ngram-map-k-size-n 4 --spec-ngram-map-k-size-m 8 --sleep-idle-seconds 900 "
         "--slots --no-ui --offline --log-colors off"
     )
 
@@ -61,10 +72,41 @@ def test_what_is_not_wanted_is_not_said(change: dict[str, object], absent: list[
     assert not set(absent) & set(made)
 
 
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ("TYPE[,TYPE]   ngram-simple, ngram-mod", "--spec-type ngram-simple "),
+        ("TYPE          ngram-simple, ngram-map-k, ngram-mod", "--spec-type ngram-simple "),
+        ("TYPE          ngram-mod, ngram-cache", "--spec-type ngram-mod --sleep"),
+    ],
+)
+def test_a_program_that_takes_one_way_of_guessing(known: str, said: str) -> None:
+    kinds = "TYPE[,TYPE]                 one of none, ngram-simple, ngram-map-k, ngram-mod"
+    assert said in arguments(NEW_HELP.replace(kinds, known))
+
+
+def test_an_older_program_has_other_names_for_the_sizes() -> None:
+    old = NEW_HELP.replace("TYPE[,TYPE]", "TYPE").replace("--spec-ngram-simple-", "--spec-ngram-")
+    assert "--spec-type ngram-simple --spec-ngram-size-n 6 --spec-ngram-size-m 24" in arguments(old)
+
+
 def test_a_kind_of_guessing_that_it_does_not_know_is_not_asked_for() -> None:
-    text = NEW_HELP.replace("ngram-simple, ngram-map-k, ngram-mod", "ngram-simple")
-    assert "--spec-type ngram-simple" in arguments(text)
-    assert "--spec-type" not in arguments(text.replace("ngram-simple", "draft"))
+    assert "--spec-type" not in arguments(NEW_HELP.replace("ngram-", "draft-"))
+
+
+def test_a_server_has_as_many_threads_as_it_may_use_cores(cores: list[int]) -> None:
+    assert "--threads" not in arguments(NEW_HELP)
+    del cores[3:]
+    assert "--threads 3 " in arguments(NEW_HELP)
+
+
+def test_guesses_fit_into_a_batch() -> None:
+    assert max(each.room_tokens for each in guess.GUESSES) == min(fit.BATCH_TOKENS.values())
+    kinds = "TYPE[,TYPE]                 one of none, ngram-simple, ngram-map-k, ngram-mod"
+    for known, tokens in ((kinds, 56), ("TYPE  ngram-mod", 72)):
+        text = NEW_HELP.replace(kinds, known)
+        made = arguments(text, "on the CPU")
+        assert f"--batch-size {tokens} --ubatch-size {tokens}" in made
 
 
 @pytest.mark.parametrize(

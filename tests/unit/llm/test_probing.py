@@ -16,8 +16,9 @@ from lcursor.errors import (
     ServerGarbled,
     ServerModelMissing,
 )
+from lcursor.http.kind import Kind
 from lcursor.llm.client import ChatClient
-from lcursor.llm.records import Kind, Served, Target
+from lcursor.llm.records import Served, Target
 from tests.fakes.chat_server import ChatServer
 
 Look = Callable[..., Served]

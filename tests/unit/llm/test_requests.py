@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lcursor.http.kind import Kind
 from lcursor.llm import requests
-from lcursor.llm.records import Kind, Message, Served, Wish
+from lcursor.llm.records import Message, Served, Wish
 
 MESSAGES = [Message("system", "S"), Message("user", "U")]
 
@@ -49,6 +50,39 @@ def test_others_get_only_what_all_know() -> None:
     assert set(body) == {"model", "messages", "stream", "stream_options", "temperature"}
 
 
+SCHEMA = {"type": "object", "properties": {"ids": {"type": "array"}}}
+FULL = Wish(7, stop=("```",), schema=SCHEMA, grammar='root ::= "x"', seed=3, has_counts=True)
+
+
+def test_each_server_is_told_in_its_words_what_the_answer_shall_be() -> None:
+    held = {"type": "json_schema"}
+    held |= {"json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
+    _, llama = requests.question(served("llama.cpp"), "/v1", MESSAGES, FULL, set())
+    assert llama["stop"] == ["```"]
+    assert llama["seed"] == 3
+    assert llama["response_format"] == held
+    assert llama["grammar"] == 'root ::= "x"'
+    assert llama["timings_per_token"] is True
+    _, openai = requests.question(served("openai"), "/v1", MESSAGES, FULL, set())
+    assert openai["stop"] == ["```"]
+    assert openai["seed"] == 3
+    assert openai["response_format"] == held
+    assert not {"grammar", "timings_per_token"} & set(openai)
+    _, ollama = requests.question(served("ollama"), "/v1", MESSAGES, FULL, set())
+    assert ollama["options"]["stop"] == ["```"]
+    assert ollama["options"]["seed"] == 3
+    assert ollama["format"] == SCHEMA
+
+
+@pytest.mark.parametrize("kind", ["llama.cpp", "openai", "ollama"])
+def test_what_a_server_cannot_be_held_to_is_left_out(kind: Kind) -> None:
+    quirks: set[requests.Quirk] = {"no_schema", "no_stop", "no_seed"}
+    _, body = requests.question(served(kind), "/v1", MESSAGES, FULL, quirks)
+    assert not {"response_format", "format", "grammar"} & set(body)
+    if kind != "ollama":  # which has its own ways, and knows both
+        assert not {"stop", "seed"} & set(body)
+
+
 def test_ollama_is_told_how_long_its_context_is() -> None:
     path, body = requests.question(served("ollama"), "/v1", MESSAGES, Wish(7), set())
     assert path == "/api/chat"
@@ -74,6 +108,12 @@ def test_quirks_bend_the_question() -> None:
         ("Extra inputs are not permitted: stream_options", "", "no_usage"),
         ("System role not supported", "", "no_system"),
         ("Value error: system message is not supported by this model", "", "no_system"),
+        ("'response_format' of type 'json_schema' is not supported with this model",
+         "response_format", "no_schema"),
+        ("json_schema: unsupported keyword", "", "no_schema"),
+        ("Unsupported parameter: 'stop' is not supported with this model", "stop", "no_stop"),
+        ("Extra inputs are not permitted", "seed", "no_seed"),
+        ("The server is about to stop", "", None),
         ("Invalid request", "", None),
         ("Internal error", "", None),
     ],

@@ -40,8 +40,8 @@ from tests.fakes.chat_server import (
     overflow,
     refuse,
     say,
-    sse,
 )
+from tests.fakes.loopback import sse
 
 Make = Callable[..., ChatClient]
 MESSAGES = [Message("user", "Hello?")]

@@ -1,5 +1,5 @@
--- A small window below a chat with one thing in each line: the bill, the receipts, the list of
--- chats. Owns its buffer and its keys; what the lines are is the caller's.
+-- A small window below with one thing in each line: the bill of a chat, the list of chats or turns,
+-- a plan. Owns its buffer and its keys; what the lines are is the caller's.
 
 local highlights = require("lcursor.highlights")
 local notify = require("lcursor.notify")
@@ -7,18 +7,20 @@ local notify = require("lcursor.notify")
 local M = {}
 
 local api = vim.api
-local namespace = api.nvim_create_namespace("lcursor.chat.sheet")
+local namespace = api.nvim_create_namespace("lcursor.sheet")
 
----@class (exact) lcursor.ChatSheet
+---@alias lcursor.Cells { [1]: string, [2]: string }[] pieces of a line, each with its highlight
+
+---@class (exact) lcursor.Sheet
 ---@field buf integer
 ---@field win integer
 ---@field from integer window that one comes back to
 ---@field things any[] one for each line
 
----@type table<string, lcursor.ChatSheet> by name
+---@type table<string, lcursor.Sheet> by name
 local sheets = {}
 
----@param sheet? lcursor.ChatSheet
+---@param sheet? lcursor.Sheet
 ---@return boolean
 function M.is_open(sheet)
   return sheet ~= nil
@@ -28,12 +30,12 @@ function M.is_open(sheet)
 end
 
 ---@param name string
----@return lcursor.ChatSheet?
+---@return lcursor.Sheet?
 function M.get(name)
   return M.is_open(sheets[name]) and sheets[name] or nil
 end
 
----@param sheet lcursor.ChatSheet
+---@param sheet lcursor.Sheet
 local function fit(sheet)
   local most = math.max(math.floor(vim.o.lines * 0.4), 3)
   local count = api.nvim_buf_line_count(sheet.buf)
@@ -67,7 +69,7 @@ end
 --- Show a sheet, empty where it was not open.
 ---@param name string
 ---@param over? integer window that it must not open behind
----@return lcursor.ChatSheet
+---@return lcursor.Sheet
 ---@return boolean is_new
 function M.open(name, over)
   highlights.apply()
@@ -109,8 +111,8 @@ function M.open(name, over)
 end
 
 --- Fill it; the cursor stays in its line.
----@param sheet lcursor.ChatSheet
----@param rows lcursor.ChatCells[]
+---@param sheet lcursor.Sheet
+---@param rows lcursor.Cells[]
 ---@param things any[] what each line is
 ---@param head string one line that stays above
 ---@param keys? string what can be pressed, where there is room to say it
@@ -152,14 +154,14 @@ function M.fill(sheet, rows, things, head, keys)
 end
 
 --- The thing in the line of the cursor.
----@param sheet lcursor.ChatSheet
+---@param sheet lcursor.Sheet
 ---@return any
 function M.here(sheet)
   return sheet.things[api.nvim_win_get_cursor(sheet.win)[1]]
 end
 
 --- The things in the lines that a Visual selection covers, or the cursor is in.
----@param sheet lcursor.ChatSheet
+---@param sheet lcursor.Sheet
 ---@return any[]
 function M.chosen(sheet)
   local first, last = vim.fn.line("."), vim.fn.line(".") + vim.v.count1 - 1
@@ -170,7 +172,7 @@ function M.chosen(sheet)
   return vim.list_slice(sheet.things, math.min(first, last), math.max(first, last))
 end
 
----@param sheet lcursor.ChatSheet
+---@param sheet lcursor.Sheet
 function M.close(sheet)
   if not M.is_open(sheet) then
     return
@@ -183,7 +185,7 @@ function M.close(sheet)
 end
 
 --- Map keys in it.
----@param sheet lcursor.ChatSheet
+---@param sheet lcursor.Sheet
 ---@param keys table<string, fun()> by what is pressed, in Normal mode
 ---@param visual? table<string, fun()> in Visual mode
 function M.map(sheet, keys, visual)

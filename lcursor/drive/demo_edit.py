@@ -1,0 +1,92 @@
+"""One edit in the demo: a function is changed by an instruction, shown as a diff, and accepted.
+
+Asks the server that the demo's chat started.
+"""
+
+from __future__ import annotations
+
+from lcursor.drive.editor import Editor
+
+SETTINGS = "{ retries = 1 }"
+"""Of edits, in Lua."""
+INSTRUCTION = "Rename the variable `length` to `shared`"
+RANGE = "/^def common/,/return length/"
+WIDTH = 78
+TIMEOUT_S = 180.0
+SIGNS = {"DiffAdd": "+", "DiffDelete": "-"}
+"""What the groups of added and removed lines link to, and what stands before such a row here."""
+MARK = "\0"
+
+FOCUS = """
+local win = vim.iter(vim.api.nvim_list_wins()):find(function(win)
+  return vim.bo[vim.api.nvim_win_get_buf(win)].filetype == "python"
+end)
+vim.api.nvim_set_current_win(win)
+vim.cmd.only()
+vim.fn.search("^def common", "w")
+"""
+LISTEN = """
+local requests = require("lcursor.edit.requests")
+local follow = requests.follow
+function requests.follow(method, params, hear)
+  return follow(method, params, function(name, answer)
+    if name == "edit.done" then
+      _G.lcursor_demo_edit = answer
+    end
+    hear(name, answer)
+  end)
+end
+"""
+DONE = "return _G.lcursor_demo_edit"
+COUNT = "return require('lcursor.edit.store').count()"
+GO = "require('lcursor.edit.hunks').next(1)"
+ACCEPT = "require('lcursor.edit.hunks').accept_file()"
+
+
+def play(editor: Editor) -> None:
+    """Ask for a change of a function, show it, and accept it.
+
+    Raises:
+        TimeoutError: nothing was proposed.
+    """
+    print(f"\nAsked for a change of the same function: `:{RANGE}LCEdit {INSTRUCTION}`")
+    editor.lua(FOCUS)
+    editor.lua(LISTEN)
+    editor.command(f"{RANGE}LCEdit {INSTRUCTION}")
+    done = editor.wait_lua(DONE, timeout_s=TIMEOUT_S)
+    if done["reason"] != "proposed":
+        raise TimeoutError(f"nothing was proposed: {done['reason']} {done['message']}")
+    before = editor.lines()
+    editor.lua("vim.fn.search('^def common', 'w') vim.cmd.normal('zt')")
+    editor.lua(GO)
+    editor.screen.wait(lambda screen: screen.has("DiffAdd"), 5)
+    _print(editor)
+    count = editor.lua(COUNT)
+    editor.lua(ACCEPT)
+    editor.wait_lua(f"return (function() {COUNT} end)() == 0")
+    if editor.lines() == before:
+        raise TimeoutError("the change was not made")
+    editor.command("redraw")
+    what = "The change is" if count == 1 else f"All {count} changes are"
+    print(f"{what} taken; `u` takes that back in one step:")
+    _print(editor)
+    passes = f"{done['passes']:.0f} passes of the model" if done["passes"] else "passes unknown"
+    print(
+        f"  {done['prompt_tokens']:.0f} tokens read, {done['answer_tokens']:.0f} written in "
+        f"{passes}, {done['seconds']:.1f} s, {done['attempts']:.0f} "
+        f"{'try' if done['attempts'] == 1 else 'tries'}"
+    )
+
+
+def _print(editor: Editor) -> None:
+    """Print what is on the screen, with a sign before what is added and what goes."""
+    rows = editor.screen.rows()
+    signs = [" "] * len(rows)
+    for group, sign in SIGNS.items():
+        for number, row in enumerate(editor.screen.marked(group, MARK, "")):
+            if MARK in row:
+                signs[number] = sign
+    print("  ┌" + "─" * WIDTH)
+    for sign, row in zip(signs, rows, strict=True):
+        print(f" {sign}│{row}".rstrip())
+    print("  └" + "─" * WIDTH + "\n")

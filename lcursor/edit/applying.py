@@ -1,0 +1,91 @@
+"""What a chat, or someone else, wrote becomes a change of files; where it is not sure, one asks.
+
+No model is asked here. Blocks, also while the user chooses; on the edit's thread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from lcursor import protocol_edit as wire
+from lcursor.edit import tools as common
+from lcursor.edit.job import End, Job
+from lcursor.edit.records import FileChange
+from lcursor.edit.sources import Sources
+from lcursor.edit.tools import Tools
+
+if TYPE_CHECKING:
+    from lcursor.edit.settle import Choice
+
+MOST_QUESTIONS = 20
+"""Of one reply: a block that is not found even then is not asked for again."""
+FROM_CHAT, PASTED = "from the chat", "pasted"
+
+
+def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
+    """Find where blocks of a reply belong, and propose that.
+
+    Raises:
+        LcursorError: a file cannot be read.
+    """
+    from lcursor.edit import reply, resolve
+
+    path, buffers = params["path"], params["buffers"]
+    here = "" if os.path.isdir(path) else path
+    here = here or next((each["path"] for each in buffers), "")
+    texts = common.sources(tools, path or here, buffers, here)
+    job.progress("checking")
+    blocks = reply.blocks(params["text"], params["file"])
+    if not blocks and not params["chat"] and params["text"].strip():
+        blocks = reply.blocks(_fenced(params["text"]), params["file"])  # pasted code, as it is
+    if not blocks:
+        return End("nothing", "There is no block of code in it")
+    found = resolve.resolve(blocks, texts)
+    for _ in range(MOST_QUESTIONS):
+        job.check()
+        if not isinstance(found, resolve.Ask):
+            break
+        choice = job.ask(found.text, [_choice(each, texts) for each in found.choices])
+        if choice < 0:
+            return End("stopped")
+        found = resolve.resolve(blocks, texts, found.chosen(choice))
+    if isinstance(found, resolve.Ask):
+        return End("refused", "There are too many places where it could go")
+    if isinstance(found, resolve.Refused):
+        return End("refused", found.reason)
+    hidden = [each.path for each in found.files if each.kind == "create" and _is_there(each.path)]
+    if hidden:
+        names = ", ".join(texts.name(each) for each in hidden)
+        return End("refused", f"{names} is there already, and is none that may be read")
+    files: list[FileChange] = [common.checked(texts, each) for each in found.files]
+    if not any(each.changes or each.kind != "edit" for each in files):
+        return End("same", "It is there already")
+    names = ", ".join(texts.name(each.path) for each in files)
+    title = f"{FROM_CHAT if params['chat'] else PASTED}: {names}"
+    chat = params["chat"]
+    common.propose(job, tools, texts, files, title=title, note=found.note, chat=chat)
+    return End("proposed")
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", text)), 0)
+    return f"{fence}\n{text.rstrip()}\n{fence}\n"
+
+
+def _is_there(path: str) -> bool:
+    """Return whether there is something that was not read: a secret, or no text."""
+    return os.path.lexists(path)
+
+
+def _choice(choice: Choice, texts: Sources) -> wire.EditChoice:
+    path = texts.absolute(choice.path)
+    return {
+        "path": path,
+        "name": texts.name(path),
+        "first_row": choice.first_row,
+        "last_row": choice.last_row,
+        "lines": [common.clean(line) for line in choice.lines],
+        "why": common.clean(choice.why),
+    }

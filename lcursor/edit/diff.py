@@ -1,0 +1,250 @@
+"""What changed between two texts, in lines, as a reader would say it.
+
+Owns the one difference that all rooms of an edit use. Pure; any thread. Rows are of the old text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from typing import Final
+
+from lcursor.edit.records import Change, Lines
+
+MOST_PAIRS: Final = 1_000_000
+"""Equal pairs of lines that difflib may look at; above that the shortest script is searched."""
+MOST_STEPS: Final = 400
+"""Of the shortest script; texts that differ in more and share no unique line differ as a whole."""
+MOST_GAP: Final = 2
+"""So many lines without a letter between two changes do not part them."""
+
+_Span = tuple[int, int, int, int]
+"""Rows of the old text and of the new one, ends exclusive, that take each other's place."""
+
+
+def changes(old: Sequence[str], new: Sequence[str]) -> tuple[Change, ...]:
+    """Return what makes the new lines of the old ones.
+
+    Cost: 30 ms for 20,000 lines with some hundred changes.
+    """
+    found: list[Change] = []
+    row = at = 0  # behind the last change
+    for span in _joined(_spans(old, new), old):
+        first, last, start, end = _slid(span, old, new, min(span[0] - row, span[2] - at))
+        found.append(Change(first, last, tuple(old[first:last]), tuple(new[start:end])))
+        row, at = last, end
+    return tuple(found)
+
+
+def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
+    """Return lines with changes made.
+
+    Raises:
+        ValueError: what a change takes the place of is not there, or changes overlap.
+    """
+    found: list[str] = []
+    row = 0
+    for change in changes:
+        first, last = change.first_row, change.last_row
+        if not row <= first <= last <= len(lines) or last - first != len(change.old):
+            raise ValueError(f"rows {first} to {last} are not there, or changed before")
+        if tuple(lines[first:last]) != change.old:
+            raise ValueError(f"rows {first} to {last} are not what the change is of")
+        found += lines[row:first]
+        found += change.new
+        row = last
+    found += lines[row:]
+    return tuple(found)
+
+
+def shifted(changes: Iterable[Change], by: int) -> tuple[Change, ...]:
+    """Return changes of a part of a text as changes of the text, or the other way round.
+
+    Raises:
+        ValueError: a row would be before the first.
+    """
+    moved = tuple(
+        replace(one, first_row=one.first_row + by, last_row=one.last_row + by) for one in changes
+    )
+    if any(one.first_row < 0 for one in moved):
+        raise ValueError("a change would begin before the first row")
+    return moved
+
+
+def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[_Span]:
+    """Yield what differs, in order; what is given out touches nothing given out before."""
+    work: list[_Span] = [(0, len(old), 0, len(new))]
+    while work:
+        first, last, start, end = work.pop()
+        while first < last and start < end and old[first] == new[start]:
+            first, start = first + 1, start + 1
+        while first < last and start < end and old[last - 1] == new[end - 1]:
+            last, end = last - 1, end - 1
+        if first == last or start == end:
+            if first < last or start < end:
+                yield first, last, start, end
+            continue
+        anchors = _anchors(old, new, (first, last, start, end))
+        if not anchors:
+            yield from _small(old, new, (first, last, start, end))
+            continue
+        parts = []
+        for row, at in anchors:
+            parts.append((first, row, start, at))
+            first, start = row + 1, at + 1
+        parts.append((first, last, start, end))
+        work += reversed(parts)
+
+
+def _anchors(old: Sequence[str], new: Sequence[str], span: _Span) -> list[tuple[int, int]]:
+    """Return rows of lines that both have once, in an order that both keep."""
+    first, last, start, end = span
+    counts = Counter(old[first:last])
+    others = Counter(new[start:end])
+    at = {new[row]: row for row in range(start, end)}
+    pairs = [
+        (row, at[old[row]])
+        for row in range(first, last)
+        if counts[old[row]] == 1 and others[old[row]] == 1
+    ]
+    ends: list[int] = []  # of the best rising row of each length, by row of the new text
+    heads: list[int] = []
+    before: list[int] = []
+    for place, (_, row) in enumerate(pairs):
+        length = bisect_left(ends, row)
+        before.append(heads[length - 1] if length else -1)
+        if length == len(ends):
+            ends.append(row)
+            heads.append(place)
+        else:
+            ends[length], heads[length] = row, place
+    chosen = []
+    place = heads[-1] if heads else -1
+    while place >= 0:
+        chosen.append(pairs[place])
+        place = before[place]
+    return chosen[::-1]
+
+
+def _small(old: Sequence[str], new: Sequence[str], span: _Span) -> Iterator[_Span]:
+    """Yield what differs in a part where no line stands out."""
+    first, last, start, end = span
+    counts, others = Counter(old[first:last]), Counter(new[start:end])
+    cost = sum(count * others[line] for line, count in counts.items() if line in others)
+    if cost == 0:
+        yield span
+    elif cost <= MOST_PAIRS:
+        matcher = SequenceMatcher(None, old[first:last], new[start:end], autojunk=False)
+        for tag, one, two, three, four in matcher.get_opcodes():
+            if tag != "equal":
+                yield first + one, first + two, start + three, start + four
+    else:
+        yield from _shortest(old, new, span)
+
+
+def _shortest(old: Sequence[str], new: Sequence[str], span: _Span) -> Iterator[_Span]:
+    """Yield the fewest lines that differ, or all of them where even those are many.
+
+    Source: E. Myers, An O(ND) Difference Algorithm and Its Variations.
+    """
+    first, last, start, end = span
+    rows, others = last - first, end - start
+    reach: dict[int, int] = {1: 0}
+    trace: list[dict[int, int]] = []
+    for step in range(MOST_STEPS + 1):
+        trace.append(dict(reach))
+        for diagonal in range(-step, step + 1, 2):
+            down = diagonal == -step or (
+                diagonal != step and reach[diagonal - 1] < reach[diagonal + 1]
+            )
+            x = reach[diagonal + 1] if down else reach[diagonal - 1] + 1
+            y = x - diagonal
+            while x < rows and y < others and old[first + x] == new[start + y]:
+                x, y = x + 1, y + 1
+            reach[diagonal] = x
+            if x >= rows and y >= others:
+                yield from _walked(trace, rows, others, first, start)
+                return
+    yield span
+
+
+def _walked(
+    trace: list[dict[int, int]], rows: int, others: int, first: int, start: int
+) -> list[_Span]:
+    steps: list[_Span] = []
+    x, y = rows, others
+    for step in range(len(trace) - 1, 0, -1):
+        reach, diagonal = trace[step], x - y
+        down = diagonal == -step or (diagonal != step and reach[diagonal - 1] < reach[diagonal + 1])
+        before = diagonal + 1 if down else diagonal - 1
+        x, y = reach[before], reach[before] - before
+        here = (first + x, first + x + (not down), start + y, start + y + down)
+        if steps and steps[-1][0] == here[1] and steps[-1][2] == here[3]:
+            here = (here[0], steps[-1][1], here[2], steps[-1][3])
+            steps.pop()
+        steps.append(here)
+    return steps[::-1]
+
+
+def _joined(spans: Iterable[_Span], old: Sequence[str]) -> list[_Span]:
+    """Join changes that touch, or have but brackets and empty lines between them."""
+    found: list[_Span] = []
+    for span in spans:
+        if found:
+            last = found[-1]
+            gap = span[0] - last[1]
+            sizes = (max(one[1] - one[0], one[3] - one[2]) for one in (last, span))
+            is_slight = 0 < gap <= MOST_GAP and gap < min(sizes)
+            both_replace = all(one[0] < one[1] and one[2] < one[3] for one in (last, span))
+            if gap == 0 or (
+                is_slight
+                and both_replace
+                and not any(any(map(str.isalnum, line)) for line in old[last[1] : span[0]])
+            ):
+                found[-1] = (last[0], span[1], last[2], span[3])
+                continue
+        found.append(span)
+    return found
+
+
+def _slid(span: _Span, old: Sequence[str], new: Sequence[str], room: int) -> _Span:
+    """Move lines that only came or only went to where they read as one piece.
+
+    `def b` and the empty line behind it, not the empty line before and all but its last. `room` is
+    how far up it may move.
+    """
+    first, last, start, end = span
+    if first < last and start < end:
+        return span
+    lines, low, high = (old, first, last) if first < last else (new, start, end)
+    up = 0
+    while (
+        up < room
+        and lines[low - up - 1] == lines[high - up - 1]
+        and old[first - up - 1] == new[start - up - 1]
+    ):
+        up += 1
+        if up >= high - low:  # further up it is the same again
+            break
+    if up == 0:
+        return span
+    best = min(range(up + 1), key=lambda by: (_badness(lines, low - by, high - by), by))
+    return first - best, last - best, start - best, end - best
+
+
+def _badness(lines: Sequence[str], low: int, high: int) -> int:
+    """Return how odd it looks that a piece begins and ends here; less is better."""
+    return _edge(lines, low) + _edge(lines, high)
+
+
+def _edge(lines: Sequence[str], row: int) -> int:
+    if row >= len(lines):
+        return 0
+    line = lines[row]
+    if not line.strip():
+        return 40  # what follows an empty line is a better beginning
+    indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+    return indent + (0 if row == 0 or not lines[row - 1].strip() else 8)

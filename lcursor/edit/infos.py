@@ -1,0 +1,155 @@
+"""What stands beside a fence: its language, and the path that it is about. Pure.
+
+Models write paths in a dozen ways: behind the language, above the fence, in the first comment.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from lcursor.index import languages
+
+ALIASES: Final = {
+    "py": "python",
+    "python3": "python",
+    "js": "javascript",
+    "node": "javascript",
+    "jsx": "javascript",
+    "ts": "typescript",
+    "sh": "bash",
+    "shell": "bash",
+    "zsh": "bash",
+    "console": "bash",
+    "c++": "cpp",
+    "c#": "csharp",
+    "cs": "csharp",
+    "golang": "go",
+    "rs": "rust",
+    "rb": "ruby",
+    "yml": "yaml",
+    "md": "markdown",
+    "makefile": "make",
+    "patch": "diff",
+    "udiff": "diff",
+    "plaintext": "text",
+    "txt": "text",
+    "code": "text",
+    "vimscript": "vim",
+    "viml": "vim",
+}
+RELATED: Final = (
+    {"javascript", "typescript", "tsx"},
+    {"c", "cpp", "objc"},
+    {"ocaml", "ocaml_interface"},
+    {"bash", "fish", "batch", "powershell"},
+    {"json", "yaml", "toml", "ini"},
+    {"html", "vue", "svelte", "jinja", "xml", "php"},
+    {"css", "scss", "less"},
+    {"lisp", "scheme", "clojure"},
+)
+"""Languages that models mix up without meaning another file."""
+_KNOWN: Final = {*languages.EXTENSIONS, *ALIASES.values()}
+
+_BARE_NAMES: Final = {
+    *(name for names in languages.NAMES.values() for name in names.split()),
+    *["Makefile", "Dockerfile", "Containerfile", "LICENSE", "README", "CHANGELOG"],
+    *[".gitignore", ".dockerignore", ".editorconfig", ".env"],
+}
+_PATH: Final = re.compile(r"(?:[A-Za-z]:)?[\w.@+~/\\()\[\]-]*[\w)\]+]")
+_LABEL: Final = re.compile(
+    r"^(?:new |updated? |modified |edited |in |create |full )?"
+    r"(?:file(?:name| name| path)?|path|filepath)?\s*:\s*",
+    re.IGNORECASE,
+)
+_KEY: Final = re.compile(
+    r"(?:path|file|filename|filepath|title|name)\s*[=:]\s*(\"[^\"]+\"|'[^']+'|[^\s,}]+)"
+)
+_QUOTED: Final = re.compile(r"[`*]{1,3}([^`*\s]+)[`*]{1,3}")
+_COMMENT: Final = re.compile(
+    r"^\s*(?:#|//|--|;+|%|/\*|<!--|\{-|\(\*|\")\s*(.*?)\s*(?:\*/|-->|-\}|\*\))?$"
+)
+
+
+def language(word: str) -> str:
+    """Return our name of a fence's language, "" where it is none that is known."""
+    low = word.strip().lower()
+    low = ALIASES.get(low, low)
+    if low in _KNOWN:
+        return low
+    found = languages.of(f"x.{low}") if low.isalnum() else languages.TEXT
+    return "" if found == languages.TEXT else found
+
+
+def are_related(one: str, other: str) -> bool:
+    """Return whether code of one language may stand under the other's name."""
+    same = not one or not other or one == other or languages.TEXT in (one, other)
+    return same or any({one, other} <= group for group in RELATED)
+
+
+def of_fence(info: str) -> tuple[str, str]:
+    """Return language and path of what stands behind the marks of a fence."""
+    info = info.strip().strip("{}").strip()
+    key = _KEY.search(info)
+    path = key[1].strip("\"'") if key else ""
+    rest = _KEY.sub("", info) if key else info
+    words = rest.replace(",", " ").split()
+    first = words[0].lstrip(".") if words else ""
+    known = language(first)
+    if not known and ":" in first and not path:  # python:src/a.py, 12:15:src/a.py
+        head, _, tail = first.partition(":")
+        known = language(head)
+        path = tail.rpartition(":")[2] if re.fullmatch(r"[\d:]*\d:.+", tail) else tail
+        if not known:
+            path = first.rpartition(":")[2]
+        path = re.sub(r"[:#]L?\d+(?:-L?\d+)?$", "", path)
+    candidates = words[1:] if known else words
+    if not path:
+        path = next((word for word in candidates if is_path(word)), "")
+    if path and not is_path(path):
+        path = ""
+    return known or (languages.of(path) if path else ""), path
+
+
+def is_path(text: str) -> bool:
+    """Return whether a word reads as the path of a file."""
+    name = re.split(r"[/\\]", text)[-1]
+    if text != text.strip() or not _PATH.fullmatch(text) or "//" in text or not name:
+        return False
+    if name in _BARE_NAMES:
+        return True
+    stem, dot, ending = name.rpartition(".")
+    if not dot or not (stem or "/" in text) or not re.fullmatch(r"[A-Za-z][\w+-]{0,9}", ending):
+        return False
+    if "/" in text or "\\" in text:
+        return True
+    return languages.of(name) != languages.TEXT or ending.lower() in {"txt", "lock", "log", "csv"}
+
+
+def of_heading(line: str) -> str:
+    """Return the path that a line above a fence is, and is nothing else but."""
+    text = line.strip().lstrip("#").strip()
+    text = re.sub(r"^(?:\d+[.)]|[-*+])\s+", "", text)
+    text = text.strip("*`_\"' ")
+    text = _LABEL.sub("", text, count=1).strip("*`_\"' ")
+    text = re.sub(r"\s*\((?:new|modified|updated|edited|new file|existing|created)\)$", "", text)
+    text = text.rstrip(":").strip("*`_\"' ")
+    return text if is_path(text) else ""
+
+
+def of_prose(line: str) -> str:
+    """Return the one path that a sentence names, "" where it names none, or several."""
+    found = {word.rstrip(":") for word in _QUOTED.findall(line) if is_path(word.rstrip(":"))}
+    if not found:
+        words = (word.strip("`*_\"'(),;:").rstrip(".") for word in line.split())
+        found = {word for word in words if "/" in word and is_path(word)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def of_comment(line: str) -> str:
+    """Return the path that is all that a comment says."""
+    match = _COMMENT.match(line)
+    if not match:
+        return ""
+    text = _LABEL.sub("", match[1].strip(), count=1).strip("`\"' ")
+    return text if is_path(text) and ("/" in text or languages.of(text) != languages.TEXT) else ""

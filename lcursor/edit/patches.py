@@ -1,0 +1,347 @@
+"""Changes that a reply spells out: search/replace blocks, diffs, OpenAI's patches. Pure.
+
+Reads them as models write them: without line numbers, with wrong ones, with lines that lack their
+mark. Whether what they change is there is found out by `locate.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from lcursor.edit import infos
+from lcursor.edit.pieces import Block, Pair
+
+_SEARCH: Final = re.compile(r"^\s{0,3}(?:<{5,9}|-{5,9}) ?(?:SEARCH|ORIGINAL)\b>?\s*(.*)$")
+_DIVIDER: Final = re.compile(r"^\s{0,3}={5,9}\s*$")
+_REPLACE: Final = re.compile(r"^\s{0,3}(?:>{5,9}|\+{5,9}) ?(?:REPLACE|UPDATED)\b.*$")
+_HUNK: Final = re.compile(r"^@@+(?: -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+ ?)?(.*)$")
+_GIT: Final = re.compile(r"^diff --git (?:a/)?(.+?) (?:b/)?(\S+)$")
+_HEADER: Final = re.compile(
+    r"^(?:diff --git |index [0-9a-f]|(?:new|deleted) file mode|(?:old|new) mode |similarity index|"
+    r"dissimilarity index|rename (?:from|to) |copy (?:from|to) |Binary files |GIT binary patch)"
+)
+_BLOB: Final = re.compile(r"^index ([0-9a-f]{4,40})\.\.[0-9a-f]{4,40}")
+_FILE: Final = re.compile(r"^\*\*\* (Update|Add|Delete) File:\s*(.+?)\s*$")
+_MOVE: Final = re.compile(r"^\*\*\* Move to:\s*(.+?)\s*$")
+_NOWHERE: Final = "/dev/null"
+
+
+def begins_pair(line: str) -> bool:
+    """Return whether a search/replace block begins."""
+    return _SEARCH.match(line) is not None
+
+
+def pair_end(lines: Sequence[str], row: int) -> int:
+    """Return the row behind the search/replace block that begins at a row, 0 where none ends."""
+    if row >= len(lines) or not begins_pair(lines[row]):
+        return 0
+    has_divider = False
+    for at in range(row + 1, len(lines)):
+        if begins_pair(lines[at]):
+            return 0
+        has_divider = has_divider or _DIVIDER.match(lines[at]) is not None
+        if has_divider and _REPLACE.match(lines[at]):
+            return at + 1
+    return 0
+
+
+def is_any(lines: Sequence[str]) -> bool:
+    """Return whether lines spell out changes, in one of the ways that are read here."""
+    return any(
+        begins_pair(line)
+        or (line.startswith("*** Begin Patch"))
+        or _HEADER.match(line) is not None
+        or _is_side(lines, row)
+        or (line.startswith("@@") and _HUNK.match(line) is not None)
+        for row, line in enumerate(lines)
+    )
+
+
+def read(lines: Sequence[str], language: str = "") -> tuple[Block, ...] | None:
+    """Return the changes that the inside of a fence spells out, None where it is code."""
+    filled = [row for row, line in enumerate(lines) if line.strip()]
+    if not filled:
+        return None
+    if any(map(begins_pair, lines)):
+        return tuple(_pairs(lines))
+    if lines[filled[0]].startswith("*** Begin Patch"):
+        return tuple(_patch(lines[filled[0] :]))
+    first = lines[filled[0]]
+    if language == "diff" or _HEADER.match(first) or _is_side(lines, filled[0]):
+        return tuple(_diff(lines))
+    match = _HUNK.match(first)
+    if first.startswith("@@") and match and (match[1] or len(filled) > 1):
+        return tuple(_diff(lines))
+    return None
+
+
+def bare_at(lines: Sequence[str], row: int) -> tuple[int, tuple[Block, ...]] | None:
+    """Return what begins at a row without a fence: the row behind it, and its changes."""
+    line = lines[row]
+    if begins_pair(line):
+        stop = pair_end(lines, row)
+        is_closed = stop > 0
+        stop = stop or len(lines)
+        made = tuple(_pairs(lines[row:stop]))
+        return stop, made if is_closed else tuple(replace(one, is_closed=False) for one in made)
+    if line.startswith("*** Begin Patch"):
+        ends = (at for at in range(row, len(lines)) if lines[at].startswith("*** End Patch"))
+        stop = next(ends, len(lines) - 1) + 1
+        return stop, tuple(_patch(lines[row:stop]))
+    if line.startswith("diff --git ") or _is_side(lines, row):
+        stop = _diff_end(lines, row)
+        return stop, tuple(_diff(lines[row:stop]))
+    return None
+
+
+def _pairs(lines: Sequence[str]) -> Iterator[Block]:
+    """Yield search/replace blocks, each with the path above it."""
+    path = ""
+    row = 0
+    while row < len(lines):
+        match = _SEARCH.match(lines[row])
+        if not match:
+            path = infos.of_heading(lines[row]) or infos.of_comment(lines[row]) or path
+            row += 1
+            continue
+        own = match[1].strip()
+        if own and infos.is_path(own):
+            path = own
+        stop = row + 1
+        while stop < len(lines) and not (_REPLACE.match(lines[stop]) or begins_pair(lines[stop])):
+            stop += 1
+        is_closed = stop < len(lines) and _REPLACE.match(lines[stop]) is not None
+        body = lines[row + 1 : stop]
+        cuts = [at for at, line in enumerate(body) if _DIVIDER.match(line)]
+        block = Block("search_replace", path, is_closed=is_closed and bool(cuts))
+        if len(cuts) == 1:
+            pair = Pair(tuple(body[: cuts[0]]), tuple(body[cuts[0] + 1 :]))
+            yield replace(block, pairs=(pair,))
+        elif cuts:
+            yield replace(block, problem="it has several lines that could part its two halves")
+        else:
+            yield replace(block, is_closed=False)
+        row = stop + is_closed
+
+
+def _is_side(lines: Sequence[str], row: int) -> bool:
+    """Return whether `---` and `+++` stand here, and no lines that were removed and added."""
+    if row + 1 >= len(lines) or not lines[row].startswith("--- "):
+        return False
+    if not lines[row + 1].startswith("+++ "):
+        return False
+    after = lines[row + 2] if row + 2 < len(lines) else ""
+    return after.startswith("@@") or (row == 0 or _HEADER.match(lines[row - 1]) is not None)
+
+
+def _diff_end(lines: Sequence[str], row: int) -> int:
+    """Return the row behind a diff that stands in a text without a fence."""
+    left = -1  # old and new lines still to come, where the diff says how many
+    other = -1
+    is_in = False
+    at = row
+    while at < len(lines):
+        line = lines[at]
+        if _HEADER.match(line) or _is_side(lines, at):
+            is_in = False
+            at += 2 if _is_side(lines, at) else 1
+            continue
+        match = _HUNK.match(line) if line.startswith("@@") else None
+        if match:
+            is_in = True
+            left = int(match[2] or 1) if match[1] else -1
+            other = int(match[4] or 1) if match[1] else -1
+        elif not is_in or (left == 0 and other == 0 and not line.startswith("\\")):
+            break
+        elif line[:1] in {" ", "+", "-", "\\"} or (not line and _goes_on(lines, at)):
+            if line[:1] in {" ", "-", ""} and left > 0:
+                left -= 1
+            if line[:1] in {" ", "+", ""} and other > 0:
+                other -= 1
+        else:
+            break
+        at += 1
+    return max(at, row + 1)
+
+
+def _goes_on(lines: Sequence[str], row: int) -> bool:
+    after = lines[row + 1] if row + 1 < len(lines) else ""
+    return after[:1] in {" ", "+", "-", "@"} and bool(after)
+
+
+def _diff(lines: Sequence[str]) -> Iterator[Block]:
+    """Yield a block for each file of a diff."""
+    for head, body in _files(lines):
+        block = _headed(head)
+        pairs = tuple(_hunks(body))
+        if block.kind == "create":
+            yield replace(block, lines=tuple(line for pair in pairs for line in pair.new))
+        elif block.kind != "edit" or pairs:
+            yield replace(block, pairs=pairs)
+
+
+def _files(lines: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
+    head: list[str] = []
+    body: list[str] = []
+    row = 0
+    while row < len(lines):
+        is_side = _is_side(lines, row)
+        starts = lines[row].startswith("diff --git ") or (is_side and bool(body))
+        if starts and (head or body):
+            yield head, body
+            head, body = [], []
+        if is_side and not body:
+            head += lines[row : row + 2]
+            row += 2
+            continue
+        if not body and not lines[row].startswith("@@") and _HEADER.match(lines[row]):
+            head.append(lines[row])
+        else:
+            body.append(lines[row])
+        row += 1
+    if head or any(line.strip() for line in body):
+        yield head, body
+
+
+def _headed(head: Sequence[str]) -> Block:
+    """Return a block with what the head of a file's diff says."""
+    old = new = blob = start = end = ""
+    git: tuple[str, str] | None = None
+    kind = "edit"
+    for line in head:
+        if line.startswith("--- "):
+            old = _side(line)
+        elif line.startswith("+++ "):
+            new = _side(line)
+        elif match := _BLOB.match(line):
+            blob = match[1] if match[1].strip("0") else ""
+        elif line.startswith("rename from "):
+            start = line.removeprefix("rename from ").strip()
+        elif line.startswith("rename to "):
+            end = line.removeprefix("rename to ").strip()
+        elif line.startswith("new file mode"):
+            kind = "create"
+        elif line.startswith("deleted file mode"):
+            kind = "delete"
+        elif match := _GIT.match(line):
+            git = (match[1], match[2])
+    if old.startswith("a/") and (new.startswith("b/") or new == _NOWHERE):
+        old, new = old[2:], new.removeprefix("b/")
+    elif old == _NOWHERE and new.startswith("b/"):
+        new = new[2:]
+    if start and end:
+        return Block("udiff", start, kind="rename", to=end, blob=blob)
+    if old == _NOWHERE or kind == "create":
+        return Block("udiff", new or (git[1] if git else ""), kind="create")
+    if new == _NOWHERE or kind == "delete":
+        path = old or (git[0] if git else "")
+        return Block("udiff", path, kind="delete", blob=blob)
+    problem = ""
+    if old and new and old != new:
+        if new.endswith("/" + old) or old.endswith((".orig", ".old", ".bak")):
+            old = new
+        elif not old.endswith("/" + new):
+            problem = f"it names two files, {old} and {new}"
+    path = new or old or (git[1] if git else "")
+    return Block("udiff", path, blob=blob, problem=problem)
+
+
+def _side(line: str) -> str:
+    text = line[4:].split("\t")[0].strip()
+    return text.strip('"')
+
+
+def _hunks(lines: Sequence[str]) -> Iterator[Pair]:
+    """Yield the hunks of one file."""
+    body: list[str] = []
+    scope, row = "", -1
+    is_open = False
+    for line in lines:
+        match = _HUNK.match(line) if line.startswith("@@") else None
+        if match:
+            if is_open:
+                yield from _hunk(body, scope, row)
+            body, is_open = [], True
+            scope = (match[5] or "").strip().removesuffix("@@").strip()
+            row = max(int(match[1]) - 1, 0) if match[1] else -1
+        else:
+            is_open = is_open or bool(line.strip())
+            body.append(line)
+    if is_open:
+        yield from _hunk(body, scope, row)
+
+
+def _hunk(lines: Sequence[str], scope: str, row: int = -1) -> Iterator[Pair]:
+    old: list[str] = []
+    new: list[str] = []
+    while lines and not lines[-1].strip() and not lines[-1].startswith(("+", "-", " ")):
+        lines = lines[:-1]  # models leave an empty line before the end of the fence
+    bare_old: list[str] = []
+    bare_new: list[str] = []
+    for line in lines:
+        mark, text = line[:1], line[1:]
+        if mark == "\\":
+            continue
+        if mark == "-":
+            old.append(text)
+            bare_old.append(text)
+        elif mark == "+":
+            new.append(text)
+            bare_new.append(text)
+        else:
+            text = text if mark == " " else line
+            old.append(text)
+            new.append(text)
+            bare_old.append(line)
+            bare_new.append(line)
+    if old or new:
+        bare = (tuple(bare_old), tuple(bare_new)) if bare_old != old else None
+        yield Pair(tuple(old), tuple(new), scope, row, unmarked=bare)
+
+
+def _patch(lines: Sequence[str]) -> Iterator[Block]:
+    """Yield a block for each file of `*** Begin Patch`."""
+    is_closed = any(line.startswith("*** End Patch") for line in lines)
+    block: Block | None = None
+    body: list[str] = []
+    for line in [*lines, "*** End Patch"]:
+        match = _FILE.match(line)
+        if match or line.startswith("*** End Patch"):
+            if block is not None:
+                yield _patched(block, body, is_closed)
+            block, body = None, []
+            if match:
+                kinds = {"Update": "edit", "Add": "create", "Delete": "delete"}
+                block = Block("patch", match[2], kind=kinds[match[1]])  # type: ignore[arg-type]
+        elif block is not None and (moved := _MOVE.match(line)):
+            block = replace(block, kind="rename", to=moved[1])
+        elif block is not None:
+            body.append(line)
+
+
+def _patched(block: Block, body: Sequence[str], is_closed: bool) -> Block:
+    block = replace(block, is_closed=is_closed)
+    if block.kind == "create":
+        return replace(block, lines=tuple(line.removeprefix("+") for line in body))
+    if block.kind == "delete":
+        return block
+    pairs: list[Pair] = []
+    part: list[str] = []
+    scope: list[str] = []
+    is_last = False
+    for line in [*body, "@@"]:
+        if line.startswith("@@"):
+            pairs += (replace(pair, is_last=is_last) for pair in _hunk(part, "\n".join(scope)))
+            scope = [] if part else scope
+            part, is_last = [], False
+            text = line[2:].strip().removesuffix("@@").strip()
+            if text:
+                scope.append(text)
+        elif line.startswith("*** End of File"):
+            is_last = True
+        else:
+            part.append(line)
+    return replace(block, pairs=tuple(pairs))

@@ -1,0 +1,100 @@
+"""Which file a reply means by a path. Pure but for what `Files` reads.
+
+A path that names several files, or that is only spoken of, is asked for; it is never guessed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lcursor.edit.pieces import Block
+from lcursor.edit.settle import Choice, Doubt, Refusal
+
+if TYPE_CHECKING:
+    from lcursor.edit.resolve import Files
+
+MOST_CHOICES = 12
+
+
+class Paths:
+    """Finds files by the names that replies give them.
+
+    Args:
+        files: what is there.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def absolute(self, path: str) -> str:
+        """Return a file's absolute path."""
+        from lcursor.edit.resolve import Rooted
+
+        if isinstance(self._files, Rooted):
+            return self._files.absolute(path)
+        return path
+
+    def new(self, path: str) -> str:
+        """Return the path of a file that is not there yet.
+
+        Raises:
+            Refusal: nothing says where it would be.
+        """
+        from lcursor.edit.resolve import Rooted
+
+        clean = _clean(path)
+        if not isinstance(self._files, Rooted) and not os.path.isabs(clean):
+            raise Refusal(f"There is no file {path}")
+        return self.absolute(clean)
+
+    def find(self, key: str, block: Block, known: Mapping[str, Choice]) -> str:
+        """Return the path of the file that a block is about, absolute where that can be told.
+
+        Raises:
+            Doubt: it could be several.
+            Refusal: it is none that is there, and none that can be made.
+        """
+        if key in known:
+            return known[key].path
+        current = self._files.current()
+        if not block.path:
+            if not current:
+                raise Refusal("Nothing says which file it is about")
+            return current
+        found = self._candidates(_clean(block.path), current)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            choices = tuple(self._choice(path) for path in found[:MOST_CHOICES])
+            raise Doubt(key, f"Which {block.path}?", choices)
+        is_new = block.kind == "create" or block.form in {"fence", "search_replace"}
+        if not is_new or block.kind not in {"edit", "create"} or block.is_lazy:
+            raise Refusal(f"There is no file {block.path}")
+        if not block.is_path_sure:
+            raise Refusal(f"There is no file {block.path}, and it is not said that there shall be")
+        return self.new(block.path)
+
+    def _candidates(self, path: str, current: str) -> list[str]:
+        """Return the files that a path may name: only one where it is one exactly."""
+        if self._files.read(path) is not None:
+            return [self.absolute(path)]
+        if current and (current == path or current.endswith(f"/{path}")):
+            return [current]
+        names = [*self._files.all()]
+        found = [one for one in names if one == path or one.endswith(f"/{path}")]
+        if not found and "/" in path:  # with the project's own name before it
+            rest = path.partition("/")[2]
+            if "/" in rest or self.absolute(rest).endswith(f"/{path}"):
+                found = [rest] if self._files.read(rest) is not None else []
+        return sorted({self.absolute(one) for one in found})
+
+    def _choice(self, path: str) -> Choice:
+        lines = self._files.read(path) or ()
+        return Choice(path, 0, 0, lines[:3], "a file of that name")
+
+
+def _clean(path: str) -> str:
+    text = path.replace("\\", "/").strip()
+    return os.path.normpath(text) if text else text

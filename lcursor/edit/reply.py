@@ -1,0 +1,328 @@
+"""What a model wrote, read as code: the one fence of our own rewrites, or blocks of any reply.
+
+Says what is written, never where it goes. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+from lcursor.edit import fences, infos, lazy, patches
+from lcursor.edit.pieces import Block
+from lcursor.edit.records import Lines
+from lcursor.errors import ReplyUnusable
+from lcursor.index import languages
+from lcursor.llm.records import Text
+from lcursor.llm.thinking import TAGS, Thinking
+
+BARE: Final = frozenset(
+    ["python", "lua", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "csharp"]
+)
+"""Languages that no sentence is a program of, so that code without a fence can be told."""
+BOM: Final = "\ufeff"
+NEAR_LINES: Final = 3
+"""So far above a fence its path may stand."""
+
+
+class Reading:
+    """Reads the one fence of a reply while it is being written.
+
+    Args:
+        language: of the file.
+        base: what is written anew: a line of it is never taken for an omission, and what was left
+            out is taken from it.
+    """
+
+    def __init__(self, language: str, base: Sequence[str] = ()) -> None:
+        self._language = language
+        self._base = tuple(base)
+        self._thinking = Thinking()
+        self._rest = ""
+        self._fence: fences.Fence | None = None
+        self._state: Literal["before", "inside", "behind"] = "before"
+        self._is_thinking = False
+        self._prose: list[str] = []
+        self._found: list[list[str]] = []
+        self._infos: list[str] = []
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the fence ended: nothing more is needed."""
+        return self._state == "behind"
+
+    @property
+    def note(self) -> str:
+        """What was said besides."""
+        return "\n".join(self._prose).strip()
+
+    def feed(self, text: str) -> Lines:
+        """Return the lines of code that one more piece completes."""
+        said = "".join(part.text for part in self._thinking.feed(text) if isinstance(part, Text))
+        return self._take(said)
+
+    def finish(self, is_cut: bool = False) -> Lines:
+        """Return all lines of the code.
+
+        Args:
+            is_cut: the model was stopped by a limit, not by its own end.
+
+        Raises:
+            ReplyUnusable: there is no code in it, or not all of it, or none that is meant.
+        """
+        for part in self._thinking.finish():
+            if isinstance(part, Text):
+                self._take(part.text)
+        if self._rest:
+            self._line(self._rest.removesuffix("\r"))
+            self._rest = ""
+        if not self._found:
+            return self._bare(is_cut)
+        if self._state == "inside":
+            last = self._found[-1]
+            if not is_cut and last and last[-1].rstrip().endswith(("```", "~~~")):
+                last[-1] = last[-1].rstrip().rstrip("`~")
+                self._state = "behind"
+            else:
+                raise ReplyUnusable("cut", "The answer was cut off before its code ended")
+        first = tuple(self._found[0])
+        if any(tuple(other) != first for other in self._found[1:]):
+            raise ReplyUnusable(
+                "fences", f"The answer has {len(self._found)} pieces of code that differ, not one"
+            )
+        self._refuse_others()
+        if not any(line.strip() for line in first) and any(line.strip() for line in self._base):
+            raise ReplyUnusable("empty", "The code of the answer is empty")
+        return self._filled(first)
+
+    def _take(self, text: str) -> Lines:
+        *whole, self._rest = (self._rest + text).split("\n")
+        return tuple(
+            made for line in whole if (made := self._line(line.removesuffix("\r"))) is not None
+        )
+
+    def _line(self, line: str) -> str | None:
+        """Take one line; return it where it is one of the first piece of code."""
+        if self._fence is not None:
+            if self._fence.is_end(line):
+                self._fence, self._state = None, "behind"
+                return None
+            bare = self._fence.bare(line)
+            self._found[-1].append(bare)
+            return bare if len(self._found) == 1 else None
+        if self._is_thought(line):
+            return None
+        self._fence = fences.opening(line)
+        if self._fence:
+            self._state = "inside"
+            self._found.append([])
+            self._infos.append(self._fence.info)
+        else:
+            self._prose.append(line)
+        return None
+
+    def _is_thought(self, line: str) -> bool:
+        """Return whether a line outside of code is a thought further down, or ends one."""
+        bare = line.strip()
+        if self._is_thinking:
+            self._is_thinking = not any(end in line for _, end in TAGS)
+            return True
+        if any(bare.startswith(start) for start, _ in TAGS):
+            self._is_thinking = not any(end in bare for _, end in TAGS)
+            return True
+        if any(bare == end for _, end in TAGS) and not self._found:
+            self._prose.clear()  # it began before the answer did
+            return True
+        return False
+
+    def _bare(self, is_cut: bool) -> Lines:
+        """Return code that stands without a fence, where that can be told."""
+        lines = tuple(self._prose)
+        while lines and not lines[-1].strip():
+            lines = lines[:-1]
+        while lines and not lines[0].strip():
+            lines = lines[1:]
+        if not lines:
+            raise ReplyUnusable("empty", "The answer is empty")
+        if is_cut:
+            raise ReplyUnusable("cut", "The answer was cut off before its code began")
+        if self._language not in BARE or not _is_program(self._language, lines):
+            raise ReplyUnusable("prose", "The answer has no code in a fence")
+        self._prose.clear()
+        return self._filled(lines)
+
+    def _refuse_others(self) -> None:
+        info = self._infos[0]
+        named, _ = infos.of_fence(info)
+        first = tuple(self._found[0])
+        if named == "diff" != self._language or (
+            patches.is_any(first) and not patches.is_any(self._base)
+        ):
+            raise ReplyUnusable("form", "The answer is a diff, not the new text")
+        if not infos.are_related(named, self._language):
+            raise ReplyUnusable(
+                "language", f"The answer is {named}, and the file is {self._language}"
+            )
+
+    def _filled(self, lines: Lines) -> Lines:
+        if not lazy.is_lazy(lines, self._language, self._base):
+            return lines
+        merged = lazy.merge(self._base, lines, self._language) if self._base else None
+        if merged is None:
+            raise ReplyUnusable("lazy", "The answer leaves out a part of the code")
+        return merged
+
+
+def _is_program(language: str, lines: Lines) -> bool:
+    """Return whether lines are code and nothing else."""
+    from lcursor.index import grammars
+
+    text = "\n".join(lines)
+    if not any(mark in text for mark in "([{="):
+        return False
+    root = grammars.parse(language, text.encode("utf-8", "surrogateescape"))
+    return root is not None and not root.has_error
+
+
+def blocks(text: str, file: str = "") -> tuple[Block, ...]:
+    """Return the changes that a reply is made of.
+
+    Args:
+        text: a whole reply, or one piece of code with its fence.
+        file: path that it is said to be about, for what names none.
+    """
+    lines = _said(text)
+    found: list[Block] = []
+    prose: list[str] = []
+    row = 0
+    path = ""  # of the pair before: several of one file follow each other
+    while row < len(lines):
+        bare = patches.bare_at(lines, row)
+        if bare:
+            stop, made = bare
+            found += (_named(one, prose, path, file) for one in made)
+            path = found[-1].path if found else path
+            prose.clear()
+            row = stop
+            continue
+        fence = fences.opening(lines[row])
+        if fence is None:
+            prose.append(lines[row])
+            row += 1
+            continue
+        stop, body, is_closed = _body(lines, row, fence)
+        others = _bare_fences(lines[stop:])
+        made = _of_fence(fence, body, is_closed, is_odd=others)
+        found += (_named(one, prose, path, file) for one in made)
+        path = found[-1].path if found else path
+        prose.clear()
+        row = stop
+    return tuple(found)
+
+
+def _said(text: str) -> list[str]:
+    """Return a reply's lines without what the model thought before."""
+    thinking = Thinking()
+    parts = [*thinking.feed(text.lstrip(BOM)), *thinking.finish()]
+    said = "".join(part.text for part in parts if isinstance(part, Text))
+    for _, end in TAGS:
+        head, found, rest = said.partition(f"\n{end}\n")
+        if found and head.count("```") % 2 == 0:  # its beginning was in the prompt
+            said = rest
+    return [line.removesuffix("\r") for line in said.split("\n")]
+
+
+def _body(lines: Sequence[str], row: int, fence: fences.Fence) -> tuple[int, list[str], bool]:
+    """Return the row behind a fence, what is in it, and whether it ended."""
+    body: list[str] = []
+    at = row + 1
+    while at < len(lines):
+        bare = fence.bare(lines[at])
+        end = patches.pair_end(lines, at) if patches.begins_pair(bare) else 0
+        if end:  # what is to be found may have fences of its own
+            body += (fence.bare(line) for line in lines[at:end])
+            at = end
+            continue
+        if fence.is_end(lines[at]):
+            return at + 1, body, True
+        body.append(bare)
+        at += 1
+    if body and body[-1].rstrip().endswith(fence.marks):
+        body[-1] = body[-1].rstrip().removesuffix(fence.marks)
+        return at, body, True
+    while body and not body[-1].strip():
+        body.pop()
+    return at, body, False
+
+
+def _bare_fences(lines: Sequence[str]) -> bool:
+    """Return whether a fence without a language begins further down."""
+    fence: fences.Fence | None = None
+    for line in lines:
+        if fence is not None:
+            fence = None if fence.is_end(line) else fence
+            continue
+        fence = fences.opening(line)
+        if fence is not None and not fence.info:
+            return True
+    return False
+
+
+def _of_fence(
+    fence: fences.Fence, body: list[str], is_closed: bool, *, is_odd: bool
+) -> tuple[Block, ...]:
+    language, path = infos.of_fence(fence.info)
+    patched = patches.read(body, language)
+    if patched is not None:
+        return tuple(
+            replace(one, path=one.path or path, is_closed=one.is_closed and is_closed)
+            for one in patched
+        )
+    heading = ""
+    if body and (named := infos.of_comment(body[0])):
+        if not path:
+            path, heading = named, body[0]
+        elif named == path:
+            heading = body[0]
+    lines = tuple(body[1:] if heading else body)
+    if heading and lines and not lines[0].strip():
+        lines = lines[1:]
+    known = languages.of(path) if path else languages.TEXT
+    language = language or ("" if known == languages.TEXT else known)
+    problem = ""
+    if is_odd and "markdown" in (language, known) and len(fence.marks) == 3:
+        problem = "its end cannot be told from fences in it"
+    return (
+        Block(
+            "fence",
+            path,
+            language,
+            lines,
+            heading=heading,
+            is_lazy=lazy.is_lazy(lines, language),
+            is_closed=is_closed,
+            problem=problem,
+        ),
+    )
+
+
+def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
+    """Give a block without a path the one that stands above it."""
+    if block.path:
+        return block
+    near = [line for line in prose if line.strip()][-NEAR_LINES:]
+    headings = [path for line in reversed(near) if (path := infos.of_heading(line))]
+    is_next = block.form == "search_replace" and before
+    sure = [*headings[:1], *([before] if is_next and not near else []), file]
+    for path in filter(None, sure):
+        return replace(block, path=path) if _is_of(block, path) else block
+    spoken = [path for line in reversed(near) if (path := infos.of_prose(line))]
+    for path in [*([before] if is_next else []), *spoken[:1]]:
+        return replace(block, path=path, is_path_sure=False) if _is_of(block, path) else block
+    return block
+
+
+def _is_of(block: Block, path: str) -> bool:
+    """Return whether a block may be of a file: commands to be run are not of a program."""
+    return infos.are_related(block.language, languages.of(path))

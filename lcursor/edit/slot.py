@@ -1,0 +1,265 @@
+"""The front door of edits: each message of `protocol_edit` has a method here.
+
+Owns the edits that run, each on a thread of its own, several at once. Every method returns at once:
+what is written down, or to files, is done on one lane in the order in which it was asked for.
+Nothing is changed in a buffer here, and in a file only when the editor says so.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lcursor import protocol_edit as wire
+from lcursor.config import EditConfig
+from lcursor.edit.job import End, Job, Tell, failure
+from lcursor.edit.shelf import Edited, Shelf
+from lcursor.edit.tools import Alternatives, Retrieve, Tools
+from lcursor.errors import LcursorError
+from lcursor.lane import Lane
+from lcursor.llm.reach import Models
+
+if TYPE_CHECKING:
+    from lcursor.context.codebase import Codebase
+
+STOP_S = 0.1
+"""An edit that was told to stop gets this long to say so itself."""
+LEAVE_S = 0.3
+MOST_REMEMBERED = 64
+"""Edits that another alternative can be asked for."""
+Work = Callable[[Job], End]
+
+
+class EditSlot:
+    """The edits of one editor.
+
+    Args:
+        config: the settings.
+        tell: sends a message of `protocol_edit.TO_LUA`, `error` or `log`, from any thread.
+        models: that write; shared with the chat, and closed by who made them.
+        codebase: returns what knows a project; None for a plain search.
+        secrets: globs of files that are never read, besides the built-in ones.
+        folder: of all ledgers, where they are not in the usual place.
+        busy: told, on any thread, when an edit works and none did, and when the last one stops to.
+        chat_edited: told, on the lane's thread, which changes out of a chat were taken.
+    """
+
+    def __init__(
+        self,
+        config: EditConfig,
+        tell: Tell,
+        models: Models,
+        codebase: Retrieve | None = None,
+        *,
+        secrets: Sequence[str] = (),
+        folder: Path | None = None,
+        busy: Callable[[bool], None] = lambda _: None,
+        chat_edited: Edited = lambda _chat, _edits: None,
+    ) -> None:
+        self._tell, self._models, self._busy = tell, models, busy
+        self._codebase, self._secrets = codebase, tuple(secrets)
+        self._shelf = Shelf(folder, self._complain, chat_edited, self._note)
+        self._tools = Tools(
+            config,
+            models,
+            self._knows,
+            self._secrets,
+            self._shelf,
+            partial(models.use, self._server_says),
+        )
+        self._lock = threading.Lock()
+        self._jobs: dict[int, Job] = {}
+        self._working = 0
+        self._known: OrderedDict[int, Alternatives] = OrderedDict()
+        self._front = Lane("lcursor-edits", self._failed)
+        models.listen(self._server_says)
+
+    def handlers(self) -> dict[str, Callable[[Any], None]]:
+        """Return which method answers which message."""
+        return {
+            "edit.ask": self.ask,
+            "edit.many": self.many,
+            "edit.apply": self.apply,
+            "edit.choose": self.choose,
+            "edit.carry_out": self.carry_out,
+            "edit.stop": self.stop,
+            "edit.decided": self.decided,
+            "edit.write": self.write,
+            "edit.revert": self.revert,
+            "edit.turns": self.turns,
+            "edit.resume": self.resume,
+            "edit.commit": self.commit,
+        }
+
+    def ask(self, params: wire.EditAsk) -> None:
+        """Have a region, or what a plan names, written anew."""
+        if params["scope"] == "project":
+
+            def planned(job: Job) -> End:
+                from lcursor.edit import project
+
+                return project.ask(job, self._tools, params)
+
+            self._begin(params["id"], planned)
+            return
+        earlier = self._alternatives(params["id"], params["again"])
+
+        def work(job: Job) -> End:
+            from lcursor.edit import one
+
+            return one.ask(job, self._tools, params, earlier)
+
+        self._begin(params["id"], work)
+
+    def many(self, params: wire.EditMany) -> None:
+        """Have the same done at many places."""
+
+        def work(job: Job) -> End:
+            from lcursor.edit import many
+
+            return many.many(job, self._tools, params)
+
+        self._begin(params["id"], work)
+
+    def apply(self, params: wire.EditApply) -> None:
+        """Make changes of files of what someone wrote."""
+
+        def work(job: Job) -> End:
+            from lcursor.edit import applying
+
+            return applying.apply(job, self._tools, params)
+
+        self._begin(params["id"], work)
+
+    def commit(self, params: wire.EditCommit) -> None:
+        """Write a commit message."""
+
+        def work(job: Job) -> End:
+            from lcursor.edit import committing
+
+            return committing.ask(job, self._tools, params)
+
+        self._begin(params["id"], work)
+
+    def choose(self, params: wire.EditChoose) -> None:
+        """Take the answer to a question."""
+        self._answer(params["id"], params["choice"])
+
+    def carry_out(self, params: wire.EditCarryOut) -> None:
+        """Go on with a plan."""
+        self._answer(params["id"], tuple(params["dropped"]))
+
+    def stop(self, params: wire.EditStop) -> None:
+        """Stop an edit at once."""
+        with self._lock:
+            job = self._jobs.get(params["id"])
+        if job is not None:
+            job.stop()
+            threading.Thread(target=job.leave, args=(STOP_S,), daemon=True).start()
+
+    def decided(self, params: wire.EditDecided) -> None:
+        """Write down what the user took and refused."""
+        self._front.put(partial(self._shelf.decided, params))
+
+    def write(self, params: wire.EditWrite) -> None:
+        """Make changes in files that no buffer has open."""
+        self._front.put(lambda: self._tell("edit.written", self._shelf.write(params)), params["id"])
+
+    def revert(self, params: wire.EditRevert) -> None:
+        """Take a turn back, or make it again."""
+
+        def job() -> None:
+            self._tell("edit.reverted", self._shelf.revert(params))
+
+        self._front.put(job, params["id"])
+
+    def turns(self, params: wire.EditTurns) -> None:
+        """List the turns of a project."""
+        self._front.put(lambda: self._tell("edit.turned", self._shelf.rows(params)), params["id"])
+
+    def resume(self, params: wire.EditResume) -> None:
+        """Propose again what was open when an editor ended."""
+
+        def job() -> None:
+            self._tell("edit.proposed", self._shelf.resume(params))
+
+        self._front.put(job, params["id"])
+
+    def close(self) -> None:
+        """End all edits; what was decided is written down. Waits no longer than a moment."""
+        self._front.close(LEAVE_S)
+        with self._lock:
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            job.stop()
+        for job in jobs:
+            job.leave(LEAVE_S)
+        self._models.leave(self._server_says)
+
+    def _begin(self, number: int, work: Work) -> None:
+        job = Job(number, self._tell, work, self._works, self._after)
+        with self._lock:
+            self._jobs[number] = job
+        job.start()
+
+    def _answer(self, number: int, what: object) -> None:
+        with self._lock:
+            job = self._jobs.get(number)
+        if job is not None:
+            job.answer(what)
+
+    def _alternatives(self, number: int, again: int) -> Alternatives:
+        """Return what was proposed for the edit that this one is another try of."""
+        with self._lock:
+            found = self._known.get(again) or Alternatives()
+            self._known[number] = found
+            while len(self._known) > MOST_REMEMBERED:
+                self._known.popitem(last=False)
+        return found
+
+    def _works(self, is_working: bool) -> None:
+        """Thread: an edit's."""
+        with self._lock:
+            before = self._working
+            self._working += 1 if is_working else -1
+            is_changed = not before or not self._working
+        if is_changed:
+            self._busy(is_working)
+
+    def _after(self, job: Job) -> None:
+        """Thread: any."""
+        with self._lock:
+            self._jobs.pop(job.number, None)
+
+    def _server_says(self, words: str) -> bool:
+        """Thread: of who waits for the server."""
+        thread = threading.current_thread()
+        with self._lock:
+            jobs = [job for job in self._jobs.values() if job.runs_on(thread)]
+        for job in jobs:
+            job.progress("server", words)
+        return bool(jobs)
+
+    def _knows(self, root: Path) -> Codebase:
+        from lcursor.context.codebase import Grep
+
+        return self._codebase(root) if self._codebase else Grep(root, self._secrets)
+
+    def _note(self, words: str) -> None:
+        self._tell("log", {"level": "warn", "message": words})
+
+    def _complain(self, error: LcursorError) -> None:
+        self._tell("error", failure(error, 0))
+
+    def _failed(self, error: Exception, number: int) -> None:
+        """Thread: the lane's."""
+        if not isinstance(error, LcursorError):
+            words = "".join(traceback.format_exception(error))
+            self._tell("log", {"level": "error", "message": words})
+            error = LcursorError("the edit could not be done", "See :LCursor log")
+        self._tell("error", failure(error, number))

@@ -1,0 +1,59 @@
+"""A question to a model whose answer is wanted as a whole. Blocks; on the thread of the edit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lcursor.errors import Cancelled
+from lcursor.llm.reach import Reached
+from lcursor.llm.records import Finished, Message, Text, Usage, Wish
+
+LOOK_S = 0.02
+"""How often it is looked whether the edit was stopped, while the server says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said."""
+
+    text: str
+    usage: Usage
+    is_cut: bool
+    """It had no more room."""
+
+
+def answer(
+    reached: Reached, messages: Sequence[Message], wish: Wish, cancel: threading.Event
+) -> Answer:
+    """Return what a model says.
+
+    Raises:
+        Cancelled: `cancel` was set.
+        LcursorError: the model cannot be asked.
+    """
+    stream = reached.client.stream(messages, wish)
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(LOOK_S):
+            if cancel.is_set():
+                stream.close()
+                return
+
+    watcher = threading.Thread(target=watch, name="lcursor-edit-stop", daemon=True)
+    watcher.start()
+    text, usage, is_cut = list[str](), Usage(), False
+    try:
+        for event in stream:
+            if isinstance(event, Text):
+                text.append(event.text)
+            elif isinstance(event, Finished):
+                usage, is_cut = event.usage, event.reason == "length"
+    finally:
+        is_over.set()
+        watcher.join()
+    if cancel.is_set():
+        raise Cancelled("the edit was stopped")
+    return Answer("".join(text), usage, is_cut)

@@ -1,0 +1,449 @@
+"""Runs the user's own commands on a change before it is shown: formatter, linter, tests.
+
+The formatter gets a text on its standard input. Linter and tests run in a copy of the project, so
+that nothing of the user's is touched: only what git lists, and never through a link that leads out.
+Each command is a process group of its own that is ended with it. Blocks; on the edit's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lcursor.config import EditConfig
+from lcursor.edit.records import Check, Lines
+from lcursor.errors import Cancelled, CheckFailed
+
+MOST_FILES: Final = 20_000
+MOST_BYTES: Final = 256 << 20
+"""Of a project that is copied; a larger one is not tried, which is said."""
+MOST_OUTPUT_BYTES: Final = 4 << 20
+MOST_TOLD_CHARS: Final = 1200
+"""Of what a command says, for the model and for people; its end says most."""
+STEP_S: Final = 0.02
+COPY_S: Final = 20.0
+LIST_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What the commands said."""
+
+    checks: tuple[Check, ...] = ()
+    note: str = ""
+    """Why a command was not run; empty where all were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended."""
+
+    status: int
+    """Its exit status; negative for a signal."""
+    text: str
+    """What it said on both outputs."""
+    data: bytes = b""
+    """What it said on its standard output."""
+    is_late: bool = False
+
+
+class Trial:
+    """The commands of the settings, for one edit.
+
+    Args:
+        root: of the project.
+        config: the commands, and how long each may take.
+        unsaved: texts of other files as they stand in the editor, by absolute path.
+
+    Thread: of the edit; `close` by who made it.
+    """
+
+    def __init__(
+        self, root: Path, config: EditConfig, unsaved: Mapping[str, Lines] | None = None
+    ) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._config, self._unsaved = config, dict(unsaved or {})
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._refusal = ""
+        self._before: dict[str, Ran] = {}
+        self._changed: dict[str, bytes | None] = {}
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether there is a linter or a test to run."""
+        return bool(self._config.lint or self._config.test)
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the copy."""
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            _remove(Path(copy.name))
+            copy.cleanup()
+
+    def formatted(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
+        """Return a text as the formatter wants it; as it is where there is none.
+
+        Raises:
+            CheckFailed: it cannot be run, says no, or says nothing.
+            Cancelled: `cancel` was set.
+        """
+        if not self._config.formatter:
+            return lines
+        text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        try:
+            words = [word.replace("{path}", path) for word in shlex.split(self._config.formatter)]
+        except ValueError as error:
+            raise CheckFailed(
+                f"edit.formatter is no command: {error}", "Look at its quotes"
+            ) from error
+        ran = _run(words, self._root, text, self._config.check_seconds, cancel, os.environ)
+        name = words[0] if words else "the formatter"
+        if ran.is_late:
+            raise CheckFailed(
+                f"{name} took longer than {self._config.check_seconds:g} s",
+                "Raise edit.check_seconds",
+            )
+        if ran.status:
+            words_of_it = ran.text.strip()[-MOST_TOLD_CHARS:]
+            raise CheckFailed(f"{name} says: {words_of_it or f'status {ran.status}'}")
+        if not ran.data.strip() and any(line.strip() for line in lines):
+            raise CheckFailed(
+                f"{name} wrote nothing", "It has to write the text to its standard output"
+            )
+        made = ran.data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        return tuple(made.removesuffix("\n").split("\n"))
+
+    def checks(self, files: Mapping[str, Lines], cancel: threading.Event) -> Tried:
+        """Run linter and tests on a copy of the project in which some files are others.
+
+        A linter that complained before fails only where it complains more.
+
+        Args:
+            files: their new lines, by absolute path.
+            cancel: ends it.
+
+        Raises:
+            Cancelled: `cancel` was set.
+        """
+        if not self.has_commands:
+            return Tried()
+        names: dict[str, Lines] = {}
+        for path, lines in files.items():
+            name = os.path.relpath(os.path.realpath(path), self._root)
+            if name.startswith(".."):
+                return _not_run(f"{path} is outside of the project")
+            names[name] = lines
+        folder = self._folder(cancel)
+        if folder is None:
+            return _not_run(self._refusal)
+        try:
+            return self._checked(folder, names, cancel)
+        except OSError as error:
+            return _not_run(f"the copy of the project cannot be written: {error.strerror or error}")
+        except CheckFailed as error:
+            return _not_run(error.message)
+
+    def _checked(self, folder: Path, names: Mapping[str, Lines], cancel: threading.Event) -> Tried:
+        found: list[Check] = []
+        self._put_back(folder)
+        if self._config.lint:
+            self._put(folder, names)
+            each = [self._lint(folder, name, cancel) for name in names]
+            words = "\n".join(check.text for check in each if check.text)
+            found.append(Check("lint", all(check.is_ok for check in each), words))
+        if self._config.test:
+            self._put(folder, names)  # once more: a linter may mend what it finds
+            ran = self._ran(self._config.test, folder, next(iter(names), ""), cancel)
+            found.append(Check("test", not ran.status and not ran.is_late, self._told(ran)))
+        return Tried(tuple(found))
+
+    def _lint(self, folder: Path, name: str, cancel: threading.Event) -> Check:
+        ran = self._ran(self._config.lint, folder, name, cancel)
+        if ran.is_late or not ran.status:
+            return Check("lint", not ran.is_late, self._told(ran))
+        before = self._before.get(name)
+        if before is None:
+            changed = dict(self._changed)
+            now = {each: (folder / each).read_bytes() for each in changed}
+            self._put_back(folder)
+            before = self._before[name] = self._ran(self._config.lint, folder, name, cancel)
+            for each, data in now.items():
+                _write(folder, each, data)
+            self._changed = changed
+        if before.status and _rows(ran.text) <= _rows(before.text):
+            return Check("lint", True)
+        return Check("lint", False, self._told(ran))
+
+    def _ran(self, command: str, folder: Path, name: str, cancel: threading.Event) -> Ran:
+        command = command.replace("{path}", shlex.quote(name))
+        environment = {
+            **os.environ,
+            "LCURSOR_PROJECT": str(self._root),
+            "PWD": str(folder),
+            "PYTHONDONTWRITEBYTECODE": "1",  # what is written twice in a second looks the same
+        }
+        for word in [each for each in environment if each.startswith("GIT_")]:
+            del environment[word]  # they may name the user's repository
+        words = ["/bin/sh", "-c", command]
+        return _run(words, folder, b"", self._config.check_seconds, cancel, environment)
+
+    def _told(self, ran: Ran) -> str:
+        if ran.is_late:
+            return f"it took longer than {self._config.check_seconds:g} s"
+        if not ran.status:
+            return ""
+        text = ran.text.strip()
+        if self._copy is not None:
+            text = text.replace(f"{os.path.realpath(self._copy.name)}/", "")
+        if len(text) > MOST_TOLD_CHARS:
+            text = "…" + text[-MOST_TOLD_CHARS:]
+        return text or f"it ended with status {ran.status}"
+
+    # The copy.
+
+    def _folder(self, cancel: threading.Event) -> Path | None:
+        """Return the copy, made when it is needed first; None where there can be none."""
+        if self._copy is None and not self._refusal:
+            copy = tempfile.TemporaryDirectory(prefix="lcursor-edit-", ignore_cleanup_errors=True)
+            try:
+                self._refusal = self._fill(Path(copy.name), cancel)
+            except OSError as error:
+                self._refusal = f"the project cannot be copied: {error.strerror or error}"
+            except BaseException:
+                copy.cleanup()
+                raise
+            if self._refusal:
+                copy.cleanup()
+            else:
+                self._copy = copy
+        return Path(os.path.realpath(self._copy.name)) if self._copy is not None else None
+
+    def _fill(self, folder: Path, cancel: threading.Event) -> str:
+        """Copy the project; return why not, "" where it was."""
+        left, end_s = MOST_BYTES, time.monotonic() + COPY_S
+        names, refusal = self._names(cancel)
+        if refusal:
+            return refusal
+        if len(names) > MOST_FILES:
+            return f"the project has over {MOST_FILES:,} files"
+        for name in names:
+            if cancel.is_set():
+                raise Cancelled("the edit was stopped")
+            if time.monotonic() > end_s:
+                return f"copying the project took longer than {COPY_S:g} s"
+            left -= self._copied(folder, name)
+            if left < 0:
+                return f"the project has over {MOST_BYTES >> 20} MB"
+        for path, lines in self._unsaved.items():
+            name = os.path.relpath(os.path.realpath(path), self._root)
+            if not name.startswith(".."):
+                _write(folder, name, _data(lines, folder / name))
+        return ""
+
+    def _names(self, cancel: threading.Event) -> tuple[list[str], str]:
+        """Return what git lists, and why nothing can be listed."""
+        from lcursor.context import listing, running
+
+        words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        said = running.git(self._root, *words, most_bytes=LIST_BYTES, cancel=cancel.is_set)
+        if said.is_cut:
+            return [], f"git lists too much: {said.failure}"
+        if not said.failure:
+            found = dict.fromkeys(os.fsdecode(name) for name in said.data.split(b"\0") if name)
+            return [name for name in found if not name.endswith("/")], ""
+        found_files = listing.files(self._root, cancel=cancel.is_set, most=MOST_FILES)
+        return list(found_files.files), found_files.note
+
+    def _copied(self, folder: Path, name: str) -> int:
+        """Copy one file; return its size."""
+        source, target = self._root / name, folder / name
+        try:
+            found = os.lstat(source)
+        except OSError:
+            return 0  # it is deleted, and git has not been told
+        if not stat.S_ISLNK(found.st_mode) and not stat.S_ISREG(found.st_mode):
+            return 0
+        # A folder on the way may be a link that leads out of the project.
+        if not Path(os.path.realpath(source.parent)).is_relative_to(self._root):
+            return 0
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if stat.S_ISLNK(found.st_mode):
+            real = Path(os.path.realpath(source))
+            if real.is_relative_to(self._root):
+                to = folder / real.relative_to(self._root)
+                target.symlink_to(os.path.relpath(to, target.parent))
+            return 0
+        try:
+            shutil.copyfile(source, target, follow_symlinks=False)
+            os.chmod(target, stat.S_IMODE(found.st_mode) | stat.S_IRUSR | stat.S_IWUSR)
+        except PermissionError:
+            return 0  # what the user cannot read, the tests cannot either
+        return found.st_size
+
+    def _put(self, folder: Path, files: Mapping[str, Lines]) -> None:
+        """Write files into the copy, and keep what was there."""
+        for name, lines in files.items():
+            path = folder / name
+            if name not in self._changed:
+                self._changed[name] = path.read_bytes() if path.is_file() else None
+            _write(folder, name, _data(lines, path))
+
+    def _put_back(self, folder: Path) -> None:
+        """Make the copy what the project is."""
+        for name, data in self._changed.items():
+            if data is None:
+                (folder / name).unlink(missing_ok=True)
+            else:
+                _write(folder, name, data)
+        self._changed.clear()
+
+
+def _not_run(why: str) -> Tried:
+    return Tried((), f"lint and test were not run: {why}")
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink() and not path.resolve().is_relative_to(folder):
+        path.unlink()
+    path.write_bytes(data)
+
+
+def _data(lines: Lines, path: Path) -> bytes:
+    """Return a text as bytes, with the line ends of what is there."""
+    end = b"\n"
+    try:
+        with path.open("rb") as file:
+            if file.readline(1 << 16).endswith(b"\r\n"):
+                end = b"\r\n"
+    except OSError:
+        pass
+    rows = [line.encode("utf-8", "surrogateescape") for line in lines]
+    return b"".join(row + end for row in rows)
+
+
+def _rows(text: str) -> int:
+    return sum(bool(line.strip()) for line in text.splitlines())
+
+
+def _run(
+    words: list[str],
+    folder: Path,
+    given: bytes,
+    most_s: float,
+    cancel: threading.Event,
+    environment: Mapping[str, str],
+) -> Ran:
+    """Run a command to its end, and end all that it started.
+
+    Raises:
+        CheckFailed: it cannot be run.
+        Cancelled: `cancel` was set.
+    """
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except (OSError, ValueError, IndexError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        name = words[0] if words else "the command"
+        raise CheckFailed(
+            f"{name} cannot be run: {reason}", "Look at edit.formatter, edit.lint and edit.test"
+        ) from error
+    heard = _Heard(process, given)
+    end_s = time.monotonic() + most_s
+    is_late = False
+    try:
+        while not _has_ended(process.pid):
+            if cancel.is_set():
+                raise Cancelled("the edit was stopped")
+            if time.monotonic() > end_s:
+                is_late = True
+                break
+            time.sleep(STEP_S)
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        heard.close()
+    text = (heard.out + heard.err).decode("utf-8", "replace")
+    return Ran(process.returncode, text, bytes(heard.out), is_late)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a child is over; it keeps its number until it is waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+class _Heard:
+    """What a process says, read on threads of its own so that it never waits for us."""
+
+    def __init__(self, process: subprocess.Popen[bytes], given: bytes) -> None:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        self.out, self.err = bytearray(), bytearray()
+        self._pipes = (process.stdin, process.stdout, process.stderr)
+        self._threads = [
+            threading.Thread(target=self._give, args=(given,), daemon=True),
+            threading.Thread(target=self._read, args=(process.stdout, self.out), daemon=True),
+            threading.Thread(target=self._read, args=(process.stderr, self.err), daemon=True),
+        ]
+        for each in self._threads:
+            each.start()
+
+    def close(self) -> None:
+        """Wait for the rest."""
+        for each in self._threads:
+            each.join(1.0)  # who left the group may hold a pipe open; it is not waited for
+        for pipe in self._pipes:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+    def _give(self, given: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._pipes[0].write(given)
+            self._pipes[0].close()
+
+    def _read(self, pipe: object, into: bytearray) -> None:
+        try:
+            while block := os.read(pipe.fileno(), 1 << 16):  # type: ignore[attr-defined]
+                if len(into) < MOST_OUTPUT_BYTES:
+                    into += block
+        except (OSError, ValueError):
+            pass
+
+
+def _remove(folder: Path) -> None:
+    """Make what a command wrote removable."""
+    for here, folders, _ in os.walk(folder):
+        for name in folders:
+            path = Path(here, name)
+            if not path.is_symlink():
+                with contextlib.suppress(OSError):
+                    path.chmod(0o700)

@@ -1,0 +1,47 @@
+-- The keys of a visible ghost. Data; must not require anything.
+
+---@type lcursor.Setting[]
+return {
+  {
+    key = "keymaps.enabled",
+    type = "boolean",
+    default = true,
+    desc = "Whether the keys below are mapped while a ghost is visible.",
+  },
+  {
+    key = "keymaps.accept",
+    type = "string",
+    default = "<Tab>",
+    desc = "Takes the whole suggestion.",
+  },
+  {
+    key = "keymaps.accept_line",
+    type = "string",
+    default = "<S-Tab>",
+    desc = "Takes its first line.",
+  },
+  {
+    key = "keymaps.accept_word",
+    type = "string",
+    default = "<C-Right>",
+    desc = "Takes its first word.",
+  },
+  {
+    key = "keymaps.dismiss",
+    type = "string",
+    default = "<C-]>",
+    desc = "Hides it until the text changes.",
+  },
+  {
+    key = "keymaps.next",
+    type = "string",
+    default = "<M-]>",
+    desc = "Shows the next suggestion for the same place.",
+  },
+  {
+    key = "keymaps.prev",
+    type = "string",
+    default = "<M-[>",
+    desc = "Shows the one before.",
+  },
+}

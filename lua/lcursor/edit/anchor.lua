@@ -1,0 +1,231 @@
+-- Keeps rows of a buffer while it is typed in, from what Neovim says of each change: exact, also
+-- where lines are like others. What is touched becomes an area that is known to have had the lines;
+-- they are found in it again where they come back. Writes nothing, draws nothing.
+
+local diff = require("lcursor.edit.diff")
+
+local M = {}
+
+local api = vim.api
+local MOST_ROWS = 2000 -- of an area that is searched
+
+---@alias lcursor.EditHear fun(buf: integer, what: "changed"|"reloaded"|"gone")
+
+---@class (exact) lcursor.EditWatch
+---@field spans table<lcursor.EditSpan, true>
+---@field hear lcursor.EditHear
+---@field is_due boolean
+---@field count integer lines of the buffer
+
+---@type table<integer, lcursor.EditWatch> by the buffer
+local watched = {}
+
+---@param first integer
+---@param last integer
+---@return lcursor.EditSpan
+function M.span(first, last)
+  return { first = first, last = last, is_exact = true, head = 0, tail = 0, is_dirty = false }
+end
+
+--- Rows `first` to `last` of a buffer have become rows `first` to `now`: move a span accordingly.
+--- Pure arithmetic.
+---@param span lcursor.EditSpan
+---@param first integer
+---@param last integer
+---@param now integer
+function M.move(span, first, last, now)
+  local by = now - last
+  if span.is_exact then
+    if span.last == span.first then
+      -- Nothing but its neighbours says whether it still is where it was meant to be.
+      span.is_dirty = span.is_dirty or (first <= span.first and last >= span.first - 1)
+    end
+    if span.last <= first then
+      return
+    elseif span.first >= last then
+      span.first, span.last = span.first + by, span.last + by
+      return
+    end
+    span.is_exact, span.head, span.tail = false, 0, 0
+  elseif span.last < first then
+    return
+  elseif span.first > last then
+    span.first, span.last = span.first + by, span.last + by
+    return
+  end
+  local from, to = math.min(span.first, first), math.max(span.last, last)
+  span.head = span.head + span.first - from
+  span.tail = span.tail + to - span.last
+  span.first, span.last = from, to + by
+  span.is_dirty = true
+end
+
+--- A buffer that loses all its lines has one, of which Neovim does not tell.
+---@param count integer lines there were
+---@param last integer
+---@param now integer
+---@return integer now as it is
+---@return integer count lines there are
+function M.told(count, last, now)
+  if count + now - last < 1 then
+    now = last - count + 1
+  end
+  return now, count + now - last
+end
+
+---@param buf integer
+---@param span lcursor.EditSpan
+---@param row integer
+---@param lines string[]
+---@return boolean
+local function stands(buf, span, row, lines)
+  if row < span.first or row + #lines > span.last then
+    return false
+  end
+  return diff.is_same(api.nvim_buf_get_lines(buf, row, row + #lines, false), lines)
+end
+
+---@param buf integer
+---@param span lcursor.EditSpan
+---@param lines string[]
+---@return boolean whether they stand at one place of its area and no other
+local function is_alone(buf, span, lines)
+  if span.last - span.first > MOST_ROWS then
+    return false
+  end
+  local area, count = api.nvim_buf_get_lines(buf, span.first, span.last, false), 0
+  for first = 0, #area - #lines do
+    local i = 1
+    while i <= #lines and area[first + i] == lines[i] do
+      i = i + 1
+    end
+    count = count + (i > #lines and 1 or 0)
+  end
+  return count == 1
+end
+
+--- The row at which lines stand in the area of a span: as far from its beginning and its end as
+--- they were; or from one of these, where they stand nowhere else in it.
+---@param buf integer
+---@param span lcursor.EditSpan
+---@param lines string[] at least one
+---@return integer?
+function M.find(buf, span, lines)
+  if span.is_exact then
+    return stands(buf, span, span.first, lines) and span.last - span.first == #lines and span.first
+      or nil
+  end
+  local top, low = span.first + span.head, span.last - span.tail - #lines
+  local is_top, is_low = stands(buf, span, top, lines), stands(buf, span, low, lines)
+  if is_top and is_low and top == low then
+    return top
+  elseif is_top == is_low or not is_alone(buf, span, lines) then
+    return nil
+  end
+  return is_top and top or low
+end
+
+--- Set where a span is.
+---@param span lcursor.EditSpan
+---@param first integer
+---@param last integer
+---@param is_exact? boolean false: what is written next to it counts as its own
+function M.set(span, first, last, is_exact)
+  span.first, span.last = first, last
+  span.is_exact, span.head, span.tail = is_exact ~= false, 0, 0
+  span.is_dirty = false
+end
+
+--- The span that a row is in, or next to where that is between lines.
+---@generic T: lcursor.EditSpan
+---@param spans T[]
+---@param row integer
+---@return T?
+---@return integer? index
+function M.at(spans, row)
+  local near, index
+  for i, span in ipairs(spans) do
+    if span.first <= row and row < span.last then
+      return span, i
+    elseif
+      span.first == span.last and (span.first == row + 1 or (not near and span.first == row))
+    then
+      near, index = span, i
+    end
+  end
+  return near, index
+end
+
+---@param buf integer
+local function later(buf)
+  local watch = watched[buf]
+  if not watch or watch.is_due then
+    return
+  end
+  watch.is_due = true
+  vim.schedule(function()
+    if watched[buf] == watch then
+      watch.is_due = false
+      watch.hear(buf, "changed")
+    end
+  end)
+end
+
+--- Follow a buffer; `hear` is told of changes soon after them, and at once that it was read anew or
+--- is gone.
+---@param buf integer loaded
+---@param hear lcursor.EditHear
+function M.watch(buf, hear)
+  if watched[buf] then
+    return
+  end
+  local count = api.nvim_buf_line_count(buf)
+  local watch = { spans = {}, hear = hear, is_due = false, count = count }
+  watched[buf] = watch
+  local function over(what)
+    return function()
+      if watched[buf] == watch then
+        watched[buf] = nil
+        vim.schedule(function()
+          hear(buf, what)
+        end)
+      end
+      return true
+    end
+  end
+  api.nvim_buf_attach(buf, false, {
+    on_lines = function(_, _, _, first, last, now)
+      if watched[buf] ~= watch then
+        return true
+      end
+      now, watch.count = M.told(watch.count, last, now)
+      for span in pairs(watch.spans) do
+        M.move(span, first, last, now)
+      end
+      if next(watch.spans) then
+        later(buf)
+      end
+    end,
+    on_reload = over("reloaded"),
+    on_detach = over("gone"),
+  })
+end
+
+---@param buf integer watched
+---@param span lcursor.EditSpan
+function M.keep(buf, span)
+  if watched[buf] then
+    watched[buf].spans[span] = true
+  end
+end
+
+--- Follow it no longer.
+---@param buf integer
+---@param span lcursor.EditSpan
+function M.forget(buf, span)
+  if watched[buf] then
+    watched[buf].spans[span] = nil
+  end
+end
+
+return M

@@ -1,0 +1,102 @@
+-- What is said at the end of a line about a hunk: what was found out about it, and at the one that
+-- the cursor is at, which of how many it is and the keys. Owns the mark of the latter.
+
+local anchor = require("lcursor.edit.anchor")
+local config = require("lcursor.config")
+
+local M = {}
+
+local api = vim.api
+local namespace = api.nvim_create_namespace("lcursor.edit.at")
+local PRIORITY = 160 -- behind what was found out
+
+local KEYS = {
+  { "accept", "take" },
+  { "reject", "refuse" },
+  { "accept_file", "take all" },
+  { "next", "next" },
+}
+
+--- What the checks of a proposal found.
+---@param checks lcursor.EditCheck[]
+---@return lcursor.EditChunk[]
+function M.checks(checks)
+  local chunks = {}
+  for _, check in ipairs(checks) do
+    if not check.is_ok then
+      local said = check.text:match("^[^\n]*")
+      local words = said == "" and check.name or check.name .. ": " .. said
+      table.insert(chunks, { " ✗ " .. words, "LCursorEditFailed" })
+    end
+  end
+  if #checks > 0 and #chunks == 0 then
+    table.insert(chunks, { " ✓", "LCursorEditBadge" })
+  end
+  return chunks
+end
+
+--- The row at whose end something is said about a hunk.
+---@param buf integer
+---@param hunk lcursor.Hunk
+---@return integer
+function M.row(buf, hunk)
+  local row = hunk.last == hunk.first and hunk.first - 1 or hunk.first
+  return math.min(math.max(row, 0), api.nvim_buf_line_count(buf) - 1)
+end
+
+---@return lcursor.EditChunk[]
+local function keys()
+  local mappings = (config.get().edit or {}).mappings or {}
+  local chunks = {}
+  for _, key in ipairs(KEYS) do
+    local lhs = mappings[key[1]] or ""
+    if lhs ~= "" then
+      table.insert(chunks, { (#chunks > 0 and "  " or " ") .. lhs, "LCursorEditKey" })
+      table.insert(chunks, { " " .. key[2], "LCursorEditBadge" })
+    end
+  end
+  return chunks
+end
+
+---@type table<integer, { hunk: lcursor.Hunk, row: integer, text: string }>
+local pointed = {}
+
+--- Nothing is to be said in a buffer any more.
+---@param buf integer
+function M.leave(buf)
+  if pointed[buf] then
+    pointed[buf] = nil
+    if api.nvim_buf_is_loaded(buf) then
+      api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+    end
+  end
+end
+
+--- Say what there is to say at the cursor.
+---@param buf integer of the current window
+---@param hunks lcursor.Hunk[] in the order of their rows
+function M.point(buf, hunks)
+  local hunk, index = anchor.at(hunks, api.nvim_win_get_cursor(0)[1] - 1)
+  if not hunk then
+    return M.leave(buf)
+  end
+  local row = M.row(buf, hunk)
+  local text = ("  %d/%d +%d -%d"):format(index, #hunks, #hunk.new, #hunk.old)
+  local before = pointed[buf]
+  if before and before.hunk == hunk and before.row == row and before.text == text then
+    return
+  end
+  pointed[buf] = { hunk = hunk, row = row, text = text }
+  local chunks = { { text, "LCursorEditBadge" } }
+  if hunk.state == "open" then
+    vim.list_extend(chunks, keys())
+  end
+  api.nvim_buf_set_extmark(buf, namespace, row, 0, {
+    id = 1,
+    virt_text = chunks,
+    priority = PRIORITY,
+    undo_restore = false,
+  })
+end
+
+return M

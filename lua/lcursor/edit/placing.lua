@@ -1,0 +1,235 @@
+-- Where the hunks of a file are in its buffer, and what has become of each: still what it was
+-- (open), other text by now (conflict), or taken back with `u` after it was accepted.
+-- Changes hunks, never the buffer.
+
+local anchor = require("lcursor.edit.anchor")
+local diff = require("lcursor.edit.diff")
+local direct = require("lcursor.edit.direct")
+local trace = require("lcursor.edit.trace")
+
+local M = {}
+
+local api = vim.api
+
+---@type table<integer, integer> by the buffer: number of the highest change that was seen
+local tops = {}
+
+---@param buf integer
+---@param row integer
+---@return string "" where there is no line, which is no line's text: `\n` never is
+local function at(buf, row)
+  local line = row >= 0 and api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
+  return line or "\n"
+end
+
+--- Learn what stands around a hunk that adds lines.
+---@param buf integer
+---@param hunk lcursor.Hunk
+local function learn(buf, hunk)
+  if #hunk.old == 0 then
+    hunk.above[at(buf, hunk.first - 1)] = true
+    hunk.below[at(buf, hunk.last)] = true
+  end
+end
+
+--- We have changed the buffer ourselves: other hunks have other neighbours now, and rightly so.
+---@param buf integer
+---@param hunks lcursor.Hunk[]
+function M.learn(buf, hunks)
+  for _, hunk in ipairs(hunks) do
+    if hunk.state == "open" then
+      learn(buf, hunk)
+    end
+  end
+end
+
+---@param buf integer
+---@param hunk lcursor.Hunk
+---@param row integer
+---@return boolean above whether it still is below a line that it was below
+---@return boolean below
+local function sides(buf, hunk, row)
+  return hunk.above[at(buf, row - 1)] == true, hunk.below[at(buf, row)] == true
+end
+
+---@param buf integer
+---@param hunk lcursor.Hunk
+---@return integer? row where its old lines are
+local function find(buf, hunk)
+  if #hunk.old > 0 then
+    return anchor.find(buf, hunk, hunk.old)
+  elseif hunk.is_exact then
+    local is_above, is_below = sides(buf, hunk, hunk.first)
+    return (is_above or is_below) and hunk.first or nil
+  end
+  local found
+  for _, row in ipairs({ hunk.first + hunk.head, hunk.last - hunk.tail }) do
+    local is_above, is_below = sides(buf, hunk, row)
+    if is_above and is_below and row >= hunk.first and row <= hunk.last then
+      if found and found ~= row then
+        return nil
+      end
+      found = row
+    end
+  end
+  return found
+end
+
+---@param buf integer
+---@param hunk lcursor.Hunk
+local function weigh(buf, hunk)
+  local row = find(buf, hunk)
+  if row then
+    -- One that may be redone takes what is written next to it as its own: that may be the redo.
+    anchor.set(hunk, row, row + #hunk.old, hunk.seq == 0)
+  end
+  hunk.state = row and "open" or "conflict"
+  hunk.is_dirty = false
+end
+
+--- Whether a hunk still is what is shown, asked right before it is made.
+---@param buf integer
+---@param hunk lcursor.Hunk
+---@return boolean
+function M.is_sure(buf, hunk)
+  return hunk.state == "open"
+    and hunk.last - hunk.first == #hunk.old
+    and find(buf, hunk) == hunk.first
+end
+
+---@param buf integer
+---@param hunk lcursor.Hunk
+---@param row? integer
+local function put(buf, hunk, row)
+  if not row then
+    local guess = math.min(hunk.base_row, math.max(api.nvim_buf_line_count(buf) - 1, 0))
+    hunk.state = "conflict"
+    anchor.forget(buf, hunk) -- it is nowhere: nothing that is typed brings it back
+    return anchor.set(hunk, guess, guess)
+  end
+  anchor.set(hunk, row, row + #hunk.old)
+  hunk.state, hunk.above, hunk.below = "open", {}, {}
+  if diff.is_same(api.nvim_buf_get_lines(buf, row, row + #hunk.old, false), hunk.old) then
+    learn(buf, hunk)
+    return anchor.keep(buf, hunk)
+  end
+  put(buf, hunk, nil)
+end
+
+--- The base with the accepted hunks in it, and where each hunk is there.
+---@param part lcursor.EditPart with a base
+---@return string[]
+---@return table<lcursor.Hunk, integer>
+local function expected(part)
+  local changes, rows, by = {}, {}, 0
+  for _, hunk in ipairs(part.hunks) do
+    rows[hunk] = hunk.base_row + by
+    if hunk.state == "accepted" then
+      local last = hunk.base_row + #hunk.old
+      local change = { first_row = hunk.base_row, last_row = last, old = hunk.old, new = hunk.new }
+      table.insert(changes, change)
+      by = by + #hunk.new - #hunk.old
+    end
+  end
+  return diff.apply(part.base, changes) or part.base, rows
+end
+
+---@param old string[]
+---@param new string[]
+---@return fun(first: integer, last: integer): integer?
+local function finder(old, new)
+  if diff.is_same(old, new) then
+    return function(first)
+      return first
+    end
+  end
+  return diff.finder(old, new)
+end
+
+--- Put the hunks of a file into its buffer, which has just been read, or was there when they came.
+---@param part lcursor.EditPart
+---@param buf integer watched
+---@return lcursor.Hunk[] undone accepted before, and not in this text
+function M.place(part, buf)
+  part.buf, part.state = buf, "placed"
+  tops[buf] = math.max(tops[buf] or 0, direct.number(buf))
+  local undone = {}
+  if not part.base then
+    local find_row
+    find_row, part.base = trace.finder(buf, part.file)
+    for _, hunk in ipairs(part.hunks) do
+      put(buf, hunk, find_row and find_row(hunk.base_row, hunk.base_row + #hunk.old))
+    end
+    return undone
+  end
+  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+  local text, rows = expected(part)
+  local now, before = finder(text, lines), finder(part.base, lines)
+  for _, hunk in ipairs(part.hunks) do
+    if hunk.state == "accepted" then
+      local row = now(rows[hunk], rows[hunk] + #hunk.new)
+      local old_row = not row and before(hunk.base_row, hunk.base_row + #hunk.old)
+      if row then
+        anchor.set(hunk, row, row + #hunk.new, false)
+        anchor.keep(buf, hunk)
+      elseif old_row then
+        hunk.seq = 0
+        put(buf, hunk, old_row)
+        table.insert(undone, hunk)
+      else
+        anchor.forget(buf, hunk)
+      end
+    elseif hunk.state ~= "rejected" then
+      put(buf, hunk, now(rows[hunk], rows[hunk] + #hunk.old))
+    end
+  end
+  return undone
+end
+
+---@param buf integer
+---@param hunk lcursor.Hunk open or in conflict, once accepted
+---@return boolean whether `<C-r>` made it again
+local function is_redone(buf, hunk)
+  if #hunk.new == 0 then
+    return hunk.last - hunk.first == 0 and not hunk.is_exact
+  end
+  local row = anchor.find(buf, hunk, hunk.new)
+  if row then
+    anchor.set(hunk, row, row + #hunk.new, false)
+  end
+  return row ~= nil
+end
+
+--- The buffer has changed: see what has become of its hunks.
+---@param buf integer
+---@param hunks lcursor.Hunk[] of one file, and of one turn
+---@return lcursor.Hunk[] undone with `u`, and waiting again
+---@return lcursor.Hunk[] redone with `<C-r>`
+---@return boolean is_other whether any is to be drawn anew
+function M.look(buf, hunks)
+  local number = direct.number(buf)
+  local undone, redone, is_other = {}, {}, false
+  local is_new = number > (tops[buf] or 0)
+  tops[buf] = math.max(number, tops[buf] or 0)
+  for _, hunk in ipairs(hunks) do
+    local is_waiting = hunk.state == "open" or hunk.state == "conflict"
+    if hunk.state == "accepted" and number < hunk.seq then
+      weigh(buf, hunk)
+      table.insert(undone, hunk)
+    elseif is_waiting and (hunk.is_dirty or (is_new and hunk.seq > 0)) then
+      is_other = true
+      if is_new then
+        hunk.seq = 0 -- what was undone cannot be redone after something else
+      end
+      if hunk.seq > 0 and number >= hunk.seq and not find(buf, hunk) and is_redone(buf, hunk) then
+        hunk.state = "accepted"
+        table.insert(redone, hunk)
+      else
+        weigh(buf, hunk)
+      end
+    end
+  end
+  return undone, redone, is_other or #undone > 0
+end
+
+return M

@@ -1,0 +1,137 @@
+-- The list of all open hunks of all files, as a quickfix list that follows what becomes of them.
+-- Owns the one list that it made; leaves the user's own alone.
+
+local notify = require("lcursor.notify")
+local store = require("lcursor.edit.store")
+
+local M = {}
+
+local DELAY_MS = 50
+
+---@type integer? id of our list
+local list
+---@type string? what it holds
+local held
+local is_due = false
+
+---@param hunk lcursor.Hunk
+---@return string
+local function text(hunk)
+  local part = hunk.part
+  local size = ("+%d -%d"):format(#hunk.new, #hunk.old)
+  local mark = hunk.state == "conflict" and " [conflict]" or ""
+  local failed = {}
+  for _, check in ipairs(part.file.checks) do
+    if not check.is_ok then
+      table.insert(failed, check.name)
+    end
+  end
+  local bad = #failed > 0 and (" [✗ %s]"):format(table.concat(failed, ", ")) or ""
+  local first = ""
+  for _, line in ipairs(#hunk.new > 0 and hunk.new or hunk.old) do
+    if line:find("%S") then
+      first = vim.trim(line)
+      break
+    end
+  end
+  local sign = #hunk.new > 0 and "+" or "-"
+  return ("%s%s%s %s | %s %s"):format(size, mark, bad, part.turn.title, sign, first)
+end
+
+local WHOLE = { create = "is created", delete = "is deleted", rename = "is renamed to " }
+
+--- All open hunks, as items of a quickfix list.
+---@return table[]
+function M.items()
+  local items = {}
+  for _, part in ipairs(store.parts()) do
+    local at = part.buf and { bufnr = part.buf } or { filename = part.file.path }
+    if store.is_whole(part) then
+      local said = WHOLE[part.file.kind] .. (part.file.kind == "rename" and part.file.to or "")
+      local item = { lnum = 1, text = ("%s | %s"):format(said, part.turn.title), type = "I" }
+      table.insert(items, vim.tbl_extend("error", item, at))
+    end
+    for _, hunk in ipairs(part.hunks) do
+      local is_open = hunk.state == "open" or hunk.state == "waiting" or hunk.state == "conflict"
+      if is_open and not (store.is_whole(part) and part.file.kind == "create") then
+        local is_between = hunk.last == hunk.first
+        local item = {
+          lnum = math.max(is_between and hunk.first or hunk.first + 1, 1),
+          end_lnum = math.max(hunk.last, 1),
+          text = text(hunk),
+          type = hunk.state == "conflict" and "W" or "I",
+        }
+        table.insert(items, vim.tbl_extend("error", item, at))
+      end
+    end
+  end
+  return items
+end
+
+---@return boolean whether our list is still there
+local function is_kept()
+  return list ~= nil and vim.fn.getqflist({ id = list, nr = 0 }).id == list
+end
+
+---@param items table[]
+---@return string what a user would see of them
+local function seen(items)
+  local parts = {}
+  for i, item in ipairs(items) do
+    parts[i] = ("%s:%d:%s"):format(item.bufnr or item.filename, item.lnum, item.text)
+  end
+  return table.concat(parts, "\n")
+end
+
+---@param items table[]
+local function fill(items)
+  held = seen(items)
+  local what = { title = ("lcursor: %d open changes"):format(#items), items = items }
+  local before = is_kept() and vim.fn.getqflist({ id = list, idx = 0 }).idx or 0
+  if before > 0 and #items > 0 then
+    what.idx = math.min(before, #items)
+  end
+  if is_kept() then
+    what.id = list
+    vim.fn.setqflist({}, "r", what)
+  else
+    vim.fn.setqflist({}, " ", what)
+    list = vim.fn.getqflist({ id = 0 }).id
+  end
+end
+
+--- Open the list of all open hunks.
+function M.open()
+  local items = M.items()
+  if #items == 0 then
+    return notify.info("there are no open changes")
+  end
+  fill(items)
+  local number = vim.fn.getqflist({ id = list, nr = 0 }).nr
+  if vim.fn.getqflist({ nr = 0 }).nr ~= number then
+    vim.cmd(("silent %dchistory"):format(number))
+  end
+  vim.cmd("botright copen")
+end
+
+--- The hunks are others: bring the list to them, if there is one.
+function M.follow()
+  if is_due or not is_kept() then
+    return
+  end
+  is_due = true
+  vim.defer_fn(
+    notify.guarded(function()
+      is_due = false
+      local items = M.items()
+      if is_kept() and seen(items) ~= held then
+        fill(items)
+      end
+    end),
+    DELAY_MS
+  )
+end
+
+store.on_changed(M.follow)
+
+return M

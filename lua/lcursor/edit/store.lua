@@ -1,0 +1,473 @@
+-- Owner of the turns and of their open hunks: takes proposals, puts them into buffers as these are
+-- loaded, hears what becomes of them, tells who asked to be told. Writes into no buffer (decide.lua
+-- does) and knows no keys.
+
+local anchor = require("lcursor.edit.anchor")
+local direct = require("lcursor.edit.direct")
+local draw = require("lcursor.edit.draw")
+local notify = require("lcursor.notify")
+local placing = require("lcursor.edit.placing")
+local trace = require("lcursor.edit.trace")
+
+local M = {}
+
+local api = vim.api
+local group = api.nvim_create_augroup("lcursor.edit.store", { clear = true })
+local MOST_DECIDED = 20 -- turns without open hunks that are kept, for `u`
+
+---@type lcursor.EditTurn[] the oldest first
+local turns = {}
+---@type fun(decided: lcursor.EditDecided)[]
+local deciders = {}
+---@type fun(buf?: integer)[]
+local listeners = {}
+
+--- Say who is told what the user took or refused.
+---@param fn fun(decided: lcursor.EditDecided)
+function M.on_decided(fn)
+  table.insert(deciders, fn)
+end
+
+--- Say who is told that the open hunks of a buffer are others; nil: those of files that no buffer
+--- has.
+---@param fn fun(buf?: integer)
+function M.on_changed(fn)
+  table.insert(listeners, fn)
+end
+
+---@param hunk lcursor.Hunk
+---@return boolean
+local function is_open(hunk)
+  return hunk.state == "open" or hunk.state == "conflict" or hunk.state == "waiting"
+end
+
+---@param part lcursor.EditPart
+---@return integer
+local function open_in(part)
+  local count = 0
+  for _, hunk in ipairs(part.hunks) do
+    count = count + (is_open(hunk) and 1 or 0)
+  end
+  return count
+end
+
+M.open_in = open_in
+
+---@param buf? integer
+---@return lcursor.EditPart[] of turns that are shown; nil: all
+local function parts_of(buf)
+  local found = {}
+  for _, turn in ipairs(turns) do
+    for _, part in ipairs(turn.parts) do
+      if not turn.is_hidden and (not buf or part.buf == buf) then
+        table.insert(found, part)
+      end
+    end
+  end
+  return found
+end
+
+--- The open hunks of a buffer, in the order of their rows.
+---@param buf integer
+---@return lcursor.Hunk[]
+function M.hunks(buf)
+  buf = buf == 0 and api.nvim_get_current_buf() or buf
+  local found, order = {}, {}
+  for _, part in ipairs(parts_of(buf)) do
+    for _, hunk in ipairs(part.hunks) do
+      if hunk.state == "open" or hunk.state == "conflict" then
+        table.insert(found, hunk)
+        order[hunk] = #found
+      end
+    end
+  end
+  table.sort(found, function(one, other)
+    if one.first ~= other.first then
+      return one.first < other.first
+    elseif one.last ~= other.last then
+      return one.last < other.last -- what is put between lines comes before what they become
+    end
+    return order[one] < order[other]
+  end)
+  return found
+end
+
+--- The buffers that have open hunks, in the order of the turns.
+---@return integer[]
+function M.buffers()
+  local found = {}
+  for _, part in ipairs(parts_of()) do
+    if part.buf and open_in(part) > 0 and not vim.list_contains(found, part.buf) then
+      table.insert(found, part.buf)
+    end
+  end
+  return found
+end
+
+--- The files with open hunks, or with a change of the whole file that waits, turn by turn.
+---@return lcursor.EditPart[]
+function M.parts()
+  return vim.tbl_filter(function(part)
+    return part.state ~= "done" and (open_in(part) > 0 or M.is_whole(part))
+  end, parts_of())
+end
+
+--- Whether what is to be done to a file is more than lines of it: it is created, deleted, renamed.
+---@param part lcursor.EditPart
+---@return boolean
+function M.is_whole(part)
+  local kind = part.file.kind
+  return kind == "delete" or kind == "rename" or (kind == "create" and not part.buf)
+end
+
+---@return lcursor.EditTurn[] all that are kept, the oldest first
+function M.turns()
+  return vim.list_slice(turns)
+end
+
+---@param key string
+---@return lcursor.EditTurn?
+function M.turn(key)
+  for _, turn in ipairs(turns) do
+    if turn.key == key then
+      return turn
+    end
+  end
+end
+
+---@return integer open hunks of all files
+function M.count()
+  local count = 0
+  for _, part in ipairs(parts_of()) do
+    count = count + open_in(part)
+  end
+  return count
+end
+
+--- Draw a buffer anew and tell that its hunks are others.
+---@param buf? integer
+function M.changed(buf)
+  if buf and api.nvim_buf_is_loaded(buf) then
+    draw.update(buf, M.hunks(buf))
+  end
+  for _, fn in ipairs(listeners) do
+    fn(buf)
+  end
+end
+
+--- Tell what was decided about hunks of a file.
+---@param part lcursor.EditPart
+---@param accepted lcursor.EditHunk[]
+---@param rejected integer
+---@param is_undone? boolean
+function M.decided(part, accepted, rejected, is_undone)
+  ---@type lcursor.EditDecided
+  local decided = {
+    turn = part.turn.key,
+    path = part.file.path,
+    accepted = accepted,
+    rejected = rejected,
+    open = open_in(part),
+    is_undone = is_undone or false,
+  }
+  for _, fn in ipairs(deciders) do
+    fn(decided)
+  end
+end
+
+--- A hunk as it is in the buffer now, for the ledger.
+---@param buf integer
+---@param hunk lcursor.Hunk
+---@return lcursor.EditHunk
+function M.told(buf, hunk)
+  local first, last = hunk.first, hunk.last
+  return {
+    row = first,
+    old = hunk.old,
+    new = hunk.new,
+    above = api.nvim_buf_get_lines(buf, math.max(first - 3, 0), first, false),
+    below = api.nvim_buf_get_lines(buf, last, last + 3, false),
+  }
+end
+
+---@param part lcursor.EditPart
+---@param hunks lcursor.Hunk[]
+---@param is_undone boolean
+local function tell(part, hunks, is_undone)
+  if #hunks > 0 then
+    local told = vim.tbl_map(function(hunk)
+      return M.told(part.buf, hunk)
+    end, hunks)
+    M.decided(part, told, 0, is_undone)
+  end
+end
+
+local hear ---@type lcursor.EditHear
+
+---@param part lcursor.EditPart
+---@param buf integer
+local function place_now(part, buf)
+  anchor.watch(buf, hear)
+  tell(part, placing.place(part, buf), true)
+end
+
+--- Put a file's hunks into its buffer, a little later where that is long.
+---@param part lcursor.EditPart
+---@param buf integer
+local function place(part, buf)
+  if part.base or #part.hunks == 0 then
+    return place_now(part, buf)
+  end
+  local is_later = trace.prepare(buf, part.file, function()
+    local is_wanted = part.state == "waiting" and vim.list_contains(turns, part.turn)
+    if is_wanted and api.nvim_buf_is_loaded(buf) then
+      place_now(part, buf)
+      M.changed(buf)
+    end
+  end)
+  if not is_later then
+    place_now(part, buf)
+  end
+end
+
+--- Put what waits for this buffer into it.
+---@param buf integer loaded
+local function arrive(buf)
+  local is_any = false
+  for _, turn in ipairs(turns) do
+    for _, part in ipairs(turn.parts) do
+      if part.state == "waiting" and direct.buffer(part.file.path) == buf then
+        place(part, buf)
+        is_any = true
+      end
+    end
+  end
+  if is_any then
+    M.changed(buf)
+  end
+end
+
+---@param part lcursor.EditPart
+local function leave(part)
+  if part.buf and api.nvim_buf_is_loaded(part.buf) then
+    draw.clear(part.buf, part.hunks)
+  end
+  for _, hunk in ipairs(part.hunks) do
+    if part.buf then
+      anchor.forget(part.buf, hunk)
+    end
+    hunk.marks = {}
+    if hunk.state == "open" or hunk.state == "conflict" then
+      hunk.state = "waiting"
+    end
+  end
+  part.buf, part.state = nil, part.state == "placed" and "waiting" or part.state
+end
+
+hear = function(buf, what)
+  local is_other = what ~= "changed"
+  for _, turn in ipairs(turns) do
+    for _, part in ipairs(turn.parts) do
+      if part.buf == buf then
+        if what == "changed" then
+          local undone, redone, is_any = placing.look(buf, part.hunks)
+          is_other = is_other or is_any
+          tell(part, undone, true)
+          tell(part, redone, false)
+        else
+          leave(part)
+        end
+      end
+    end
+  end
+  if what ~= "changed" and api.nvim_buf_is_loaded(buf) then
+    arrive(buf)
+  end
+  if is_other then
+    M.changed(buf)
+  end
+end
+
+api.nvim_create_autocmd({ "BufReadPost", "BufNewFile" }, {
+  group = group,
+  callback = notify.guarded(function(args)
+    if #turns > 0 then
+      arrive(args.buf)
+    end
+  end),
+})
+
+api.nvim_create_autocmd({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, {
+  group = group,
+  callback = notify.guarded(function()
+    if #turns > 0 then
+      draw.seen()
+    end
+  end),
+})
+
+api.nvim_create_autocmd("CursorMoved", {
+  group = group,
+  callback = notify.guarded(function(args)
+    if #turns > 0 then
+      draw.point(args.buf)
+    end
+  end),
+})
+
+--- Forget the oldest turns that wait for nothing.
+local function tidy()
+  local spare = -MOST_DECIDED
+  for _, turn in ipairs(turns) do
+    spare = spare + (M.is_decided(turn) and 1 or 0)
+  end
+  turns = vim.tbl_filter(function(turn)
+    if spare > 0 and M.is_decided(turn) then
+      spare = spare - 1
+      vim.tbl_map(leave, turn.parts)
+      return false
+    end
+    return true
+  end, turns)
+end
+
+---@param turn lcursor.EditTurn
+---@return boolean whether nothing of it waits for the user
+function M.is_decided(turn)
+  for _, part in ipairs(turn.parts) do
+    if open_in(part) > 0 or (M.is_whole(part) and part.state ~= "done") then
+      return false
+    end
+  end
+  return true
+end
+
+---@param turn lcursor.EditTurn
+---@param file lcursor.EditFile
+---@return lcursor.EditPart
+local function new_part(turn, file)
+  ---@type lcursor.EditPart
+  local part = { turn = turn, file = file, hunks = {}, state = "waiting" }
+  for _, change in ipairs(file.changes) do
+    local hunk = anchor.span(change.first_row, change.last_row) --[[@as lcursor.Hunk]]
+    hunk.part, hunk.base_row, hunk.state = part, change.first_row, "waiting"
+    hunk.old, hunk.new = change.old, change.new
+    hunk.above, hunk.below, hunk.seq, hunk.marks = {}, {}, 0, {}
+    table.insert(part.hunks, hunk)
+  end
+  return part
+end
+
+--- Take a proposal. A turn that is there already is replaced.
+---@param msg lcursor.EditProposed
+---@param instead? string key of a turn for the same edit, which is hidden for this one
+---@return lcursor.EditTurn
+function M.propose(msg, instead)
+  M.drop(msg.turn)
+  local other = instead and M.turn(instead)
+  ---@type lcursor.EditTurn
+  local turn = {
+    key = msg.turn,
+    id = msg.id,
+    title = msg.title,
+    note = msg.note,
+    chat = msg.chat,
+    alternative = msg.alternative,
+    group = other and other.group or msg.turn,
+    is_hidden = false,
+    parts = {},
+  }
+  for _, file in ipairs(msg.files) do
+    table.insert(turn.parts, new_part(turn, file))
+  end
+  table.insert(turns, turn)
+  if other then
+    M.show(turn)
+  end
+  for _, part in ipairs(turn.parts) do
+    local buf = direct.buffer(part.file.path)
+    if buf then
+      place(part, buf)
+      M.changed(buf)
+    else
+      M.changed(nil)
+    end
+  end
+  tidy()
+  return turn
+end
+
+---@param turn lcursor.EditTurn
+---@return lcursor.EditTurn[] the alternatives that it is one of
+function M.alternatives(turn)
+  return vim.tbl_filter(function(one)
+    return one.group == turn.group
+  end, turns)
+end
+
+--- Show this one of some alternatives.
+---@param turn lcursor.EditTurn
+function M.show(turn)
+  local buffers = {}
+  for _, one in ipairs(M.alternatives(turn)) do
+    one.is_hidden = one ~= turn
+    for _, part in ipairs(one.parts) do
+      if part.buf and one.is_hidden then
+        draw.clear(part.buf, part.hunks)
+      end
+      if part.buf then
+        buffers[part.buf] = true
+      end
+    end
+  end
+  for buf in pairs(buffers) do
+    M.changed(buf)
+  end
+end
+
+---@param turn lcursor.EditTurn
+local function remove(turn)
+  local buffers = {}
+  for _, part in ipairs(turn.parts) do
+    table.insert(buffers, part.buf)
+    leave(part)
+  end
+  turns = vim.tbl_filter(function(one)
+    return one ~= turn
+  end, turns)
+  for _, buf in ipairs(buffers) do
+    M.changed(buf)
+  end
+  M.changed(nil)
+end
+
+--- Forget a turn and take its hunks off the screen; nobody is told that they were refused.
+---@param key string
+function M.drop(key)
+  local turn = M.turn(key)
+  if turn then
+    remove(turn)
+  end
+end
+
+--- Files of a turn that were written to the disk, or refused as a whole: nothing of them waits.
+---@param key string
+---@param paths string[]
+function M.written(key, paths)
+  local turn = M.turn(key)
+  for _, part in ipairs(turn and turn.parts or {}) do
+    if vim.list_contains(paths, part.file.path) then
+      for _, hunk in ipairs(part.hunks) do
+        if is_open(hunk) then
+          hunk.state = "rejected"
+        end
+      end
+      local buf = part.buf
+      leave(part)
+      part.state = "done"
+      M.changed(buf)
+    end
+  end
+end
+
+return M

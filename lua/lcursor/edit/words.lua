@@ -1,0 +1,80 @@
+-- Pure functions of what is said about edits. Must not read a buffer or an option.
+
+local M = {}
+
+--- So many of something.
+---@param count integer
+---@param one string
+---@param more? string where it is not `one` with an s
+---@return string
+function M.many(count, one, more)
+  return count == 1 and ("1 " .. one) or ("%d %s"):format(count, more or (one .. "s"))
+end
+
+--- A place in a file, as editors write it.
+---@param name string
+---@param first integer row
+---@param last integer behind it
+---@return string
+function M.place(name, first, last)
+  if last > first + 1 then
+    return ("%s:%d-%d"):format(name, first + 1, last)
+  end
+  return ("%s:%d"):format(name, first + 1)
+end
+
+--- A text in one line, cut where it is long.
+---@param text string
+---@param most integer characters
+---@return string
+function M.short(text, most)
+  text = vim.trim((text:gsub("%s+", " ")))
+  return vim.fn.strchars(text) > most and vim.fn.strcharpart(text, 0, most - 1) .. "…" or text
+end
+
+--- How long ago something was.
+---@param seconds number
+---@return string
+function M.ago(seconds)
+  if seconds < 60 then
+    return "now"
+  elseif seconds < 3600 then
+    return ("%d min"):format(seconds / 60)
+  elseif seconds < 86400 then
+    return ("%d h"):format(seconds / 3600)
+  end
+  return os.date("%Y-%m-%d", os.time() - math.floor(seconds)) --[[@as string]]
+end
+
+--- What a proposal is.
+---@param msg lcursor.EditProposed
+---@return string
+function M.proposal(msg)
+  local hunks, failed, seen = 0, {}, {}
+  for _, file in ipairs(msg.files) do
+    hunks = hunks + math.max(#file.changes, 1)
+    for _, check in ipairs(file.checks) do
+      if not check.is_ok and not seen[check.name] then
+        seen[check.name] = true
+        table.insert(failed, check.name)
+      end
+    end
+  end
+  local text = M.many(hunks, "change") .. " proposed"
+  if #msg.files > 1 then
+    text = ("%s in %d files"):format(text, #msg.files)
+  end
+  if msg.attempts > 1 then
+    text = ("%s after %d attempts"):format(text, msg.attempts)
+  end
+  if msg.alternative > 1 then
+    text = ("%s (alternative %d)"):format(text, msg.alternative)
+  end
+  if #failed > 0 then
+    text = ("%s; not passed: %s"):format(text, table.concat(failed, ", "))
+  end
+  local note = msg.note:gsub("%s+", " ")
+  return note ~= "" and ("%s. %s"):format(text, note) or text
+end
+
+return M

@@ -1,0 +1,49 @@
+-- Joins the features, which know nothing of each other: an edit takes its mentions from the chat,
+-- and the blocks of a chat become edits.
+
+local M = {}
+
+local is_joined = false
+
+--- The edits, with all that they take from the chat.
+---@return table lcursor.edit.reach
+function M.edit()
+  local reach = require("lcursor.edit.reach")
+  if is_joined then
+    return reach
+  end
+  is_joined = true
+  require("lcursor.edit").join({
+    collect = function(text)
+      local nothing = { attached = {} } ---@type table
+      return require("lcursor.chat.attach").collect(nothing, text)
+    end,
+  })
+  require("lcursor.edit.ask").join({
+    word = function(before, is_first)
+      return require("lcursor.chat.spelled").word(before, is_first)
+    end,
+    words = function(path, word, done)
+      local requests = require("lcursor.chat.requests")
+      requests.ask("chat.complete", { path = path, word = word }, function(answer)
+        done(answer.words)
+      end)
+    end,
+  })
+  return reach
+end
+
+--- The chat, whose blocks become edits.
+---@return table lcursor.chat
+function M.chat()
+  require("lcursor.chat.blocks").on_apply(function(session, block)
+    M.edit()
+    if require("lcursor.edit").is_on() then
+      local buf = require("lcursor.chat.place").code()
+      require("lcursor.edit.apply").block(session, block, buf)
+    end
+  end)
+  return require("lcursor.chat")
+end
+
+return M

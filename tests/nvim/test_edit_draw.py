@@ -1,0 +1,234 @@
+"""How hunks look, and how long drawing them holds Neovim up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.nvim.edits import Room, file, proposed
+
+Golden = Callable[[str, str], None]
+FIRST_PAINT_MS, BUSY_MS = 50, 16
+
+# Redraw events name the group that a link ends at, so ours get colours of their own.
+COLOURS = """
+for i, name in ipairs({ "Added", "AddedWord", "Removed", "RemovedWord", "Conflict", "Badge",
+  "Failed", "Key", "Disputed" }) do
+  vim.api.nvim_set_hl(0, "LCursorEdit" .. name, { bg = 0x101010 + i })
+end
+"""
+# How long the loop was away from waiting.
+WATCH = """
+local uv = vim.uv
+local check, prepare, woke = uv.new_check(), uv.new_prepare(), nil
+_G.busy_ms = 0
+check:start(function() woke = uv.hrtime() end)
+prepare:start(function()
+  if woke then
+    _G.busy_ms = math.max(_G.busy_ms, (uv.hrtime() - woke) / 1e6)
+    woke = nil
+  end
+end)
+"""
+OLD = """\
+import os
+
+
+def alpha(x, y):
+    total = x + y
+    return total
+
+
+class Beta:
+    def run(self):
+        print("run")
+        return alpha(1, 2)
+""".splitlines()
+NEW = """\
+import os
+import sys
+
+
+def alpha(x, y, z):
+    total = x + y + z
+    return total
+
+
+class Beta:
+    def run(self):
+        return alpha(1, 2, len(sys.argv))
+""".splitlines()
+
+
+@pytest.fixture
+def room(neovim: Path, tmp_path: Path) -> Iterator[Room]:
+    """A Neovim of its own for each test: what is drawn depends on what was before."""
+    with Room(neovim, tmp_path, COLOURS, columns=76, lines=24) as one:
+        yield one
+
+
+def drawn(room: Room) -> None:
+    """Wait until all is drawn, with its colours."""
+    room.nvim.wait_lua("return require('lcursor.edit.draw').is_done()")
+    room.nvim.command("redraw")
+    room.settle()
+
+
+def grid(room: Room) -> str:
+    """Return the screen: `+` before rows with new text, `-` before old ones, words in marks."""
+    screen = room.nvim.screen
+    added = screen.marked("LCursorEditAdded", "\1", "")
+    added_words = screen.marked("LCursorEditAddedWord", "«", "»")
+    removed = screen.marked("LCursorEditRemoved", "\1", "")
+    removed_words = screen.marked("LCursorEditRemovedWord", "«", "»")
+    rows = []
+    for i, row in enumerate(added):
+        sign = "+" if "\1" in row else "-" if "\1" in removed[i] else " "
+        text = added_words[i] if sign == "+" else removed_words[i]
+        if text.strip() not in ("", "~"):
+            rows.append(f"{sign}{text}".rstrip())
+    return "\n".join(rows) + "\n"
+
+
+def test_hunks_on_the_screen(room: Room, golden: Golden) -> None:
+    path = room.open("a.py", OLD)
+    checks = [
+        {"name": "parses", "is_ok": True, "text": ""},
+        {"name": "test", "is_ok": False, "text": "1 failed\nmore"},
+    ]
+    room.offer(path, OLD, NEW, checks=checks)
+    room.hunks("next", 1)
+    room.hunks("next", 1)
+    drawn(room)
+    golden("edit-hunks", grid(room))
+    room.hunks("accept")
+    drawn(room)
+    golden("edit-hunk-taken", grid(room))
+    room.hunks("reject_file")
+    drawn(room)
+    assert "+" not in {row[0] for row in grid(room).splitlines()}
+    assert (
+        room.nvim.lua(
+            "return #vim.api.nvim_buf_get_extmarks("
+            "0, vim.api.nvim_create_namespace('lcursor.edit'), 0, -1, {})"
+        )
+        == 0
+    )
+
+
+def test_lines_above_the_first(room: Room, golden: Golden) -> None:
+    path = room.open("a.py", OLD)
+    room.offer(path, OLD, ["#!/usr/bin/env python", '"""A file."""', "", *OLD])
+    drawn(room)
+    golden("edit-top", grid(room))
+
+
+def test_long_lines_and_tabs(room: Room, golden: Golden) -> None:
+    old = ["\tif (x)", "\t\ty();", "end"]
+    long = ", ".join(f"argument{i}" for i in range(12))
+    new = ["\tif (x)", f"\t\tlong({long});", "你好" * 30]
+    path = room.open("a.c", old)
+    room.offer(path, old, [*new, "end"])
+    drawn(room)
+    golden("edit-wrapped", grid(room))
+    seen = "".join(room.nvim.screen.text_of("LCursorEditAdded").split())
+    assert all(f"argument{i}" in seen.replace("\n", "") for i in range(12))
+    assert seen.count("你好") == 30
+
+
+def test_a_conflict_on_the_screen(room: Room, golden: Golden) -> None:
+    path = room.open("a.py", OLD)
+    room.offer(path, OLD, NEW)
+    room.keys("5GA  # mine<Esc>")
+    drawn(room)
+    golden("edit-conflict", grid(room))
+    room.keys("u")
+    drawn(room)
+    assert "conflict" not in grid(room)
+    assert "+    total = x + y« + z»\n" in grid(room)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "group"),
+    [
+        ("a.lua", ["x = 1"], ["x = 1", "local function f() end"], "@keyword.function.lua"),
+        ("a.py", ["x = 1"], ["x = 1", "import os"], "pythonInclude"),
+        ("a.txt", ["x"], ["x", "y"], "LCursorEditAdded"),
+    ],
+)
+def test_new_lines_have_the_colours_of_code(
+    room: Room, name: str, old: list[str], new: list[str], group: str
+) -> None:
+    if group != "LCursorEditAdded":
+        room.nvim.lua("vim.api.nvim_set_hl(0, ..., { fg = 0x123456 })", group)
+    path = room.open(name, old)
+    room.offer(path, old, new)
+    drawn(room)
+    seen = room.nvim.screen.text_of(group)
+    assert seen.strip() == {"a.lua": "functionend", "a.py": "import", "a.txt": "y"}[name]
+
+
+def big(count: int, seed: int) -> list[str]:
+    """Return a file of functions."""
+    lines = []
+    for i in range(count // 5):
+        lines += [
+            f"local function name_{i}(first, second)",
+            f"  local value = first * {i + seed} + second",
+            f'  print("value {i}", value)',
+            "  return value",
+            "end",
+        ]
+    return lines
+
+
+NOTES = [f"-- new {i}" for i in range(500)]
+BIG = {
+    "one block": (big(1000, 0), [*big(500, 0), *NOTES, *big(500, 0)]),
+    "each line": (big(500, 0), [line.replace("a", "b") for line in big(500, 0)]),
+    "500 hunks": (big(2500, 0), big(2500, 7)),
+    "all new": ([""], big(500, 0)),
+    "a long file": (big(20000, 0), [*big(20000, 0)[:19500], *NOTES, *big(20000, 0)[19500:]]),
+}
+
+
+@pytest.mark.parametrize("suffix", ["lua", "py", "txt"])
+@pytest.mark.parametrize("name", BIG)
+def test_a_change_of_500_lines(
+    room: Room, record_property: Callable[[str, object], None], name: str, suffix: str
+) -> None:
+    """The better of a few runs: others use this machine as well."""
+    old, new = BIG[name]
+    room.nvim.lua(WATCH)
+    path = room.open(f"a.{suffix}", old)
+    many = [
+        {"first_row": i, "last_row": i + 1, "old": [a], "new": [b]}
+        for i, (a, b) in enumerate(zip(old, new, strict=False))
+        if name == "500 hunks" and a != b
+    ]
+    message = proposed([file(path, old, new, **({"changes": many} if many else {}))])
+    firsts, busies = [], []
+    for _ in range(4):
+        room.nvim.command("normal! gg")
+        room.nvim.lua("require('lcursor.edit.store').drop('t1')")
+        room.settle()
+        room.nvim.command("redraw")
+        first = message["files"][0]["changes"][0]["first_row"]
+        room.cursor(max(first - 3, 0))
+        room.nvim.command("normal! zt")
+        room.nvim.command("redraw")
+        assert not room.nvim.screen.has("LCursorEditAdded")
+        room.nvim.lua("_G.busy_ms = 0")
+        began_s = time.perf_counter()
+        room.propose(message)
+        assert room.nvim.screen.wait(lambda screen: screen.has("LCursorEditAdded"), 5)
+        firsts.append((room.nvim.screen.flushed_s - began_s) * 1000)
+        drawn(room)
+        busies.append(room.nvim.lua("return _G.busy_ms"))
+    record_property("first_paint_ms", min(firsts))
+    record_property("busy_ms", min(busies))
+    assert min(firsts) <= FIRST_PAINT_MS, firsts
+    assert min(busies) <= BUSY_MS, busies

@@ -1,0 +1,63 @@
+"""The health check's section about edits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tests.fakes.control import FakeHost
+from tests.nvim.editing import Desk, change
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+
+CHECK = """
+local said = {}
+for _, name in ipairs({ "ok", "info", "warn", "error" }) do
+  vim.health[name] = function(text, advice)
+    table.insert(said, name .. ": " .. text .. (advice and (" -> " .. advice) or ""))
+  end
+end
+require("lcursor.health.edit").check({ settings = require("lcursor.config").get() })
+return said
+"""
+
+
+def said(nvim: Pilot, **edit: Any) -> list[str]:
+    """Return what the section says with some settings."""
+    nvim.lua("require('lcursor').setup({ edit = ... })", edit)
+    lines: list[str] = nvim.lua(CHECK)
+    return lines
+
+
+def test_who_writes_and_what_checks(editor: Start, host: FakeHost) -> None:
+    nvim = editor()
+    assert said(nvim) == [
+        "info: Changes are written by: what suits the machine",
+        "info: No formatter, lint or test is run before a change is shown",
+        "info: No change is open",
+    ]
+    lines = said(
+        nvim,
+        model="small",
+        planner="large",
+        formatter=f"'{sys.executable}' -m black -",
+        lint="no-such-linter {path}",
+        test="CI=1 make test",
+    )
+    assert lines[:2] == [
+        "info: Changes are written by: small",
+        "info: Changes of several files are planned by: large",
+    ]
+    assert lines[2].startswith("ok: Setting edit.formatter: ")
+    assert "edit.lint: there is no program no-such-linter here -> Correct it" in lines[3]
+    assert lines[4] == "info: Setting edit.test: CI=1 make test"
+    assert said(nvim, enabled=False) == ["info: Switched off by the setting edit.enabled"]
+
+
+def test_what_is_open(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "a = 1\n"})
+    desk = Desk(nvim, host)
+    desk.edited(desk.ask(), [change(0, ["a = 1"], ["a = 2"])])
+    assert said(nvim)[-1] == "info: Now 0 running, 1 change open in 1 file"

@@ -1,0 +1,117 @@
+"""What is said about edits, and other functions of theirs that only compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.drive.editor import Editor
+
+Call = Callable[..., Any]
+BAD = {"name": "parses", "is_ok": False, "text": ""}
+GOOD = {"name": "indent", "is_ok": True, "text": ""}
+
+
+@pytest.fixture(scope="module")
+def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
+    """Call Lua in one Neovim for all of this file."""
+    with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
+        yield nvim.lua
+
+
+def call(module: str, name: str) -> str:
+    """Return Lua that calls a function of a file of edits."""
+    return f"return require('lcursor.edit.{module}').{name}(...)"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "place"),
+    [(0, 0, "a.py:1"), (0, 1, "a.py:1"), (4, 9, "a.py:5-9"), (4, 6, "a.py:5-6")],
+)
+def test_a_place_counts_from_one(lua: Call, first: int, last: int, place: str) -> None:
+    assert lua(call("words", "place"), "a.py", first, last) == place
+
+
+def file(changes: int, *checks: dict[str, Any]) -> dict[str, Any]:
+    """Return what a proposal says of a file, as far as it is counted."""
+    return {"changes": [{}] * changes, "checks": list(checks)}
+
+
+@pytest.mark.parametrize(
+    ("said", "files", "text"),
+    [
+        ({}, [file(1)], "1 change proposed"),
+        ({}, [file(0)], "1 change proposed"),  # a file that is deleted has no lines to change
+        ({}, [file(2, GOOD), file(1)], "3 changes proposed in 2 files"),
+        ({"attempts": 2}, [file(1)], "1 change proposed after 2 attempts"),
+        ({"alternative": 3}, [file(1)], "1 change proposed (alternative 3)"),
+        ({}, [file(1, BAD, GOOD), file(1, BAD)], "in 2 files; not passed: parses"),
+        ({"note": "a\nb"}, [file(1)], "1 change proposed. a b"),
+    ],
+)
+def test_a_proposal_in_one_line(
+    lua: Call, said: dict[str, Any], files: list[dict[str, Any]], text: str
+) -> None:
+    message = {"alternative": 1, "attempts": 1, "note": "", "files": files, **said}
+    found = lua(call("words", "proposal"), message)
+    assert found.endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("view", "text"),
+    [
+        ({"phase": "server", "detail": "loading"}, "starting the server: loading"),
+        ({"phase": "reading", "what": "function f", "done": 10, "total": 90},
+         "reading function f, 10 of 90 tokens"),
+        ({"phase": "writing", "what": "class A", "done": 1, "total": 3, "seconds_left": 0.4},
+         "writing class A, 1 of 3 lines, 1 s left"),
+        ({"phase": "writing", "seconds_left": 130.0}, "writing, 3 min left"),
+        ({"phase": "checking", "attempt": 2}, "checking (attempt 2)"),
+        ({"phase": "writing", "is_stopping": True}, "stopping"),
+    ],
+)  # fmt: skip
+def test_what_an_edit_does_in_one_line(lua: Call, view: dict[str, Any], text: str) -> None:
+    none = {"what": "", "detail": "", "done": 0, "total": 0, "seconds_left": -1.0, "attempt": 1}
+    assert lua(call("running", "sentence"), {**none, "is_stopping": False, **view}) == text
+
+
+def test_the_gravest_and_nearest_diagnostic_comes_first(lua: Call) -> None:
+    found = lua(
+        """
+        local buf = vim.api.nvim_create_buf(true, false)
+        vim.api.nvim_buf_set_lines(buf, 0, -1, false, { "a b c", "d", "e" })
+        local space = vim.api.nvim_create_namespace("t")
+        vim.diagnostic.set(space, buf, {
+          { lnum = 0, col = 0, end_col = 1, message = "far", severity = 1 },
+          { lnum = 0, col = 4, end_col = 5, message = "near", severity = 1 },
+          { lnum = 0, col = 4, message = "hint", severity = 4 },
+          { lnum = 0, end_lnum = 2, col = 0, message = "long", severity = 2 },
+          { lnum = 1, col = 0, message = "below", severity = 1 },
+        })
+        local found = require("lcursor.edit.diagnostic").find(buf, ...)
+        return vim.tbl_map(function(each) return each.message end, found)
+        """,
+        0,
+        1,
+        4,
+    )
+    assert found == ["near", "far", "long", "hint"]
+
+
+def test_a_step_that_is_struck_out_says_so(lua: Call) -> None:
+    rename = {"key": "1", "kind": "rename", "path": "/p/a.py", "name": "a.py", "to": "/p/b.py"}
+    rename.update({"what": "", "do": "move"})
+    rows = {"first_row": 0, "last_row": 0}
+    whole = lua(call("plan", "cells"), [{**rename, **rows}], {"1": True})
+    assert "".join(cell[0] for cell in whole[0]).split() == [
+        "−",
+        "rename",
+        "a.py",
+        "→",
+        "b.py",
+        "move",
+    ]
+    assert {cell[1] for cell in whole[0]} == {"LCursorEditDropped"}

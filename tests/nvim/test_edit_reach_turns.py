@@ -1,0 +1,327 @@
+"""Turns as a whole: alternatives, taking all, files that no buffer has, undo and redo, the list."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lcursor.edit.records import digest
+from tests.fakes.control import FakeHost
+from tests.nvim import reach
+from tests.nvim.editing import Desk, change, file, row
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+
+FILES = {
+    "a.py": "def alpha(x):\n    return x\n",
+    "b.py": "b = 1\n",
+    "c.py": "c = 1\n",
+}
+RETURN = change(1, ["    return x"], ["    return x + 1"])
+HUNKS = "return #require('lcursor.edit.store').hunks(vim.api.nvim_get_current_buf())"
+YES = "vim.fn.confirm = function(text) _G.asked = text return 1 end\n"
+NO = "vim.fn.confirm = function(text) _G.asked = text return 2 end\n"
+
+
+@pytest.fixture
+def desk(editor: Start, host: FakeHost) -> Desk:
+    """Three files, the first of them open."""
+    return Desk(editor(FILES, init=reach.NOTES), host)
+
+
+def both(desk: Desk, asked: dict[str, Any]) -> str:
+    """Propose a change of the buffer and one of a file that no buffer has; return the turn."""
+    number = asked["id"]
+    lines = desk.lines()
+    tick = desk.nvim.lua("return vim.b.changedtick")
+    here = file(desk.project / "a.py", [RETURN], base=digest(lines), tick=tick)
+    other = file(desk.project / "b.py", [change(0, ["b = 1"], ["b = 2"])])
+    key = desk.propose(number, [here, other])
+    desk.done(number)
+    return key
+
+
+def test_another_way_is_asked_for_and_cycled(desk: Desk) -> None:
+    asked = desk.ask("1,2LCEdit do it")
+    desk.edited(asked, [RETURN])
+    desk.nvim.press("2G]H")
+    again = desk.heard("edit.ask", 2)
+    assert (again["again"], again["remark"]) == (asked["id"], "")
+    assert (again["instruction"], again["first_row"], again["last_row"]) == ("do it", 0, 2)
+    other = change(1, ["    return x"], ["    return 1 + x"])
+    desk.edited(again, [other], alternative=2)
+    assert "alternative 2" in reach.told(desk.nvim)[-1]
+    assert desk.nvim.lua(HUNKS) == 1  # not both
+    desk.nvim.press("[H")
+    desk.nvim.press("[H")
+    assert reach.told(desk.nvim)[-1] == "lcursor: this is the first one"
+    desk.nvim.press("gh")
+    assert desk.lines()[1] == "    return x + 1"
+
+
+def test_it_is_made_again_with_a_remark(desk: Desk) -> None:
+    asked = desk.ask()
+    desk.edited(asked, [RETURN])
+    desk.nvim.press("g.")
+    desk.nvim.press("not so<CR>")
+    again = desk.heard("edit.ask", 2)
+    assert (again["again"], again["remark"], again["instruction"]) == (
+        asked["id"],
+        "not so",
+        "do it",
+    )
+    desk.edited(again, [change(1, ["    return x"], ["    return -x"])], alternative=2)
+    desk.nvim.press("2Ggh")
+    assert desk.lines()[1] == "    return -x"
+
+
+def test_what_did_not_come_from_an_edit_cannot_be_tried_again(desk: Desk) -> None:
+    desk.ask()
+    desk.propose(7, [])  # nobody waits for this one
+    desk.nvim.lua(
+        """
+        local path = vim.api.nvim_buf_get_name(0)
+        require("lcursor.edit").take({
+          id = 1, turn = "x", title = "", alternative = 1, note = "", attempts = 1, chat = "",
+          files = { {
+            path = path, name = "a.py", kind = "edit", to = "", is_outside = false, checks = {},
+            tick = -1, base = vim.fn.sha256(table.concat(vim.fn.getline(1, "$"), "\\n")),
+            changes = { { first_row = 0, last_row = 1, old = { vim.fn.getline(1) }, new = {} } },
+          } },
+        })
+        """
+    )
+    desk.nvim.press("ggg.")
+    assert "cannot be tried again" in reach.told(desk.nvim)[-1]
+
+
+def test_all_is_taken_and_what_no_buffer_has_is_written(desk: Desk) -> None:
+    key = both(desk, desk.ask())
+    assert "in 2 files" in reach.told(desk.nvim)[-1]
+    desk.nvim.command("LCursor accept all")
+    assert desk.lines()[1] == "    return x + 1"
+    assert desk.nvim.lua("return vim.bo.modified")  # the user saves it
+    wanted = desk.heard("edit.write")
+    assert (wanted["turn"], wanted["paths"], wanted["outside"]) == (
+        key,
+        [str(desk.project / "b.py")],
+        False,
+    )
+    decided = desk.heard("edit.decided")
+    assert (decided["turn"], decided["path"], decided["open"]) == (
+        key,
+        str(desk.project / "a.py"),
+        0,
+    )
+    desk.say(
+        "edit.written", {"id": wanted["id"], "turn": key, "paths": wanted["paths"], "problem": ""}
+    )
+    desk.nvim.settle()
+    assert "1 file written" in reach.told(desk.nvim)[-1]
+    assert desk.nvim.lua("return require('lcursor.edit.store').count()") == 0
+
+
+def test_what_could_not_be_written_stays_open(desk: Desk) -> None:
+    key = both(desk, desk.ask())
+    desk.nvim.command("LCursor accept all")
+    wanted = desk.heard("edit.write")
+    said = {"id": wanted["id"], "turn": key, "paths": [], "problem": "b.py is read-only"}
+    desk.say("edit.written", said)
+    desk.nvim.settle()
+    assert "b.py is read-only" in reach.told(desk.nvim)[-1]
+    assert desk.nvim.lua("return require('lcursor.edit.store').count()") == 1
+
+
+@pytest.mark.parametrize(("answer", "is_written"), [(YES, True), (NO, False)])
+def test_outside_of_the_project_is_asked_for_first(
+    editor: Start, host: FakeHost, answer: str, is_written: bool
+) -> None:
+    nvim = editor(FILES, init=reach.NOTES + answer)
+    desk = Desk(nvim, host)
+    outside = nvim.home / "outside.py"
+    outside.write_text("x = 1\n")
+    asked = desk.ask()
+    change_of = file(outside, [change(0, ["x = 1"], ["x = 2"])], is_outside=True)
+    desk.propose(asked["id"], [change_of])
+    desk.done(asked["id"])
+    nvim.command("LCursor accept all")
+    nvim.settle()
+    assert "outside.py" in nvim.lua("return _G.asked")
+    wanted = host.messages("edit.write")
+    assert [each["outside"] for each in wanted] == ([True] if is_written else [])
+
+
+def test_a_file_that_is_renamed_or_deleted_takes_its_buffer_along(desk: Desk) -> None:
+    asked = desk.ask()
+    for name in ("b.py", "c.py"):
+        desk.nvim.command(f"badd {name} | call bufload('{name}')")
+    old, new = desk.project / "b.py", desk.project / "d.py"
+    renamed = file(old, [], kind="rename", to=str(new))
+    deleted = file(desk.project / "c.py", [change(0, ["c = 1"], [])], kind="delete")
+    key = desk.propose(asked["id"], [renamed, deleted])
+    desk.done(asked["id"])
+    desk.nvim.command("LCursor accept all")
+    wanted = desk.heard("edit.write")
+    assert sorted(wanted["paths"]) == [str(old), str(desk.project / "c.py")]
+    old.rename(new)
+    (desk.project / "c.py").unlink()
+    said = {"id": wanted["id"], "turn": key, "paths": wanted["paths"], "problem": ""}
+    desk.say("edit.written", said)
+    desk.nvim.settle()
+    names = desk.nvim.lua(
+        """
+        local names = {}
+        for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+          if vim.bo[buf].buflisted then
+            table.insert(names, vim.fs.basename(vim.api.nvim_buf_get_name(buf)))
+          end
+        end
+        return names
+        """
+    )
+    assert sorted(names) == ["a.py", "d.py"]
+
+
+def test_a_changed_buffer_is_not_moved_or_removed(desk: Desk) -> None:
+    asked = desk.ask()
+    desk.nvim.command("hide edit c.py")
+    desk.nvim.press("Ax<Esc>")
+    deleted = file(desk.project / "c.py", [change(0, ["c = 1"], [])], kind="delete")
+    desk.propose(asked["id"], [deleted])
+    desk.done(asked["id"])
+    desk.nvim.command("LCursor accept all")
+    assert "c.py" in reach.told(desk.nvim)[-1]
+    assert desk.host.messages("edit.write") == []
+    assert desk.lines() == ["c = 1x"]
+
+
+def test_all_is_refused(desk: Desk) -> None:
+    both(desk, desk.ask())
+    desk.nvim.command("LCursor reject all")
+    desk.nvim.settle()
+    assert desk.nvim.lua("return require('lcursor.edit.store').count()") == 0
+    assert desk.lines()[1] == "    return x"
+    assert desk.host.messages("edit.write") == []
+    assert sorted(each["rejected"] for each in desk.host.messages("edit.decided")) == [1, 1]
+
+
+def reverted(desk: Desk, wanted: dict[str, Any], one: dict[str, Any]) -> None:
+    """Have the host take a turn back: a change of the buffer that was sent, and a file."""
+    buffer = wanted["buffers"][0]
+    found = file(desk.project / "a.py", [one], base=digest(buffer["lines"]), tick=buffer["tick"])
+    said = {
+        "id": wanted["id"],
+        "turn": wanted["turn"],
+        "title": "do it",
+        "do": wanted["do"],
+        "files": [found],
+        "paths": [str(desk.project / "b.py")],
+        "problems": [],
+    }
+    desk.say("edit.reverted", said)
+    desk.nvim.settle()
+
+
+def test_a_turn_is_taken_back_across_files(desk: Desk) -> None:
+    asked = desk.ask("2LCEdit do it")
+    key = desk.edited(asked, [RETURN])
+    desk.nvim.press("2Ggh")
+    desk.nvim.press("ggOtyped<Esc>")
+    desk.nvim.command("LCursor undo")
+    paths = [str(desk.project / name) for name in ("a.py", "b.py")]
+    desk.turns([row(key, paths=paths)], undo=key)
+    wanted = desk.heard("edit.revert")
+    assert (wanted["do"], wanted["turn"]) == ("undo", key)
+    assert [each["path"] for each in wanted["buffers"]] == [paths[0]]
+    reverted(desk, wanted, change(2, ["    return x + 1"], ["    return x"]))
+    assert desk.lines() == ["typed", "def alpha(x):", "    return x"]
+    told = '"do it" is taken back in 1 buffer and 1 file'
+    assert reach.told(desk.nvim)[-1] == "lcursor: " + told
+    decided = desk.host.messages("edit.decided")
+    assert [each["is_undone"] for each in decided] == [False]  # the ledger knows by itself
+    desk.nvim.command("LCursor redo")
+    desk.turns([row(key, paths=paths, state="undone")], redo=key, count=2)
+    wanted = desk.heard("edit.revert", 2)
+    assert (wanted["do"], wanted["turn"]) == ("redo", key)
+    reverted(desk, wanted, change(2, ["    return x"], ["    return x + 1"]))
+    assert desk.lines()[2] == "    return x + 1"
+    assert "made again" in reach.told(desk.nvim)[-1]
+
+
+def test_what_could_not_be_taken_back_is_said(desk: Desk) -> None:
+    desk.nvim.command("LCursor undo")
+    desk.turns([row("t1", paths=[str(desk.project / "a.py")])], undo="t1")
+    wanted = desk.heard("edit.revert")
+    said = {"id": wanted["id"], "turn": "t1", "title": "do it", "do": "undo"}
+    problems = ["b.py was changed since"]
+    desk.say("edit.reverted", {**said, "files": [], "paths": [], "problems": problems})
+    assert "b.py was changed since" in reach.told(desk.nvim)[-1]
+
+
+@pytest.mark.parametrize(("what", "told"), [("undo", "nothing to take back"), ("redo", "to redo")])
+def test_there_may_be_nothing_to_take_back(desk: Desk, what: str, told: str) -> None:
+    desk.nvim.command(f"LCursor {what}")
+    desk.turns([row("t1", state="open", open=1)])
+    assert told in reach.told(desk.nvim)[-1]
+    assert desk.host.messages("edit.revert") == []
+
+
+def test_the_list_shows_the_turns_and_takes_one_back(desk: Desk) -> None:
+    desk.nvim.command("LCursor edits")
+    paths = [str(desk.project / "a.py")]
+    now = time.time()
+    rows = [
+        row("t2", "rename it", paths=paths, state="open", open=2, at_s=now),
+        row("t1", "make it faster", paths=paths, at_s=now - 7300),
+    ]
+    desk.turns(rows, undo="t1")
+    shown = [" ".join(line.split()) for line in reach.sheet(desk.nvim, "edits")]
+    assert shown == ["now 2 open rename it a.py", "2 h done make it faster a.py"]
+    desk.nvim.press("ju")
+    wanted = desk.heard("edit.revert")
+    assert (wanted["do"], wanted["turn"]) == ("undo", "t1")
+    assert reach.sheet(desk.nvim, "edits") == []
+
+
+def test_open_hunks_come_back_after_neovim_ended(desk: Desk) -> None:
+    desk.nvim.command("LCursor edits")
+    path = desk.project / "a.py"
+    desk.turns([row("t9", paths=[str(path)], state="open", open=1)])
+    desk.nvim.press("<CR>")
+    wanted = desk.heard("edit.resume")
+    assert wanted["turn"] == "t9"
+    assert [each["path"] for each in wanted["buffers"]] == [str(path)]
+    desk.propose(wanted["id"], [file(path, [RETURN])], turn="t9")
+    assert desk.nvim.lua("return vim.bo.buftype") == "quickfix"
+    desk.nvim.press("<CR>gh")
+    assert desk.lines()[1] == "    return x + 1"
+
+
+def test_the_keys_are_there_only_while_hunks_are_open(desk: Desk) -> None:
+    asked = desk.ask()
+    keys = "return vim.fn.maparg('gh', 'n') ~= '' or vim.fn.maparg('gh', 'n', 0, 1).buffer == 1"
+    assert not desk.nvim.lua(keys)
+    desk.nvim.command("nnoremap <buffer> ga <Cmd>let g:own = 1<CR>")
+    desk.edited(asked, [RETURN])
+    assert desk.nvim.lua(keys)
+    desk.nvim.press("ga")
+    assert desk.lines()[1] == "    return x + 1"
+    assert not desk.nvim.lua(keys)
+    desk.nvim.press("ga")
+    assert desk.nvim.lua("return vim.g.own") == 1
+    desk.nvim.press("u")  # and with the hunk they come again
+    desk.nvim.wait_lua(keys)
+
+
+def test_a_map_of_the_users_takes_the_place_of_a_key(editor: Start, host: FakeHost) -> None:
+    init = reach.NOTES + "vim.keymap.set('n', '+', '<Plug>(lcursor-hunk-accept)')\n"
+    nvim = editor(FILES, init=init, config={"edit": {"mappings": {"reject": ""}}})
+    desk = Desk(nvim, host)
+    desk.edited(desk.ask(), [RETURN])
+    assert nvim.lua("return vim.fn.maparg('gh', 'n') .. vim.fn.maparg('gH', 'n')") == ""
+    nvim.press("2G+")
+    assert desk.lines()[1] == "    return x + 1"

@@ -1,0 +1,372 @@
+"""The ways to an edit: the prompt, the API, plans, pickers, lists, diagnostics, chats, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim import reach
+from tests.nvim.editing import Desk, change, file
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+
+FILES = {"a.py": "def alpha(x):\n    return x\n", "b.py": "b = 1\n\nc = 2\n"}
+RETURN = change(1, ["    return x"], ["    return x + 1"])
+
+
+@pytest.fixture
+def desk(editor: Start, host: FakeHost) -> Desk:
+    """Two files, the first of them open."""
+    return Desk(editor(FILES, init=reach.NOTES), host)
+
+
+def test_without_an_instruction_a_window_asks(
+    desk: Desk, golden: Callable[[str, str], None]
+) -> None:
+    desk.nvim.command("1,2LCEdit")
+    desk.nvim.press("make it")
+    golden("edit-prompt", desk.nvim.grid())
+    desk.nvim.press("<CR>")
+    asked = desk.heard("edit.ask")
+    assert asked["instruction"] == "make it"
+    assert (asked["first_row"], asked["last_row"]) == (0, 2)
+    assert desk.nvim.lua("return vim.api.nvim_get_mode().mode") == "n"
+    assert desk.nvim.lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0))") == "a.py"
+
+
+def test_the_window_remembers_and_can_be_left(desk: Desk) -> None:
+    for text in ("first", "second"):
+        desk.nvim.command("LCEdit")
+        desk.nvim.press(f"{text}<CR>")
+        desk.done(desk.heard("edit.ask", 1 if text == "first" else 2)["id"], reason="same")
+    desk.nvim.command("LCEdit")
+    desk.nvim.press("draft<Up><Up>")
+    assert desk.lines() == ["first"]
+    desk.nvim.press("<Down><Down>")
+    assert desk.lines() == ["draft"]
+    desk.nvim.press("<C-c>")
+    desk.nvim.settle()
+    assert desk.nvim.lua("return #vim.api.nvim_list_wins()") == 1
+    assert len(desk.host.messages("edit.ask")) == 2
+    assert desk.nvim.lua("return vim.g.LCURSOR_EDITS") == ["second", "first"]
+
+
+def test_nothing_is_asked_without_a_word(desk: Desk) -> None:
+    desk.nvim.command("LCEdit")
+    desk.nvim.press("  <CR>")
+    assert desk.nvim.lua("return require('lcursor.edit.ask').is_open()")
+    desk.nvim.press("<Esc><Esc>")
+    assert not desk.nvim.lua("return require('lcursor.edit.ask').is_open()")
+    assert desk.host.messages("edit.ask") == []
+
+
+def test_mentions_are_completed_in_the_window(desk: Desk) -> None:
+    desk.nvim.command("LCEdit")
+    desk.nvim.press("like @fi")
+    asked = desk.host.wait(
+        lambda: [each for each in desk.host.messages("chat.complete") if each["word"] == "@fi"]
+    )[-1]
+    assert asked["path"].endswith("/a.py")
+    words = [{"word": "@file:", "kind": "file", "info": "a file"}]
+    desk.host.send("chat.completed", {"id": asked["id"], "words": words})
+    desk.nvim.wait_lua("return vim.fn.pumvisible() == 1")
+    desk.nvim.press("<Tab>")
+    assert desk.lines() == ["like @file:"]
+
+
+def test_a_map_asks_about_what_is_selected(editor: Start, host: FakeHost) -> None:
+    init = reach.NOTES + "vim.keymap.set({ 'n', 'x' }, '+', '<Plug>(lcursor-edit)')\n"
+    desk = Desk(editor(FILES, init=init), host)
+    desk.nvim.press("Vj+")
+    desk.nvim.press("do it<CR>")
+    asked = desk.heard("edit.ask")
+    assert (asked["first_row"], asked["last_row"]) == (0, 2)
+
+
+def test_the_api_asks_and_knows_its_words(desk: Desk) -> None:
+    desk.nvim.lua("require('lcursor').edit({ instruction = 'do', range = { 2, 2 }, model = 'm' })")
+    asked = desk.heard("edit.ask")
+    assert (asked["instruction"], asked["first_row"], asked["last_row"], asked["model"]) == (
+        "do",
+        1,
+        2,
+        "m",
+    )
+    desk.nvim.lua("require('lcursor').edit({ instruktion = 'do' })")
+    assert "no instruktion" in reach.told(desk.nvim)[-1]
+
+
+STEPS = [
+    {"key": "1", "kind": "edit", "first_row": 0, "last_row": 2, "what": "function alpha"},
+    {"key": "2", "kind": "create", "first_row": 0, "last_row": 0, "what": ""},
+    {"key": "3", "kind": "delete", "first_row": 0, "last_row": 0, "what": ""},
+]
+
+
+def planned(desk: Desk) -> dict[str, Any]:
+    """Ask about the project and have a plan; return what was asked."""
+    asked = desk.ask("LCEdit! split it")
+    names = ["a.py", "new.py", "b.py"]
+    steps = [
+        {**step, "path": str(desk.project / name), "name": name, "to": "", "do": f"step {name}"}
+        for step, name in zip(STEPS, names, strict=True)
+    ]
+    desk.say("edit.planned", {"id": asked["id"], "summary": "Split it.", "steps": steps})
+    desk.nvim.settle()
+    return asked
+
+
+def test_a_plan_is_seen_struck_out_and_carried_out(
+    desk: Desk, golden: Callable[[str, str], None]
+) -> None:
+    asked = planned(desk)
+    assert asked["scope"] == "project"
+    shown = [" ".join(line.split()) for line in reach.sheet(desk.nvim, "plan")]
+    assert shown == [
+        "edit a.py:1-2 function alpha step a.py",
+        "create new.py step new.py",
+        "delete b.py step b.py",
+    ]
+    desk.nvim.press("Gdd")
+    assert reach.winbar(desk.nvim).strip().startswith("2 of 3 steps: Split it.")
+    golden("edit-plan", desk.nvim.grid())
+    desk.nvim.press("<CR>")
+    carried = desk.heard("edit.carry_out")
+    assert (carried["id"], carried["dropped"]) == (asked["id"], ["3"])
+    assert reach.sheet(desk.nvim, "plan") == []
+
+
+def test_a_plan_does_not_come_between_keys_that_are_typed(desk: Desk) -> None:
+    desk.nvim.press("Onew ")
+    asked = planned(desk)
+    assert reach.sheet(desk.nvim, "plan") == []
+    assert "Normal mode" in reach.told(desk.nvim)[-1]
+    desk.nvim.press("line")
+    assert desk.lines()[0] == "new line"
+    desk.nvim.press("<Esc>")
+    desk.nvim.wait_lua("return vim.bo.filetype == 'lcursor-plan'")
+    desk.nvim.press("<CR>")
+    assert desk.heard("edit.carry_out")["id"] == asked["id"]
+
+
+def test_a_plan_that_is_left_is_stopped(desk: Desk) -> None:
+    asked = planned(desk)
+    desk.nvim.press("q")
+    assert desk.heard("edit.stop")["id"] == asked["id"]
+    assert desk.host.messages("edit.carry_out") == []
+
+
+def test_a_stopped_edit_takes_its_plan_away(desk: Desk) -> None:
+    asked = planned(desk)
+    desk.done(asked["id"], reason="stopped")
+    assert reach.sheet(desk.nvim, "plan") == []
+    assert desk.host.messages("edit.stop") == []
+
+
+def question(desk: Desk) -> dict[str, Any]:
+    """Apply what was yanked and be asked where; return what was asked."""
+    desk.nvim.lua("vim.fn.setreg('\"', '```python\\nb = 2\\n```')")
+    desk.nvim.command("LCursor apply")
+    asked = desk.heard("edit.apply")
+    choices = [
+        {
+            "path": str(desk.project / "b.py"),
+            "name": "b.py",
+            "first_row": first,
+            "last_row": first + 1,
+            "lines": [line],
+            "why": why,
+        }
+        for first, line, why in [(0, "b = 1", "much like it"), (2, "c = 2", "")]
+    ]
+    said = {"id": asked["id"], "text": "Where does it go?", "choices": choices}
+    desk.say("edit.question", said)
+    desk.nvim.settle()
+    return asked
+
+
+def test_pasted_text_goes_where_the_user_says(
+    desk: Desk, golden: Callable[[str, str], None]
+) -> None:
+    asked = question(desk)
+    assert (asked["text"], asked["chat"], asked["file"]) == ("```python\nb = 2\n```", "", "")
+    assert [each["path"] for each in asked["buffers"]] == [str(desk.project / "a.py")]
+    golden("edit-choose", desk.nvim.grid())
+    desk.nvim.press("j<CR>")
+    chosen = desk.heard("edit.choose")
+    assert (chosen["id"], chosen["choice"]) == (asked["id"], 1)
+    assert desk.nvim.lua("return #vim.api.nvim_list_wins()") == 1
+
+
+@pytest.mark.parametrize("key", ["q", "<Esc>"])
+def test_a_question_can_be_answered_with_none(desk: Desk, key: str) -> None:
+    question(desk)
+    desk.nvim.press(key)
+    assert desk.heard("edit.choose")["choice"] == -1
+    assert desk.nvim.lua("return #vim.api.nvim_list_wins()") == 1
+
+
+@pytest.mark.parametrize(("command", "told"), [("apply x", "is empty"), ("apply xy", "name of a")])
+def test_there_must_be_something_to_apply(desk: Desk, command: str, told: str) -> None:
+    desk.nvim.command(f"LCursor {command}")
+    assert told in reach.told(desk.nvim)[-1]
+
+
+def test_a_block_of_a_chat_becomes_an_edit(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    desk = Desk(nvim, host)
+    said = "So:\n\n```python path=a.py\ndef alpha(x):\n    return 2 * x\n```\n"
+    talk = [reach.message(1, "user", "how?"), reach.message(2, "assistant", said)]
+    reach.chat(nvim, host, talk)
+    nvim.press("ga")
+    asked = desk.heard("edit.apply")
+    assert asked["text"] == said.split("\n\n")[1].rstrip("\n")
+    assert (asked["file"], asked["chat"], asked["path"]) == (
+        "a.py",
+        "key1",
+        str(desk.project / "a.py"),
+    )
+    nvim.command("wincmd p")
+    key = desk.propose(asked["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
+    desk.done(asked["id"])
+    nvim.press("2Ggh")
+    assert desk.lines()[1] == "    return x + 1"
+    assert desk.heard("edit.decided")["turn"] == key
+
+
+def test_one_instruction_for_all_entries_of_a_list(desk: Desk) -> None:
+    desk.nvim.lua(
+        """
+        vim.fn.setqflist({
+          { filename = "a.py", lnum = 1, text = " unused x" }, { filename = "a.py", lnum = 1 },
+          { filename = "b.py", lnum = 3, text = "c" }, { filename = ".env", lnum = 1 },
+          { text = "no file" },
+        })
+        """
+    )
+    desk.nvim.command("copen")
+    desk.nvim.command("LCEdit rename it")
+    asked = desk.heard("edit.many")
+    assert asked["instruction"] == "rename it"
+    assert [(each["path"], each["row"], each["text"]) for each in asked["places"]] == [
+        (str(desk.project / "a.py"), 0, "unused x"),
+        (str(desk.project / "b.py"), 2, "c"),
+    ]
+    assert [each["path"] for each in asked["buffers"]] == [str(desk.project / "a.py")]
+    assert any("secrets" in text for text in reach.told(desk.nvim))
+    desk.nvim.command("3LCEdit rename it")  # only that entry
+    assert len(desk.heard("edit.many", 2)["places"]) == 1
+
+
+DIAGNOSE = """
+local space = vim.api.nvim_create_namespace("test")
+vim.diagnostic.set(space, 0, {
+  { lnum = 1, col = 4, message = "hint here", severity = 4 },
+  { lnum = 1, col = 11, message = "no such\\nname", severity = 1, source = "lint", code = "E1" },
+})
+"""
+
+
+def test_a_diagnostic_becomes_an_instruction(desk: Desk) -> None:
+    desk.nvim.lua(DIAGNOSE)
+    desk.nvim.press("2G")
+    desk.nvim.command("LCursor fix")
+    asked = desk.heard("edit.ask")
+    assert (asked["first_row"], asked["last_row"]) == (1, 1)
+    assert asked["instruction"].splitlines() == [
+        "Fix these problems:",
+        "error: no such name [lint E1], in the line `return x`",
+        "hint: hint here, in the line `return x`",
+    ]
+    desk.nvim.press("gg")
+    desk.nvim.command("LCursor fix")
+    assert "no diagnostics" in reach.told(desk.nvim)[-1]
+    desk.nvim.command("1,2LCursor fix")
+    assert desk.heard("edit.ask", 2)["last_row"] == 2
+
+
+def message(desk: Desk, text: str = "Fix the sum\n\nIt was off by one.") -> None:
+    """Answer the question for a commit message."""
+    asked = desk.heard("edit.commit")
+    desk.say("edit.message", {"id": asked["id"], "text": text, "note": ""})
+    desk.done(asked["id"])
+
+
+def test_a_commit_message_goes_into_a_buffer_of_its_own(desk: Desk) -> None:
+    desk.nvim.command("LCursor commit")
+    message(desk)
+    assert desk.lines() == ["Fix the sum", "", "It was off by one."]
+    assert desk.nvim.lua("return vim.bo.filetype") == "gitcommit"
+
+
+def test_a_commit_message_goes_above_what_git_says(desk: Desk) -> None:
+    desk.nvim.command("enew | setfiletype gitcommit")
+    desk.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { '', '# Please enter' })")
+    desk.nvim.command("LCursor commit")
+    message(desk, "Fix it")
+    assert desk.lines() == ["Fix it", "", "# Please enter"]
+
+
+def test_a_commit_message_overwrites_nothing(desk: Desk) -> None:
+    desk.nvim.command("enew | setfiletype gitcommit")
+    desk.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'mine', '# Please enter' })")
+    desk.nvim.command("LCursor commit")
+    message(desk, "Fix it")
+    assert desk.lines() == ["Fix it"]
+    desk.nvim.command("bwipeout")
+    assert desk.lines() == ["mine", "# Please enter"]
+
+
+def test_status_and_health_say_what_is_open(desk: Desk) -> None:
+    desk.edited(desk.ask(), [RETURN])
+    desk.ask(count=2)
+    lines = desk.nvim.lua("return require('lcursor.commands').status_lines()")
+    assert "edits       1 running, 1 change open in 1 file" in lines
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "badge"),
+    [(0, 0, ""), (1, 3, "errors: 1 → 3"), (3, 0, "errors: 3 → 0"), (2, 2, "errors: 2, as before")],
+)
+def test_the_badge_of_errors(editor: Start, before: int, after: int, badge: str) -> None:
+    nvim = editor(FILES)
+    found = nvim.lua("return { require('lcursor.edit.lsp').badge(...) }", before, after)
+    assert found[0] == badge
+
+
+SERVER = """
+vim.lsp.start({
+  name = "fake",
+  cmd = function()
+    return {
+      request = function(method, _, done)
+        done(nil, method == "initialize" and { capabilities = {} } or nil)
+        return true, 1
+      end,
+      notify = function() end, is_closing = function() end, terminate = function() end,
+    }
+  end,
+})
+"""
+
+
+def test_errors_before_and_after_are_said_at_the_hunk(desk: Desk) -> None:
+    desk.nvim.lua(SERVER)
+    desk.nvim.wait_lua("return #vim.lsp.get_clients({ bufnr = 0 }) == 1")
+    desk.nvim.lua(DIAGNOSE)
+    desk.edited(desk.ask(), [RETURN])
+    desk.nvim.press("2Ggh")
+    desk.nvim.lua("vim.diagnostic.reset(vim.api.nvim_create_namespace('test'), 0)")
+    desk.nvim.wait_lua(
+        """
+        local space = vim.api.nvim_create_namespace("lcursor.edit.lsp")
+        local mark = vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })[1]
+        return mark and mark[4].virt_text and mark[4].virt_text[1][1]:find("errors: 1 → 0")
+        """
+    )
+    desk.nvim.press("ox<Esc>")
+    assert desk.drawn("lsp") == ""

@@ -1,0 +1,198 @@
+"""An edit slot at work in a project of the test: what is sent to it, and what it tells."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lcursor import protocol
+from lcursor.config import ChatConfig, EditConfig, ModelConfig
+from lcursor.edit import diff
+from lcursor.edit.records import Change, digest
+from lcursor.edit.slot import EditSlot
+from lcursor.llm.reach import Models
+from tests.fakes.chat_server import Answer, ChatServer, say
+
+Told = Mapping[str, Any]
+WAIT_S = 20.0
+
+
+def fenced(code: str, language: str = "python") -> str:
+    """Return a reply that is one fenced block."""
+    return f"```{language}\n{code.rstrip()}\n```\n"
+
+
+def reply(text: str, pieces: int = 24) -> Answer:
+    """Return an answer that says a text in pieces."""
+    return say(*[text[at : at + pieces] for at in range(0, len(text), pieces)])
+
+
+def part_of(body: Mapping[str, Any]) -> str:
+    """Return the code that a prompt asks to be written anew; "" where nothing stands there."""
+    text = str(body["messages"][-1]["content"])
+    found = re.search(r"^The part, [^\n]*:\n```\w*\n(.*?)\n```$", text, re.M | re.S)
+    return found[1] if found else ""
+
+
+def config_of(*servers: ChatServer, **more: Any) -> ChatConfig:
+    """Return settings of models on servers of the test, `fake` the first of them."""
+    names = ["fake", *(f"fake{number}" for number in range(2, len(servers) + 1))]
+    models = tuple(
+        ModelConfig(name, server.url) for name, server in zip(names, servers, strict=True)
+    )
+    return replace(ChatConfig(model="fake", models=models, server="off", rules=False), **more)
+
+
+class Desk:
+    """A slot in a project of the test, and all that it told."""
+
+    def __init__(
+        self,
+        place: Path,
+        *servers: ChatServer,
+        edit: EditConfig | None = None,
+        chat: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        self.root = place / "project"
+        self.root.mkdir(exist_ok=True)
+        (self.root / ".git").mkdir(exist_ok=True)
+        self.sent: list[tuple[float, str, Told]] = []
+        self.busy: list[bool] = []
+        self.edited: list[tuple[str, Sequence[Mapping[str, Any]]]] = []
+        self._number = 0
+        self._changed = threading.Condition()
+        self.models = Models(config_of(*servers, **(chat or {})), place / "server")
+        more.setdefault("folder", place / "edits")
+        self.slot = EditSlot(
+            edit or EditConfig(retries=0),
+            self._tell,
+            self.models,
+            busy=self.busy.append,
+            chat_edited=lambda chat, edits: self.edited.append((chat, edits)),
+            **more,
+        )
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the slot and its models."""
+        self.slot.close()
+        self.models.close()
+
+    def _tell(self, method: str, params: Told) -> None:
+        protocol.check(method, params, protocol.TO_LUA)
+        with self._changed:
+            self.sent.append((time.monotonic(), method, params))
+            self._changed.notify_all()
+
+    def put(self, name: str, text: str) -> Path:
+        """Write a file of the project."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        return path
+
+    def do(self, method: str, **params: Any) -> int:
+        """Send a message; return its id."""
+        whole = dict(params)
+        if "id" in protocol.TO_PYTHON[method].__annotations__ and "id" not in whole:
+            self._number += 1
+            whole["id"] = self._number
+        self.slot.handlers()[method](protocol.check(method, whole))
+        return int(whole.get("id", 0))
+
+    def ask(self, name: str, text: str, instruction: str, rows: Sequence[int], **more: Any) -> int:
+        """Ask for a change of a buffer; return its id."""
+        fields: dict[str, Any] = {
+            "scope": "region",
+            "path": str(self.root / name),
+            "name": name,
+            "filetype": "python",
+            "tick": 7,
+            "lines": text.split("\n"),
+            "first_row": rows[0],
+            "last_row": rows[-1],
+            "instruction": instruction,
+            "attachments": [],
+            "buffers": [],
+            "model": "",
+            "again": 0,
+            "remark": "",
+        }
+        return self.do("edit.ask", **{**fields, **more})
+
+    def told(self, method: str, number: int | None = None) -> list[Told]:
+        """Return what was told by a name, about one request or all."""
+        with self._changed:
+            return [
+                params
+                for _, name, params in self.sent
+                if name == method and number in (None, params["id"])
+            ]
+
+    def wait(self, method: str, number: int) -> Told:
+        """Wait for what is told about a request; return the last of it."""
+
+        def is_there() -> bool:
+            return any(name == method and params["id"] == number for _, name, params in self.sent)
+
+        with self._changed:
+            assert self._changed.wait_for(is_there, WAIT_S), [each[1:] for each in self.sent[-12:]]
+        return self.told(method, number)[-1]
+
+    def done(self, number: int) -> Told:
+        """Wait for the end of an edit, and for nothing after it."""
+        found = self.wait("edit.done", number)
+        assert len(self.told("edit.done", number)) == 1
+        return found
+
+    def proposed(self, number: int) -> Told:
+        """Wait for what an edit proposes, and for its end."""
+        end = self.done(number)
+        assert end["reason"] == "proposed", (end, self.sent[-4:])
+        return self.told("edit.proposed", number)[-1]
+
+    def phases(self, number: int) -> list[str]:
+        """Return what an edit waited for, one after the other."""
+        return list(dict.fromkeys(each["phase"] for each in self.told("edit.progress", number)))
+
+
+def made(base: str, file: Told) -> str:
+    """Return a text with the changes of a file, which must be of it."""
+    lines = base.split("\n")
+    assert file["base"] == digest(lines)
+    changes = [
+        Change(each["first_row"], each["last_row"], tuple(each["old"]), tuple(each["new"]))
+        for each in file["changes"]
+    ]
+    return "\n".join(diff.apply(lines, changes))
+
+
+def buffer(path: Path | str, text: str, tick: int = 3) -> dict[str, Any]:
+    """Return a buffer as the editor sends it."""
+    return {"path": str(path), "tick": tick, "lines": text.split("\n")}
+
+
+def hunk_of(file: Told, at: int = 0, row: int | None = None) -> dict[str, Any]:
+    """Return a change of a proposal as a hunk that was accepted."""
+    change = file["changes"][at]
+    return {
+        "row": change["first_row"] if row is None else row,
+        "old": change["old"],
+        "new": change["new"],
+        "above": [],
+        "below": [],
+    }

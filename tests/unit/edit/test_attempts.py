@@ -1,0 +1,277 @@
+"""Tries of a rewrite: when there is another one, what it is told, and which of them is shown."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lcursor.config import EditConfig
+from lcursor.edit import diff
+from lcursor.edit.attempts import NOW, SAME, WARMER, Attempts, Made, added, inside
+from lcursor.edit.records import Lines, Region, digest
+from lcursor.edit.rewrite import Tell, Written
+from lcursor.edit.task import Failed, Task
+from lcursor.edit.trial import Trial
+from lcursor.errors import Cancelled, ReplyUnusable
+from lcursor.llm.records import Usage
+from lcursor.protocol_edit import EditPhase
+
+LINES = ("import os", "", "def f(a):", "    return a", "", "def g():", "    return 1")
+REGION = Region(2, 4, "function f")
+GOOD: Lines = ("def f(a):", "    return a + 1")
+BAD: Lines = ("def f(a:", "    return a + 1")
+OLD: Lines = LINES[2:4]
+
+
+class Scripted:
+    """Writes what it is told to, and keeps what it was asked."""
+
+    def __init__(self, *replies: Lines | ReplyUnusable) -> None:
+        self.replies = list(replies)
+        self.tasks: list[Task] = []
+        self.asked: list[tuple[int, tuple[Failed, ...], str, float | None]] = []
+
+    def run(
+        self,
+        task: Task,
+        tell: Tell,
+        cancel: threading.Event,
+        *,
+        attempt: int = 1,
+        feedback: Sequence[Failed] = (),
+        remark: str = "",
+        temperature: float | None = None,
+    ) -> Written:
+        self.tasks.append(task)
+        self.asked.append((attempt, tuple(feedback), remark, temperature))
+        reply = self.replies.pop(0)
+        if isinstance(reply, ReplyUnusable):
+            raise reply
+        return Written(reply, "a note", Usage(100, 60, 20, 5.0, 7.0, True), 4, 0.5, "")
+
+
+class Heard:
+    """Hears how an edit goes on."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+
+    def started(self, region: Region, attempt: int) -> None:
+        pass
+
+    def progress(
+        self,
+        phase: EditPhase,
+        detail: str,
+        done: int,
+        total: int,
+        seconds_left: float,
+        attempt: int,
+    ) -> None:
+        self.phases.append(f"{phase} {detail}".strip())
+
+    def lines(self, attempt: int, lines: Lines) -> None:
+        pass
+
+
+def task(path: str = "/p/a.py", instruction: str = "add one") -> Task:
+    return Task(path, "a.py", "python", LINES, REGION, instruction)
+
+
+def run(
+    writer: Scripted,
+    config: EditConfig | None = None,
+    trial: Trial | None = None,
+    path: str = "/p/a.py",
+    answer_tokens: int = 0,
+) -> Made:
+    attempts = Attempts(writer, trial, config or EditConfig(retries=2))
+    return attempts.run(task(path), Heard(), threading.Event(), answer_tokens=answer_tokens)
+
+
+def test_one_clean_try_is_enough() -> None:
+    writer = Scripted(GOOD)
+    made = run(writer)
+    assert made.attempts == 1
+    assert made.lines == GOOD
+    assert made.file.base == digest(LINES)
+    assert diff.apply(LINES, made.file.changes) == (*LINES[:2], *GOOD, *LINES[4:])
+    assert all(each.is_ok for each in made.file.checks)
+    assert made.usage == Usage(100, 60, 20, 5.0, 7.0, True)
+    assert (made.passes, made.note, made.is_same) == (4, "a note", False)
+    assert writer.asked == [(1, (), "", 0.0)]
+
+
+def test_what_is_wrong_is_said_to_the_next_try() -> None:
+    writer = Scripted(BAD, GOOD)
+    made = run(writer)
+    assert (made.attempts, made.lines) == (2, GOOD)
+    assert made.usage.answer_tokens == 40
+    assert made.passes == 8
+    (failed,) = writer.asked[1][1]
+    assert failed.lines == BAD
+    assert "does not parse" in failed.problems[0]
+    assert "line 3" in failed.problems[0]
+
+
+def test_where_none_is_clean_the_best_is_shown_with_what_is_wrong() -> None:
+    shifted = ("    def f(a):", "  return a")
+    lost = ("def h(a):", "    return a")
+    made = run(Scripted(BAD, lost, shifted))
+    assert made.attempts == 3
+    assert made.lines == lost
+    assert [each.name for each in made.file.checks if not each.is_ok] == ["symbols"]
+
+
+def test_a_text_at_the_wrong_margin_is_moved() -> None:
+    lines = ("class A:", "    def f(self):", "        return 1", "", "    x = 2")
+    region = Region(1, 3, "method f")
+    asked = Task("/p/a.py", "a.py", "python", lines, region, "return two")
+    writer = Scripted(("def f(self):", "    # two", "    return 2"))
+    made = Attempts(writer, None, EditConfig(retries=0)).run(asked, Heard(), threading.Event())
+    assert made.lines == ("    def f(self):", "        # two", "        return 2")
+    assert all(each.is_ok for each in made.file.checks)
+
+
+def test_the_number_of_tries_is_the_settings() -> None:
+    assert run(Scripted(BAD), EditConfig(retries=0)).attempts == 1
+    assert run(Scripted(BAD, BAD), EditConfig(retries=1)).attempts == 2
+
+
+@pytest.mark.parametrize(("most", "attempts"), [(0, 3), (20, 1), (39, 1), (40, 2), (60, 3)])
+def test_no_try_begins_that_is_too_dear(most: int, attempts: int) -> None:
+    assert run(Scripted(BAD, BAD, BAD), answer_tokens=most).attempts == attempts
+
+
+def test_the_same_text_is_tried_again_and_then_is_no_change() -> None:
+    writer = Scripted(OLD, GOOD)
+    made = run(writer)
+    assert (made.attempts, made.lines) == (2, GOOD)
+    assert writer.asked[1][1] == (Failed((SAME,)),)
+    assert writer.asked[1][3] == WARMER
+    same = run(Scripted(OLD, OLD, OLD))
+    assert same.is_same
+    assert same.file.changes == ()
+
+
+def test_a_try_that_says_the_same_again_is_followed_by_a_freer_one() -> None:
+    writer = Scripted(BAD, BAD, GOOD)
+    run(writer)
+    temperatures = [each[3] for each in writer.asked]
+    assert temperatures[:2] == [0.0, 0.0]
+    assert temperatures[2] is not None
+    assert temperatures[2] > 0
+
+
+def test_a_change_that_does_not_parse_is_worse_than_none() -> None:
+    assert run(Scripted(BAD, OLD, BAD)).is_same
+
+
+def test_a_reply_of_no_use_is_tried_again() -> None:
+    writer = Scripted(ReplyUnusable("prose", "there is no code in it"), GOOD)
+    made = run(writer)
+    assert (made.attempts, made.lines) == (2, GOOD)
+    assert writer.asked[1][1] == (Failed(("there is no code in it",)),)
+
+
+def test_replies_of_no_use_end_it() -> None:
+    errors = [ReplyUnusable("empty", f"try {number}") for number in range(3)]
+    with pytest.raises(ReplyUnusable, match="try 2"):
+        run(Scripted(*errors))
+
+
+def test_a_remark_goes_along() -> None:
+    writer = Scripted(GOOD)
+    attempts = Attempts(writer, None, EditConfig())
+    attempts.run(task(), Heard(), threading.Event(), "use a loop")
+    assert writer.asked[0][2] == "use a loop"
+
+
+def test_stopping_is_heard_after_a_try() -> None:
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(Cancelled):
+        Attempts(Scripted(GOOD), None, EditConfig()).run(task(), Heard(), cancel)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "a.py").write_text("\n".join(LINES) + "\n")
+    return tmp_path
+
+
+def test_tests_that_fail_are_told_and_tried_again(root: Path) -> None:
+    command = f"{shlex.quote(sys.executable)} -c 'import a; assert a.f(1) == 2, a.f(1)'"
+    config = EditConfig(retries=2, test=command)
+    writer = Scripted(("def f(a):", "    return a + 7"), GOOD)
+    with Trial(root, config) as trial:
+        made = run(writer, config, trial, str(root / "a.py"))
+    assert (made.attempts, made.lines) == (2, GOOD)
+    assert {each.name for each in made.file.checks} == {
+        "parses", "symbols", "indent", "size", "test",
+    }  # fmt: skip
+    assert "AssertionError: 8" in writer.asked[1][1][0].problems[0]
+
+
+def test_who_asks_for_a_fix_has_the_tests_told_at_once(root: Path) -> None:
+    config = EditConfig(
+        test=f"{shlex.quote(sys.executable)} -c 'import a; assert a.f(1) == 2, a.f(1)'"
+    )
+    for words, is_told in (("fix the bug", True), ("add a docstring", False)):
+        writer = Scripted(GOOD)
+        with Trial(root, config) as trial:
+            attempts = Attempts(writer, trial, config)
+            asked = task(str(root / "a.py"), words)
+            assert attempts.run(asked, Heard(), threading.Event()).attempts == 1
+        assert (NOW in writer.tasks[0].instruction) is is_told
+        assert ("AssertionError: 1" in writer.tasks[0].instruction) is is_told
+        assert asked.instruction == words
+
+
+def test_what_does_not_parse_is_not_run(root: Path) -> None:
+    config = EditConfig(retries=0, test="touch ran; false")
+    with Trial(root, config) as trial:
+        made = run(Scripted(BAD), config, trial, str(root / "a.py"))
+    assert "test" not in {each.name for each in made.file.checks}
+
+
+def test_the_formatter_changes_the_region_alone(root: Path) -> None:
+    config = EditConfig(formatter="sed -e s/1/9/")
+    with Trial(root, config) as trial:
+        made = run(Scripted(GOOD), config, trial, str(root / "a.py"))
+    assert made.lines == ("def f(a):", "    return a + 9")
+    assert made.file.checks[-1].name == "format"
+    assert [change.new for change in made.file.changes] == [("    return a + 9",)]
+
+
+def test_a_formatter_that_fails_is_a_badge(root: Path) -> None:
+    config = EditConfig(formatter="false", retries=0)
+    with Trial(root, config) as trial:
+        made = run(Scripted(GOOD), config, trial, str(root / "a.py"))
+    assert made.lines == GOOD
+    assert not made.file.checks[-1].is_ok
+
+
+@pytest.mark.parametrize(
+    ("wished", "expected"),
+    [
+        (("a", "B", "C", "d"), ("B", "C")),
+        (("A", "b", "c", "D"), ("b", "c")),
+        (("a", "b", "new", "c", "d"), ("b", "new", "c")),
+        (("a", "c", "d"), ("c",)),
+    ],
+)
+def test_wishes_elsewhere_are_left(wished: Lines, expected: Lines) -> None:
+    assert inside(("a", "b", "c", "d"), wished, 1, 2) == expected
+
+
+def test_costs_add_up() -> None:
+    one = Usage(10, 5, 3, 1.0, 2.0, True)
+    assert added(Usage(), one) == one
+    assert added(one, one) == Usage(20, 10, 6, 2.0, 4.0, True)
+    assert not added(Usage(1), one).is_exact

@@ -1,0 +1,239 @@
+"""What is found out about a change by comparing two texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcursor.edit import checks
+from lcursor.edit.records import Check, Region
+
+ROOT = Path(__file__).resolve().parents[3]
+PYTHON = """\
+import os
+
+
+class Parser:
+    def first(self, text):
+        if text:
+            return text[0]
+        return None
+
+    def last(self, text):
+        for each in reversed(text):
+            if each:
+                return each
+        return None
+
+
+def outside(a, b):
+    return a + b
+""".splitlines()
+FIRST = Region(4, 8, "method first")
+
+
+def found(
+    new_region: str,
+    *,
+    old: list[str] = PYTHON,
+    region: Region = FIRST,
+    language: str = "python",
+    instruction: str = "make it better",
+) -> dict[str, Check]:
+    lines = new_region.split("\n") if new_region else []
+    new = [*old[: region.first_row], *lines, *old[region.last_row :]]
+    made = checks.check(old, new, region, language, instruction=instruction)
+    assert len({each.name for each in made}) == len(made)
+    return {each.name: each for each in made}
+
+
+def failing(made: dict[str, Check]) -> list[str]:
+    return [each.name for each in checks.failed(made.values())]
+
+
+GOOD = "    def first(self, text):\n        return text[0] if text else None"
+
+
+def test_a_good_change_passes_all_four() -> None:
+    made = found(GOOD, instruction="shorten it")
+    assert set(made) == {"parses", "symbols", "indent", "size"}
+    assert not failing(made)
+    assert all(not each.text for each in made.values())
+
+
+@pytest.mark.parametrize(
+    ("new", "name", "words"),
+    [
+        ("    def first(self, text:\n        return text[0]", "parses", "line 5"),
+        ("    def first(self, text):\n    return text[0]", "parses", "line"),
+        ("    def first(self, text):\n        return = text", "parses", "return = text"),
+        ("    def first(self, text):\n        x = 1\n      return x", "parses", "line 7"),
+        ("    def first_one(self, text):\n        return text", "symbols", "Parser > first"),
+        ("    pass", "symbols", "Parser > first"),
+        ("def first(self, text):\n    return text", "indent", "not 4 blanks"),
+        ("    def first(self, text):\n\t\treturn text", "indent", "tabs"),
+        ("", "symbols", "Parser > first"),
+    ],
+)
+def test_what_is_wrong_is_named(new: str, name: str, words: str) -> None:
+    made = found(new)
+    assert name in failing(made)
+    assert words in made[name].text
+
+
+def test_a_definition_may_go_where_that_is_asked_for() -> None:
+    new = "    def first_one(self, text):\n        return text"
+    assert "symbols" not in failing(found(new, instruction="rename it to first_one"))
+    assert "symbols" not in failing(found(new, instruction="what of `first`?"))
+    assert "symbols" in failing(found(new, instruction="add a docstring"))
+
+
+def test_a_change_that_takes_the_rest_along_is_found() -> None:
+    """The method below the region would become one of another class."""
+    old = ["class A:", "    x = 1", "", "    def f(self):", "        pass"]
+    made = found("    x = 1\n\nclass B:\n    y = 2", old=old, region=Region(1, 2, "x"))
+    assert failing(made) == ["symbols"]
+    assert "A > f" in made["symbols"].text
+
+
+def test_lines_outside_of_the_region_have_to_stay() -> None:
+    new = [*PYTHON[:-1], "    return a - b"]
+    made = {each.name: each for each in checks.check(PYTHON, new, FIRST, "python")}
+    assert failing(made) == ["symbols"]
+    assert "outside" in made["symbols"].text
+
+
+def test_a_broken_file_may_stay_as_broken_as_it_is() -> None:
+    old = ["def f(:", "    pass", "", *PYTHON]
+    region = Region(FIRST.first_row + 3, FIRST.last_row + 3, "")
+    assert not found(GOOD, old=old, region=region, instruction="shorten")["parses"].text
+    worse = "    def first(self, text:\n        return ]"
+    assert "parses" in failing(found(worse, old=old, region=region))
+
+
+def test_code_that_the_installed_python_does_not_know_is_the_users_business() -> None:
+    old = ["print 'hello'", "", *PYTHON]
+    region = Region(FIRST.first_row + 2, FIRST.last_row + 2, "")
+    assert "parses" not in failing(found(GOOD, old=old, region=region, instruction="shorten"))
+
+
+def test_nothing_is_parsed_without_a_grammar() -> None:
+    old = ["one", "  two", "  three"]
+    made = found("one\n  2", old=old, region=Region(0, 2, ""), language="nothing")
+    assert set(made) == {"indent", "size"}
+
+
+LUA = """\
+local M = {}
+
+function M.a()
+\tif x then
+\t\treturn 1
+\tend
+end
+
+return M
+""".splitlines()
+TWO = """\
+function a() {
+  if (x) {
+    return 1;
+  }
+}
+function b() {
+  return 2;
+}
+""".splitlines()
+
+
+@pytest.mark.parametrize(
+    ("old", "region", "language", "new", "is_ok"),
+    [
+        (LUA, Region(2, 7, ""), "lua", "function M.a()\n\treturn 2\nend", True),
+        (LUA, Region(2, 7, ""), "lua", "function M.a()\n  return 2\nend", False),
+        (LUA, Region(2, 7, ""), "lua", "function M.a()\n  if x then\n    y()\n  end\nend", False),
+        (TWO, Region(5, 8, ""), "javascript", "function b() {\n  return 3;\n}", True),
+        (
+            TWO,
+            Region(5, 8, ""),
+            "javascript",
+            "function b() {\n    if (x) {\n        y();\n    }\n}",
+            False,
+        ),
+        (["a", "b"], Region(0, 2, ""), "text", "a\n  b\n  c\n    d", True),
+        ([], Region(0, 0, ""), "python", "def f():\n  if a:\n    b()", True),
+    ],
+)
+def test_indentation_stays_as_it_is_in_the_file(
+    old: list[str], region: Region, language: str, new: str, is_ok: bool
+) -> None:
+    made = found(new, old=old, region=region, language=language, instruction="simplify")
+    assert made["indent"].is_ok is is_ok
+
+
+LONG = ["def f():", *(f"    step_{number}()" for number in range(20)), "", "", "x = 1"]
+WHOLE = Region(0, 21, "function f")
+
+
+@pytest.mark.parametrize(
+    ("rows", "instruction", "is_ok"),
+    [
+        (LONG[:21], "do it", True),
+        (LONG[:16], "do it", True),
+        (LONG[:8], "do it", False),
+        ([], "do it", False),
+        (LONG[:8], "remove what nobody needs", True),
+        ([*LONG[:21], *(f"    more_{number}()" for number in range(150))], "write tests", True),
+        ([*LONG[:21], *(f"    more_{number}()" for number in range(500))], "write tests", False),
+        ([*LONG[:21], *["    go(1)", "    go(2)"] * 6], "do it", False),
+        ([*LONG[:21], *["    go()"] * 4], "do it", True),
+        ([*LONG[:21], *["    go()"] * 30], "do it", False),
+    ],
+)
+def test_the_size_stays_sane(rows: list[str], instruction: str, is_ok: bool) -> None:
+    made = found("\n".join(rows), old=LONG, region=WHOLE, instruction=instruction)
+    assert made["size"].is_ok is is_ok, made["size"].text
+
+
+def test_a_large_file_is_looked_at_quickly() -> None:
+    import time
+
+    old = [line for number in range(4000) for line in (f"def f_{number}(a):", "    return a", "")]
+    new = [*old[:300], "def f_100(a):", "    return a + 1", *old[302:]]
+    checks.check(old[:30], new[:30], Region(0, 2, ""), "python")
+    began = time.monotonic()
+    made = checks.check(old, new, Region(300, 302, ""), "python")
+    assert time.monotonic() - began < 3
+    assert not checks.failed(made)
+
+
+@pytest.mark.parametrize("name", ["lcursor/edit/trial.py", "lua/lcursor/chat/running.lua"])
+def test_what_stays_as_it_is_passes(name: str) -> None:
+    lines = (ROOT / name).read_text().splitlines()
+    language = "lua" if name.endswith(".lua") else "python"
+    for first in range(0, len(lines) - 20, 37):
+        region = Region(first, first + 17, "")
+        assert not checks.failed(checks.check(lines, lines, region, language)), region
+
+
+ROWS = st.lists(
+    st.sampled_from(["def f():", "  x", "\tx", "", "if a: (", ")", '"""', "class A:", "    é = 1"])
+    | st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12),
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ROWS, ROWS, st.integers(0, 12), st.integers(0, 12), st.sampled_from(["python", "lua", ""]))
+def test_any_texts_can_be_compared(
+    old: list[str], new: list[str], one: int, other: int, language: str
+) -> None:
+    first, last = sorted((min(one, len(old)), min(other, len(old))))
+    whole = [*old[:first], *new, *old[last:]]
+    made = checks.check(old, whole, Region(first, last, ""), language)
+    assert {"indent", "size"} <= {each.name for each in made}
+    assert all(each.text for each in checks.failed(made))
+    assert not checks.failed(checks.check(old, old, Region(first, last, ""), language))

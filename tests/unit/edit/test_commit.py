@@ -1,0 +1,205 @@
+"""A commit message for what is staged in a real repository, by a scripted server."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lcursor.edit import commit
+from lcursor.errors import Cancelled, EditFailed, NothingStaged
+from lcursor.llm.client import ChatClient
+from lcursor.llm.counting import Counter
+from lcursor.llm.reach import Reached
+from lcursor.llm.records import Target
+from tests.fakes.chat_server import Answer as Said
+from tests.fakes.chat_server import ChatServer, Hang, say
+
+Reach = Callable[[ChatServer], Reached]
+SUBJECT = "Say hello to the world"
+
+
+def git(root: Path, *words: str) -> None:
+    names = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", str(root), *names, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    (folder / "hello.py").write_text("print('hello')\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Begin with a greeting")
+    return folder
+
+
+@pytest.fixture
+def reach() -> Iterator[Reach]:
+    with ExitStack() as stack:
+
+        def reached(server: ChatServer) -> Reached:
+            stack.enter_context(server)
+            client = ChatClient(Target("fake", server.url))
+            stack.callback(client.close)
+            return Reached("fake", client.target, client, client.probe(), Counter(client))
+
+        yield reached
+
+
+def stage(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    git(root, "add", name)
+
+
+def asked(server: ChatServer) -> str:
+    return str(server.bodies[-1]["messages"][-1]["content"])
+
+
+def test_it_is_written_from_what_is_staged_and_nothing_else(root: Path, reach: Reach) -> None:
+    stage(root, "hello.py", "print('hello, world')\n")
+    (root / "hello.py").write_text("print('not staged')\n")
+    server = ChatServer([say(f"{SUBJECT}.\n", "\nIt was ", "too short.")])
+    text, note = commit.message(reach(server), root, threading.Event(), rules="Be brief.")
+    assert text == f"{SUBJECT}\n\nIt was too short."
+    assert note == ""
+    said = asked(server)
+    assert "+print('hello, world')" in said
+    assert "hello.py (+1 -1)" in said
+    assert "Begin with a greeting" in said
+    assert "Be brief." in said
+    assert "not staged" not in said
+
+
+def test_from_a_folder_below_and_before_the_first_commit(tmp_path: Path, reach: Reach) -> None:
+    git(tmp_path, "init", "-q")
+    stage(tmp_path, "lib/a.py", "x = 1\n")
+    server = ChatServer([say("Add x")])
+    assert commit.message(reach(server), tmp_path / "lib", threading.Event())[0] == "Add x"
+    assert "+x = 1" in asked(server)
+
+
+def test_nothing_staged_says_what_to_do(root: Path, reach: Reach) -> None:
+    (root / "hello.py").write_text("print('changed')\n")
+    server = ChatServer()
+    with pytest.raises(NothingStaged, match="nothing is staged") as caught:
+        commit.message(reach(server), root, threading.Event())
+    assert "git add" in caught.value.hint
+    assert not server.bodies
+
+
+def test_a_folder_without_git_says_so(tmp_path: Path, reach: Reach) -> None:
+    with pytest.raises(NothingStaged, match="no git repository"):
+        commit.message(reach(ChatServer()), tmp_path, threading.Event())
+
+
+def test_secrets_are_named_and_not_shown(root: Path, reach: Reach) -> None:
+    stage(root, ".env", "TOKEN=abc123secret\n")
+    stage(root, "hello.py", "print('x')\n")
+    server = ChatServer([say("Change it")])
+    _, note = commit.message(reach(server), root, threading.Event())
+    assert "abc123secret" not in asked(server)
+    assert ".env" in note
+    stage(root, "own.txt", "hidden word\n")
+    _, note = commit.message(reach(server), root, threading.Event(), secrets=["own.txt"])
+    assert "hidden word" not in asked(server)
+    assert "own.txt" in note
+
+
+def test_what_does_not_fit_is_cut_and_told(root: Path, reach: Reach) -> None:
+    stage(root, "big.py", "".join(f"value_{number} = {number}\n" for number in range(4000)))
+    stage(root, "hello.py", "print('small')\n")
+    server = ChatServer([say("Add values")], context_tokens=2048)
+    _, note = commit.message(reach(server), root, threading.Event())
+    said = asked(server)
+    assert server.tokens(said) < 2048 - commit.ANSWER_TOKENS
+    assert "+print('small')" in said
+    assert "+value_0 = 0" in said
+    assert "+value_3999 = 3999" not in said
+    assert "more rows of this file are not shown" in said
+    assert note == "The model saw big.py in part"
+
+
+def test_deleted_renamed_and_binary_files(root: Path, reach: Reach) -> None:
+    git(root, "mv", "hello.py", "greeting.py")
+    (root / "image.bin").write_bytes(bytes(range(256)) * 20)
+    git(root, "add", ".")
+    server = ChatServer([say("Rename the greeting")])
+    text, _ = commit.message(reach(server), root, threading.Event())
+    assert text == "Rename the greeting"
+    assert "rename to greeting.py" in asked(server)
+
+
+def test_stopping_lets_go_at_once(root: Path, reach: Reach) -> None:
+    stage(root, "hello.py", "print('x')\n")
+    server = ChatServer([Said([Hang()])])
+    cancel = threading.Event()
+    reached = reach(server)
+    threading.Timer(0.2, cancel.set).start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        commit.message(reached, root, cancel)
+    assert time.monotonic() - began < 5
+
+
+def test_an_empty_answer_is_an_error(root: Path, reach: Reach) -> None:
+    stage(root, "hello.py", "print('x')\n")
+    with pytest.raises(EditFailed, match="no commit message"):
+        commit.message(reach(ChatServer([say("  \n")])), root, threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ("Add a thing", "Add a thing"),
+        ("Add a thing.", "Add a thing"),
+        ("`Add a thing`", "Add a thing"),
+        ('"Add a thing"\n', "Add a thing"),
+        ("**Add a thing**", "Add a thing"),
+        ("Commit message: Add a thing", "Add a thing"),
+        ("**Commit message:**\n\nAdd a thing", "Add a thing"),
+        ("Here is the commit message:\n\n```\nAdd a thing\n\nBody.\n```", "Add a thing\n\nBody."),
+        ("```text\nAdd a thing\n```\nI hope it helps!", "Add a thing"),
+        ("<think>hm, a fix</think>\nAdd a thing", "Add a thing"),
+        ("<think>cut off in", ""),
+        ("Add a thing\nBody right below.", "Add a thing\n\nBody right below."),
+        ("Wait...", "Wait..."),
+        ("Commit messages are made by the model", "Commit messages are made by the model"),
+        ("", ""),
+        ("```\n```", ""),
+    ],
+)
+def test_replies_are_tidied(reply: str, message: str) -> None:
+    assert commit.tidied(reply) == message
+
+
+def test_long_rows_of_the_body_are_broken_and_lists_keep_their_form() -> None:
+    long = "word " * 30
+    made = commit.tidied(f"Subject\n\n{long}\n\n- {long}\n- short")
+    rows = made.split("\n")
+    assert max(map(len, rows)) <= commit.WIDTH
+    assert rows[:2] == ["Subject", ""]
+    listed = rows[rows.index("- short") - 1]
+    assert listed.startswith("  word")
+
+
+@pytest.mark.parametrize(
+    ("needs", "room", "given"),
+    [
+        ([10, 20], 100, [10, 20]),
+        ([100, 10], 60, [50, 10]),
+        ([100, 100], 60, [30, 30]),
+        ([5], 0, [0]),
+        ([], 10, []),
+    ],
+)
+def test_room_is_shared(needs: list[int], room: int, given: list[int]) -> None:
+    assert commit.shared(needs, room) == given

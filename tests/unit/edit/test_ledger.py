@@ -1,0 +1,347 @@
+"""Turns on disk: what can be undone, several editors, kills, full disks, damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.edit import ledger as ledgers
+from lcursor.edit.ledger import Ledger
+from lcursor.edit.records import Change, FileChange, digest
+from lcursor.edit.text import Text
+from lcursor.edit.turn import Done, hunks_for
+from lcursor.errors import EditMissing, EditUnsaved, LcursorError
+from lcursor.protocol_edit import EditDecided, EditHunk
+
+A, B = Change(0, 1, ("a",), ("A",)), Change(2, 3, ("c",), ("C",))
+BASE = ("a", "b", "c")
+
+
+class Desk:
+    """A project with a ledger, and what was complained about."""
+
+    def __init__(self, place: Path) -> None:
+        self.root, self.data = place / "project", place / "data" / "edits"
+        self.root.mkdir()
+        self.errors: list[LcursorError] = []
+        self.path = str(self.root / "a.py")
+
+    def open(self) -> Ledger:
+        return Ledger(self.root, self.data, self.errors.append)
+
+    def change(self, *changes: Change, name: str = "a.py", **more: Any) -> FileChange:
+        path = str(self.root / name)
+        return FileChange(path, base=digest(BASE), changes=changes or (A, B), **more)
+
+    def decided(self, key: str, *changes: Change, **more: Any) -> EditDecided:
+        hunks: list[EditHunk] = [
+            {
+                "row": hunk.row,
+                "old": list(hunk.old),
+                "new": list(hunk.new),
+                "above": list(hunk.above),
+                "below": list(hunk.below),
+            }
+            for hunk in hunks_for(BASE, changes)
+        ]
+        said: EditDecided = {
+            "turn": key,
+            "path": self.path,
+            "accepted": hunks,
+            "rejected": 0,
+            "open": 0,
+            "is_undone": False,
+        }
+        said.update(more)  # type: ignore[typeddict-item]
+        return said
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Have files grow no further than so many bytes."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_turn_is_there_after_a_restart(desk: Desk) -> None:
+    ledger = desk.open()
+    key = ledger.begin("rename  x\nto y", [desk.change()], chat="c1")
+    ledger.decided(desk.decided(key, A, open=1))
+    again = desk.open()
+    (row,) = again.rows()
+    assert row == ledger.rows()[0]
+    assert (row["title"], row["state"], row["open"]) == ("rename x to y", "open", 1)
+    assert row["paths"] == [desk.path]
+    assert abs(row["at_s"] - time.time()) < 60
+    assert again.turn(key).chat == "c1"
+    (file,) = again.open_files(key)
+    assert file.changes == (B,)
+    assert file.base == digest(BASE)
+
+
+def test_states_of_a_turn(desk: Desk) -> None:
+    ledger = desk.open()
+    key = ledger.begin("t", [desk.change()])
+
+    def state() -> str:
+        return ledger.rows()[0]["state"]
+
+    assert (state(), ledger.undo_key()) == ("open", "")
+    ledger.decided(desk.decided(key, A, open=1))
+    assert (state(), ledger.undo_key()) == ("open", key)
+    ledger.decided(desk.decided(key, A, open=2, is_undone=True))
+    assert (state(), ledger.undo_key()) == ("open", "")
+    ledger.decided(desk.decided(key, rejected=2))
+    assert (state(), ledger.undo_key()) == ("done", "")
+    ledger.decided(desk.decided(key, A, B))
+    assert (state(), ledger.undo_key(), ledger.redo_key()) == ("done", key, "")
+    hunks = list(ledger.turn(key).files[0].hunks)
+    ledger.reverted(key, "undo", {desk.path: hunks})
+    assert (state(), ledger.undo_key(), ledger.redo_key()) == ("undone", "", key)
+    ledger.reverted(key, "redo", {desk.path: hunks})
+    assert (state(), ledger.undo_key(), ledger.redo_key()) == ("done", key, "")
+
+
+def test_what_is_done_last_is_undone_first(desk: Desk) -> None:
+    ledger = desk.open()
+    one, two, three = (ledger.begin(name, [desk.change()]) for name in ("1", "2", "3"))
+    for key in (two, one, three):
+        ledger.decided(desk.decided(key, A, open=1))
+    undone = []
+    while key := ledger.undo_key():
+        ledger.reverted(key, "undo", {desk.path: ledger.turn(key).files[0].hunks})
+        undone.append(key)
+    assert undone == [three, one, two]
+    redone = []
+    while key := ledger.redo_key():
+        ledger.reverted(key, "redo", {desk.path: ledger.turn(key).files[0].taken})
+        redone.append(key)
+    assert redone == undone[::-1]
+    assert ledger.undo_key() == three
+    ledger.reverted(three, "undo", {desk.path: ledger.turn(three).files[0].hunks})
+    ledger.decided(desk.decided(two, B))
+    assert ledger.redo_key() == ""  # something new was done since
+    assert ledger.undo_key() == two
+
+
+def test_a_renamed_file_is_listed_by_both_names(desk: Desk) -> None:
+    ledger = desk.open()
+    ledger.begin("t", [desk.change(kind="rename", to=str(desk.root / "b.py"))])
+    assert ledger.rows()[0]["paths"] == [desk.path, str(desk.root / "b.py")]
+
+
+def test_open_hunks_can_be_given_up(desk: Desk) -> None:
+    ledger = desk.open()
+    key = ledger.begin("t", [desk.change(), desk.change(name="b.py")])
+    assert len(ledger.open_files(key)) == 2
+    ledger.close(key)
+    assert ledger.open_files(key) == ()
+    assert ledger.rows()[0]["state"] == "done"
+
+
+def test_what_was_written_is_kept(desk: Desk) -> None:
+    ledger = desk.open()
+    made = FileChange(desk.path, "create", changes=(Change(0, 0, (), ("x",)),))
+    gone = FileChange(str(desk.root / "gone"), "delete", base=digest(("é\udcff",)))
+    key = ledger.begin("t", [made, gone])
+    text = Text(("é\udcff",), "\r\n", True, False)
+    done = [Done(made.path, "create", after=Text(("x",)), mode=0o640)]
+    done.append(Done(gone.path, "delete", before=text, mode=0o600))
+    ledger.wrote(key, done, "journal")
+    first, second = desk.open().turn(key).files
+    assert (first.is_made, first.kept, first.mode, first.open) == (True, Text(("x",)), 0o640, 0)
+    assert (second.kept, second.mode) == (text, 0o600)
+    assert desk.open().is_settled("journal")
+    assert not desk.open().is_settled("other")
+
+
+def test_only_the_user_can_read_it(desk: Desk) -> None:
+    ledger = desk.open()
+    ledger.begin("t", [desk.change()])
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+    for folder in (ledger.folder, desk.data):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_nothing_is_made_by_looking(desk: Desk) -> None:
+    ledger = desk.open()
+    assert (ledger.rows(), ledger.undo_key(), ledger.redo_key()) == ([], "", "")
+    with pytest.raises(EditMissing):
+        ledger.turn("20260101-000000-00000000")
+    with pytest.raises(EditMissing):
+        ledger.decided(desk.decided("none", A))
+    assert not desk.data.exists()
+    key = ledger.begin("t", [desk.change()])
+    with pytest.raises(EditMissing, match="nothing to do with"):
+        ledger.decided(desk.decided(key, A, path="/other"))
+    assert desk.open().note == ""
+
+
+def test_two_editors_have_the_same_turns(desk: Desk) -> None:
+    one, other = desk.open(), desk.open()
+    key = one.begin("from one", [desk.change()])
+    other.decided(desk.decided(key, A, open=1))
+    second = other.begin("from the other", [desk.change()])
+    assert [row["turn"] for row in one.rows()] == [second, key]
+    assert one.undo_key() == key
+    one.reverted(key, "undo", {desk.path: one.turn(key).files[0].hunks})
+    assert other.redo_key() == key
+
+
+def test_many_writers_lose_nothing(desk: Desk) -> None:
+    found: list[str] = []
+
+    def write(name: int) -> None:
+        ledger = desk.open()
+        for number in range(10):
+            key = ledger.begin(f"{name}.{number}", [desk.change()])
+            ledger.decided(desk.decided(key, A, open=1))
+            found.append(key)
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    rows = desk.open().rows()
+    assert sorted(row["turn"] for row in rows) == sorted(found)
+    assert sorted(row["title"] for row in rows) == sorted(
+        f"{a}.{b}" for a in range(4) for b in range(10)
+    )
+    assert all(row["open"] == 1 for row in rows)
+
+
+KILLED = """
+    import sys
+    from lcursor.edit.ledger import Ledger
+    from lcursor.edit.records import Change, FileChange
+    ledger = Ledger(sys.argv[1], __import__("pathlib").Path(sys.argv[2]))
+    while True:
+        change = Change(0, 1, ("a" * 50_000,), ("b" * 50_000,))
+        print(ledger.begin("t", [FileChange(sys.argv[1] + "/a", base="x", changes=(change,))]))
+        sys.stdout.flush()
+"""
+
+
+def test_a_killed_editor_leaves_whole_turns(desk: Desk) -> None:
+    for kill_after in (1, 3, 5):
+        command = [sys.executable, "-c", textwrap.dedent(KILLED), str(desk.root), str(desk.data)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            told = [process.stdout.readline().strip() for _ in range(kill_after)]
+            process.kill()
+        ledger = desk.open()
+        keys = [row["turn"] for row in ledger.rows()]
+        assert set(told) <= set(keys)
+        mine = ledger.begin("after", [desk.change()])
+        assert desk.open().turn(mine).title == "after"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b'{"op":"begin","key', b"\xff\xfe\0\0", b'{"op":"decided","key":"no","path":"x"}\n', b"[]\n"],
+)
+def test_damage_is_skipped(desk: Desk, damage: bytes) -> None:
+    ledger = desk.open()
+    key = ledger.begin("before", [desk.change()])
+    with ledger.path.open("ab") as file:
+        file.write(damage)
+    again = desk.open()
+    after = again.begin("after", [desk.change()])
+    third = desk.open()
+    assert [row["turn"] for row in third.rows()] == [after, key]
+    assert "damaged" in third.note
+    assert not desk.errors
+
+
+def test_lines_of_a_newer_version_are_left(desk: Desk) -> None:
+    ledger = desk.open()
+    key = ledger.begin("t", [desk.change()])
+    with ledger.path.open("a") as file:
+        file.write(json.dumps({"op": "begin", "v": 99, "key": "new"}) + "\n")
+    assert [row["turn"] for row in desk.open().rows()] == [key]
+
+
+def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
+    ledger = desk.open()
+    first = ledger.begin("first", [desk.change()])
+    size = ledger.path.stat().st_size
+    with full_disk(size + 20):
+        second = ledger.begin("second", [desk.change()])
+        ledger.decided(desk.decided(second, A, open=1))
+        assert ledger.undo_key() == second  # in memory
+        with pytest.raises(EditUnsaved, match="cannot be written"):
+            ledger.wrote(second, [])
+    assert len(desk.errors) == 1
+    assert isinstance(desk.errors[0], EditUnsaved)
+    assert ledger.path.stat().st_size == size
+    ledger.close(first)
+    assert [row["turn"] for row in desk.open().rows()] == [second, first]
+    assert desk.open().undo_key() == second
+
+
+def test_no_folder_is_told_and_turns_go_on(desk: Desk) -> None:
+    desk.data.parent.mkdir()
+    desk.data.write_text("a file in the way")
+    ledger = desk.open()
+    key = ledger.begin("t", [desk.change()])
+    ledger.decided(desk.decided(key, A, B))
+    assert (ledger.undo_key(), len(desk.errors)) == (key, 1)
+    with pytest.raises(EditUnsaved):
+        ledger.reverted(key, "undo", {})
+    assert ledger.undo_key() == key
+
+
+def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    big = Change(0, 1, ("a",), ("x" * 20_000,))
+    monkeypatch.setattr(ledgers, "MOST_BYTES", 200_000)
+    ledger, watching = desk.open(), desk.open()
+    keys = []
+    for number in range(15):
+        monkeypatch.setattr(time, "time", lambda number=number: 1e9 + number)
+        keys.append(ledger.begin(f"turn {number}", [desk.change(big)]))
+        watching.rows()
+    kept = [row["turn"] for row in ledger.rows()]
+    assert kept == keys[::-1][: len(kept)]
+    assert 4 <= len(kept) < 15
+    assert ledger.path.stat().st_size <= 220_000
+    assert "forgotten" in ledger.note
+    assert [row["turn"] for row in watching.rows()] == kept
+    monkeypatch.setattr(ledgers, "LEAST_FORGOTTEN", 1)
+    monkeypatch.setattr(time, "time", lambda: 1e9 + ledgers.MOST_AGE_S + 14)
+    new = ledger.begin("new", [desk.change()])
+    assert [row["turn"] for row in desk.open().rows()] == [new, keys[-1]]
+    assert not [name for name in os.listdir(ledger.folder) if name.endswith(".part")]
+
+
+def test_projects_have_ledgers_of_their_own(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "other" / "project").mkdir(parents=True)
+    desk.open().begin("t", [desk.change()])
+    assert Ledger(tmp_path / "other" / "project", desk.data).rows() == []
+    (tmp_path / "link").symlink_to(desk.root)
+    assert len(Ledger(tmp_path / "link", desk.data).rows()) == 1

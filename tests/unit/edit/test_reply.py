@@ -1,0 +1,255 @@
+"""What a model wrote, read as one piece of code, or as blocks in any of the forms there are."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.edit.pieces import Block
+from lcursor.edit.reply import Reading, blocks
+from lcursor.errors import ReplyUnusable
+
+CODE = "def f():\n    return 1\n"
+LINES = ("def f():", "    return 1")
+
+
+def read(text: str, language: str = "python", *, is_cut: bool = False, base: str = "") -> Any:
+    """Return all lines of a reply."""
+    reading = Reading(language, base.splitlines())
+    reading.feed(text)
+    return reading.finish(is_cut)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```python\n{CODE}```\n",
+        f"```\n{CODE}```",
+        f"Sure, here it is:\n\n```py\n{CODE}```\n\nIt returns 1.",
+        f"<think>\nMaybe\n```python\nprint()\n```\n</think>\n\n```python\n{CODE}```",
+        f"Hm.\n<think>\n```python\nprint()\n```\n</think>\n```python\n{CODE}```",
+        f"~~~python\n{CODE}~~~",
+        f"````python\n{CODE}````",
+        "1. So:\n   ```python\n   def f():\n       return 1\n   ```",
+        f"```python\r\n{CODE}```\r\n".replace("\n", "\r\n").replace("\r\r", "\r"),
+        f"```python\n{CODE}```\n\nAgain:\n\n```python\n{CODE}```",
+        "```python\ndef f():\n    return 1```",
+        CODE,
+    ],
+)
+def test_the_code_is_found(text: str) -> None:
+    assert read(text) == LINES
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30))
+def test_a_reply_may_be_cut_anywhere(sizes: list[int]) -> None:
+    text = f"<think>no</think>So:\n```python\n{CODE}```\nThere."
+    reading, at = Reading("python"), 0
+    came: list[str] = []
+    for size in cycle(sizes):
+        if at >= len(text):
+            break
+        came += reading.feed(text[at : at + size])
+        at += size
+    assert tuple(came) == LINES
+    assert reading.is_closed
+    assert reading.finish() == LINES
+    assert reading.note == "So:\nThere."
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("\n\n", "empty"),
+        ("The function is right as it is.", "prose"),
+        ("Done", "prose"),
+        ("<think>Should I write\n```python\nx = 1\n```\n", "empty"),
+        (f"```python\n{CODE}", "cut"),
+        (f"```python\n{CODE}```\n```python\nprint(2)\n```", "fences"),
+        ("```javascript\nfunction f() {}\n```", "language"),
+        ("```diff\n-x\n+y\n```", "form"),
+        ("```\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n```", "form"),
+        ("```python\ndef f():\n    # ... existing code ...\n```", "lazy"),
+        ("```python\ndef f():\n    # rest of the function remains unchanged\n```", "lazy"),
+    ],
+)
+def test_what_cannot_be_used_says_why(text: str, reason: str) -> None:
+    with pytest.raises(ReplyUnusable) as caught:
+        read(text)
+    assert caught.value.reason == reason
+
+
+def test_an_answer_that_a_limit_ended_is_cut() -> None:
+    with pytest.raises(ReplyUnusable) as caught:
+        read(CODE, is_cut=True)
+    assert caught.value.reason == "cut"
+
+
+def test_nothing_left_of_code_is_no_answer() -> None:
+    with pytest.raises(ReplyUnusable) as caught:
+        read("```python\n```", base=CODE)
+    assert caught.value.reason == "empty"
+
+
+def test_what_is_left_out_is_taken_from_the_base() -> None:
+    base = "def f(a):\n    one(a)\n    two(a)\n    three(a)\n    return a\n"
+    text = "```python\ndef f(a, b):\n    # ... existing code ...\n    return a\n```"
+    assert read(text, base=base)[:2] == ("def f(a, b):", "    one(a)")
+    stub = "class P:\n    def f(self): ...\n    def g(self):\n        ...\n"
+    assert read(f"```python\n{stub}```", base=stub) == tuple(stub.splitlines())
+
+
+def test_a_fence_in_a_docstring_is_no_end() -> None:
+    text = 'def f():\n    """Do.\n\n    ```\n    f()\n    ```\n    """\n'
+    assert read(f"```python\n{text}```") == tuple(text.splitlines())
+    notes = "# Notes\n\n```python\nf()\n```\n"
+    assert read(f"```markdown\n{notes}```", "markdown") == tuple(notes.splitlines())
+
+
+PAIR = "<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a/b.py\n```python\n{PAIR}```",
+        f"**a/b.py**\n\n```\n{PAIR}```",
+        f"### `a/b.py`:\n```\n{PAIR}```",
+        f"```python\na/b.py\n{PAIR}```",
+        f"```python a/b.py\n{PAIR}```",
+        f"```python:a/b.py\n{PAIR}```",
+        f"File: a/b.py\n{PAIR}",
+        f"Change `a/b.py` so:\n\n{PAIR}",
+        "a/b.py\n" + PAIR.replace("<<<<<<<", "<<<<<").replace(">>>>>>>", ">>>>>>>>>"),
+        "a/b.py\n------- SEARCH\nold\n=======\nnew\n+++++++ REPLACE\n",
+        "--- a/a/b.py\n+++ b/a/b.py\n@@ -1 +1 @@\n-old\n+new\n",
+        "```diff\n--- a/b.py\n+++ a/b.py\n@@ ... @@\n-old\n+new\n```",
+        "diff --git a/a/b.py b/a/b.py\nindex 1..2 100644\n--- a/a/b.py\n+++ b/a/b.py\n"
+        "@@ -1,1 +1,1 @@ def f():\n-old\n+new\n\nThat is all.",
+        "a/b.py\n```diff\n-old\n+new\n```",
+        "*** Begin Patch\n*** Update File: a/b.py\n@@\n-old\n+new\n*** End Patch",
+        "```\n*** Begin Patch\n*** Update File: a/b.py\n-old\n+new\n*** End Patch\n```",
+    ],
+)
+def test_a_pair_is_read_in_every_form(text: str) -> None:
+    (block,) = blocks(text)
+    assert block.path == "a/b.py"
+    assert block.is_closed
+    assert [(one.old, one.new) for one in block.pairs] == [(("old",), ("new",))]
+
+
+def test_several_pairs_keep_the_file_above_them() -> None:
+    found = blocks(f"a.py\n```\n{PAIR}{PAIR}```\n\n```\n{PAIR}```\nb.py\n```\n{PAIR}```")
+    assert [one.path for one in found] == ["a.py", "a.py", "a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("```python\n# a/b.py\nx = 1\n```", "a/b.py"),
+        ("```lua\n-- file: a/b.lua\n\nx = 1\n```", "a/b.lua"),
+        ("a/b.py\n```python\nx = 1\n```", "a/b.py"),
+        ('```python title="a/b.py"\nx = 1\n```', "a/b.py"),
+        ("```a/b.py\nx = 1\n```", "a/b.py"),
+        ("```12:15:a/b.py\nx = 1\n```", "a/b.py"),
+        ("Dockerfile\n```\nx = 1\n```", "Dockerfile"),
+        ("e.g. this:\n```python\nx = 1\n```", ""),
+        ("```python\n# see the docs\nx = 1\n```", ""),
+    ],
+)
+def test_the_path_of_code(text: str, path: str) -> None:
+    (block,) = blocks(text)
+    assert block.path == path
+    assert block.lines[-1] == "x = 1"
+
+
+def test_what_says_nothing_of_a_file_is_about_the_given_one() -> None:
+    (block,) = blocks("```python\nx = 1\n```", "a.py")
+    assert block.path == "a.py"
+
+
+def test_a_sentence_names_a_file_less_surely() -> None:
+    (block,) = blocks("Put this into `a.py`, if you like.\n```python\nx = 1\n```")
+    assert (block.path, block.is_path_sure) == ("a.py", False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nx = 1\n",
+        "a.py\n<<<<<<< SEARCH\nx\n=======\ny\n",
+        "a.py\n```\n<<<<<<< SEARCH\nx\n>>>>>>> REPLACE\n```",
+        "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n",
+    ],
+)
+def test_what_was_cut_is_told(text: str) -> None:
+    assert not blocks(text)[-1].is_closed
+
+
+def test_commands_are_not_of_the_file_above_them() -> None:
+    assert blocks("setup.py\n```bash\npython setup.py\n```")[0].path == ""
+    assert blocks("```javascript\nf()\n```", "a.py")[0].path == ""
+
+
+def test_a_mark_at_the_beginning_of_a_text_is_no_part_of_it() -> None:
+    assert blocks("\ufeffa.py\r\n```python\r\nx = 1\r\n```\r\n")[0].path == "a.py"
+
+
+def test_two_dividers_are_a_problem() -> None:
+    (block,) = blocks("<<<<<<< SEARCH\nTitle\n=======\n=======\nName\n=======\n>>>>>>> REPLACE\n")
+    assert block.problem
+
+
+def test_files_that_come_go_and_move() -> None:
+    text = (
+        "```diff\ndiff --git a/n.py b/n.py\nnew file mode 100644\n--- /dev/null\n+++ b/n.py\n"
+        "@@ -0,0 +1,2 @@\n+a\n+b\ndiff --git a/o.py b/o.py\ndeleted file mode 100644\n--- a/o.py\n"
+        "+++ /dev/null\n@@ -1 +0,0 @@\n-x\ndiff --git a/p.py b/q.py\nsimilarity index 100%\n"
+        "rename from p.py\nrename to q.py\n```"
+    )
+    found = blocks(text)
+    assert [(one.kind, one.path, one.to) for one in found] == [
+        ("create", "n.py", ""),
+        ("delete", "o.py", ""),
+        ("rename", "p.py", "q.py"),
+    ]
+    assert found[0].lines == ("a", "b")
+
+
+def test_a_removed_comment_of_lua_is_no_header() -> None:
+    text = (
+        "```diff\n--- a/m.lua\n+++ b/m.lua\n@@ -1,2 +1,2 @@\n"
+        "--- old words\n+-- new words\n x = 1\n```"
+    )
+    (block,) = blocks(text)
+    assert block.pairs[0].old == ("-- old words", "x = 1")
+
+
+def test_openai_patches() -> None:
+    text = (
+        "*** Begin Patch\n*** Add File: n.py\n+a\n*** Delete File: o.py\n*** Update File: p.py\n"
+        "*** Move to: q.py\n@@ class A\n@@ def f\n x\n-y\n+z\n@@\n-last\n*** End of File\n"
+        "*** End Patch\n"
+    )
+    add, delete, move = blocks(text)
+    assert (add.kind, add.lines, delete.kind) == ("create", ("a",), "delete")
+    assert (move.kind, move.to) == ("rename", "q.py")
+    first = move.pairs[0]
+    assert (first.old, first.new, first.scope) == (("x", "y"), ("x", "z"), "class A\ndef f")
+    assert move.pairs[1].is_last
+
+
+def test_thoughts_and_prose_are_no_blocks() -> None:
+    assert blocks(f"<think>{PAIR}</think>\nIt is right.") == ()
+    assert blocks("") == ()
+
+
+def test_a_document_with_fences_of_its_own_is_not_guessed() -> None:
+    text = "n.md\n```markdown\n# N\n\n```\nx\n```\n\nEnd\n```\n"
+    first: Block = blocks(text)[0]
+    assert first.problem

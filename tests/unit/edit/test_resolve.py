@@ -1,0 +1,232 @@
+"""From blocks to changes of files: which file, all or nothing, what is asked and not done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.edit import diff
+from lcursor.edit.records import Lines, digest
+from lcursor.edit.reply import blocks
+from lcursor.edit.resolve import Ask, Refused, Resolved, resolve
+
+UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n    return 1\n"
+ROOT = "/p/"
+
+
+class Given:
+    """Files of a project at a root."""
+
+    def __init__(self, texts: Mapping[str, str], current: str = "") -> None:
+        self._texts = {ROOT + path: tuple(text.splitlines()) for path, text in texts.items()}
+        self._current = ROOT + current if current else ""
+
+    def read(self, path: str) -> Lines | None:
+        return self._texts.get(self.absolute(path))
+
+    def current(self) -> str:
+        return self._current
+
+    def all(self) -> Sequence[str]:
+        return [path.removeprefix(ROOT) for path in self._texts]
+
+    def absolute(self, path: str) -> str:
+        return path if path.startswith("/") else ROOT + path
+
+
+class Region:
+    """One text, without a root."""
+
+    def read(self, path: str) -> Lines | None:
+        return ("a = 1", "b = 2") if path == "/p/a.py" else None
+
+    def current(self) -> str:
+        return "/p/a.py"
+
+    def all(self) -> Sequence[str]:
+        return ("/p/a.py",)
+
+
+def pair(old: str, new: str, path: str = "") -> str:
+    return f"{path}\n```\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```\n"
+
+
+def done(reply: str, files: Given, file: str = "") -> Resolved:
+    found = resolve(blocks(reply, file), files)
+    assert isinstance(found, Resolved), found
+    return found
+
+
+def text_of(found: Resolved, files: Given, path: str) -> str:
+    (change,) = [one for one in found.files if one.path == ROOT + path]
+    base = files.read(change.path) or ()
+    assert change.base == (digest(base) if change.kind != "create" else "")
+    return "\n".join(diff.apply(base, change.changes)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("named", "current", "path"),
+    [
+        ("lib/util.py", "", "lib/util.py"),
+        ("./lib/util.py", "", "lib/util.py"),
+        ("/p/lib/util.py", "", "lib/util.py"),
+        ("p/lib/util.py", "", "lib/util.py"),
+        ("lib\\util.py", "", "lib/util.py"),
+        ("util.py", "", "lib/util.py"),
+        ("util.py", "lib/util.py", "lib/util.py"),
+        ("", "lib/util.py", "lib/util.py"),
+    ],
+)
+def test_a_file_is_found_by_its_name(named: str, current: str, path: str) -> None:
+    files = Given({"lib/util.py": UTIL, "main.py": "x = 1\n"}, current)
+    found = done(pair("    return 1", "    return 2", named), files)
+    assert text_of(found, files, path) == UTIL.replace("return 1", "return 2")
+
+
+def test_a_name_of_two_files_is_asked_about() -> None:
+    files = Given({"a/util.py": UTIL, "b/util.py": UTIL})
+    found = blocks(pair("    return 1", "    return 2", "util.py"))
+    asked = resolve(found, files)
+    assert isinstance(asked, Ask)
+    assert [one.path for one in asked.choices] == ["/p/a/util.py", "/p/b/util.py"]
+    answer = resolve(found, files, asked.chosen(1))
+    assert isinstance(answer, Resolved)
+    assert [one.path for one in answer.files] == ["/p/b/util.py"]
+
+
+def test_a_place_is_asked_for_and_then_taken() -> None:
+    text = "a = f(1)\nb = 2\na = f(1)\nc = 3\n"
+    files = Given({"a.py": text})
+    reply = pair("a = f(1)", "a = f(9)", "a.py") + pair("c = 3", "c = 4", "a.py")
+    found = resolve(blocks(reply), files)
+    assert isinstance(found, Ask)
+    assert [one.first_row for one in found.choices] == [0, 2]
+    answer = resolve(blocks(reply), files, found.chosen(1))
+    assert isinstance(answer, Resolved)
+    assert text_of(answer, files, "a.py") == "a = f(1)\nb = 2\na = f(9)\nc = 4\n"
+
+
+def test_two_places_are_asked_for_one_after_the_other() -> None:
+    files = Given({"a.py": "a = f(1)\na = f(1)\nb = g(1)\nb = g(1)\n"})
+    found = blocks(pair("a = f(1)", "a = 9", "a.py") + pair("b = g(1)", "b = 9", "a.py"))
+    first = resolve(found, files)
+    assert isinstance(first, Ask)
+    second = resolve(found, files, first.chosen(0))
+    assert isinstance(second, Ask)
+    assert second.key != first.key
+    answer = resolve(found, files, second.chosen(1))
+    assert isinstance(answer, Resolved)
+    assert text_of(answer, files, "a.py") == "a = 9\na = f(1)\nb = g(1)\nb = 9\n"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "It is right as it is.",
+        "```bash\nmake test\n```",
+        pair("    return 7", "    return 8", "util.py"),
+        pair("    return 1", "    return 2", "other.py"),
+        pair("    return 1", "    return 2", "util.py") + pair("    return 7", "x", "util.py"),
+        pair("    return 1", "    return 2", "util.py").replace(">>>>>>> REPLACE", ""),
+        pair("    return 1", "    # ... existing code ...", "util.py"),
+        "util.py\n```python\n# ... existing code ...\n    nothing_like_it()\n# ...\n```",
+        "util.py\n```python\ndef read(path):\n    return 2\n",
+        "--- /dev/null\n+++ b/util.py\n@@ -0,0 +1 @@\n+x\n",
+        "*** Begin Patch\n*** Delete File: other.py\n*** End Patch",
+        "util.py\n```python\ndef read(path):\n    return 2\n```\n"
+        "util.py\n```python\ndef read(path):\n    return 3\n```\n",
+    ],
+)
+def test_what_cannot_be_done_is_refused_as_a_whole(reply: str) -> None:
+    found = resolve(blocks(reply), Given({"util.py": UTIL}, "util.py"))
+    assert isinstance(found, Refused), found
+    assert found.reason
+
+
+def test_one_reply_may_change_many_files() -> None:
+    files = Given({"a.py": UTIL, "b.py": "x = 1\n", "c.py": "y = 1\nz = 2\n"})
+    reply = (
+        pair("    return 1", "    return 2", "a.py")
+        + "d.py\n```python\nnew = 1\n```\n"
+        + "*** Begin Patch\n*** Delete File: b.py\n*** Update File: c.py\n*** Move to: e/c.py\n"
+        "@@\n-y = 1\n+y = 3\n z = 2\n*** End Patch\n"
+    )
+    found = done(reply, files)
+    assert [(one.kind, one.path, one.to) for one in found.files] == [
+        ("edit", "/p/a.py", ""),
+        ("create", "/p/d.py", ""),
+        ("delete", "/p/b.py", ""),
+        ("rename", "/p/c.py", "/p/e/c.py"),
+    ]
+    assert found.files[2].changes[0].old == ("x = 1",)
+    assert text_of(found, files, "c.py") == "y = 3\nz = 2\n"
+
+
+def test_what_is_only_shown_is_left_out_and_said() -> None:
+    files = Given({"util.py": UTIL})
+    shown = "Then run:\n```bash\npython util.py\n```\nand use it:\n```python\nread('x')\n```"
+    found = done(pair("    return 1", "    return 2", "util.py") + shown, files)
+    assert len(found.files) == 1
+    assert "2 blocks" in found.note
+
+
+def test_what_is_done_already_changes_nothing() -> None:
+    files = Given({"util.py": UTIL})
+    found = done("util.py\n```python\n" + UTIL + "```", files)
+    assert all(not one.changes for one in found.files)
+    now = UTIL.replace("    return 1", "    log(path)\n    return 2")
+    reply = pair("    return 1", "    log(path)\n    return 2", "util.py")
+    found = done(reply, Given({"util.py": now}))
+    assert all(not one.changes for one in found.files)
+
+
+def test_a_text_without_a_root_takes_no_new_files() -> None:
+    reply = "new.py\n```python\nx = 1\n```"
+    assert isinstance(resolve(blocks(reply), Region()), Refused)
+    found = resolve(blocks(pair("a = 1", "a = 3")), Region())
+    assert isinstance(found, Resolved)
+    assert found.files[0].changes[0].new == ("a = 3",)
+
+
+def test_a_diff_of_this_very_text_goes_by_its_numbers() -> None:
+    import hashlib
+
+    text = "a = f(1)\n" * 4
+    blob = hashlib.sha1(b"blob %d\0" % len(text) + text.encode()).hexdigest()
+    hunk = "@@ -3 +3 @@\n-a = f(1)\n+a = f(2)\n"
+    reply = f"diff --git a/a.py b/a.py\nindex {blob[:9]}..1234567 100644\n--- a/a.py\n+++ b/a.py\n"
+    files = Given({"a.py": text})
+    assert text_of(done(reply + hunk, files), files, "a.py").split("\n")[2] == "a = f(2)"
+    other = reply.replace(blob[:9], "123456789")
+    assert isinstance(resolve(blocks(other + hunk), files), Ask)
+
+
+def test_a_number_that_points_at_something_alike_is_doubted() -> None:
+    one = ["def one(a):", "    check(a)", "    total = a + 1", "    log(total)", "    return total"]
+    two = [line.replace("total = a + 1", "total = a + 2") for line in one]
+    text = "\n".join([*one, *["x = 1"] * 9, *two]) + "\n"
+    hunk = "@@ -15,5 +15,5 @@\n def one(a):\n     check(a)\n-    total = a + 1\n+    total = a\n"
+    reply = f"--- a/a.py\n+++ b/a.py\n{hunk}     log(total)\n     return total\n"
+    assert isinstance(resolve(blocks(reply), Given({"a.py": text})), Ask)
+
+
+lines = st.lists(
+    st.sampled_from(["a = 1", "    b(a)", "", "}", "return a", "    return b"]), max_size=12
+)
+
+
+@given(lines, lines)
+def test_no_reply_breaks_it(old: list[str], new: list[str]) -> None:
+    """Whatever is quoted: rows that nothing quoted stay."""
+    base = ["first()", *old, "last()"]
+    files = Given({"a.py": "\n".join(base) + "\n"})
+    for text in ("\n".join(old), "\n".join(new)):
+        found = resolve(blocks(pair(text, "\n".join(new), "a.py")), files)
+        if isinstance(found, Resolved) and found.files:
+            made = diff.apply(base, found.files[0].changes)
+            assert made[0] == "first()"
+            assert "last()" in made[-1:] or made[-1] in new

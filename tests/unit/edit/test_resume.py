@@ -1,0 +1,138 @@
+"""Open hunks after the editor ended with them: where they belong in the text as it is now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lcursor.edit import diff, text
+from lcursor.edit.ledger import Ledger
+from lcursor.edit.records import FileChange, digest
+from lcursor.edit.resume import Resumed, resume
+from lcursor.edit.turn import hunk_at
+from lcursor.errors import EditMissing
+from lcursor.protocol_edit import EditDecided
+
+BASE = "".join(f"def f{number}():\n    return {number}\n\n" for number in range(6))
+AFTER = (
+    BASE.replace("return 0", "return zero\n    # more")
+    .replace("    return 2\n", "")
+    .replace("def f4", "# four\ndef f4")
+)
+
+
+class Desk:
+    """A file, a turn of three hunks for it, and its ledger."""
+
+    def __init__(self, place: Path) -> None:
+        self.root = place / "project"
+        self.root.mkdir()
+        self.file = self.root / "a.py"
+        self.ledger = Ledger(self.root, place / "data")
+        self.put(BASE)
+        lines, after = (text.of_bytes(one.encode()).lines for one in (BASE, AFTER))
+        self.changes = diff.changes(lines, after)
+        assert len(self.changes) == 3
+        change = FileChange(str(self.file), base=digest(lines), changes=self.changes)
+        self.key = self.ledger.begin("t", [change], bases={str(self.file): lines})
+
+    def put(self, body: str) -> None:
+        self.file.write_text(body)
+
+    def accept(self, number: int, *, is_saved: bool = True) -> None:
+        """Take a hunk, as the editor tells it."""
+        change = self.changes[number]
+        lines = list(text.read(self.file).lines)
+        row = "\n".join(lines).split("\n".join(change.old) or "def f4")[0].count("\n")
+        lines[row : row + len(change.old)] = change.new
+        hunk = hunk_at(lines, row, change.old, change.new)
+        said: EditDecided = {
+            "turn": self.key,
+            "path": str(self.file),
+            "accepted": [
+                {
+                    "row": row,
+                    "old": list(hunk.old),
+                    "new": list(hunk.new),
+                    "above": list(hunk.above),
+                    "below": list(hunk.below),
+                }
+            ],
+            "rejected": 0,
+            "open": 2,
+            "is_undone": False,
+        }
+        self.ledger.decided(said)
+        if is_saved:
+            self.put("\n".join(lines) + "\n")
+
+    def resume(self) -> Resumed:
+        return resume(self.ledger, self.key)
+
+    def all_taken(self, found: Resumed) -> str:
+        """The file with all open hunks made."""
+        (change,) = found.files
+        return text.read(self.file).changed(change.changes).encode().decode()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_text_that_is_as_it_was(desk: Desk) -> None:
+    found = desk.resume()
+    assert (found.files[0].changes, found.problems) == (desk.changes, ())
+    assert desk.all_taken(found) == AFTER
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_what_was_accepted_is_not_offered_again(desk: Desk, number: int) -> None:
+    desk.accept(number)
+    found = desk.resume()
+    assert len(found.files[0].changes) == 2
+    assert found.files[0].base == text.read(desk.file).digest
+    assert desk.all_taken(found) == AFTER
+
+
+def test_what_was_accepted_and_not_saved_is_offered_again(desk: Desk) -> None:
+    desk.accept(0, is_saved=False)
+    assert desk.all_taken(desk.resume()) == AFTER
+
+
+def test_hunks_move_with_what_was_typed(desk: Desk) -> None:
+    desk.accept(1)
+    body = desk.file.read_text()
+    desk.put("import os\n\n" + body.replace("return 5", "return 5 + 5"))
+    found = desk.resume()
+    assert desk.all_taken(found) == "import os\n\n" + AFTER.replace("return 5", "return 5 + 5")
+    assert found.problems == ()
+
+
+def test_a_hunk_whose_place_is_gone_is_left_out(desk: Desk) -> None:
+    desk.put(BASE.replace("return 0", "return 0 + 0"))
+    found = desk.resume()
+    assert found.problems == (f"{desk.file} was changed since: 1 of its hunks fit no more",)
+    assert desk.all_taken(found) == AFTER.replace("return zero\n    # more", "return 0 + 0")
+
+
+def test_a_file_that_is_another_or_gone(desk: Desk) -> None:
+    desk.put("nothing of it\n")
+    found = desk.resume()
+    assert found.files == ()
+    assert "nothing of the edit fits" in found.problems[0]
+    desk.file.unlink()
+    assert "there is no file" in desk.resume().problems[0]
+    with pytest.raises(EditMissing):
+        resume(desk.ledger, "none")
+
+
+def test_the_editors_text_comes_first(desk: Desk) -> None:
+    lines = ["# mine", *text.of_bytes(BASE.encode()).lines]
+    buffer = {"path": str(desk.file), "tick": 3, "lines": lines}
+    found = resume(desk.ledger, desk.key, [buffer])  # type: ignore[list-item]
+    assert found.files[0].base == digest(lines)
+    assert [one.first_row for one in found.files[0].changes] == [
+        one.first_row + 1 for one in desk.changes
+    ]

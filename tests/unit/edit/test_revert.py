@@ -1,0 +1,500 @@
+"""Turns that are taken back and made again: what they did, and nothing of what was typed since."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcursor.edit import carry, diff, revert, text
+from lcursor.edit.ledger import Ledger
+from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
+from lcursor.edit.revert import Reverted
+from lcursor.edit.turn import FileTurn, Hunk, hunk_at, hunks_for
+from lcursor.edit.writing import write
+from lcursor.errors import EditMissing, EditRefused, EditUnsaved
+from lcursor.protocol_edit import EditBuffer, EditDecided
+
+CODE = """\
+import os
+
+def first(a):
+    return a + 1
+
+def second(a):
+    x = a
+    return x + 2
+
+def third(a):
+    return a + 3
+"""
+
+
+def told(key: str, path: str, hunk: Hunk, still_open: int = 0) -> EditDecided:
+    """Return what the editor says of a hunk that was taken."""
+    return {
+        "turn": key,
+        "path": path,
+        "accepted": [
+            {
+                "row": hunk.row,
+                "old": list(hunk.old),
+                "new": list(hunk.new),
+                "above": list(hunk.above),
+                "below": list(hunk.below),
+            }
+        ],
+        "rejected": 0,
+        "open": still_open,
+        "is_undone": False,
+    }
+
+
+class Desk:
+    """A project, its ledger, and buffers of the editor."""
+
+    def __init__(self, place: Path) -> None:
+        self.root = place / "project"
+        self.root.mkdir()
+        self.data = place / "data"
+        self.ledger = Ledger(self.root, self.data)
+        self.buffers: dict[str, list[str]] = {}
+
+    def path(self, name: str) -> str:
+        return str(self.root / name)
+
+    def put(self, name: str, data: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(data)
+
+    def get(self, name: str) -> str | None:
+        path = self.root / name
+        return path.read_text() if path.exists() else None
+
+    def load(self, name: str) -> None:
+        self.buffers[self.path(name)] = list(text.read(self.path(name)).lines)
+
+    def change(self, name: str, old: str, new: str, **more: str) -> FileChange:
+        """Have a text in a file become another."""
+        lines = self.buffers.get(self.path(name)) or text.read(self.path(name)).lines
+        after = "\n".join(lines).replace(old, new, 1).split("\n")
+        kind: FileKind = "rename" if "to" in more else "edit"
+        to = self.path(more["to"]) if more else ""
+        return FileChange(self.path(name), kind, to, digest(lines), diff.changes(lines, after))
+
+    def do(self, *files: FileChange) -> str:
+        """Have a turn written to disk."""
+        key = self.ledger.begin("t", files)
+        write(files, self.root, record=self.ledger, key=key)
+        return key
+
+    def take(self, *files: FileChange) -> str:
+        """Have a turn taken in buffers, hunk by hunk from above, as the editor tells it."""
+        key = self.ledger.begin("t", files, bases=self.buffers)
+        for file in files:
+            lines, moved = self.buffers[file.path], 0
+            for number, change in enumerate(file.changes, 1):
+                row = change.first_row + moved
+                lines[row : row + len(change.old)] = change.new
+                moved += len(change.new) - len(change.old)
+                hunk = hunk_at(lines, row, change.old, change.new)
+                left = len(file.changes) - number
+                self.ledger.decided(told(key, file.path, hunk, left))
+        return key
+
+    def type(self, name: str, old: str, new: str) -> None:
+        """Have the user change something, in the buffer or on disk."""
+        path = self.path(name)
+        if path in self.buffers:
+            body = "\n".join(self.buffers[path])
+            assert old in body
+            self.buffers[path] = body.replace(old, new, 1).split("\n")
+        else:
+            body = (self.root / name).read_text()
+            assert old in body
+            (self.root / name).write_text(body.replace(old, new, 1))
+
+    def revert(self, do: str, key: str = "") -> Reverted:
+        """Take back or make again, also in the buffers."""
+        buffers: list[EditBuffer] = [
+            {"path": path, "tick": 1, "lines": lines} for path, lines in self.buffers.items()
+        ]
+        done = revert.revert(self.ledger, key, do, buffers)
+        for file in done.files:
+            lines = self.buffers.pop(file.path)
+            assert digest(lines) == file.base
+            made = list(diff.apply(lines, file.changes))
+            if file.kind != "delete":
+                self.buffers[file.to or file.path] = made
+        return done
+
+    def buffer(self, name: str) -> str:
+        return "\n".join(self.buffers[self.path(name)])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_files_that_are_not_open(desk: Desk) -> None:
+    desk.put("a.py", CODE)
+    desk.put("sub/b.py", CODE)
+    key = desk.do(desk.change("a.py", "a + 1", "a - 1"), desk.change("sub/b.py", "import os\n", ""))
+    after = [desk.get("a.py"), desk.get("sub/b.py")]
+    assert CODE not in after
+    done = desk.revert("undo")
+    assert (done.key, done.problems, done.files) == (key, (), ())
+    assert done.paths == (desk.path("a.py"), desk.path("sub/b.py"))
+    assert [desk.get("a.py"), desk.get("sub/b.py")] == [CODE, CODE]
+    assert desk.revert("redo").problems == ()
+    assert [desk.get("a.py"), desk.get("sub/b.py")] == after
+    assert desk.revert("undo", key).problems == ()
+    assert [desk.get("a.py"), desk.get("sub/b.py")] == [CODE, CODE]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_what_was_typed_since_stays(desk: Desk, is_open: bool) -> None:
+    desk.put("a.py", CODE)
+    if is_open:
+        desk.load("a.py")
+    change = desk.change("a.py", "    return a + 1", "    # one\n    return 1 + a")
+    second = desk.change("a.py", "return a + 3", "return 3 + a").changes
+    change = FileChange(change.path, base=change.base, changes=(*change.changes, *second))
+    desk.take(change) if is_open else desk.do(change)
+    desk.type("a.py", "import os", "import os\nimport sys")
+    desk.type("a.py", "    x = a", "    x = a * 2  # mine")
+    desk.type("a.py", "return 3 + a", "return 3 + a\n    # right below")
+    done = desk.revert("undo")
+    assert done.problems == ()
+    assert (len(done.files), len(done.paths)) == ((1, 0) if is_open else (0, 1))
+    found = desk.buffer("a.py") + "\n" if is_open else desk.get("a.py")
+    assert found == CODE.replace("import os", "import os\nimport sys").replace(
+        "    x = a", "    x = a * 2  # mine"
+    ).replace("return a + 3", "return a + 3\n    # right below")
+    desk.type("a.py", "import sys", "import sys  # more")
+    assert desk.revert("redo").problems == ()
+    found = desk.buffer("a.py") if is_open else desk.get("a.py")
+    assert found is not None
+    assert "    # one\n    return 1 + a" in found
+    assert "import sys  # more" in found
+    assert "return 3 + a\n    # right below" in found
+
+
+def test_rows_of_another_text_are_not_believed(desk: Desk) -> None:
+    path = desk.path("a.py")
+    desk.put("a.py", CODE)
+    desk.load("a.py")
+    change = desk.change("a.py", "def second", "# two\ndef second")
+    key = desk.ledger.begin("t", [change], bases=desk.buffers)
+    lines = desk.buffers[path]
+    lines[:0] = ["# typed before it was taken"] * 3
+    row = change.changes[0].first_row + 3
+    lines.insert(row, "# two")
+    desk.ledger.decided(told(key, path, hunk_at(lines, row, (), ("# two",))))
+    assert desk.revert("undo").problems == ()
+    del desk.buffers[path][:3]
+    assert desk.buffer("a.py") + "\n" == CODE  # the base again, and the row is one of another text
+    assert desk.revert("redo").problems == ()
+    assert desk.buffer("a.py") + "\n" == CODE.replace("def second", "# two\ndef second")
+
+
+def test_what_was_typed_into_a_hunk_is_not_touched(desk: Desk) -> None:
+    for name in ("a.py", "b.py"):
+        desk.put(name, CODE)
+    key = desk.do(
+        desk.change("a.py", "    x = a", "    x = a\n    y = x\n    z = y"),
+        desk.change("b.py", "a + 1", "a - 1"),
+    )
+    desk.type("a.py", "y = x", "y = x  # mine")
+    mine = desk.get("a.py")
+    done = desk.revert("undo")
+    assert done.problems == (f"{desk.path('a.py')} was changed since, and stays as it is",)
+    assert (desk.get("a.py"), desk.get("b.py")) == (mine, CODE)
+    assert desk.ledger.undo_key() == ""
+    desk.type("a.py", "  # mine", "")  # now it can be
+    assert desk.revert("undo", key).problems == ()
+    assert desk.get("a.py") == CODE
+
+
+def test_of_places_that_look_alike_none_is_taken(desk: Desk) -> None:
+    same = "begin\n  step\nend\n"
+    desk.put("a", same * 6)
+    lines = (same * 6).split("\n")[:-1]
+    change = Change(10, 10, (), ("  step",))
+    desk.do(FileChange(desk.path("a"), base=digest(lines), changes=(change,)))
+    after = desk.get("a")
+    desk.type("a", "begin\n  step\n  step\nend\n", "begin\n  step\n  step\nend\n" * 2)
+    mine = desk.get("a")
+    assert mine != after
+    done = desk.revert("undo")
+    assert len(done.problems) == 1
+    assert desk.get("a") == mine
+
+
+def test_a_created_file(desk: Desk) -> None:
+    change = FileChange(desk.path("new/a.py"), "create", changes=(Change(0, 0, (), ("a", "b")),))
+    desk.do(change)
+    assert desk.get("new/a.py") == "a\nb\n"
+    assert desk.revert("undo").paths == (desk.path("new/a.py"),)
+    assert desk.get("new/a.py") is None
+    desk.revert("redo")
+    assert desk.get("new/a.py") == "a\nb\n"
+    desk.type("new/a.py", "b", "b\nmine")
+    assert "changed since" in desk.revert("undo").problems[0]
+    assert desk.get("new/a.py") == "a\nb\nmine\n"
+
+
+def test_a_created_file_that_is_open(desk: Desk) -> None:
+    desk.do(FileChange(desk.path("a.py"), "create", changes=(Change(0, 0, (), ("a", "b")),)))
+    desk.load("a.py")
+    (file,) = desk.revert("undo").files
+    assert (file.kind, file.changes) == ("delete", (Change(0, 2, ("a", "b"), ()),))
+    assert desk.get("a.py") is None
+    desk.revert("redo")
+    desk.load("a.py")
+    desk.type("a.py", "b", "typed, not saved")
+    assert desk.revert("undo").problems
+    assert (desk.get("a.py"), desk.buffer("a.py")) == ("a\nb\n", "a\ntyped, not saved")
+
+
+def test_a_file_that_was_created_in_a_buffer_and_saved(desk: Desk) -> None:
+    path = desk.path("a.py")
+    change = FileChange(path, "create", changes=(Change(0, 0, (), ("a", "b")),))
+    desk.buffers[path] = []
+    desk.take(change)
+    desk.put("a.py", "a\nb\n")
+    desk.buffers.clear()
+    assert desk.revert("undo").problems == ()
+    assert desk.get("a.py") is None
+    assert desk.revert("redo").problems == ()
+    assert desk.get("a.py") == "a\nb\n"
+
+
+def test_a_deleted_file(desk: Desk) -> None:
+    (desk.root / "a.py").write_bytes(b"\xef\xbb\xbfa\r\nb")
+    (desk.root / "a.py").chmod(0o700)
+    gone = FileChange(desk.path("a.py"), "delete", base=text.read(desk.path("a.py")).digest)
+    desk.do(gone)
+    assert desk.get("a.py") is None
+    desk.revert("undo")
+    assert (desk.root / "a.py").read_bytes() == b"\xef\xbb\xbfa\r\nb"
+    assert (desk.root / "a.py").stat().st_mode & 0o777 == 0o700
+    desk.revert("redo")
+    assert desk.get("a.py") is None
+    desk.put("a.py", "mine\n")
+    assert "another text" in desk.revert("undo").problems[0]
+    assert desk.get("a.py") == "mine\n"
+
+
+def test_a_renamed_file(desk: Desk) -> None:
+    desk.put("old.py", CODE)
+    desk.do(desk.change("old.py", "first", "FIRST", to="sub/new.py"))
+    assert desk.get("old.py") is None
+    desk.type("sub/new.py", "import os", "import os  # mine")
+    assert desk.revert("undo").problems == ()
+    assert desk.get("old.py") == CODE.replace("import os", "import os  # mine")
+    assert desk.get("sub/new.py") is None
+    assert desk.revert("redo").problems == ()
+    after = CODE.replace("import os", "import os  # mine").replace("first", "FIRST")
+    assert desk.get("sub/new.py") == after
+    desk.put("old.py", "mine\n")
+    assert "is there" in desk.revert("undo").problems[0]
+    assert (desk.get("old.py"), desk.get("sub/new.py")) == ("mine\n", after)
+
+
+def test_a_renamed_file_that_is_open_and_not_saved(desk: Desk) -> None:
+    desk.put("old.py", CODE)
+    desk.do(desk.change("old.py", "first", "FIRST", to="new.py"))
+    desk.load("new.py")
+    desk.type("new.py", "import os", "import os  # not saved")
+    (file,) = desk.revert("undo").files
+    assert (file.kind, file.path, file.to) == ("rename", desk.path("new.py"), desk.path("old.py"))
+    assert (desk.get("old.py"), desk.get("new.py")) == (CODE, None)
+    assert desk.buffer("old.py") == CODE.replace("os", "os  # not saved")[:-1]
+
+
+def test_what_the_user_took_back_by_hand(desk: Desk) -> None:
+    desk.put("a.py", CODE)
+    key = desk.do(desk.change("a.py", "    x = a\n", ""))
+    desk.put("a.py", CODE)
+    assert desk.revert("undo").problems == ()
+    assert desk.get("a.py") == CODE
+    assert desk.revert("redo").problems == ()
+    assert "x = a" not in (desk.get("a.py") or "")
+    assert desk.ledger.undo_key() == key
+
+
+def test_a_missing_file_is_told(desk: Desk) -> None:
+    desk.put("a.py", CODE)
+    desk.put("b.py", CODE)
+    desk.do(desk.change("a.py", "a + 1", "a"), desk.change("b.py", "a + 1", "a"))
+    (desk.root / "a.py").unlink()
+    assert desk.revert("undo").problems == (f"there is no file {desk.path('a.py')} any more",)
+    assert desk.get("b.py") == CODE
+
+
+def test_nothing_to_take_back(desk: Desk) -> None:
+    for do in ("undo", "redo"):
+        with pytest.raises(EditMissing):
+            desk.revert(do)
+    desk.put("a.py", CODE)
+    key = desk.do(desk.change("a.py", "a + 1", "a"))
+    with pytest.raises(EditMissing, match="nothing of this turn is taken back"):
+        desk.revert("redo", key)
+
+
+def test_all_or_none_on_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.py", "b.py"):
+        desk.put(name, CODE)
+    key = desk.do(desk.change("a.py", "a + 1", "a"), desk.change("b.py", "a + 1", "a"))
+    after = desk.get("a.py")
+    (desk.root / "b.py").chmod(0o444)
+    with pytest.raises(EditRefused, match="read-only"):
+        desk.revert("undo")
+    (desk.root / "b.py").chmod(0o644)
+    real, count = os.replace, 0
+
+    def full(*args: str) -> None:
+        nonlocal count
+        count += 1
+        if count == 2:
+            raise OSError(28, "No space left on device")
+        real(*args)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(EditUnsaved, match="No space"):
+        desk.revert("undo")
+    assert [desk.get("a.py"), desk.get("b.py")] == [after, after]
+    assert desk.ledger.undo_key() == key
+    desk.revert("undo")
+    assert [desk.get("a.py"), desk.get("b.py")] == [CODE, CODE]
+
+
+def test_a_part_of_a_turn_in_a_buffer(desk: Desk) -> None:
+    desk.put("a.py", CODE)
+    desk.load("a.py")
+    desk.put("b.py", CODE)
+    in_buffer = desk.change("a.py", "import os\n", "import os\nimport re\n")
+    on_disk = desk.change("b.py", "a + 1", "a")
+    key = desk.ledger.begin("t", [in_buffer, on_disk])
+    write([on_disk], desk.root, record=desk.ledger, key=key)
+    (change,) = in_buffer.changes
+    lines = desk.buffers[desk.path("a.py")]
+    lines[change.first_row : change.last_row] = change.new
+    hunk = hunk_at(lines, change.first_row, change.old, change.new)
+    desk.ledger.decided(told(key, desk.path("a.py"), hunk))
+    done = desk.revert("undo")
+    assert ([file.path for file in done.files], done.paths) == (
+        [desk.path("a.py")],
+        (desk.path("b.py"),),
+    )
+    assert desk.buffer("a.py") + "\n" == desk.get("b.py") == CODE
+
+
+def test_a_large_file(desk: Desk) -> None:
+    lines = [f"line {number % 700}" for number in range(20_000)]
+    desk.put("a", "\n".join(lines) + "\n")
+    changes = tuple(
+        Change(row, row + 1, (lines[row],), (f"new {row}", "more")) for row in range(5, 20_000, 400)
+    )
+    desk.do(FileChange(desk.path("a"), base=digest(lines), changes=changes))
+    desk.type("a", "line 3\n", "line 3\nmine\n")
+    began_s = time.monotonic()
+    assert desk.revert("undo").problems == ()
+    assert time.monotonic() - began_s < 5
+    assert desk.get("a") == "\n".join(lines).replace("line 3\n", "line 3\nmine\n", 1) + "\n"
+
+
+# Properties, of the text alone.
+
+WORDS = st.sampled_from(["a", "b", "", "  return x", "}", "def f():", "x = 1"])
+
+
+def changed_in(base: Sequence[str], cuts: Sequence[tuple[int, int, Lines]]) -> tuple[Change, ...]:
+    """Return changes that do not touch each other."""
+    found: list[Change] = []
+    row = 0
+    for skip, size, new in cuts:
+        first = row + skip
+        last = min(first + size, len(base))
+        if first > len(base):
+            break
+        old = tuple(base[first:last])
+        if old != new:
+            found.append(Change(first, last, old, new))
+        row = last + 1
+    return tuple(found)
+
+
+TYPED = "typed by hand "
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(WORDS, max_size=25),
+    st.lists(
+        st.tuples(st.integers(0, 6), st.integers(0, 3), st.lists(WORDS, max_size=3).map(tuple)),
+        max_size=4,
+    ),
+    st.lists(st.integers(0, 60), max_size=4),
+    st.lists(st.integers(0, 60), max_size=2),
+    st.booleans(),
+)
+def test_undo_and_redo_are_right_or_refused(
+    base: list[str],
+    cuts: list[tuple[int, int, Lines]],
+    typed: list[int],
+    more: list[int],
+    has_marks: bool,
+) -> None:
+    changes = changed_in(base, cuts)
+    after = diff.apply(tuple(base), changes)
+    file = FileTurn(FileChange("a", base=digest(base), changes=changes))
+    file.hunks = list(hunks_for(base, changes))
+    file.marks = carry.marks(base) if has_marks else ""
+
+    def type_in(lines: Lines, rows: list[int], name: str) -> Lines:
+        made = list(lines)
+        for number, row in enumerate(rows):
+            made.insert(row % (len(made) + 1), f"{TYPED}{name}{number}")
+        return tuple(made)
+
+    def without(lines: Lines) -> Lines:
+        return tuple(line for line in lines if not line.startswith(TYPED))
+
+    def mine(lines: Lines) -> list[str]:
+        return [line for line in lines if line.startswith(TYPED)]
+
+    text_now = type_in(after, typed, "x")
+    found = revert._turned(file, text_now, True)
+    if not typed:
+        assert found is not None
+        assert found[0] == tuple(base)
+    if found is None:
+        return
+    undone, hunks = found
+    assert without(undone) == tuple(base)
+    assert mine(undone) == mine(text_now)
+    file.hunks, file.taken = [], hunks
+    text_now = type_in(undone, more, "y")
+    found = revert._turned(file, text_now, False)
+    if not typed and not more:
+        assert found is not None
+        assert found[0] == after
+    if found is None:
+        return
+    redone, hunks = found
+    assert without(redone) == after
+    assert mine(redone) == mine(text_now)
+    file.hunks, file.taken = hunks, []
+    if not typed and not more:
+        again = revert._turned(file, redone, True)
+        assert again is not None
+        assert again[0] == tuple(base)

@@ -1,0 +1,263 @@
+"""Formatter, linter and tests of the user, run on a copy of a real project."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lcursor.config import EditConfig
+from lcursor.edit import trial
+from lcursor.edit.trial import Trial
+from lcursor.errors import Cancelled, CheckFailed
+
+PYTHON = shlex.quote(sys.executable)
+
+
+def git(root: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    (folder / "a.py").write_text("x = 1\n")
+    (folder / "check.py").write_text("import a\nassert a.x == 2, f'x is {a.x}'\n")
+    (folder / ".gitignore").write_text("big.bin\n")
+    (folder / "big.bin").write_text("not for the copy")
+    return folder
+
+
+@pytest.fixture
+def tried(root: Path) -> Iterator[Trial]:
+    with Trial(root, EditConfig(test=f"{PYTHON} check.py")) as made:
+        yield made
+
+
+def never() -> threading.Event:
+    return threading.Event()
+
+
+def shown(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and ".git/" not in f"{path}/"
+    }
+
+
+def test_the_tests_see_the_change_and_the_users_files_do_not(root: Path, tried: Trial) -> None:
+    before = shown(root)
+    (good,) = tried.checks({str(root / "a.py"): ("x = 2",)}, never()).checks
+    assert good.is_ok
+    assert not good.text
+    (bad,) = tried.checks({str(root / "a.py"): ("x = 3",)}, never()).checks
+    assert not bad.is_ok
+    assert "x is 3" in bad.text
+    assert tried._copy is not None
+    assert tried._copy.name not in bad.text
+    assert shown(root) == before
+
+
+def test_only_what_git_lists_is_copied_and_the_copy_goes(root: Path) -> None:
+    made = Trial(root, EditConfig(test="ls; pwd; echo $LCURSOR_PROJECT; false"))
+    (check,) = made.checks({}, never()).checks
+    assert "check.py" in check.text
+    assert "big.bin" not in check.text
+    assert str(root) in check.text
+    assert made._copy is not None
+    folder = Path(made._copy.name)
+    assert folder.is_dir()
+    assert folder.stat().st_mode & 0o077 == 0
+    made.close()
+    assert not folder.exists()
+
+
+def test_a_new_file_is_there_and_is_gone_again(root: Path) -> None:
+    with Trial(root, EditConfig(test="cat new/b.txt")) as made:
+        first = made.checks({str(root / "new/b.txt"): ("hello",)}, never()).checks[0]
+        second = made.checks({}, never()).checks[0]
+    assert first.is_ok
+    assert not second.is_ok
+
+
+def test_what_is_not_saved_yet_counts(root: Path) -> None:
+    unsaved = {str(root / "a.py"): ("x = 2",)}
+    with Trial(root, EditConfig(test=f"{PYTHON} check.py"), unsaved) as made:
+        assert made.checks({}, never()).checks[0].is_ok
+
+
+def test_a_linter_that_complained_before_fails_only_for_more(root: Path) -> None:
+    lint = "grep -n bad {path} && exit 1 || exit 0"
+    with Trial(root, EditConfig(lint=lint)) as made:
+        path = str(root / "a.py")
+        assert made.checks({path: ("x = 2",)}, never()).checks[0].is_ok
+        assert not made.checks({path: ("bad = 2",)}, never()).checks[0].is_ok
+        (root / "b.py").write_text("bad = 1\n")
+    with Trial(root, EditConfig(lint=lint)) as made:
+        path = str(root / "b.py")
+        assert made.checks({path: ("bad = 2",)}, never()).checks[0].is_ok
+        more = made.checks({path: ("bad = 2", "bad = 3")}, never()).checks[0]
+        assert not more.is_ok
+        assert "2:bad = 3" in more.text
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_it_started(root: Path) -> None:
+    config = EditConfig(test="sleep 60 & echo $! > pid; wait", check_seconds=0.5)
+    with Trial(root, config) as made:
+        began = time.monotonic()
+        (check,) = made.checks({}, never()).checks
+        assert time.monotonic() - began < 5
+        assert made._copy is not None
+        pid = int((Path(made._copy.name) / "pid").read_text())
+    assert not check.is_ok
+    assert "longer than 0.5 s" in check.text
+    assert has_ended(pid)
+
+
+def test_what_a_command_leaves_behind_is_ended_too(root: Path) -> None:
+    with Trial(root, EditConfig(test="sleep 60 > /dev/null 2>&1 & echo $! > pid")) as made:
+        assert made.checks({}, never()).checks[0].is_ok
+        assert made._copy is not None
+        assert has_ended(int((Path(made._copy.name) / "pid").read_text()))
+
+
+def has_ended(pid: int) -> bool:
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_stopping_ends_it_at_once(root: Path) -> None:
+    cancel = never()
+    threading.Timer(0.3, cancel.set).start()
+    began = time.monotonic()
+    with (
+        Trial(root, EditConfig(test="sleep 60")) as made,
+        pytest.raises(Cancelled),
+    ):
+        made.checks({}, cancel)
+    assert time.monotonic() - began < 5
+
+
+def test_links_out_of_the_project_are_not_followed(root: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("mine")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "c.txt").write_text("mine too")
+    (root / "out.txt").symlink_to(other)
+    (root / "deep").symlink_to(folder)
+    (root / "same.py").symlink_to("a.py")
+    command = "echo x > out.txt; mkdir -p deep; echo x > deep/c.txt; echo 'x = 9' > same.py; true"
+    with Trial(root, EditConfig(test=command)) as made:
+        assert made.checks({str(root / "a.py"): ("x = 2",)}, never()).checks[0].is_ok
+    assert other.read_text() == "mine"
+    assert (folder / "c.txt").read_text() == "mine too"
+    assert (root / "a.py").read_text() == "x = 1\n"
+
+
+def test_a_project_that_is_too_large_is_not_tried(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "MOST_BYTES", 10)
+    with Trial(root, EditConfig(test="false")) as made:
+        found = made.checks({}, never())
+    assert not found.checks
+    assert "not run" in found.note
+
+
+def test_a_file_outside_of_the_project_is_not_tried(root: Path, tmp_path: Path) -> None:
+    with Trial(root, EditConfig(test="true")) as made:
+        found = made.checks({str(tmp_path / "other.py"): ("x",)}, never())
+    assert not found.checks
+    assert "outside of the project" in found.note
+
+
+def test_a_copy_that_cannot_be_written_is_said(root: Path) -> None:
+    (root / "file").write_text("no folder\n")
+    with Trial(root, EditConfig(test="true")) as made:
+        found = made.checks({str(root / "file/below.py"): ("x",)}, never())
+    assert not found.checks
+    assert "cannot be written" in found.note
+
+
+def test_a_linter_that_mends_does_not_mend_what_is_tested(root: Path) -> None:
+    config = EditConfig(lint="echo 'x = 2' > {path}", test=f"{PYTHON} check.py")
+    with Trial(root, config) as made:
+        lint, test = made.checks({str(root / "a.py"): ("x = 3",)}, never()).checks
+    assert lint.is_ok
+    assert "x is 3" in test.text
+
+
+def test_a_project_without_git_is_tried_as_well(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\r\ntwo\r\n")
+    with Trial(tmp_path, EditConfig(test="cmp a.txt b.txt")) as made:
+        lines = ("one", "two")
+        path = str(tmp_path / "b.txt")
+        assert not made.checks({path: lines}, never()).checks[0].is_ok
+        (tmp_path / "b.txt").write_text("one\r\nand\r\n")
+    with Trial(tmp_path, EditConfig(test="cmp a.txt b.txt")) as made:
+        assert made.checks({path: lines}, never()).checks[0].is_ok  # line ends stay
+
+
+def test_nothing_is_copied_where_there_is_no_command(root: Path) -> None:
+    with Trial(root, EditConfig()) as made:
+        assert not made.has_commands
+        assert made.checks({str(root / "a.py"): ()}, never()).checks == ()
+        assert made._copy is None
+
+
+def test_the_formatter_gets_the_text_and_the_name(root: Path) -> None:
+    code = "import sys; print(sys.argv[1]); print(sys.stdin.read().upper(), end='')"
+    config = EditConfig(formatter=f"{PYTHON} -c {shlex.quote(code)} {{path}}")
+    with Trial(root, config) as made:
+        found = made.formatted("/p/a b.py", ("x", "é\udcff"), never())
+    assert found == ("/p/a b.py", "X", "É\udcff") or found[:2] == ("/p/a b.py", "X")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("no-such-formatter-here", "cannot be run"),
+        ("sh -c 'echo it is wrong >&2; exit 3'", "it is wrong"),
+        ("true", "wrote nothing"),
+        ("sleep 30", "longer than 0.3 s"),
+        ("cat '", "is no command"),
+    ],
+)
+def test_a_formatter_that_fails_says_why(root: Path, command: str, words: str) -> None:
+    config = EditConfig(formatter=command, check_seconds=0.3)
+    with Trial(root, config) as made, pytest.raises(CheckFailed, match=words):
+        made.formatted("a.py", ("x = 1",), never())
+
+
+def test_a_large_text_does_not_block_the_formatter(root: Path) -> None:
+    lines = tuple(f"x_{number} = 1" for number in range(50_000))
+    with Trial(root, EditConfig(formatter="cat")) as made:
+        assert made.formatted("a.py", lines, never()) == lines
+
+
+def test_the_commands_do_not_hear_of_the_users_repository(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(root / ".git"))
+    monkeypatch.setitem(os.environ, "GIT_INDEX_FILE", str(root / ".git/index"))
+    with Trial(root, EditConfig(test='test -z "$GIT_DIR$GIT_INDEX_FILE"')) as made:
+        assert made.checks({}, never()).checks[0].is_ok

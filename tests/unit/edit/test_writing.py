@@ -1,0 +1,334 @@
+"""Files that are written: all of them or none, and each as it was but for the change."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from lcursor.edit import journal, text, writing
+from lcursor.edit.ledger import Ledger
+from lcursor.edit.records import Change, FileChange
+from lcursor.edit.writing import write
+from lcursor.errors import (
+    EditMissing,
+    EditOutside,
+    EditRefused,
+    EditStale,
+    EditUnsaved,
+)
+
+
+class Project:
+    """A folder with files, and one for what is noted about them."""
+
+    def __init__(self, place: Path) -> None:
+        self.root, self.data = place / "project", place / "data"
+        self.root.mkdir()
+
+    def put(self, name: str, data: str | bytes) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return path
+
+    def edit(self, name: str, old: str, new: str, **more: str) -> FileChange:
+        """Have one line become another, or be deleted."""
+        path = str(self.root / name)
+        found = text.read(path)
+        row = found.lines.index(old)
+        change = Change(row, row + 1, (old,), (new,) if new else ())
+        to = str(self.root / more["to"]) if "to" in more else ""
+        return FileChange(path, "rename" if to else "edit", to, found.digest, (change,))
+
+    def create(self, name: str, *lines: str) -> FileChange:
+        return FileChange(str(self.root / name), "create", changes=(Change(0, 0, (), lines),))
+
+    def delete(self, name: str) -> FileChange:
+        path = str(self.root / name)
+        return FileChange(path, "delete", base=text.read(path).digest)
+
+    def rename(self, name: str, to: str, *, is_text: bool = True) -> FileChange:
+        path = str(self.root / name)
+        base = text.read(path).digest if is_text else ""
+        return FileChange(path, "rename", str(self.root / to), base)
+
+    def write(self, *files: FileChange, outside: bool = False) -> tuple[str, ...]:
+        return write(files, self.root, outside=outside, folder=self.data)
+
+    def files(self) -> dict[str, bytes]:
+        """All files, also hidden ones, that are there."""
+        return {
+            str(path.relative_to(self.root)): path.read_bytes()
+            for path in sorted(self.root.rglob("*"))
+            if path.is_file()
+        }
+
+    def journals(self) -> list[str]:
+        return [path.name for path in self.data.rglob("*") if path.name != writing.LOCK]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_all_kinds_at_once(project: Project) -> None:
+    project.put("a.py", "one\ntwo\n")
+    project.put("gone.py", "x\n")
+    project.put("old.py", "was\nkept\n")
+    project.put("picture.png", b"\x89PNG\0\0")
+    paths = project.write(
+        project.edit("a.py", "two", "2"),
+        project.create("new/deep/b.py", "b", ""),
+        project.delete("gone.py"),
+        project.edit("old.py", "was", "is", to="moved/new.py"),
+        project.rename("picture.png", "moved/picture.png", is_text=False),
+    )
+    assert project.files() == {
+        "a.py": b"one\n2\n",
+        "moved/new.py": b"is\nkept\n",
+        "moved/picture.png": b"\x89PNG\0\0",
+        "new/deep/b.py": b"b\n\n",
+    }
+    names = ["a.py", "new/deep/b.py", "gone.py", "old.py", "moved/new.py"]
+    names += ["picture.png", "moved/picture.png"]
+    assert paths == tuple(str(project.root / name) for name in names)
+    assert not [name for name in project.journals() if not name.startswith("project-")]
+
+
+def test_names_can_be_exchanged(project: Project) -> None:
+    project.put("a", "a\n")
+    project.put("b", "b\n")
+    project.write(project.rename("a", "b"), project.rename("b", "a"))
+    assert project.files() == {"a": b"b\n", "b": b"a\n"}
+    project.write(project.rename("a", "c"), project.create("a", "new"))
+    assert project.files() == {"a": b"new\n", "b": b"a\n", "c": b"b\n"}
+    project.write(project.delete("b"), project.rename("c", "b"))
+    assert project.files() == {"a": b"new\n", "b": b"b\n"}
+
+
+def test_permissions_line_ends_and_marks_stay(project: Project) -> None:
+    path = project.put("run.sh", b"\xef\xbb\xbf#!/bin/sh\r\nexit 0")
+    path.chmod(0o750)
+    project.write(project.edit("run.sh", "exit 0", "exit 1"))
+    assert path.read_bytes() == b"\xef\xbb\xbf#!/bin/sh\r\nexit 1"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o750
+    project.write(project.edit("run.sh", "exit 1", "exit 2", to="bin/run"))
+    assert stat.S_IMODE((project.root / "bin/run").stat().st_mode) == 0o750
+
+
+def test_a_new_file_has_the_permissions_of_any(project: Project) -> None:
+    old = os.umask(0o027)
+    try:
+        project.write(project.create("a", "a"))
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((project.root / "a").stat().st_mode) == 0o640
+
+
+def test_a_link_stays_one(project: Project) -> None:
+    project.put("real/a.py", "a\nb\n")
+    (project.root / "link.py").symlink_to("real/a.py")
+    project.write(project.edit("link.py", "a", "A"))
+    assert (project.root / "link.py").is_symlink()
+    assert project.files()["real/a.py"] == b"A\nb\n"
+    for change in (project.delete("link.py"), project.rename("link.py", "other.py")):
+        with pytest.raises(EditRefused, match="is a link"):
+            project.write(change)
+    assert (project.root / "link.py").is_symlink()
+
+
+def test_one_file_by_two_names_is_refused(project: Project) -> None:
+    project.put("a.py", "a\nb\n")
+    (project.root / "link.py").symlink_to("a.py")
+    with pytest.raises(EditRefused, match="twice"):
+        project.write(project.edit("a.py", "a", "A"), project.edit("link.py", "b", "B"))
+    assert project.files()["a.py"] == b"a\nb\n"
+
+
+def test_outside_is_asked_for(project: Project, tmp_path: Path) -> None:
+    far = tmp_path / "far.py"
+    far.write_text("a\n")
+    (project.root / "link.py").symlink_to(far)
+    (project.root / "folder").symlink_to(tmp_path)
+    project.put("near.py", "a\n")
+    changes = [
+        project.edit("link.py", "a", "A"),
+        project.edit("../far.py", "a", "A"),
+        project.edit("folder/far.py", "a", "A"),
+        project.create("folder/new.py", "x"),
+        project.rename("near.py", "../near.py"),
+    ]
+    for change in changes:
+        with pytest.raises(EditOutside, match=r"far\.py|new\.py|near\.py"):
+            project.write(project.edit("near.py", "a", "A"), change)
+    assert far.read_text() == "a\n"
+    assert project.files()["near.py"] == b"a\n"
+    project.write(project.edit("near.py", "a", "A"), changes[0], outside=True)
+    assert (far.read_text(), project.files()["near.py"]) == ("A\n", b"A\n")
+
+
+def test_what_is_not_what_it_was_is_left(project: Project) -> None:
+    project.put("a", "a\n")
+    project.put("b", "b\n")
+    first = project.edit("a", "a", "A")
+    stale = [project.edit("b", "b", "B"), project.delete("b"), project.rename("b", "c")]
+    project.put("b", "b\nmine\n")
+    for change in stale:
+        with pytest.raises(EditStale, match="not any more"):
+            project.write(first, change)
+    gone = project.edit("b", "b", "B")
+    (project.root / "b").unlink()
+    with pytest.raises(EditMissing):
+        project.write(first, gone)
+    project.put("new", "mine\n")
+    with pytest.raises(EditStale, match="already"):
+        project.write(first, project.create("new", "x"))
+    with pytest.raises(EditStale, match="already"):
+        project.write(project.rename("a", "new"))
+    (project.root / "hanging").symlink_to("nowhere")
+    with pytest.raises(EditStale, match="already"):
+        project.write(first, project.create("hanging", "x"))
+    assert project.files() == {"a": b"a\n", "new": b"mine\n"}
+
+
+def test_what_must_not_be_written_is_left(project: Project) -> None:
+    project.put("a", "a\n")
+    project.put("locked", "x\n").chmod(0o444)
+    project.put("binary", b"a\0")
+    (project.root / "folder").mkdir()
+    project.put(".git/config", "x\n")
+    first = project.edit("a", "a", "A")
+    wrong = [
+        (project.edit("locked", "x", "y"), "read-only"),
+        (project.delete("locked"), "read-only"),
+        (project.rename("locked", "open"), "read-only"),
+        (FileChange(str(project.root / "binary"), base="x"), "binary"),
+        (FileChange(str(project.root / "folder"), base="x"), "regular"),
+        (project.create(".git/hooks/pre-commit", "evil"), "version control"),
+        (project.edit(".git/config", "x", "y"), "version control"),
+        (project.rename("a", "sub/.git/x"), "version control"),
+        (project.create("a/below", "x"), "no folder"),
+        (project.create("..", "x"), "no name"),
+    ]
+    before = project.files()
+    for change, word in wrong:
+        files = [change] if change.path == first.path else [first, change]
+        with pytest.raises(EditRefused, match=word):
+            project.write(*files, outside=True)
+    assert project.files() == before
+    below = [project.create("new", "x"), project.create("new/below", "x")]
+    with pytest.raises(EditRefused, match="below a file"):
+        project.write(*below)
+    with pytest.raises(EditRefused, match="takes it away"):
+        project.write(first, project.delete("a"))
+    assert project.files() == before
+
+
+def test_nothing_to_do_touches_nothing(project: Project) -> None:
+    path = project.put("a", "a\n")
+    found = path.stat()
+    change = project.edit("a", "a", "a")
+    project.write(change)
+    assert path.stat() == found
+
+
+def test_a_change_just_before_the_writing_is_seen(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.put("a", "a\n")
+    project.put("b", "b\n")
+    prepare = journal._prepare
+
+    def typed(steps: list[journal.Step]) -> None:
+        prepare(steps)
+        project.put("b", "what I typed\n")
+
+    changes = [project.edit("a", "a", "A"), project.edit("b", "b", "B"), project.create("c", "c")]
+    monkeypatch.setattr(journal, "_prepare", typed)
+    with pytest.raises(EditStale, match="just now"):
+        project.write(*changes)
+    assert project.files() == {"a": b"a\n", "b": b"what I typed\n"}
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_change_at_the_very_moment_is_given_back(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for each in ("a", "b"):
+        project.put(each, f"{each}\n")
+    move = journal._move
+
+    def typed(step: journal.Step) -> None:
+        if step.path.endswith(f"/{name}"):
+            (project.root / name).write_text("what I typed\n")  # as editors do, into the same file
+        move(step)
+
+    monkeypatch.setattr(journal, "_move", typed)
+    with pytest.raises(EditStale, match="just now"):
+        project.write(project.edit("a", "a", "A"), project.delete("b"))
+    left = {"a": b"a\n", "b": b"b\n"} | {name: b"what I typed\n"}
+    assert project.files() == left
+
+
+def test_a_file_that_comes_just_before_the_writing_is_left(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.put("a", "a\n")
+    prepare = journal._prepare
+
+    def came(steps: list[journal.Step]) -> None:
+        prepare(steps)
+        project.put("c", "what I typed\n")
+
+    monkeypatch.setattr(journal, "_prepare", came)
+    with pytest.raises(EditStale, match="came to be"):
+        project.write(project.edit("a", "a", "A"), project.create("c", "c"))
+    assert project.files() == {"a": b"a\n", "c": b"what I typed\n"}
+
+
+def test_what_was_refused_is_not_written(project: Project) -> None:
+    project.put("a", "a\nkept\nb\n")
+    found = text.read(project.root / "a")
+    both = (Change(0, 1, ("a",), ("A",)), Change(2, 3, ("b",), ("B",)))
+    change = FileChange(str(project.root / "a"), base=found.digest, changes=both)
+    ledger = Ledger(project.root, project.data)
+    key = ledger.begin("t", [change])
+    ledger.decided(
+        {
+            "turn": key,
+            "path": change.path,
+            "accepted": [],
+            "rejected": 1,
+            "open": 1,
+            "is_undone": False,
+        }
+    )
+    with pytest.raises(EditRefused, match="were refused"):
+        write(ledger.open_files(key), project.root, record=ledger, key=key)
+    assert project.files()["a"] == b"a\nkept\nb\n"
+
+
+def test_a_turn_that_cannot_be_noted_is_not_written(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.put("a", "a\n")
+    ledger = Ledger(project.root, project.data)
+    changes = [project.edit("a", "a", "A"), project.create("sub/b", "b"), project.delete("a")][:2]
+    key = ledger.begin("t", changes)
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger._log, "_write", fails)
+        with pytest.raises(EditUnsaved, match="record of edits"):
+            write(changes, project.root, record=ledger, key=key)
+        assert project.files() == {"a": b"a\n"}
+        assert not (project.root / "sub").exists()
+    write(changes, project.root, record=ledger, key=key)
+    assert project.files() == {"a": b"A\n", "sub/b": b"b\n"}
+    assert ledger.undo_key() == key

@@ -1,0 +1,378 @@
+"""Files that are written while the disk is full, we are killed, or somebody else writes too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lcursor.edit import journal, text, writing
+from lcursor.edit.ledger import Ledger
+from lcursor.edit.records import Change, FileChange
+from lcursor.edit.writing import recover, write
+from lcursor.errors import EditUnsaved, LcursorError
+
+ROOT = Path(__file__).resolve().parents[3]
+BEFORE = {
+    "a.py": b"a\r\nkept\r\n",
+    "sub/b.py": b"b\nkept",
+    "gone.py": b"gone\n",
+    "old.py": b"old\n",
+}
+AFTER = {
+    "a.py": b"A\r\nkept\r\n",
+    "sub/b.py": b"B\nkept",
+    "new/deep/c.py": b"c\n",
+    "moved.py": b"OLD\n",
+}
+
+
+def make(root: Path) -> None:
+    for name, data in BEFORE.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    (root / "a.py").chmod(0o755)
+
+
+def changes(root: Path) -> list[FileChange]:
+    def edit(name: str, to: str = "") -> FileChange:
+        found = text.read(root / name)
+        old = found.lines[0]
+        change = Change(0, 1, (old,), (old.upper(),))
+        where = str(root / to) if to else ""
+        return FileChange(
+            str(root / name), "rename" if to else "edit", where, found.digest, (change,)
+        )
+
+    gone = str(root / "gone.py")
+    return [
+        edit("a.py"),
+        edit("sub/b.py"),
+        FileChange(str(root / "new/deep/c.py"), "create", changes=(Change(0, 0, (), ("c",)),)),
+        FileChange(gone, "delete", base=text.read(gone).digest),
+        edit("old.py", "moved.py"),
+    ]
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """Every file that is there, also hidden ones, and folders without one."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            found[str(path.relative_to(root))] = path.read_bytes()
+        elif path.is_dir() and not any(path.iterdir()):
+            found[f"{path.relative_to(root)}/"] = b""
+    return found
+
+
+KILLED = """
+    import os, signal, sys
+    sys.path.insert(0, sys.argv[1])
+    from pathlib import Path
+    from lcursor.edit.ledger import Ledger
+    from lcursor.edit.writing import write
+    from tests.unit.edit.test_writing_weather import changes
+    root, data, key, at = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], int(sys.argv[5])
+    count = 0
+
+    def deadly(name):
+        real = getattr(os, name)
+
+        def call(*args, **more):
+            global count
+            count += 1
+            if count == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if name == "write":  # half of it is there when it happens
+                count += 1
+                if count == at:
+                    real(args[0], args[1][: len(args[1]) // 2])
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **more)
+
+        setattr(os, name, call)
+
+    ledger = Ledger(root, data)
+    files = changes(root)
+    for name in ("link", "rename", "replace", "unlink", "fsync", "mkdir", "rmdir", "write"):
+        deadly(name)
+    write(files, root, record=ledger, key=key)
+"""
+
+
+def run(root: Path, data: Path, key: str, at: int) -> int:
+    """Write in a process that kills itself at one of its calls; return how many calls it made.
+
+    Forked rather than started anew: a hundred interpreters would take a minute.
+    """
+    ours, its = os.pipe()
+    child = os.fork()
+    if not child:
+        sys.argv = ["x", str(ROOT), str(root), str(data), key, str(at)]
+        try:
+            room: dict[str, object] = {"__name__": "killed"}
+            exec(textwrap.dedent(KILLED), room)
+            os.write(its, str(room["count"]).encode())
+        finally:
+            os._exit(0)
+    os.close(its)
+    with open(ours, "rb") as told:
+        said = told.read()
+    _, status = os.waitpid(child, 0)
+    assert said or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL), status
+    return int(said or 0)
+
+
+def test_killed_at_any_moment_it_is_all_or_nothing(tmp_path: Path) -> None:
+    def fresh(name: str) -> tuple[Path, Path, str]:
+        place = tmp_path / name
+        make(place / "project")
+        root, data = place / "project", place / "data"
+        return root, data, Ledger(root, data).begin("t", changes(root))
+
+    root, data, key = fresh("whole")
+    calls = run(root, data, key, -1)
+    assert files(root) == AFTER
+    assert calls > 30
+    seen = set()
+    for at in range(1, calls + 1):
+        root, data, key = fresh(str(at))
+        assert run(root, data, key, at) == 0
+        ledger = Ledger(root, data)
+        told = recover(root, ledger)
+        is_noted = ledger.undo_key() == key
+        found = files(root)
+        assert found == (AFTER if is_noted else BEFORE), f"call {at}: {told}"
+        if not is_noted:
+            assert (root / "a.py").stat().st_mode & 0o777 == 0o755
+        assert recover(root, ledger) == ()
+        left = {path.name for path in data.rglob("*")} - {ledger.folder.name}
+        assert left <= {"turns.jsonl", writing.LOCK}, f"call {at}"
+        seen.add(is_noted)
+        if not is_noted:  # and it can be done again
+            write(changes(root), root, record=ledger, key=key)
+            assert files(root) == AFTER
+        shutil.rmtree(tmp_path / str(at))
+    assert seen == {True, False}
+
+
+def test_what_was_typed_since_a_kill_stays(tmp_path: Path) -> None:
+    root, data = tmp_path / "project", tmp_path / "data"
+    make(root)
+    ledger = Ledger(root, data)
+    key = ledger.begin("t", changes(root))
+    at = 1
+    while files(root).get("new/deep/c.py") is None or b"A" not in files(root)["a.py"]:
+        recover(root, ledger)
+        assert files(root) == BEFORE
+        run(root, data, key, at)
+        at += 1
+    (root / "a.py").write_bytes(b"A\r\nkept\r\nand mine\r\n")
+    (root / "new/deep/c.py").write_bytes(b"c\nand mine\n")
+    told = recover(root, Ledger(root, data))
+    assert files(root)["a.py"] == b"A\r\nkept\r\nand mine\r\n"
+    assert files(root)["new/deep/c.py"] == b"c\nand mine\n"
+    for name in ("sub/b.py", "gone.py", "old.py"):
+        assert files(root)[name] == BEFORE[name]
+    assert not [name for name in files(root) if ".lcursor-" in name]
+    assert sum("stays as it is" in words for words in told) == 2
+    kept = [path.read_bytes() for path in data.rglob("*-a.py")]
+    assert kept == [BEFORE["a.py"]]
+    assert recover(root, Ledger(root, data)) == ()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB, where such a thing can be made."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "lcursor-test", place], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_disk_that_is_full_half_way(small_disk: Path, tmp_path: Path) -> None:
+    root = small_disk / "project"
+    make(root)
+    big = FileChange(str(root / "big"), "create", changes=(Change(0, 0, (), ("x" * 90_000,)),))
+    for at in range(6):
+        parts = changes(root)
+        parts.insert(at, big)
+        with pytest.raises(EditUnsaved, match=r"big cannot be written: No space left.*nothing was"):
+            write(parts, root, folder=tmp_path / "data")
+        assert files(root) == BEFORE
+    write(changes(root), root, folder=tmp_path / "data")
+    assert files(root) == AFTER
+
+
+def test_no_room_for_the_journal(small_disk: Path, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    make(root)
+    with pytest.raises(OSError, match="No space"):
+        (small_disk / "filler").write_bytes(b"x" * 100_000)
+    with pytest.raises(EditUnsaved, match="nothing"):
+        write(changes(root), root, folder=small_disk / "data")
+    assert files(root) == BEFORE
+
+
+def test_a_write_that_fails_at_any_call_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("link", "replace", "unlink", "rename", "mkdir", "write", "fchmod")
+    at = 0
+    while True:
+        at += 1
+        root, count = tmp_path / str(at) / "project", 0
+        make(root)
+        parts = changes(root)
+        with monkeypatch.context() as patch:
+            for name in names:
+                real = getattr(os, name)
+
+                def call(
+                    *args: object, real: object = real, at: int = at, **more: object
+                ) -> object:
+                    nonlocal count
+                    count += 1
+                    if count == at:
+                        raise OSError(28, "No space left on device")
+                    return real(*args, **more)  # type: ignore[operator]
+
+                patch.setattr(os, name, call)
+            try:
+                write(parts, root, folder=tmp_path / "data")
+            except EditUnsaved as error:
+                failed = str(error)
+            else:
+                failed = ""
+        recover(root, folder=tmp_path / "data")  # where a name could not be removed at once
+        if failed:
+            assert "No space left" in failed
+            assert files(root) == BEFORE, f"call {at}"
+        else:
+            assert files(root) == AFTER
+        left = {path.suffix for path in (tmp_path / "data").rglob("*")}
+        assert not left & {journal.BEGUN, journal.MOVING, journal.HOLDS}
+        if count < at:
+            break
+    assert at > 20
+
+
+def test_a_file_system_without_second_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    root, data = tmp_path / "project", tmp_path / "data"
+    make(root)
+    parts, real = changes(root), os.unlink
+    with monkeypatch.context() as patch:
+
+        def fail(path: str) -> None:
+            if str(path) == str(root / "old.py"):
+                raise OSError(5, "Input/output error")
+            real(path)
+
+        patch.setattr(os, "unlink", fail)
+        with pytest.raises(EditUnsaved, match="Input/output"):
+            write(parts, root, folder=data)
+    assert files(root) == BEFORE
+    assert (root / "a.py").stat().st_mode & 0o777 == 0o755
+    write(parts, root, folder=data)
+    assert files(root) == AFTER
+    assert (root / "a.py").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="takes root to be another user")
+def test_no_permission(tmp_path: Path) -> None:
+    root, data = tmp_path / "project", tmp_path / "data"
+    make(root)
+    data.mkdir()
+    for path in (root, *root.rglob("*"), data):
+        os.chown(path, 65534, 65534)
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o755)
+    (root / "sub").chmod(0o555)
+    ours, its = os.pipe()
+    child = os.fork()
+    if not child:
+        said = "nothing was raised"
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            write(changes(root), root, folder=data / "edits")
+        except (LcursorError, OSError) as error:
+            said = f"{type(error).__name__} {error}"
+        finally:
+            os.write(its, said.encode())
+            os._exit(0)
+    os.close(its)
+    with open(ours) as told:
+        said = told.read()
+    os.waitpid(child, 0)
+    assert said.startswith("EditUnsaved"), said
+    assert f"no permission in {root / 'sub'}" in said
+    assert files(root) == BEFORE
+
+
+TWO = """
+    import json, sys
+    sys.path.insert(0, sys.argv[1])
+    from pathlib import Path
+    from lcursor.edit import text
+    from lcursor.edit.ledger import Ledger
+    from lcursor.edit.records import Change, FileChange
+    from lcursor.edit.writing import write
+    from lcursor.errors import EditStale
+    root, data, name = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
+    ledger, done = Ledger(root, data), 0
+    while done < 15:
+        files = []
+        for path in (root / "one", root / "two"):
+            found = text.read(path)
+            new = f"{name} {done}"
+            change = Change(len(found.lines), len(found.lines), (), (new,))
+            files.append(FileChange(str(path), base=found.digest, changes=(change,)))
+        key = ledger.begin("t", files)
+        try:
+            write(files, root, record=ledger, key=key)
+            done += 1
+        except EditStale:
+            pass
+"""
+
+
+def test_two_editors_at_once_lose_nothing(tmp_path: Path) -> None:
+    root, data = tmp_path / "project", tmp_path / "data"
+    root.mkdir()
+    for name in ("one", "two"):
+        (root / name).write_text("first\n")
+    command = [sys.executable, "-c", textwrap.dedent(TWO), str(ROOT), str(root), str(data)]
+    running = [subprocess.Popen([*command, name]) for name in ("x", "y", "z")]
+    assert [each.wait(50) for each in running] == [0, 0, 0]
+    one, two = ((root / name).read_text().splitlines() for name in ("one", "two"))
+    assert one == two
+    assert sorted(one[1:]) == sorted(f"{name} {number}" for name in "xyz" for number in range(15))
+    ledger = Ledger(root, data)
+    written = [row for row in ledger.rows() if ledger.turn(row["turn"]).is_applied]
+    assert len(written) == 45
+    assert json.dumps(ledger.note) == '""'
+    assert not [path for path in root.iterdir() if path.name.startswith(".lcursor")]

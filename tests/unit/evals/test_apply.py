@@ -1,0 +1,57 @@
+"""The apply corpus: nothing of it is applied wrong, and the command says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lcursor.cli.evals import app
+from lcursor.edit.records import Change, FileChange
+from lcursor.errors import LcursorError
+from lcursor.evals import apply, apply_report
+
+TASKS = apply.load()
+
+
+def test_nothing_is_applied_wrong_and_nearly_all_is_applied() -> None:
+    document = apply_report.as_dict(list(apply.judge(TASKS)), {})
+    assert document["mistakes"] == []
+    assert document["total"] >= 300
+    assert document["right_share"] >= 0.98
+
+
+def test_the_corpus_has_all_forms_and_real_replies() -> None:
+    forms = {task.form for task in TASKS}
+    assert forms >= {"search_replace", "udiff", "patch", "whole", "part", "lazy", "trap", "model"}
+    assert sum(task.form == "model" for task in TASKS) >= 40
+    assert len({task.name for task in TASKS}) == len(TASKS)
+
+
+def test_a_wrong_change_is_seen() -> None:
+    task = next(task for task in TASKS if task.right is not None)
+    path = next(iter(task.files))
+    wrong = FileChange(path, changes=(Change(0, 1, task.files[path][:1], ("no",)),))
+    assert apply._compared(task, [wrong]).outcome == "wrong"
+    assert apply._compared(task, []).outcome == "refused"
+
+
+def test_the_last_line_has_the_four_numbers() -> None:
+    done = CliRunner().invoke(app, ["apply", "--json", "--form", "trap"])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout.strip().split("\n")[-1])
+    assert list(said) == ["total", "right_share", "refused", "wrong"]
+    assert said["total"] > 90
+
+
+def test_people_get_a_table() -> None:
+    done = CliRunner().invoke(app, ["apply", "--form", "trap-twins"])
+    assert done.exit_code == 0, done.output
+    assert "| trap twins |" in done.stdout
+
+
+def test_a_folder_without_replies_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LcursorError, match="no corpus"):
+        apply.load(tmp_path)

@@ -1,0 +1,206 @@
+"""The edits' messages on their way through the host, with models that the chat has as well."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor import protocol, protocol_edit
+from lcursor.config import ChatConfig, EditConfig, ModelConfig
+from lcursor.host.brains import Brains
+from lcursor.host.chatting import Chatting
+from lcursor.host.editing import Editing
+from tests.fakes.chat_server import Answer, ChatServer, Hang, say
+
+TEXT = "def one():\n    return 1"
+NEW = "def one():\n    return 100"
+
+
+class Index:
+    """Stands where the index's part of the host stands."""
+
+    def __init__(self) -> None:
+        self.rests = 0
+
+    def typing(self) -> None:
+        self.rests += 1
+
+    def worker_of(self, root: Path) -> Any:
+        return None
+
+
+class Desk:
+    """Chats and edits as the host has them, and what they sent."""
+
+    def __init__(self, chat: ChatConfig, edit: EditConfig | None = None) -> None:
+        self.index: Any = Index()
+        self.sent: list[tuple[str, Mapping[str, Any]]] = []
+        self._changed = threading.Condition()
+        self.brains = Brains(self._send)
+        self.chatting = Chatting(self._send, self.index, self.brains)
+        self.editing = Editing(self._send, self.index, self.brains, self.chatting.edited)
+        self.configure(chat, edit or EditConfig())
+        self.handlers = {**self.chatting.handlers(), **self.editing.handlers()}
+
+    def configure(self, chat: ChatConfig, edit: EditConfig) -> None:
+        self.brains.configure(chat, "")
+        self.chatting.configure(chat, (), "")
+        self.editing.configure(edit, (), (chat, ""))
+
+    def close(self) -> None:
+        self.editing.close()
+        self.chatting.close()
+
+    def _send(self, method: str, params: Mapping[str, Any]) -> None:
+        protocol.check(method, params, protocol.TO_LUA)
+        with self._changed:
+            self.sent.append((method, params))
+            self._changed.notify_all()
+
+    def wait(self, method: str, number: int) -> Mapping[str, Any]:
+        def found() -> list[Mapping[str, Any]]:
+            return [p for name, p in self.sent if name == method and p.get("id") == number]
+
+        with self._changed:
+            assert self._changed.wait_for(lambda: bool(found()), 20), self.sent
+        return found()[-1]
+
+    def do(self, method: str, **params: Any) -> None:
+        self.handlers[method](protocol.check(method, params))
+
+    def ask(self, number: int, path: Path) -> None:
+        self.do(
+            "edit.ask",
+            **{
+                "id": number, "scope": "region", "path": str(path), "name": path.name,
+                "filetype": "python", "tick": 1, "lines": TEXT.split("\n"), "first_row": 0,
+                "last_row": 2, "instruction": "Return more", "attachments": [], "buffers": [],
+                "model": "", "again": 0, "remark": "",
+            },
+        )  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LCURSOR_DATA", str(tmp_path / "data"))
+    (tmp_path / "project/.git").mkdir(parents=True)
+    found = tmp_path / "project/a.py"
+    found.write_text(f"{TEXT}\n")
+    return found
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer(lambda _: say("```python\n", f"{NEW}\n", "```\n")) as fake:
+        yield fake
+
+
+def config_of(server: ChatServer) -> ChatConfig:
+    models = (ModelConfig("fake", server.url),)
+    return ChatConfig(model="fake", models=models, server="off", rules=False)
+
+
+def test_every_message_of_edits_has_a_handler(server: ChatServer) -> None:
+    desk = Desk(config_of(server))
+    assert set(desk.editing.handlers()) == set(protocol_edit.TO_PYTHON)
+
+
+def test_an_edit_goes_through_the_host_and_the_index_rests(path: Path, server: ChatServer) -> None:
+    desk = Desk(config_of(server))
+    desk.ask(1, path)
+    assert desk.wait("edit.done", 1)["reason"] == "proposed"
+    (file,) = desk.wait("edit.proposed", 1)["files"]
+    assert file["changes"][0]["new"] == ["    return 100"]
+    assert desk.index.rests >= 1
+    desk.close()
+
+
+def test_chat_and_edits_have_the_same_models_until_the_last_one_leaves(
+    path: Path, server: ChatServer
+) -> None:
+    desk = Desk(config_of(server))
+    desk.ask(1, path)
+    desk.wait("edit.done", 1)
+    one = desk.brains.borrow()
+    desk.do("chat.open", id=2, chat="", path=str(path))
+    desk.wait("chat.opened", 2)
+    assert desk.brains.borrow() is one
+    assert one.known("fake") is not None
+    desk.close()
+    for _ in range(2):
+        desk.brains.give_back(one)
+    assert one.known("fake") is None  # closed, and let go of
+
+
+def test_other_settings_of_the_chat_stop_edits_and_give_them_other_models(path: Path) -> None:
+    with ChatServer([Answer([Hang()]), say("```python\n", f"{NEW}\n", "```\n")]) as slow:
+        desk = Desk(config_of(slow))
+        desk.ask(1, path)
+        deadline_s = time.monotonic() + 10
+        while not slow.bodies and time.monotonic() < deadline_s:
+            time.sleep(0.005)
+        desk.configure(config_of(slow), EditConfig())  # the same: nothing happens
+        assert not [name for name, _ in desk.sent if name == "edit.done"]
+        desk.configure(replace(config_of(slow), max_tokens=99), EditConfig())
+        assert desk.wait("edit.done", 1)["reason"] == "stopped"
+        desk.ask(2, path)
+        assert desk.wait("edit.done", 2)["reason"] == "proposed"
+        desk.close()
+
+
+def test_what_was_taken_out_of_a_chat_is_in_the_chats_file(path: Path, server: ChatServer) -> None:
+    desk = Desk(config_of(server))
+    desk.do("chat.open", id=1, chat="", path=str(path))
+    chat = desk.wait("chat.opened", 1)["chat"]
+    desk.do(
+        "chat.send", id=2, chat=chat, after=0, text="Return more", path=str(path), attachments=[],
+        dropped=[], model="", again=0,
+    )  # fmt: skip
+    desk.wait("chat.done", 2)
+    here = {"path": str(path), "tick": 3, "lines": TEXT.split("\n")}
+    desk.do(
+        "edit.apply", id=3, path=str(path), text=f"```python\n{NEW}\n```\n", file="a.py",
+        chat=chat, buffers=[here],
+    )  # fmt: skip
+    assert desk.wait("edit.done", 3)["reason"] == "proposed"
+    turn = desk.wait("edit.proposed", 3)
+    change = turn["files"][0]["changes"][0]
+    hunk = {"row": 1, "old": change["old"], "new": change["new"], "above": [], "below": []}
+    desk.do(
+        "edit.decided", turn=turn["turn"], path=str(path), accepted=[hunk], rejected=0, open=0,
+        is_undone=False,
+    )  # fmt: skip
+    desk.close()
+    (file,) = (path.parents[1] / "data/chats").glob("*/*.jsonl")
+    ops = [json.loads(line) for line in file.read_text().splitlines()]
+    edits = [op for op in ops if op.get("op") == "edit"]
+    assert [(op["name"], op["first_row"], op["rows"]) for op in edits] == [("a.py", 1, 1)]
+
+
+def test_edits_that_are_switched_off_say_so(path: Path, server: ChatServer) -> None:
+    desk = Desk(config_of(server), EditConfig(enabled=False))
+    desk.ask(1, path)
+    assert "edit.enabled" in desk.wait("error", 1)["hint"]
+    desk.close()
+
+
+def test_a_handler_returns_at_once_and_unused_edits_cost_no_thread(
+    path: Path, server: ChatServer
+) -> None:
+    before = threading.active_count()
+    desk = Desk(config_of(server))
+    desk.close()
+    assert threading.active_count() == before
+    began_s = time.perf_counter()
+    desk.ask(1, path)
+    desk.do("edit.stop", id=1)
+    assert time.perf_counter() - began_s < 0.05
+    assert desk.wait("edit.done", 1)["reason"] in ("stopped", "proposed")
+    desk.close()
