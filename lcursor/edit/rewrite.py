@@ -6,6 +6,7 @@ Owns the one request. Says nothing of whether what came is good (`checks.py`), a
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -151,7 +152,11 @@ class Rewriter:
         """
         room = self.reached.context_tokens
         needed = 0
-        for share in SHARES:
+        # A small model that failed has often written the surroundings once more: not again. One
+        # of less than a billion weights does so at its first try already.
+        is_lost = is_tiny(self.reached.served.model) or any(each.problems for each in feedback)
+        shares = SHARES[-1:] if is_lost else SHARES
+        for share in shares:
             found = prompt.messages(task, feedback, remark, around=share)
             if not room:
                 return found
@@ -183,6 +188,12 @@ class Rewriter:
     @property
     def _most(self) -> int:
         return self.config.max_tokens
+
+
+def is_tiny(model: str) -> bool:
+    """Return whether a model's name says that it has less than a billion weights."""
+    found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", model.lower())
+    return found is not None and (found[2] == "m" or float(found[1]) < 1)
 
 
 class _Heard:

@@ -160,6 +160,7 @@ def test_open_hunks_outlive_a_neovim_that_is_killed(home: Home) -> None:
     assert (row["turn"], row["state"], row["open"]) == (shown, "open", count)
     editor.lua("require('lcursor.edit.turns').resume(...)", row, str(home.path))
     editor.wait_lua(PROPOSED)
+    editor.lua("vim.fn.win_gotoid(vim.fn.bufwinid(...))", home.path.name)  # not the list of hunks
     assert set(editor.lua(HUNKS)) == {"open"}
     editor.lua(ACCEPT)
     assert "    best = values[0]" in editor.lines()

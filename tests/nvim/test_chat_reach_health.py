@@ -22,7 +22,7 @@ for _, name in ipairs({ "ok", "info", "warn", "error" }) do
 end
 local found = { settings = require("lcursor.config").get() }
 local fact = ...
-found.probe = fact ~= vim.NIL and { facts = { chat = fact } } or nil
+found.probe = fact ~= vim.NIL and { facts = { chat = fact }, packages = fact.packages or {} } or nil
 require("lcursor.health.chat").check(found)
 return said
 """
@@ -59,6 +59,8 @@ def test_what_the_doctor_says_of_the_local_server(editor: Start) -> None:
     problem = {"code": "x", "level": "warn", "message": "no engine", "hint": "pip install it"}
     lines = said(nvim, {**fact, "problem": problem})
     assert "warn: no engine -> pip install it" in lines
+    broken = {**fact, "problem": problem, "packages": [{"problem": problem}]}
+    assert "info: No local server for now: no engine" in said(nvim, broken)
     nvim.lua("require('lcursor').setup({ chat = { server = 'off' } })")
     assert "no engine" not in str(said(nvim, {**fact, "problem": problem}))
 

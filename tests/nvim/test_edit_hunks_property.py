@@ -190,6 +190,16 @@ class Session:
         above = [line.place for line in lines[:row] if line.place is not None]
         return (above[-1] if above else -1) + 0.5
 
+    def is_back(self, old: Lines, at: int, first: int, last: int) -> bool:
+        """Whether the old lines stand between their neighbours again, though typed anew."""
+        above = self.model[at - 1].row if at else -1
+        below = at + len(old)
+        after = self.model[below].row if below < len(self.model) else len(self.base)
+        return any(
+            self.base[row : row + len(old)] == old and (above == row - 1 or after == row + len(old))
+            for row in range(first, last - len(old) + 1)
+        )
+
     def is_the_same(self, hunk: dict[str, Any], at: int, first: int, last: int) -> bool:
         """Whether lines that are the change's own could have been taken, with the same outcome."""
         count, new, lines = len(hunk["old"]), hunk["new"], [line.text for line in self.model]
@@ -223,7 +233,7 @@ class Session:
                     and begin + len(old) <= last
                 ):
                     return
-                if self.is_the_same(hunk, at, first, last):
+                if self.is_back(old, at, first, last) or self.is_the_same(hunk, at, first, last):
                     return
             else:
                 places = [(item.place, i) for i, item in enumerate(self.model)]

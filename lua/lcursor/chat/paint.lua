@@ -107,7 +107,10 @@ end
 ---@param to integer the row behind
 ---@return boolean
 local function paint(job, from, to)
-  api.nvim_buf_clear_namespace(job.buf, namespace, job.at + from, job.at + to)
+  for row = from, to - 1 do
+    api.nvim_buf_clear_namespace(job.buf, namespace, job.at + row, job.at + row + 1)
+    rest(job)
+  end
   local trees = {}
   job.parser:for_each_tree(function(tree, language_tree)
     local first, _, last = tree:root():range()

@@ -7,7 +7,6 @@ local diff = require("lcursor.edit.diff")
 local M = {}
 
 local api = vim.api
-local MOST_ROWS = 2000 -- of an area that is searched
 
 ---@alias lcursor.EditHear fun(buf: integer, what: "changed"|"reloaded"|"gone")
 
@@ -36,20 +35,23 @@ end
 function M.move(span, first, last, now)
   local by = now - last
   if span.is_exact then
-    if span.last == span.first then
+    local is_between = span.last == span.first
+    if is_between then
       -- Nothing but its neighbours says whether it still is where it was meant to be.
       span.is_dirty = span.is_dirty or (first <= span.first and last >= span.first - 1)
     end
-    if span.last <= first then
+    -- With a neighbour that goes, so does the knowledge on which side of it that comes back.
+    local is_bare = is_between and by < 0 and first <= span.first and last >= span.first
+    if not is_bare and span.last <= first then
       return
-    elseif span.first >= last then
+    elseif not is_bare and span.first >= last then
       span.first, span.last = span.first + by, span.last + by
       return
     end
     span.is_exact, span.head, span.tail = false, 0, 0
-  elseif span.last < first then
+  elseif span.last < first or (span.last == first and by < 0) then
     return
-  elseif span.first > last then
+  elseif span.first > last or (span.first == last and by < 0) then
     span.first, span.last = span.first + by, span.last + by
     return
   end
@@ -85,44 +87,16 @@ local function stands(buf, span, row, lines)
   return diff.is_same(api.nvim_buf_get_lines(buf, row, row + #lines, false), lines)
 end
 
----@param buf integer
----@param span lcursor.EditSpan
----@param lines string[]
----@return boolean whether they stand at one place of its area and no other
-local function is_alone(buf, span, lines)
-  if span.last - span.first > MOST_ROWS then
-    return false
-  end
-  local area, count = api.nvim_buf_get_lines(buf, span.first, span.last, false), 0
-  for first = 0, #area - #lines do
-    local i = 1
-    while i <= #lines and area[first + i] == lines[i] do
-      i = i + 1
-    end
-    count = count + (i > #lines and 1 or 0)
-  end
-  return count == 1
-end
-
 --- The row at which lines stand in the area of a span: as far from its beginning and its end as
---- they were; or from one of these, where they stand nowhere else in it.
+--- they were. Nearly so is not enough: that may be what somebody has typed.
 ---@param buf integer
 ---@param span lcursor.EditSpan
 ---@param lines string[] at least one
 ---@return integer?
 function M.find(buf, span, lines)
-  if span.is_exact then
-    return stands(buf, span, span.first, lines) and span.last - span.first == #lines and span.first
-      or nil
-  end
-  local top, low = span.first + span.head, span.last - span.tail - #lines
-  local is_top, is_low = stands(buf, span, top, lines), stands(buf, span, low, lines)
-  if is_top and is_low and top == low then
-    return top
-  elseif is_top == is_low or not is_alone(buf, span, lines) then
-    return nil
-  end
-  return is_top and top or low
+  local row = span.first + span.head
+  local is_whole = row + #lines + span.tail == span.last
+  return is_whole and stands(buf, span, row, lines) and row or nil
 end
 
 --- Set where a span is.

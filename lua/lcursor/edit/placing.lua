@@ -11,8 +11,10 @@ local M = {}
 
 local api = vim.api
 
----@type table<integer, integer> by the buffer: number of the highest change that was seen
-local tops = {}
+---@type table<lcursor.EditPart, integer> number of the highest change of its buffer that was seen
+local tops = setmetatable({}, { __mode = "k" })
+---@type table<lcursor.EditPart, integer> number of the last one
+local lasts = setmetatable({}, { __mode = "k" })
 
 ---@param buf integer
 ---@param row integer
@@ -62,17 +64,9 @@ local function find(buf, hunk)
     local is_above, is_below = sides(buf, hunk, hunk.first)
     return (is_above or is_below) and hunk.first or nil
   end
-  local found
-  for _, row in ipairs({ hunk.first + hunk.head, hunk.last - hunk.tail }) do
-    local is_above, is_below = sides(buf, hunk, row)
-    if is_above and is_below and row >= hunk.first and row <= hunk.last then
-      if found and found ~= row then
-        return nil
-      end
-      found = row
-    end
-  end
-  return found
+  local row = hunk.first + hunk.head
+  local is_above, is_below = sides(buf, hunk, row)
+  return row + hunk.tail == hunk.last and is_above and is_below and row or nil
 end
 
 ---@param buf integer
@@ -152,7 +146,7 @@ end
 ---@return lcursor.Hunk[] undone accepted before, and not in this text
 function M.place(part, buf)
   part.buf, part.state = buf, "placed"
-  tops[buf] = math.max(tops[buf] or 0, direct.number(buf))
+  tops[part] = math.max(tops[part] or 0, direct.number(buf))
   local undone = {}
   if not part.base then
     local find_row
@@ -200,17 +194,41 @@ local function is_redone(buf, hunk)
   return row ~= nil
 end
 
+--- After an undo the text may be what it was, though its way there was not to be followed: then the
+--- rows are known.
+---@param part lcursor.EditPart
+---@param buf integer
+local function recall(part, buf)
+  local is_lost = false
+  for _, hunk in ipairs(part.hunks) do
+    is_lost = is_lost or hunk.state == "conflict"
+  end
+  if not is_lost or not part.base then
+    return
+  end
+  local text, rows = expected(part)
+  if diff.is_same(text, api.nvim_buf_get_lines(buf, 0, -1, false)) then
+    for _, hunk in ipairs(part.hunks) do
+      if hunk.state == "conflict" then
+        local seq = hunk.seq
+        put(buf, hunk, rows[hunk])
+        hunk.seq, hunk.is_exact = seq, seq == 0
+      end
+    end
+  end
+end
+
 --- The buffer has changed: see what has become of its hunks.
 ---@param buf integer
----@param hunks lcursor.Hunk[] of one file, and of one turn
+---@param part lcursor.EditPart
 ---@return lcursor.Hunk[] undone with `u`, and waiting again
 ---@return lcursor.Hunk[] redone with `<C-r>`
 ---@return boolean is_other whether any is to be drawn anew
-function M.look(buf, hunks)
+function M.look(buf, part)
   local number = direct.number(buf)
-  local undone, redone, is_other = {}, {}, false
-  local is_new = number > (tops[buf] or 0)
-  tops[buf] = math.max(number, tops[buf] or 0)
+  local hunks, undone, redone, is_other = part.hunks, {}, {}, false
+  local is_new = number > (tops[part] or 0)
+  tops[part] = math.max(number, tops[part] or 0)
   for _, hunk in ipairs(hunks) do
     local is_waiting = hunk.state == "open" or hunk.state == "conflict"
     if hunk.state == "accepted" and number < hunk.seq then
@@ -229,6 +247,11 @@ function M.look(buf, hunks)
       end
     end
   end
+  if number < (lasts[part] or 0) then
+    recall(part, buf)
+    is_other = true
+  end
+  lasts[part] = number
   return undone, redone, is_other or #undone > 0
 end
 

@@ -270,7 +270,7 @@ hear = function(buf, what)
     for _, part in ipairs(turn.parts) do
       if part.buf == buf then
         if what == "changed" then
-          local undone, redone, is_any = placing.look(buf, part.hunks)
+          local undone, redone, is_any = placing.look(buf, part)
           is_other = is_other or is_any
           tell(part, undone, true)
           tell(part, redone, false)

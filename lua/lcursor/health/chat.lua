@@ -107,9 +107,15 @@ end
 
 --- What would serve, as `python -m lcursor doctor` says it.
 ---@param fact lcursor.Fact
-local function check_possible(fact)
+---@param packages lcursor.Fact[]
+local function check_possible(fact, packages)
   local problem = fact.problem
-  if problem then
+  local is_whole = not vim.iter(packages):any(function(each)
+    return each.problem ~= nil
+  end)
+  if problem and not is_whole then -- which is told above, and may be all that is wrong
+    health.info("No local server for now: " .. problem.message)
+  elseif problem then
     local report = problem.level == "warn" and health.warn or health.error
     report(problem.message, problem.hint)
   else
@@ -137,7 +143,7 @@ function M.check(found)
   else
     local possible = found.probe and found.probe.facts.chat
     if possible then
-      check_possible(possible)
+      check_possible(possible, found.probe.packages)
     end
     check_server()
   end

@@ -13,7 +13,7 @@ import pytest
 
 from lcursor.config import EditConfig
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewrite import Rewriter, Written
+from lcursor.edit.rewrite import Rewriter, Written, is_tiny
 from lcursor.edit.task import Failed, Task
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
 from lcursor.llm.client import ChatClient
@@ -265,3 +265,18 @@ def test_other_formats_that_do_not_fit(reach: Reach, reply: str) -> None:
     server = ChatServer([say(*pieces(reply))])
     with server, pytest.raises(ReplyUnusable):
         run(reach(server), replace(TASK, format="search_replace"))
+
+
+@pytest.mark.parametrize(
+    ("model", "is_so"),
+    [
+        ("/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", True),
+        ("smollm-135M", True),
+        ("Qwen2.5-Coder-1.5B-Instruct", False),
+        ("qwen3-coder-30b-a3b", False),
+        ("glm-4.6", False),
+        ("", False),
+    ],
+)
+def test_a_tiny_model_is_known_by_its_name(model: str, is_so: bool) -> None:
+    assert is_tiny(model) is is_so
