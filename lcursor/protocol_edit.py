@@ -1,7 +1,7 @@
 """The messages of edits, a part of `protocol.py`, which lists and checks them.
 
-Vocabulary: imports only the chat's. An edit is asked for with an `id`, and all that is said about it
-carries that id. What comes of it is a *turn*, named by its key in the ledger: files, each with
+Vocabulary: imports only the chat's. An edit is asked for with an `id`, and all that is said about
+it carries that id. What comes of it is a *turn*, named by its key in the ledger: files, each with
 changes of whole lines against a base that is named by its digest. Rows are of that base.
 """
 

@@ -39,7 +39,7 @@ SMALL = (
     "lcursor/edit/diff.py::shifted",
     "lcursor/edit/diff.py::apply",
     "lcursor/index/patterns_data.py::",
-    "lcursor/edit/indents.py::blank",
+    "lcursor/edit/placing/indents.py::blank",
     "lcursor/folders.py::cache_home",
     "lcursor/folders.py::data_home",
     "lcursor/context/patch.py::first_row",

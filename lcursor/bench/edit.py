@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewrite import Rewriter
-from lcursor.edit.task import Task
+from lcursor.edit.rewriting.rewrite import Rewriter
+from lcursor.edit.rewriting.task import Task
 from lcursor.errors import LcursorError, ReplyUnusable
 from lcursor.index import grammars, languages, structure
 from lcursor.llm.reach import Models, Reached

@@ -17,7 +17,7 @@ from lcursor.edit.sources import Sources
 from lcursor.edit.tools import Tools
 
 if TYPE_CHECKING:
-    from lcursor.edit.settle import Choice
+    from lcursor.edit.placing.settle import Choice
 
 MOST_QUESTIONS = 20
 """Of one reply: a block that is not found even then is not asked for again."""
@@ -30,7 +30,7 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
     Raises:
         LcursorError: a file cannot be read.
     """
-    from lcursor.edit import reply, resolve
+    from lcursor.edit.placing import reply, resolve
 
     path, buffers = params["path"], params["buffers"]
     here = "" if os.path.isdir(path) else path

@@ -18,8 +18,8 @@ from lcursor.edit import diff
 from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job, Teller
 from lcursor.edit.records import Check, FileChange, Lines, Region, digest
+from lcursor.edit.rewriting.task import Task
 from lcursor.edit.sources import Sources
-from lcursor.edit.task import Task
 from lcursor.edit.tools import Tools
 from lcursor.errors import Cancelled, LcursorError, ServerError
 from lcursor.llm.reach import Reached

@@ -10,7 +10,7 @@ from dataclasses import replace
 from lcursor import protocol_edit as wire
 from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job, Teller
-from lcursor.edit.task import Task
+from lcursor.edit.rewriting.task import Task
 from lcursor.edit.tools import Alternatives, Tools
 
 SAME = "The model wrote what was there already"

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lcursor.config import EditConfig
 from lcursor.edit import candidates, talk
-from lcursor.edit.attempts import added
 from lcursor.edit.candidates import Candidate, Files, Spot
 from lcursor.edit.records import FileKind
+from lcursor.edit.rewriting.attempts import added
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Message, Usage, Wish

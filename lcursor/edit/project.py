@@ -16,8 +16,8 @@ from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job, Teller
 from lcursor.edit.many import Orders, Spot, Work
 from lcursor.edit.records import Change, FileChange, Region, digest
+from lcursor.edit.rewriting.task import Task
 from lcursor.edit.sources import Sources
-from lcursor.edit.task import Task
 from lcursor.edit.tools import Tools
 from lcursor.errors import LcursorError
 

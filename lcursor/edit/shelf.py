@@ -14,9 +14,9 @@ from typing import Any
 from lcursor import protocol_edit as wire
 from lcursor.edit import messages
 from lcursor.edit import tools as common
-from lcursor.edit.ledger import Ledger
 from lcursor.edit.records import FileChange, Lines
 from lcursor.edit.sources import Sources
+from lcursor.edit.turns.ledger import Ledger
 from lcursor.errors import EditMissing, LcursorError
 
 Edited = Callable[[str, Sequence[Mapping[str, Any]]], None]
@@ -81,7 +81,7 @@ class Shelf:
 
     def write(self, params: wire.EditWrite) -> wire.EditWritten:
         """Make changes of files on disk; say which, or why none."""
-        from lcursor.edit import writing
+        from lcursor.edit.turns import writing
 
         answer: wire.EditWritten = {
             "id": params["id"],
@@ -119,7 +119,7 @@ class Shelf:
             EditMissing: there is none that can be.
             LcursorError: it cannot be.
         """
-        from lcursor.edit import revert
+        from lcursor.edit.turns import revert
 
         ledger = self._of(params["turn"], params["path"])
         found = revert.revert(ledger, params["turn"], params["do"], params["buffers"])
@@ -150,7 +150,7 @@ class Shelf:
         Raises:
             EditMissing: there is no such turn.
         """
-        from lcursor.edit import resume
+        from lcursor.edit.turns import resume
 
         ledger = self._of(params["turn"], params["path"])
         turn = ledger.turn(params["turn"])
@@ -176,7 +176,7 @@ class Shelf:
 
     def _ledger(self, root: Path) -> Ledger:
         """Return the ledger of a project; what was broken off there is taken back first."""
-        from lcursor.edit import writing
+        from lcursor.edit.turns import writing
 
         with self._lock:
             found = self._ledgers.get(root)

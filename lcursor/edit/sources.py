@@ -163,7 +163,7 @@ def _disk(path: str) -> Lines | None:
     Raises:
         LcursorError: it is no text, or cannot be read.
     """
-    from lcursor.edit import text
+    from lcursor.edit.turns import text
 
     if not os.path.exists(path):
         return None

@@ -16,8 +16,8 @@ from lcursor.config import EditConfig
 from lcursor.edit import messages
 from lcursor.edit.job import Job, Teller
 from lcursor.edit.records import Check, FileChange, Format, Lines, Region
+from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.edit.sources import Sources
-from lcursor.edit.task import Failed, Task
 from lcursor.errors import ServerUnreachable
 from lcursor.llm.reach import Models, Reached
 from lcursor.protocol_chat import ChatAttachment
@@ -26,7 +26,7 @@ from lcursor.protocol_edit import EditBuffer
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
     from lcursor.context.items import Item
-    from lcursor.edit.attempts import Made
+    from lcursor.edit.rewriting.attempts import Made
     from lcursor.edit.shelf import Shelf
 
 Retrieve = Callable[[Path], "Codebase"]
@@ -195,7 +195,7 @@ def region_of(
     tools: Tools, reached: Reached, lines: Lines, language: str, first_row: int, last_row: int
 ) -> Region:
     """Return the rows that are written anew for a selection or a cursor."""
-    from lcursor.edit import region
+    from lcursor.edit.rewriting import region
 
     return region.grow(
         lines, language, first_row, last_row, tools.config.region_tokens, counter(reached)
@@ -234,9 +234,9 @@ def written(
     Raises:
         ReplyUnusable: no try wrote code.
     """
-    from lcursor.edit.attempts import Attempts
-    from lcursor.edit.rewrite import Rewriter
-    from lcursor.edit.trial import Trial
+    from lcursor.edit.rewriting.attempts import Attempts
+    from lcursor.edit.rewriting.rewrite import Rewriter
+    from lcursor.edit.rewriting.trial import Trial
 
     config = tools.config
     if temperature is not None:
@@ -289,7 +289,8 @@ def propose(
 
 def checked(texts: Sources, change: FileChange) -> FileChange:
     """Return a change with what its static checks say, where it was not written by a rewrite."""
-    from lcursor.edit import checks, diff
+    from lcursor.edit import diff
+    from lcursor.edit.rewriting import checks
 
     if change.kind not in ("edit", "rename") or not change.changes:
         return change

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lcursor.edit import reply, resolve
+from lcursor.edit.placing import reply, resolve
 from lcursor.edit.records import FileChange, Lines
 from lcursor.errors import LcursorError
 from lcursor.evals.corpus import ROOT

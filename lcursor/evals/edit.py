@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Final, get_args
 
 from lcursor.config import ChatConfig, EditConfig
-from lcursor.edit import checks, prompt
-from lcursor.edit.attempts import Attempts, cost_of
 from lcursor.edit.records import Format, Lines, Region
-from lcursor.edit.region import grow
-from lcursor.edit.rewrite import Rewriter
-from lcursor.edit.task import Task
-from lcursor.edit.trial import Trial
+from lcursor.edit.rewriting import checks, prompt
+from lcursor.edit.rewriting.attempts import Attempts, cost_of
+from lcursor.edit.rewriting.region import grow
+from lcursor.edit.rewriting.rewrite import Rewriter
+from lcursor.edit.rewriting.task import Task
+from lcursor.edit.rewriting.trial import Trial
 from lcursor.errors import ReplyUnusable
 from lcursor.evals import examples, sandbox
 from lcursor.evals.bugs import Bug

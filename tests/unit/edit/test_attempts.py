@@ -12,11 +12,11 @@ import pytest
 
 from lcursor.config import EditConfig
 from lcursor.edit import diff
-from lcursor.edit.attempts import NOW, SAME, WARMER, Attempts, Made, added, inside
 from lcursor.edit.records import Lines, Region, digest
-from lcursor.edit.rewrite import Tell, Written
-from lcursor.edit.task import Failed, Task
-from lcursor.edit.trial import Trial
+from lcursor.edit.rewriting.attempts import NOW, SAME, WARMER, Attempts, Made, added, inside
+from lcursor.edit.rewriting.rewrite import Tell, Written
+from lcursor.edit.rewriting.task import Failed, Task
+from lcursor.edit.rewriting.trial import Trial
 from lcursor.errors import Cancelled, ReplyUnusable
 from lcursor.llm.records import Usage
 from lcursor.protocol_edit import EditPhase

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcursor.edit import carry, diff
+from lcursor.edit import diff
 from lcursor.edit.records import Change, Lines
+from lcursor.edit.turns import carry
 
 
 def lines_of(text: str) -> Lines:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcursor.edit import checks
 from lcursor.edit.records import Check, Region
+from lcursor.edit.rewriting import checks
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = """\
@@ -210,7 +210,9 @@ def test_a_large_file_is_looked_at_quickly() -> None:
     assert not checks.failed(made)
 
 
-@pytest.mark.parametrize("name", ["lcursor/edit/trial.py", "lua/lcursor/chat/running.lua"])
+@pytest.mark.parametrize(
+    "name", ["lcursor/edit/rewriting/trial.py", "lua/lcursor/chat/running.lua"]
+)
 def test_what_stays_as_it_is_passes(name: str) -> None:
     lines = (ROOT / name).read_text().splitlines()
     language = "lua" if name.endswith(".lua") else "python"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.edit.fitting import Fitter
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.task import Task
+from lcursor.edit.rewriting.fitting import Fitter
+from lcursor.edit.rewriting.task import Task
 
 CLASS: Lines = (
     "class Box:",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.edit import lazy
+from lcursor.edit.placing import lazy
 
 BASE = '''\
 import os
@@ -137,7 +137,7 @@ def test_what_is_left_out_is_taken_from_the_text(sketch: str, old: str, new: str
     assert BASE.count(old) == 1
     lines = sketch.splitlines()
     if sketch.startswith(("def", "class")):
-        from lcursor.edit import parts
+        from lcursor.edit.placing import parts
 
         merged = parts.merged(LINES, lines, "python")
         assert merged is not None

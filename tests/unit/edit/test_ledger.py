@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from lcursor.edit import ledger as ledgers
-from lcursor.edit.ledger import Ledger
 from lcursor.edit.records import Change, FileChange, digest
-from lcursor.edit.text import Text
-from lcursor.edit.turn import Done, hunks_for
+from lcursor.edit.turns import ledger as ledgers
+from lcursor.edit.turns.ledger import Ledger
+from lcursor.edit.turns.text import Text
+from lcursor.edit.turns.turn import Done, hunks_for
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
 from lcursor.protocol_edit import EditDecided, EditHunk
 
@@ -238,7 +238,7 @@ def test_many_writers_lose_nothing(desk: Desk) -> None:
 
 KILLED = """
     import sys
-    from lcursor.edit.ledger import Ledger
+    from lcursor.edit.turns.ledger import Ledger
     from lcursor.edit.records import Change, FileChange
     ledger = Ledger(sys.argv[1], __import__("pathlib").Path(sys.argv[2]))
     while True:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.edit import locate
-from lcursor.edit.locate import Place, Several, find
+from lcursor.edit.placing import locate
+from lcursor.edit.placing.locate import Place, Several, find
 
 BASE = """\
 import os

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lcursor.edit import prompt
 from lcursor.edit.records import Format, Lines, Region
-from lcursor.edit.task import Failed, Task
+from lcursor.edit.rewriting import prompt
+from lcursor.edit.rewriting.task import Failed, Task
 
 LINES: Lines = tuple(f"line {number}" for number in range(400))
 TASK = Task(

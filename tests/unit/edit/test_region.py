@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.edit.region import grow
+from lcursor.edit.rewriting.region import grow
 from lcursor.index import grammars
 
 PYTHON = '''\

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.edit import diff
+from lcursor.edit.placing.reply import blocks
+from lcursor.edit.placing.resolve import Ask, Refused, Resolved, resolve
 from lcursor.edit.records import Lines, digest
-from lcursor.edit.reply import blocks
-from lcursor.edit.resolve import Ask, Refused, Resolved, resolve
 
 UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n    return 1\n"
 ROOT = "/p/"

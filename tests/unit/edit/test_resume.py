@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.edit import diff, text
-from lcursor.edit.ledger import Ledger
+from lcursor.edit import diff
 from lcursor.edit.records import FileChange, digest
-from lcursor.edit.resume import Resumed, resume
-from lcursor.edit.turn import hunk_at
+from lcursor.edit.turns import text
+from lcursor.edit.turns.ledger import Ledger
+from lcursor.edit.turns.resume import Resumed, resume
+from lcursor.edit.turns.turn import hunk_at
 from lcursor.errors import EditMissing
 from lcursor.protocol_edit import EditDecided
 

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcursor.edit import carry, diff, revert, text
-from lcursor.edit.ledger import Ledger
+from lcursor.edit import diff
 from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
-from lcursor.edit.revert import Reverted
-from lcursor.edit.turn import FileTurn, Hunk, hunk_at, hunks_for
-from lcursor.edit.writing import write
+from lcursor.edit.turns import carry, revert, text
+from lcursor.edit.turns.ledger import Ledger
+from lcursor.edit.turns.revert import Reverted
+from lcursor.edit.turns.turn import FileTurn, Hunk, hunk_at, hunks_for
+from lcursor.edit.turns.writing import write
 from lcursor.errors import EditMissing, EditRefused, EditUnsaved
 from lcursor.protocol_edit import EditBuffer, EditDecided
 

@@ -13,8 +13,8 @@ import pytest
 
 from lcursor.config import EditConfig
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewrite import Rewriter, Written, is_tiny
-from lcursor.edit.task import Failed, Task
+from lcursor.edit.rewriting.rewrite import Rewriter, Written, is_tiny
+from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
 from lcursor.llm.client import ChatClient
 from lcursor.llm.counting import Counter

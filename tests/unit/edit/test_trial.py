@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from lcursor.config import EditConfig
-from lcursor.edit import trial
-from lcursor.edit.trial import Trial
+from lcursor.edit.rewriting import trial
+from lcursor.edit.rewriting.trial import Trial
 from lcursor.errors import Cancelled, CheckFailed
 
 PYTHON = shlex.quote(sys.executable)

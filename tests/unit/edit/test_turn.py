@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lcursor.edit import carry
 from lcursor.edit.records import Change, FileChange, Lines, digest
-from lcursor.edit.turn import FileTurn, Hunk, Turns, hunk_at, hunks_for, in_base, to_row
+from lcursor.edit.turns import carry
+from lcursor.edit.turns.turn import FileTurn, Hunk, Turns, hunk_at, hunks_for, in_base, to_row
 
 BASE: Lines = ("a", "b", "a", "b", "c", "d", "e")
 INSERTED = Change(0, 0, (), ("x", "y", "y"))

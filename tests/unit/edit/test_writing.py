@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.edit import journal, text, writing
-from lcursor.edit.ledger import Ledger
 from lcursor.edit.records import Change, FileChange
-from lcursor.edit.writing import write
+from lcursor.edit.turns import journal, text, writing
+from lcursor.edit.turns.ledger import Ledger
+from lcursor.edit.turns.writing import write
 from lcursor.errors import (
     EditMissing,
     EditOutside,

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.edit import journal, text, writing
-from lcursor.edit.ledger import Ledger
 from lcursor.edit.records import Change, FileChange
-from lcursor.edit.writing import recover, write
+from lcursor.edit.turns import journal, text, writing
+from lcursor.edit.turns.ledger import Ledger
+from lcursor.edit.turns.writing import recover, write
 from lcursor.errors import EditUnsaved, LcursorError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -78,8 +78,8 @@ KILLED = """
     import os, signal, sys
     sys.path.insert(0, sys.argv[1])
     from pathlib import Path
-    from lcursor.edit.ledger import Ledger
-    from lcursor.edit.writing import write
+    from lcursor.edit.turns.ledger import Ledger
+    from lcursor.edit.turns.writing import write
     from tests.unit.edit.test_writing_weather import changes
     root, data, key, at = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], int(sys.argv[5])
     count = 0
@@ -337,10 +337,10 @@ TWO = """
     import json, sys
     sys.path.insert(0, sys.argv[1])
     from pathlib import Path
-    from lcursor.edit import text
-    from lcursor.edit.ledger import Ledger
+    from lcursor.edit.turns import text
+    from lcursor.edit.turns.ledger import Ledger
     from lcursor.edit.records import Change, FileChange
-    from lcursor.edit.writing import write
+    from lcursor.edit.turns.writing import write
     from lcursor.errors import EditStale
     root, data, name = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
     ledger, done = Ledger(root, data), 0

@@ -55,7 +55,7 @@ FULL = Wish(7, stop=("```",), schema=SCHEMA, grammar='root ::= "x"', seed=3, has
 
 
 def test_each_server_is_told_in_its_words_what_the_answer_shall_be() -> None:
-    held = {"type": "json_schema"}
+    held: dict[str, object] = {"type": "json_schema"}
     held |= {"json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
     _, llama = requests.question(served("llama.cpp"), "/v1", MESSAGES, FULL, set())
     assert llama["stop"] == ["```"]

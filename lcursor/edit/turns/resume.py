@@ -12,10 +12,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lcursor.edit import carry, text, turn
-from lcursor.edit.ledger import Ledger
 from lcursor.edit.records import Change, FileChange, Lines, digest
-from lcursor.edit.turn import FileTurn
+from lcursor.edit.turns import carry, text, turn
+from lcursor.edit.turns.ledger import Ledger
+from lcursor.edit.turns.turn import FileTurn
 from lcursor.errors import EditFailed
 from lcursor.protocol_edit import EditBuffer
 

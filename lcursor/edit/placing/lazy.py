@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from lcursor.edit import diff, omitted, symbols
-from lcursor.edit.omitted import Unsure, has_text
+from lcursor.edit import diff, symbols
+from lcursor.edit.placing import omitted
+from lcursor.edit.placing.omitted import Unsure, has_text
 from lcursor.edit.records import Lines
 from lcursor.edit.symbols import Symbol
 

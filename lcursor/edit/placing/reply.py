@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from lcursor.edit import fences, infos, lazy, patches
-from lcursor.edit.pieces import Block
+from lcursor.edit.placing import fences, infos, lazy, patches
+from lcursor.edit.placing.pieces import Block
 from lcursor.edit.records import Lines
 from lcursor.errors import ReplyUnusable
 from lcursor.index import languages

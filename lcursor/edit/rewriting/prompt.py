@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lcursor.edit.records import Format, Lines
-from lcursor.edit.task import Failed, Task
+from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.llm.records import Message
 
 MOST_AROUND_ROWS: Final = 60

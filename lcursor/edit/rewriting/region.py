@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from lcursor.edit.around import BIG, FUNCTIONS, Around, Rows, Tree, margin_of, paragraph, trimmed
 from lcursor.edit.records import Region
+from lcursor.edit.rewriting.around import (
+    BIG,
+    FUNCTIONS,
+    Around,
+    Rows,
+    Tree,
+    margin_of,
+    paragraph,
+    trimmed,
+)
 from lcursor.index import grammars, structure
 from lcursor.index.definitions import CONTAINERS, DEFINITIONS
 from lcursor.index.structure import Definition

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from lcursor.edit import infos
-from lcursor.edit.pieces import Block, Pair
+from lcursor.edit.placing import infos
+from lcursor.edit.placing.pieces import Block, Pair
 
 _SEARCH: Final = re.compile(r"^\s{0,3}(?:<{5,9}|-{5,9}) ?(?:SEARCH|ORIGINAL)\b>?\s*(.*)$")
 _DIVIDER: Final = re.compile(r"^\s{0,3}={5,9}\s*$")

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lcursor.edit import carry
-from lcursor.edit.oplog import Op
 from lcursor.edit.records import Change, FileChange, FileKind, Lines
-from lcursor.edit.text import Text
+from lcursor.edit.turns import carry
+from lcursor.edit.turns.oplog import Op
+from lcursor.edit.turns.text import Text
 from lcursor.protocol_edit import TurnState
 
 VERSION = 1

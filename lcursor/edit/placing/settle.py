@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from lcursor.edit import diff, lazy, locate, parts
-from lcursor.edit.locate import Place, Several
-from lcursor.edit.pieces import Block, Pair
+from lcursor.edit import diff
+from lcursor.edit.placing import lazy, locate, parts
+from lcursor.edit.placing.locate import Place, Several
+from lcursor.edit.placing.pieces import Block, Pair
+from lcursor.edit.placing.wholes import Reading
 from lcursor.edit.records import Lines, digest
 from lcursor.index import languages
 
@@ -224,7 +226,7 @@ def _agrees(lines: Lines, pair: Pair, place: Place | Several | None) -> bool:
     high = pair.row + len(pair.old) + NEAR
     if low < place.last_row and place.first_row < high:
         return True
-    from lcursor.edit.align import best
+    from lcursor.edit.placing.align import best
 
     near = best(lines[low:high], pair.old)
     return not near or near[0].share < locate.LEAST_SHARE
@@ -259,7 +261,7 @@ def fence(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, C
         merged = parts.merged(lines, new, language, is_bold=True)
         if merged is None:
             raise Refusal("The code leaves something out, and it is not clear what")
-        guess = parts.Reading(merged, "new lines beside what is left out", False)
+        guess = Reading(merged, "new lines beside what is left out", False)
         text = f"Is this what is meant in {block.path or path}?"
         raise Doubt(key, text, (_reading_choice(path, lines, guess),))
     readings = parts.readings(lines, new, language)
@@ -276,7 +278,7 @@ def fence(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, C
     )
 
 
-def _reading_choice(path: str, lines: Lines, one: parts.Reading) -> Choice:
+def _reading_choice(path: str, lines: Lines, one: Reading) -> Choice:
     changes = diff.changes(lines, one.lines)
     if not changes:
         return Choice(path, 0, 0, (), one.why, (), digest(lines))
@@ -308,7 +310,7 @@ def _leaves_out(pair: Pair, lines: Sequence[str]) -> bool:
     return bool(gaps) and len(gaps) != len(_gaps(pair.old, lines))
 
 
-def _gaps(lines: Sequence[str], base: Lines) -> list[int]:
+def _gaps(lines: Sequence[str], base: Sequence[str]) -> list[int]:
     known = {line.strip() for line in base}
     return [
         at for at, line in enumerate(lines) if lazy.is_omission(line) and line.strip() not in known

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lcursor import folders
-from lcursor.edit import journal, text, turn
-from lcursor.edit.journal import Step
-from lcursor.edit.ledger import Ledger
 from lcursor.edit.records import FileChange, FileKind
-from lcursor.edit.text import Text
-from lcursor.edit.turn import Done, Turn
+from lcursor.edit.turns import journal, text, turn
+from lcursor.edit.turns.journal import Step
+from lcursor.edit.turns.ledger import Ledger
+from lcursor.edit.turns.text import Text
+from lcursor.edit.turns.turn import Done, Turn
 from lcursor.errors import (
     EditMissing,
     EditOutside,

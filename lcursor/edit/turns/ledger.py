@@ -17,10 +17,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lcursor import folders
-from lcursor.edit import turn as turns
-from lcursor.edit.oplog import Op, OpLog
 from lcursor.edit.records import FileChange
-from lcursor.edit.turn import Done, Hunk, Turn, Turns
+from lcursor.edit.turns import turn as turns
+from lcursor.edit.turns.oplog import Op, OpLog
+from lcursor.edit.turns.turn import Done, Hunk, Turn, Turns
 from lcursor.errors import EditMissing, LcursorError
 from lcursor.protocol_edit import EditDecided, EditTurnRow
 

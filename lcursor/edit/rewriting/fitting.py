@@ -11,7 +11,7 @@ from typing import Final
 
 from lcursor.edit import diff
 from lcursor.edit.records import Lines
-from lcursor.edit.task import Task
+from lcursor.edit.rewriting.task import Task
 
 LEAST_ECHO: Final = 2
 """Lines with something in them that must be written again before they are taken for an echo."""

@@ -9,11 +9,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lcursor.edit.pieces import Block
-from lcursor.edit.settle import Choice, Doubt, Refusal
+from lcursor.edit.placing.pieces import Block
+from lcursor.edit.placing.settle import Choice, Doubt, Refusal
 
 if TYPE_CHECKING:
-    from lcursor.edit.resolve import Files
+    from lcursor.edit.placing.resolve import Files
 
 MOST_CHOICES = 12
 
@@ -30,7 +30,7 @@ class Paths:
 
     def absolute(self, path: str) -> str:
         """Return a file's absolute path."""
-        from lcursor.edit.resolve import Rooted
+        from lcursor.edit.placing.resolve import Rooted
 
         if isinstance(self._files, Rooted):
             return self._files.absolute(path)
@@ -42,7 +42,7 @@ class Paths:
         Raises:
             Refusal: nothing says where it would be.
         """
-        from lcursor.edit.resolve import Rooted
+        from lcursor.edit.placing.resolve import Rooted
 
         clean = _clean(path)
         if not isinstance(self._files, Rooted) and not os.path.isabs(clean):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lcursor.edit import diff, symbols
-from lcursor.edit.align import Aligned, best
-from lcursor.edit.indents import Indents, blank
+from lcursor.edit.placing.align import Aligned, best
+from lcursor.edit.placing.indents import Indents, blank
 from lcursor.edit.records import Change, Lines
 
 Rung = Literal["exact", "trailing", "indent", "relative", "blank", "quotes", "like", "symbol"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lcursor.edit.records import Lines, digest
-from lcursor.edit.turn import CONTEXT_ROWS, Hunk, hunk_at
+from lcursor.edit.turns.turn import CONTEXT_ROWS, Hunk, hunk_at
 
 
 def made_exactly(lines: Lines, hunks: Sequence[Hunk], *, want: str = "") -> Lines | None:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from lcursor.config import EditConfig
-from lcursor.edit import fitting, prompt
-from lcursor.edit.foreign import merged
+from lcursor.edit.placing.reply import Reading
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.reply import Reading
-from lcursor.edit.task import Failed, Task
+from lcursor.edit.rewriting import fitting, prompt
+from lcursor.edit.rewriting.foreign import merged
+from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable
 from lcursor.llm import counting
 from lcursor.llm.client import Stream

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from lcursor.edit import diff, infos, settle
-from lcursor.edit.paths import Paths
-from lcursor.edit.pieces import Block
+from lcursor.edit import diff
+from lcursor.edit.placing import infos, settle
+from lcursor.edit.placing.paths import Paths
+from lcursor.edit.placing.pieces import Block
+from lcursor.edit.placing.settle import Choice, Doubt, Refusal
 from lcursor.edit.records import Change, FileChange, Lines, digest
-from lcursor.edit.settle import Choice, Doubt, Refusal
 from lcursor.index import languages
 
 SHELLS = frozenset({"bash", "fish", "powershell", "batch"})

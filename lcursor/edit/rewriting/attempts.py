@@ -14,15 +14,15 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from lcursor.config import EditConfig
-from lcursor.edit import checks
 from lcursor.edit.records import Check, FileChange, Lines, digest
-from lcursor.edit.task import Failed, Task
+from lcursor.edit.rewriting import checks
+from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.errors import Cancelled, CheckFailed, ReplyUnusable
 from lcursor.llm.records import Usage
 
 if TYPE_CHECKING:
-    from lcursor.edit.rewrite import Tell, Written
-    from lcursor.edit.trial import Trial
+    from lcursor.edit.rewriting.rewrite import Tell, Written
+    from lcursor.edit.rewriting.trial import Trial
 
 WEIGHTS: Final = {
     "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "lint": 2,

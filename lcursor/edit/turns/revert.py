@@ -13,12 +13,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lcursor.edit import anchor, carry, diff, journal, text, turn, writing
-from lcursor.edit.ledger import Ledger
+from lcursor.edit import diff
 from lcursor.edit.records import Change, FileChange, Lines, digest
-from lcursor.edit.text import Text
-from lcursor.edit.turn import FileTurn, Hunk, Turn
-from lcursor.edit.writing import Act
+from lcursor.edit.turns import anchor, carry, journal, text, turn, writing
+from lcursor.edit.turns.ledger import Ledger
+from lcursor.edit.turns.text import Text
+from lcursor.edit.turns.turn import FileTurn, Hunk, Turn
+from lcursor.edit.turns.writing import Act
 from lcursor.errors import EditFailed, EditMissing
 from lcursor.protocol_edit import EditBuffer
 

@@ -1,0 +1,1 @@
+"""Turns on disk: what was done to which files, so that it can be taken back."""
