@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -40,7 +40,7 @@ class Desk:
     """Chats and edits as the host has them, and what they sent."""
 
     def __init__(self, chat: ChatConfig, edit: EditConfig | None = None) -> None:
-        self.index: Any = Index()
+        self.index = cast("Any", Index())
         self.sent: list[tuple[str, Mapping[str, Any]]] = []
         self._changed = threading.Condition()
         self.brains = Brains(self._send)
