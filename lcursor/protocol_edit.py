@@ -112,13 +112,22 @@ class EditHunk(TypedDict):
     below: list[str]
 
 
+class EditChange(TypedDict):
+    """Lines of the base that become others."""
+
+    first_row: int
+    last_row: int  # behind the last
+    old: list[str]
+    new: list[str]
+
+
 class EditDecided(TypedDict):
     """The user took hunks of a turn in an open buffer, or refused them."""
 
     turn: str
     path: str
     accepted: list[EditHunk]
-    rejected: int
+    rejected: list[EditChange]  # rows of the base
     open: int  # hunks of this file that still wait
     is_undone: bool  # hunks accepted before were taken back with `u`
 
@@ -245,15 +254,6 @@ class EditCheck(TypedDict):
     name: str  # `parses`, `indent`, `symbols`, `size`, `format`, `test`, `lint`
     is_ok: bool
     text: str
-
-
-class EditChange(TypedDict):
-    """Lines of the base that become others."""
-
-    first_row: int
-    last_row: int  # behind the last
-    old: list[str]
-    new: list[str]
 
 
 class EditFile(TypedDict):

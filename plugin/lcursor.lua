@@ -50,7 +50,7 @@ map("", "edit", function()
   require("lcursor").edit()
 end)
 local hunks = "accept reject accept-file reject-file accept-turn reject-turn object next previous"
-for name in (hunks .. " next-alternative previous-alternative again list stop"):gmatch("%S+") do
+for name in (hunks .. " edit next-alternative previous-alternative again list stop"):gmatch("%S+") do
   map("", name == "stop" and "edit-stop" or "hunk-" .. name, function()
     require("lcursor.edit.keys").press(name)
   end)

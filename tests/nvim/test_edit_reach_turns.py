@@ -206,7 +206,7 @@ def test_all_is_refused(desk: Desk) -> None:
     assert desk.nvim.lua("return require('lcursor.edit.store').count()") == 0
     assert desk.lines()[1] == "    return x"
     assert desk.host.messages("edit.write") == []
-    assert sorted(each["rejected"] for each in desk.host.messages("edit.decided")) == [1, 1]
+    assert sorted(len(each["rejected"]) for each in desk.host.messages("edit.decided")) == [1, 1]
 
 
 def reverted(desk: Desk, wanted: dict[str, Any], one: dict[str, Any]) -> None:

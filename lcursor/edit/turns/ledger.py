@@ -122,7 +122,8 @@ class Ledger:
         self._add(
             {"op": "decided", "key": said["turn"], "path": said["path"]}
             | {"accepted": [dict(hunk) for hunk in said["accepted"]]}
-            | {"rejected": said["rejected"], "open": said["open"], "is_undone": said["is_undone"]}
+            | {"rejected": [dict(change) for change in said["rejected"]]}
+            | {"open": said["open"], "is_undone": said["is_undone"]}
         )
 
     def wrote(self, key: str, files: Sequence[Done], journal: str = "") -> None:

@@ -56,12 +56,11 @@ def resume(ledger: Ledger, key: str, buffers: Sequence[EditBuffer] = ()) -> Resu
             problems.append(str(error))
             continue
         found = placed(file, lines)
-        whole = max(len(change.changes), 1)
-        if found is None or (change.kind != "edit" and len(found.changes) < len(change.changes)):
+        if found is None or (change.kind != "edit" and len(found.changes) < len(file.wanted())):
             problems.append(f"{change.path} was changed since: nothing of the edit fits any more")
             continue
         files.append(found)
-        left = whole - len(file.hunks) - file.rejected
+        left = max(len(file.wanted()), 1) - len(file.hunks)
         if 0 < len(found.changes) < left:
             lost = left - len(found.changes)
             problems.append(f"{change.path} was changed since: {lost} of its hunks fit no more")
@@ -73,7 +72,8 @@ def placed(file: FileTurn, lines: Lines) -> FileChange | None:
     change = file.change
     now = digest(lines)
     if now == change.base:
-        return change  # what was accepted went with the buffer
+        wanted = file.wanted()  # what was accepted went with the buffer
+        return replace(change, changes=wanted) if wanted or not change.changes else None
     accepted = turn.in_base(file, file.hunks) if file.marks else None
     if accepted is None:
         return None

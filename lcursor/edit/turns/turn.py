@@ -59,7 +59,9 @@ class FileTurn:
     """Of the base, as `carry.marks` makes them; empty where nobody told the base."""
     open: int = 0
     """Hunks that wait for the user."""
-    rejected: int = 0
+    refused: list[Change] = field(default_factory=list)
+    """Changes, or parts of changes, that the user does not want. Rows of the base that the editor
+    had: after a restart not that of the proposal."""
     hunks: list[Hunk] = field(default_factory=list)
     """In force, in the order of their making."""
     taken: list[Hunk] = field(default_factory=list)
@@ -82,14 +84,34 @@ class FileTurn:
         """Whether something can be made again."""
         return bool(self.taken) or self.was_made
 
-    def rest(self) -> tuple[Change, ...]:
-        """Return the proposed changes but for those in force.
+    def wanted(self) -> tuple[Change, ...]:
+        """Return the proposed changes but for those that were refused as a whole."""
+        return self._sorted()[0]
 
-        Which ones the user refused is not known one by one; they may be offered again.
-        """
+    @property
+    def is_partly_refused(self) -> bool:
+        """Whether a part of a change was refused: what is left of it is known to the editor."""
+        return self._sorted()[1]
+
+    def _sorted(self) -> tuple[tuple[Change, ...], bool]:
+        """Return the changes that nobody refused, and whether a refusal is of none of them."""
+        left, is_other = list(self.change.changes), False
+        for one in self.refused:
+            same = [each for each in left if each.old == one.old and each.new == one.new]
+            place = (one.first_row, one.last_row, one.old)  # the new lines may have been changed
+            same += [each for each in left if (each.first_row, each.last_row, each.old) == place]
+            near = min(same, key=lambda each: abs(each.first_row - one.first_row), default=None)
+            if near is None:
+                is_other = True
+            else:
+                left.remove(near)
+        return tuple(left), is_other
+
+    def rest(self) -> tuple[Change, ...]:
+        """Return the proposed changes but for those in force, and those that were refused."""
         made = [(hunk.old, hunk.new) for hunk in self.hunks]
         left = []
-        for change in self.change.changes:
+        for change in self.wanted():
             if (change.old, change.new) in made:
                 made.remove((change.old, change.new))
             else:
@@ -187,7 +209,8 @@ class Turns:
         turn = self.turns[op["key"]]
         file = turn.file(op["path"])
         hunks = hunks_of(op["accepted"])
-        file.open, file.rejected = int(op["open"]), file.rejected + int(op["rejected"])
+        file.open = int(op["open"])
+        file.refused += [_change_of(row) for row in op["rejected"]]
         if op["is_undone"]:
             for hunk in hunks:
                 _take_out(file.hunks, hunk)
@@ -383,11 +406,14 @@ def change_of(row: Mapping[str, Any]) -> FileChange:
     kind: FileKind = row["kind"]
     if kind not in ("edit", "create", "delete", "rename"):
         raise ValueError(f"no such change of a file: {kind}")
-    changes = tuple(
-        Change(int(one["first_row"]), int(one["last_row"]), _lines(one["old"]), _lines(one["new"]))
-        for one in row["changes"]
-    )
+    changes = tuple(_change_of(one) for one in row["changes"])
     return FileChange(str(row["path"]), kind, str(row["to"]), str(row["base"]), changes)
+
+
+def _change_of(row: Mapping[str, Any]) -> Change:
+    return Change(
+        int(row["first_row"]), int(row["last_row"]), _lines(row["old"]), _lines(row["new"])
+    )
 
 
 def done_row(done: Done) -> Op:

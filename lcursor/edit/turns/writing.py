@@ -169,10 +169,10 @@ def holding(record: Ledger) -> Iterator[Path]:
 
 
 def _refuse_refused(files: Sequence[FileChange], wanted: Turn) -> None:
-    """Refuse a file of which the user refused hunks one by one: it is not known which.
+    """Refuse a file where the user refused part of a hunk: what is left only the editor knows.
 
     Raises:
-        EditRefused: there is one.
+        EditRefused: there is one, or changes that the user refused are among those to be made.
         EditMissing: the turn has nothing about a file.
     """
     for change in files:
@@ -182,7 +182,7 @@ def _refuse_refused(files: Sequence[FileChange], wanted: Turn) -> None:
             raise EditMissing(
                 f"the turn has nothing to do with {change.path}", "See :LCursor edits"
             ) from None
-        if file.rejected and len(change.changes) > file.open:
+        if file.is_partly_refused or len(change.changes) > len(file.wanted()):
             raise EditRefused(
                 f"some changes of {change.path} were refused",
                 f"Take the others where they are shown: :edit {change.path}",

@@ -101,10 +101,17 @@ function M.accept(buf, hunks)
     local function tell(hunk)
       return store.told(buf, hunk)
     end
-    store.decided(part, vim.tbl_map(tell, made), 0)
+    store.decided(part, vim.tbl_map(tell, made), {})
   end
   store.changed(buf)
   return count, problem
+end
+
+---@param hunk lcursor.Hunk
+---@return lcursor.EditChange of the base
+local function refused(hunk)
+  local first = hunk.base_row
+  return { first_row = first, last_row = first + #hunk.old, old = hunk.old, new = hunk.new }
 end
 
 --- Refuse hunks, in whatever file.
@@ -122,7 +129,7 @@ function M.reject(hunks)
         anchor.forget(part.buf, hunk)
       end
     end
-    store.decided(part, {}, #some)
+    store.decided(part, {}, vim.tbl_map(refused, some))
   end
   for buf in pairs(buffers) do
     store.changed(buf)

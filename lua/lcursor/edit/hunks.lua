@@ -320,7 +320,7 @@ function M.reject_turn(key)
     if store.is_whole(part) and part.state ~= "done" then
       part.state = "done"
       if #left == count then
-        store.decided(part, {}, 1)
+        store.decided(part, {}, {})
       end
     end
   end

@@ -139,6 +139,12 @@ local KEYS = {
     run = act("select"),
   },
   {
+    name = "edit",
+    modes = { "n" },
+    text = "Open the new lines of the change in a window; what you :write there is what is taken.",
+    run = act("edit"),
+  },
+  {
     name = "next_alternative",
     modes = { "n" },
     text = "Show another way of doing the same; behind the last one another is asked for.",

@@ -155,10 +155,35 @@ function M.changed(buf)
   end
 end
 
+---@param decided lcursor.EditDecided
+local function say(decided)
+  for _, fn in ipairs(deciders) do
+    fn(decided)
+  end
+end
+
+--- The other proposals for an edit that was decided wait for nobody, though they can still be shown.
+---@param turn lcursor.EditTurn
+local function close_others(turn)
+  for _, one in ipairs(M.alternatives(turn)) do
+    for _, part in ipairs(one ~= turn and one.parts or {}) do
+      local path = part.file.path
+      say({
+        turn = one.key,
+        path = path,
+        accepted = {},
+        rejected = {},
+        open = 0,
+        is_undone = false,
+      })
+    end
+  end
+end
+
 --- Tell what was decided about hunks of a file.
 ---@param part lcursor.EditPart
 ---@param accepted lcursor.EditHunk[]
----@param rejected integer
+---@param rejected lcursor.EditChange[]
 ---@param is_undone? boolean
 function M.decided(part, accepted, rejected, is_undone)
   ---@type lcursor.EditDecided
@@ -170,8 +195,9 @@ function M.decided(part, accepted, rejected, is_undone)
     open = open_in(part),
     is_undone = is_undone or false,
   }
-  for _, fn in ipairs(deciders) do
-    fn(decided)
+  say(decided)
+  if #accepted > 0 and not is_undone and M.is_decided(part.turn) then
+    close_others(part.turn)
   end
 end
 
@@ -198,7 +224,7 @@ local function tell(part, hunks, is_undone)
     local told = vim.tbl_map(function(hunk)
       return M.told(part.buf, hunk)
     end, hunks)
-    M.decided(part, told, 0, is_undone)
+    M.decided(part, told, {}, is_undone)
   end
 end
 

@@ -47,7 +47,7 @@
 ---@field turn string
 ---@field path string
 ---@field accepted lcursor.EditHunk[]
----@field rejected integer
+---@field rejected lcursor.EditChange[] rows of the base
 ---@field open integer
 ---@field is_undone boolean
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class Desk:
             "turn": key,
             "path": self.path,
             "accepted": hunks,
-            "rejected": 0,
+            "rejected": [],
             "open": 0,
             "is_undone": False,
         }
@@ -116,7 +117,7 @@ def test_states_of_a_turn(desk: Desk) -> None:
     assert (state(), ledger.undo_key()) == ("open", key)
     ledger.decided(desk.decided(key, A, open=2, is_undone=True))
     assert (state(), ledger.undo_key()) == ("open", "")
-    ledger.decided(desk.decided(key, rejected=2))
+    ledger.decided(desk.decided(key, rejected=[asdict(A), asdict(B)]))
     assert (state(), ledger.undo_key()) == ("done", "")
     ledger.decided(desk.decided(key, A, B))
     assert (state(), ledger.undo_key(), ledger.redo_key()) == ("done", key, "")

@@ -60,13 +60,33 @@ class Desk:
                     "below": list(hunk.below),
                 }
             ],
-            "rejected": 0,
+            "rejected": [],
             "open": 2,
             "is_undone": False,
         }
         self.ledger.decided(said)
         if is_saved:
             self.put("\n".join(lines) + "\n")
+
+    def refuse(self, number: int) -> None:
+        """Refuse a hunk, as the editor tells it."""
+        change = self.changes[number]
+        said: EditDecided = {
+            "turn": self.key,
+            "path": str(self.file),
+            "accepted": [],
+            "rejected": [
+                {
+                    "first_row": change.first_row,
+                    "last_row": change.last_row,
+                    "old": list(change.old),
+                    "new": list(change.new),
+                }
+            ],
+            "open": 2,
+            "is_undone": False,
+        }
+        self.ledger.decided(said)
 
     def resume(self) -> Resumed:
         return resume(self.ledger, self.key)
@@ -95,6 +115,18 @@ def test_what_was_accepted_is_not_offered_again(desk: Desk, number: int) -> None
     assert len(found.files[0].changes) == 2
     assert found.files[0].base == text.read(desk.file).digest
     assert desk.all_taken(found) == AFTER
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("is_typed", [False, True])
+def test_what_was_refused_is_not_offered_again(desk: Desk, number: int, is_typed: bool) -> None:
+    desk.refuse(number)
+    if is_typed:
+        desk.put("import os\n\n" + desk.file.read_text())
+    (found,) = desk.resume().files
+    assert [each.new for each in found.changes] == [
+        each.new for at, each in enumerate(desk.changes) if at != number
+    ]
 
 
 def test_what_was_accepted_and_not_saved_is_offered_again(desk: Desk) -> None:

@@ -50,7 +50,7 @@ def told(key: str, path: str, hunk: Hunk, still_open: int = 0) -> EditDecided:
                 "below": list(hunk.below),
             }
         ],
-        "rejected": 0,
+        "rejected": [],
         "open": still_open,
         "is_undone": False,
     }

@@ -38,7 +38,7 @@ def proposed(desk: Desk, name: str = "a.py", text: str = TEXT, **more: Any) -> T
 def decided(desk: Desk, found: Told, **more: Any) -> None:
     """Say what the user took."""
     (file,) = found["files"]
-    fields = {"accepted": [hunk_of(file)], "rejected": 0, "open": 0, "is_undone": False, **more}
+    fields = {"accepted": [hunk_of(file)], "rejected": [], "open": 0, "is_undone": False, **more}
     desk.do("edit.decided", turn=found["turn"], path=file["path"], **fields)
 
 

@@ -66,7 +66,7 @@ def decided(*hunks: Hunk, is_undone: bool = False, **more: Any) -> dict[str, Any
     rows = [
         {"row": one.row, "old": one.old, "new": one.new, "above": (), "below": ()} for one in hunks
     ]
-    op = {"op": "decided", "key": "k", "path": "a", "accepted": rows, "rejected": 0, "open": 0}
+    op = {"op": "decided", "key": "k", "path": "a", "accepted": rows, "rejected": [], "open": 0}
     return {**op, "is_undone": is_undone, **more}
 
 

@@ -19,6 +19,7 @@ from lcursor.errors import (
     EditStale,
     EditUnsaved,
 )
+from lcursor.protocol_edit import EditChange
 
 
 class Project:
@@ -302,14 +303,39 @@ def test_what_was_refused_is_not_written(project: Project) -> None:
             "turn": key,
             "path": change.path,
             "accepted": [],
-            "rejected": 1,
+            "rejected": [{"first_row": 0, "last_row": 1, "old": ["a"], "new": ["A"]}],
+            "open": 1,
+            "is_undone": False,
+        }
+    )
+    with pytest.raises(EditRefused, match="were refused"):
+        write((change,), project.root, record=ledger, key=key)
+    assert project.files()["a"] == b"a\nkept\nb\n"
+    write(ledger.open_files(key), project.root, record=ledger, key=key)
+    assert project.files()["a"] == b"a\nkept\nB\n"
+
+
+def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Project) -> None:
+    project.put("a", "a\nb\n")
+    found = text.read(project.root / "a")
+    whole = Change(0, 2, ("a", "b"), ("A", "B"))
+    change = FileChange(str(project.root / "a"), base=found.digest, changes=(whole,))
+    ledger = Ledger(project.root, project.data)
+    key = ledger.begin("t", [change])
+    part: EditChange = {"first_row": 1, "last_row": 2, "old": ["b"], "new": ["B"]}
+    ledger.decided(
+        {
+            "turn": key,
+            "path": change.path,
+            "accepted": [],
+            "rejected": [part],
             "open": 1,
             "is_undone": False,
         }
     )
     with pytest.raises(EditRefused, match="were refused"):
         write(ledger.open_files(key), project.root, record=ledger, key=key)
-    assert project.files()["a"] == b"a\nkept\nb\n"
+    assert project.files()["a"] == b"a\nb\n"
 
 
 def test_a_turn_that_cannot_be_noted_is_not_written(

@@ -115,6 +115,7 @@ return {
       accept_turn = "",
       reject_turn = "",
       object = "ih",
+      edit = "gE",
       next_alternative = "]H",
       previous_alternative = "[H",
       again = "g.",
