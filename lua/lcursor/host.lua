@@ -18,6 +18,7 @@ local M = {}
 local PAUSES_MS = { 200, 1000, 4000 } -- before the first, second and third restart
 local WINDOW_MS = 60 * 1000
 local HELLO_MS = 15 * 1000
+local EXIT_MS = 200 -- from a channel that is closed to what its process has to say, at most
 local LEAVE_MS = 300
 
 ---@class lcursor.HostInfo
@@ -170,9 +171,11 @@ function M.start()
   end
   host.job = job
   rpc.connect(job, function()
-    if host.job == job then
-      ended("its channel was closed")
-    end
+    after(EXIT_MS, function()
+      if host.job == job then
+        ended("its channel was closed")
+      end
+    end)
   end)
   after(HELLO_MS, function()
     if host.job == job then

@@ -142,7 +142,7 @@ CASES: list[tuple[str, list[list[str]]]] = [
     ("```\n@buffer\n```\n@quickfix", [["quickfix", ""]]),
     ("~~~\n@buffer\n```\n@buffer\n~~~", []),
     ("@bufferette @buffer-x @buffer(x)", []),
-    ("@property\n@codebase @diff", []),
+    ("@property\n@codebase @diff", [["diff", ""]]),
     ("", []),
 ]
 
@@ -163,7 +163,8 @@ def test_the_mentions_of_what_the_editor_has(editor: Start) -> None:
 
 def test_they_are_what_python_finds(editor: Start) -> None:
     """The two halves read the same text: what is sent along is what is mentioned."""
-    known = {"buffer", "selection", "diagnostics", "quickfix", "terminal", "file", "dir", "symbol"}
+    known = {"buffer", "selection", "diagnostics", "quickfix", "terminal"}
+    known |= {"file", "dir", "symbol", "diff"}
     for text, mentions in CASES:
         found = [[one.kind, one.argument] for one in parse(text) if one.kind in known]
         assert found == mentions, text

@@ -15,7 +15,6 @@ from lcursor.edit import diff
 from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
 from lcursor.edit.turns import carry, revert, text
 from lcursor.edit.turns.ledger import Ledger
-from lcursor.edit.turns.revert import Reverted
 from lcursor.edit.turns.turn import FileTurn, Hunk, hunk_at, hunks_for
 from lcursor.edit.turns.writing import write
 from lcursor.errors import EditMissing, EditRefused, EditUnsaved
@@ -121,7 +120,7 @@ class Desk:
             assert old in body
             (self.root / name).write_text(body.replace(old, new, 1))
 
-    def revert(self, do: str, key: str = "") -> Reverted:
+    def revert(self, do: str, key: str = "") -> revert.Reverted:
         """Take back or make again, also in the buffers."""
         buffers: list[EditBuffer] = [
             {"path": path, "tick": 1, "lines": lines} for path, lines in self.buffers.items()

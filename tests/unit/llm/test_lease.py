@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -161,14 +162,13 @@ def test_a_folder_of_the_users_own(tmp_path: Path) -> None:
 def test_a_socket_has_a_short_path_that_ends_as_the_program_wants_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(run))
-    path = folders.socket_path(tmp_path)
-    assert path is not None
-    assert path.parent == run / "lcursor"
-    assert path.suffix == ".sock"
-    assert folders.socket_path(tmp_path / "other") != path
+    with tempfile.TemporaryDirectory(prefix="lc-") as run:  # the one of the test may be long
+        monkeypatch.setenv("XDG_RUNTIME_DIR", run)
+        path = folders.socket_path(tmp_path)
+        assert path is not None
+        assert path.parent == Path(run) / "lcursor"
+        assert path.suffix == ".sock"
+        assert folders.socket_path(tmp_path / "other") != path
     long = tmp_path / ("x" * 90)
     long.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
