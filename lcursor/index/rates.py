@@ -20,9 +20,9 @@ BYTES_PER_S = 1_000_000
 Source: Python's standard library, 1,700 files and 30 MB, in 33 s on one shared core of an AMD EPYC;
 of that, cutting alone goes at 2.65 MB/s (2026-11-21, `python -m lcursor bench index`).
 """
-CHUNKS_PER_S = 28.0
-"""Texts of 256 tokens through the default embedder, where two cores have nothing else to do; 17 on
-one. Source: the same machine and day."""
+CHUNKS_PER_S = 33.0
+"""Texts of 224 tokens through the default embedder, where two cores have nothing else to do.
+Source: the same machine and day; on one core 17 of 256 tokens."""
 CHUNK_BYTES = 1_430
 """Of source text for one chunk, its blanks too. Source: this project, 1,983 chunks of 2.83 MB."""
 

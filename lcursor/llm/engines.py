@@ -31,6 +31,8 @@ OWN_VARIABLES = re.compile(r"LLAMA_(ARG_.*|API_KEY)")
 """What a user may have set for a server of their own, and what would change ours."""
 LISTS = re.compile(r"comma|TYPE\[?,|\[,")
 """In the help of `--spec-type`: it takes several."""
+EVEN_BATCH = 64
+"""Batches are of a multiple of this many tokens: on a CPU others cost more for each (`fit.py`)."""
 FIT_MIB = 384
 """Of a GPU, left free by a program that finds out what fits; our plan leaves its own share."""
 
@@ -163,7 +165,8 @@ def arguments(
     say("--parallel -np", "1")
     # A larger batch is not faster, and neither a stop nor completion is let in before its end.
     guesses = _guesses(text) if speculate else []
-    batch = str(max([plan.batch_tokens, *(each.room_tokens for each in guesses)]))
+    least = max([plan.batch_tokens, *(each.room_tokens for each in guesses)])
+    batch = str(-(-least // EVEN_BATCH) * EVEN_BATCH)
     say("--batch-size -b", batch)
     say("--ubatch-size -ub", batch)
     if cores := fewer_cores():

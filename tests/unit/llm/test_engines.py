@@ -101,9 +101,9 @@ def test_a_server_has_as_many_threads_as_it_may_use_cores(cores: list[int]) -> N
 
 
 def test_guesses_fit_into_a_batch() -> None:
-    assert max(each.room_tokens for each in guess.GUESSES) == min(fit.BATCH_TOKENS.values())
+    assert max(each.room_tokens for each in guess.GUESSES) <= min(fit.BATCH_TOKENS.values())
     kinds = "TYPE[,TYPE]                 one of none, ngram-simple, ngram-map-k, ngram-mod"
-    for known, tokens in ((kinds, 56), ("TYPE  ngram-mod", 72)):
+    for known, tokens in ((kinds, 64), ("TYPE  ngram-mod", 128)):
         text = NEW_HELP.replace(kinds, known)
         made = arguments(text, "on the CPU")
         assert f"--batch-size {tokens} --ubatch-size {tokens}" in made
