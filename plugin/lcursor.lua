@@ -49,8 +49,9 @@ end
 map("", "edit", function()
   require("lcursor").edit()
 end)
-local hunks = "accept reject accept-file reject-file accept-turn reject-turn object next previous"
-for name in (hunks .. " edit next-alternative previous-alternative again list stop"):gmatch("%S+") do
+local hunks = "accept reject accept-file reject-file accept-turn reject-turn object edit next"
+  .. " previous next-alternative previous-alternative again list stop"
+for name in hunks:gmatch("%S+") do
   map("", name == "stop" and "edit-stop" or "hunk-" .. name, function()
     require("lcursor.edit.keys").press(name)
   end)

@@ -162,7 +162,7 @@ local function say(decided)
   end
 end
 
---- The other proposals for an edit that was decided wait for nobody, though they can still be shown.
+--- The other proposals for an edit that was decided wait for nobody, but can still be shown.
 ---@param turn lcursor.EditTurn
 local function close_others(turn)
   for _, one in ipairs(M.alternatives(turn)) do
