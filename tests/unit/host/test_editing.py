@@ -174,7 +174,7 @@ def test_what_was_taken_out_of_a_chat_is_in_the_chats_file(path: Path, server: C
     change = turn["files"][0]["changes"][0]
     hunk = {"row": 1, "old": change["old"], "new": change["new"], "above": [], "below": []}
     desk.do(
-        "edit.decided", turn=turn["turn"], path=str(path), accepted=[hunk], rejected=0, open=0,
+        "edit.decided", turn=turn["turn"], path=str(path), accepted=[hunk], rejected=[], open=0,
         is_undone=False,
     )  # fmt: skip
     desk.close()
