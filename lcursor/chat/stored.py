@@ -9,13 +9,13 @@ memory, and all of it is written as soon as that works again. Any thread.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from lcursor import locked
 from lcursor.chat import archive
 from lcursor.chat.conversation import VERSION, Conversation, Op, to_json
 from lcursor.errors import ChatBusy, ChatFailed, ChatUnsaved, LcursorError
@@ -80,7 +80,7 @@ class Stored:
                 "See who may read it",
             ) from error
         try:
-            with _locked(fd):
+            with locked.held(fd, LOCK_S):
                 stored._catch_up(fd)
         finally:
             os.close(fd)
@@ -131,7 +131,7 @@ class Stored:
         with self.lock, contextlib.suppress(OSError):
             fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                with _locked(fd):
+                with locked.held(fd, LOCK_S):
                     self._catch_up(fd)
             finally:
                 os.close(fd)
@@ -215,8 +215,8 @@ class Stored:
                     break
                 with contextlib.ExitStack() as one:
                     one.callback(os.close, fd)
-                    one.enter_context(_locked(fd))
-                    if _inode(self.path) == os.fstat(fd).st_ino:
+                    one.enter_context(locked.held(fd, LOCK_S))
+                    if locked.is_same(self.path, fd):
                         stack.push(one.pop_all())
                     else:  # someone wrote it anew just now
                         fd = None
@@ -335,34 +335,6 @@ class Stored:
                 part.unlink()
         finally:
             self.let_go()
-
-
-@contextlib.contextmanager
-def _locked(fd: int) -> Iterator[None]:
-    """Hold the lock of an open file, where the file system has locks."""
-    ends_s = time.monotonic() + LOCK_S
-    is_locked = False
-    while not is_locked and time.monotonic() < ends_s:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_locked = True
-        except BlockingIOError:
-            time.sleep(0.002)
-        except OSError:
-            break
-    try:
-        yield
-    finally:
-        if is_locked:
-            with contextlib.suppress(OSError):
-                fcntl.flock(fd, fcntl.LOCK_UN)
-
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0
 
 
 def _read(fd: int, first: int, end: int) -> bytes:

@@ -8,16 +8,14 @@ written that is told once; what was to be written waits for the next time. Any t
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from lcursor import folders
+from lcursor import folders, locked
 from lcursor.errors import EditUnsaved, LcursorError
 
 Op = dict[str, Any]
@@ -100,7 +98,7 @@ class OpLog:
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, fd)
-            stack.enter_context(_locked(fd))
+            stack.enter_context(locked.held(fd, LOCK_S))
             self._catch_up(fd)
 
     def shorten(self, keep: Callable[[Sequence[tuple[Op, int]]], Sequence[Op]]) -> None:
@@ -115,8 +113,8 @@ class OpLog:
         fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         part = self.path.with_suffix(f".{os.getpid()}.part")
         try:
-            with _locked(fd):
-                if _inode(self.path) != os.fstat(fd).st_ino:
+            with locked.held(fd, LOCK_S):
+                if not locked.is_same(self.path, fd):
                     return  # someone wrote it anew just now
                 self._catch_up(fd)
                 at, damaged = self._at, self.damaged
@@ -227,8 +225,8 @@ class OpLog:
                 else:
                     with contextlib.ExitStack() as one:
                         one.callback(os.close, fd)
-                        one.enter_context(_locked(fd))
-                        if _inode(self.path) == os.fstat(fd).st_ino:
+                        one.enter_context(locked.held(fd, LOCK_S))
+                        if locked.is_same(self.path, fd):
                             stack.push(one.pop_all())
                             given = fd  # else someone wrote it anew just now
             yield given
@@ -247,31 +245,3 @@ def _line(op: Op) -> bytes:
 def _append(fd: int, data: bytes) -> None:
     while data:
         data = data[os.write(fd, data) :]
-
-
-@contextlib.contextmanager
-def _locked(fd: int) -> Iterator[None]:
-    """Hold the lock of an open file, where the file system has locks."""
-    ends_s = time.monotonic() + LOCK_S
-    is_locked = False
-    while not is_locked and time.monotonic() < ends_s:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_locked = True
-        except BlockingIOError:
-            time.sleep(0.002)
-        except OSError:
-            break
-    try:
-        yield
-    finally:
-        if is_locked:
-            with contextlib.suppress(OSError):
-                fcntl.flock(fd, fcntl.LOCK_UN)
-
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0
