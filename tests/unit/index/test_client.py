@@ -58,11 +58,11 @@ class FakeWorker:
                     answer(question, say)
 
     def drop(self) -> None:
-        """End all connections, as a worker that dies."""
-        for connection in self.connections:
+        """End the connections there are, as a worker that dies; not those made because of it."""
+        connections, self.connections = self.connections, []
+        for connection in connections:
             with suppress(OSError):  # its other end may have closed it
                 connection.shutdown(socket.SHUT_RDWR)
-        self.connections.clear()
 
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
@@ -192,8 +192,9 @@ def test_a_worker_that_speaks_nonsense_is_left(
     worker: FakeWorker, client: Client, line: bytes
 ) -> None:
     def answer(question: dict[str, Any], say: Say) -> None:
-        worker.connections[-1].sendall(line)
-        worker.connections[-1].shutdown(socket.SHUT_WR)
+        connection = worker.connections[-1]
+        connection.sendall(line)
+        connection.shutdown(socket.SHUT_WR)
 
     worker.answers["search"] = answer
     with pytest.raises(IndexAway):
