@@ -8,6 +8,17 @@ EMBED  := minilm-l6-v2-int8
 SETUP  := $(PYTHON) lcursor/install.py --venv $(VENV)
 ARGS   ?=
 
+# What fails beside others is run once more, alone and in sight: only what fails again fails.
+# No test at all (5) is no failure.
+define tested
+$(RUN) -m pytest $(1) $(2) $(ARGS) || case $$? in \
+  5) ;; \
+  1) echo "lcursor: what failed is run once more, alone" >&2; \
+     $(RUN) -m pytest $(1) --last-failed --last-failed-no-failures none;; \
+  *) exit 1;; \
+esac
+endef
+
 .PHONY: help demo try test check format docs bench lock clean
 .DEFAULT_GOAL := help
 
@@ -24,8 +35,8 @@ try:  ## set up, then leave that Neovim open for you
 
 test:  ## set up, then run every test; ARGS="-k ghost" for some
 	@$(SETUP) --with neovim --with dev --model $(MODEL) --model $(EMBED)
-	@$(RUN) -m pytest -n 2 --dist loadfile --ignore tests/model $(ARGS) || [ $$? = 5 ]
-	@$(RUN) -m pytest tests/model $(ARGS) || [ $$? = 5 ]  # the model has the cores for itself
+	@$(call tested,--ignore tests/model,-n 2 --dist loadfile)
+	@$(call tested,tests/model)  # the model has the cores for itself
 
 check:  ## lint, format, types and documentation drift; changes nothing
 	@$(SETUP) --with neovim --with lint
