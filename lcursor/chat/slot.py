@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from lcursor.chat.attach import Gatherer, Retrieve
 from lcursor.chat.conversation import Conversation, Op, amended
 from lcursor.chat.shown import opened, row
 from lcursor.chat.stored import Stored
-from lcursor.chat.turn import Tell, Tools, Turn, failure
+from lcursor.chat.turn import Tools, Turn
 from lcursor.chat.warm import IDLE_S, Warmth
 from lcursor.config import ChatConfig
 from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
@@ -30,6 +29,7 @@ from lcursor.lane import Lane
 from lcursor.llm import counting
 from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Models, told
+from lcursor.telling import Tell, failure, tell_failed
 
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
@@ -122,7 +122,7 @@ class ChatSlot:
             stored.refresh()
             self._show(stored, params["id"])
             if stored.note:
-                self._tell("error", failure(ChatDamaged(stored.note), 0))
+                self._tell("error", failure(ChatDamaged(stored.note)))
 
         self._front.put(job, params["id"])
         self._word_lane.put(_load)
@@ -472,15 +472,11 @@ class ChatSlot:
         threading.Thread(target=run, name="lcursor-chat-aside", daemon=True).start()
 
     def _complain(self, error: LcursorError) -> None:
-        self._tell("error", failure(error, 0))
+        self._tell("error", failure(error))
 
     def _failed(self, error: Exception, number: int) -> None:
         """Thread: a lane's."""
-        if not isinstance(error, LcursorError):
-            words = "".join(traceback.format_exception(error))
-            self._tell("log", {"level": "error", "message": words})
-            error = LcursorError("the chat could not do that", "See :LCursor log")
-        self._tell("error", failure(error, number))
+        tell_failed(self._tell, error, number, "the chat could not do that")
 
 
 def _load() -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lcursor.chat import attach, prompt
 from lcursor.chat.attach import Gatherer, Question
@@ -36,11 +35,10 @@ from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Models, Reached
 from lcursor.llm.records import Event, Finished, Message, Progress, Reasoning, Text, Usage, Wish
 from lcursor.protocol_chat import ChatEnd, ChatPhase
+from lcursor.telling import Tell, failure, foreseen, log_raised
 
 if TYPE_CHECKING:
     from lcursor.llm.client import Stream
-
-Tell = Callable[[str, Mapping[str, Any]], None]
 
 PROGRESS_S = 0.1
 """Least time between two messages about how far the prompt is read."""
@@ -130,11 +128,8 @@ class Turn:
             reason = self._answered() if self.asked else self._compacted()
         except Cancelled:
             reason = "stopped"
-        except LcursorError as error:
-            self._fail(error)
-        except Exception:  # noqa: BLE001 - the root of a thread
-            self._tools.tell("log", {"level": "error", "message": traceback.format_exc()})
-            self._fail(LcursorError("the chat could not answer", "See :LCursor log"))
+        except Exception as error:  # noqa: BLE001 - the root of a thread
+            self._fail(foreseen(self._tools.tell, error, "the chat could not answer"))
         self._finish(reason)
 
     def _answered(self) -> ChatEnd:
@@ -300,8 +295,8 @@ class Turn:
         op: Op = {"op": "more", "number": self._answer, "text": text, "reasoning": reasoning}
         try:
             self.stored.change(lambda _: [op], is_firm=False)
-        except Exception:  # noqa: BLE001 - what is shown goes on
-            self._tools.tell("log", {"level": "error", "message": traceback.format_exc()})
+        except Exception as error:  # noqa: BLE001 - what is shown goes on
+            log_raised(self._tools.tell, error)
 
     def _expect(self, reached: Reached, messages: Sequence[Message]) -> None:
         """Tell about how long the reading takes, as long as the server has said nothing."""
@@ -363,8 +358,8 @@ class Turn:
             self._is_ending = True
         try:
             self._keep_end(reason)
-        except Exception:  # noqa: BLE001 - who waits for the end has to hear of it
-            self._tools.tell("log", {"level": "error", "message": traceback.format_exc()})
+        except Exception as error:  # noqa: BLE001 - who waits for the end has to hear of it
+            log_raised(self._tools.tell, error)
         self._is_over.set()
         title = self.stored.snapshot().name()
         self._ended(self)
@@ -388,17 +383,6 @@ class Turn:
                 self.stored.change(lambda _: [op])
         finally:
             self.stored.let_go()
-
-
-def failure(error: LcursorError, number: int) -> dict[str, Any]:
-    """Return an error as a message about a request."""
-    return {
-        "id": number,
-        "code": error.code,
-        "message": error.message,
-        "hint": error.hint,
-        "level": error.level,
-    }
 
 
 def _paid(cost: Cost, usage: Usage) -> Cost:

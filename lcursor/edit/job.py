@@ -9,8 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +17,8 @@ from lcursor.edit.records import Lines, Region
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
 from lcursor.protocol_edit import EditChoice, EditEnd, EditPhase, EditStep
+from lcursor.telling import Tell, failure, foreseen
 
-Tell = Callable[[str, Mapping[str, Any]], None]
 NOTHING = frozenset({"empty", "prose"})
 """Reasons of an unusable reply that mean that no code was written at all."""
 PROGRESS_S = 0.1
@@ -189,11 +188,8 @@ class Job:
             end = End("stopped")
         except ReplyUnusable as error:
             end = End("nothing" if error.reason in NOTHING else "refused", str(error))
-        except LcursorError as error:
-            self._fail(error)
-        except Exception:  # noqa: BLE001 - the root of a thread
-            self._tell("log", {"level": "error", "message": traceback.format_exc()})
-            self._fail(LcursorError("the edit could not be made", "See :LCursor log"))
+        except Exception as error:  # noqa: BLE001 - the root of a thread
+            self._fail(foreseen(self._tell, error, "the edit could not be made"))
         finally:
             self._works(False)
         self._finish(End("stopped") if self.cancel.is_set() else end)
@@ -276,14 +272,3 @@ class Teller:
         """Tell new lines."""
         if lines:
             self._job.say("edit.delta", attempt=attempt, lines=list(lines))
-
-
-def failure(error: LcursorError, number: int) -> dict[str, Any]:
-    """Return an error as a message about a request."""
-    return {
-        "id": number,
-        "code": error.code,
-        "message": error.message,
-        "hint": error.hint,
-        "level": error.level,
-    }

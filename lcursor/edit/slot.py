@@ -8,7 +8,6 @@ Nothing is changed in a buffer here, and in a file only when the editor says so.
 from __future__ import annotations
 
 import threading
-import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from lcursor import protocol_edit as wire
 from lcursor.config import EditConfig
-from lcursor.edit.job import End, Job, Tell, failure
+from lcursor.edit.job import End, Job
 from lcursor.edit.shelf import Edited, Shelf
 from lcursor.edit.tools import Alternatives, Retrieve, Tools
 from lcursor.errors import LcursorError
 from lcursor.lane import Lane
 from lcursor.llm.reach import Models
+from lcursor.telling import Tell, failure, tell_failed
 
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
@@ -254,12 +254,8 @@ class EditSlot:
         self._tell("log", {"level": "warn", "message": words})
 
     def _complain(self, error: LcursorError) -> None:
-        self._tell("error", failure(error, 0))
+        self._tell("error", failure(error))
 
     def _failed(self, error: Exception, number: int) -> None:
         """Thread: the lane's."""
-        if not isinstance(error, LcursorError):
-            words = "".join(traceback.format_exception(error))
-            self._tell("log", {"level": "error", "message": words})
-            error = LcursorError("the edit could not be done", "See :LCursor log")
-        self._tell("error", failure(error, number))
+        tell_failed(self._tell, error, number, "the edit could not be done")

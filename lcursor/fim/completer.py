@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +32,7 @@ from lcursor.protocol import (
     PromptPiece,
     StopReason,
 )
-
-Emit = Callable[[str, Mapping[str, Any]], None]
+from lcursor.telling import Tell, failure, log_raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Completer:
     """
 
     def __init__(
-        self, config: CompletionConfig, emit: Emit, retriever: Retriever | None = None
+        self, config: CompletionConfig, emit: Tell, retriever: Retriever | None = None
     ) -> None:
         self.config = config
         self._emit = emit
@@ -339,18 +337,9 @@ class Completer:
     def _report(self, error: Exception, number: int = 0) -> str:
         """Tell the user what failed; return it in one line."""
         if not isinstance(error, LcursorError):
-            self._emit("log", {"level": "error", "message": traceback.format_exc()})
+            log_raised(self._emit, error)
             error = EngineFailed(f"the engine broke ({error!r})", "See :LCursor log")
-        self._emit(
-            "error",
-            {
-                "id": number,
-                "code": error.code,
-                "message": error.message,
-                "hint": error.hint,
-                "level": error.level,
-            },
-        )
+        self._emit("error", failure(error, number))
         return error.message
 
 

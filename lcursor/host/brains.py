@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from lcursor.config import ChatConfig
-from lcursor.host.project import Send
+from lcursor.telling import Tell
 
 if TYPE_CHECKING:
     from lcursor.llm.reach import Models
@@ -23,7 +23,7 @@ class Brains:
         send: sends a message to Neovim, from any thread.
     """
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Tell) -> None:
         self._send = send
         self._config = ChatConfig()
         self._completion = ""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,8 +26,8 @@ from lcursor.host.indexing import Indexing
 from lcursor.host.retriever import IndexRetriever
 from lcursor.host.workers import Workers
 from lcursor.protocol import FimOutcome, Hello
+from lcursor.telling import Tell, failure, tell_failed
 
-Send = Callable[[str, Mapping[str, Any]], None]
 Handler = Callable[[Any], None]
 
 
@@ -40,7 +39,7 @@ class Dispatch:
         stop: ends the host's loop.
     """
 
-    def __init__(self, send: Send, stop: Callable[[], None]) -> None:
+    def __init__(self, send: Tell, stop: Callable[[], None]) -> None:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
         self._journal = Journal(self._error, self._learn)
@@ -80,11 +79,8 @@ class Dispatch:
         """Handle one message."""
         try:
             self._handlers.get(method, _unknown)(protocol.check(method, params))
-        except LcursorError as error:
-            self._error(error)
-        except Exception:  # noqa: BLE001 - the root of every handler
-            self._send("log", {"level": "error", "message": traceback.format_exc()})
-            self._error(LcursorError(f"{method} failed", "See :LCursor log"))
+        except Exception as error:  # noqa: BLE001 - the root of every handler
+            tell_failed(self._send, error, 0, f"{method} failed")
 
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
@@ -173,16 +169,7 @@ class Dispatch:
         return self._completer
 
     def _error(self, error: LcursorError) -> None:
-        self._send(
-            "error",
-            {
-                "id": 0,
-                "code": error.code,
-                "message": error.message,
-                "hint": error.hint,
-                "level": error.level,
-            },
-        )
+        self._send("error", failure(error))
 
 
 def _unknown(_params: object) -> None:

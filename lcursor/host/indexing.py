@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,12 +20,12 @@ from lcursor.errors import LcursorError
 from lcursor.host.project import (
     Project,
     Projects,
-    Send,
     Worker,
     hit_message,
     report_message,
 )
 from lcursor.lane import Lane
+from lcursor.telling import Tell, tell_failed
 
 Around = Callable[[Project, Sequence[Mapping[str, Any]]], None]
 """Told what belongs to a place, and in which project. Thread: the project's lane."""
@@ -40,7 +39,7 @@ class Indexing:
         projects: finds them, and their workers.
     """
 
-    def __init__(self, send: Send, projects: Projects) -> None:
+    def __init__(self, send: Tell, projects: Projects) -> None:
         self._send, self._projects = send, projects
         self._config = IndexConfig()
         self._secrets: tuple[str, ...] = ()
@@ -210,15 +209,4 @@ class Indexing:
 
     def _failed(self, error: Exception, number: int) -> None:
         """Thread: a lane's."""
-        if not isinstance(error, LcursorError):
-            words = "".join(traceback.format_exception(error))
-            self._send("log", {"level": "error", "message": words})
-            error = LcursorError("the index could not answer", "See :LCursor log")
-        answer: protocol.ErrorMessage = {
-            "id": number,
-            "code": error.code,
-            "message": error.message,
-            "hint": error.hint,
-            "level": error.level,
-        }
-        self._send("error", answer)
+        tell_failed(self._send, error, number, "the index could not answer")

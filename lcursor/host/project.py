@@ -16,9 +16,10 @@ from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import IndexRefused
 from lcursor.lane import Failed, Lane
+from lcursor.telling import Tell
 
-Send = Callable[[str, Mapping[str, Any]], None]
-Tell = Callable[[Mapping[str, Any]], None]
+Hear = Callable[[Mapping[str, Any]], None]
+"""Given an event of a worker."""
 
 MOST_RECENT = 16
 REVIVALS, REVIVAL_S = 3, 60.0
@@ -34,7 +35,7 @@ class Worker(Protocol):
     def tell(self, do: Any, **params: Any) -> None:
         """Say what needs no answer; what was said of buffers is told to the next worker as well."""
 
-    def listen(self, listener: Tell) -> None:
+    def listen(self, listener: Hear) -> None:
         """Give every event to a function, on a thread of the client's."""
 
     def close(self) -> None:
@@ -72,7 +73,7 @@ class Project:
         self,
         root: Path,
         projects: Projects,
-        send: Send,
+        send: Tell,
         failed: Failed,
         secrets: Sequence[str] = (),
     ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from lcursor import protocol, protocol_chat
 from lcursor.config import ChatConfig, ModelConfig
+from lcursor.host.brains import Brains
 from lcursor.host.chatting import Chatting
 from lcursor.host.indexing import Indexing
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
@@ -39,9 +40,14 @@ class Desk:
         self.index = Index()
         self.sent: list[tuple[str, Mapping[str, Any]]] = []
         self._changed = threading.Condition()
-        self.chatting = Chatting(self._send, self.index)  # type: ignore[arg-type]
-        self.chatting.configure(config, (), "")
+        self.brains = Brains(self._send)
+        self.chatting = Chatting(self._send, self.index, self.brains)  # type: ignore[arg-type]
+        self.configure(config)
         self.handlers = self.chatting.handlers()
+
+    def configure(self, config: ChatConfig, secrets: tuple[str, ...] = ()) -> None:
+        self.brains.configure(config, "")
+        self.chatting.configure(config, secrets, "")
 
     def _send(self, method: str, params: Mapping[str, Any]) -> None:
         protocol.check(method, params, protocol.TO_LUA)
@@ -138,10 +144,10 @@ def test_other_settings_stop_what_runs_and_hold_from_then_on(data: Path) -> None
         chat = desk.open(1, data)
         desk.send(2, chat)
         desk.wait("chat.delta", 2)
-        desk.chatting.configure(config_of(slow), (), "")  # the same: nothing happens
+        desk.configure(config_of(slow))  # the same: nothing happens
         desk.open(3, data)
         assert ("chat.done", 2) not in [(name, p.get("id")) for name, p in desk.sent]
-        desk.chatting.configure(replace(config_of(slow), max_tokens=5), (), "")
+        desk.configure(replace(config_of(slow), max_tokens=5))
         assert desk.wait("chat.done", 2)["reason"] == "stopped"
         desk.handlers["chat.open"]({"id": 4, "chat": chat, "path": str(data)})
         assert desk.wait("chat.opened", 4)["messages"][1]["text"] == "So"
@@ -170,7 +176,7 @@ def test_a_chat_that_is_switched_off_says_so(data: Path) -> None:
 def test_an_unused_chat_costs_no_thread(server: ChatServer) -> None:
     before = threading.active_count()
     desk = Desk(config_of(server))
-    desk.chatting.configure(ChatConfig(), ("*.x",), "model")
+    desk.configure(ChatConfig(), ("*.x",))
     desk.chatting.close()
     assert threading.active_count() == before
 
