@@ -73,6 +73,7 @@ LUA_FLOORS = {
     "host": 5,
     "report": 5,
     "sheet": 5,
+    "door": 5,
     "complete": 6,
     "index": 6,
     "chat": 6,

@@ -3,10 +3,8 @@
 
 local buffer = require("lcursor.chat.buffer")
 local config = require("lcursor.config")
-local host = require("lcursor.host")
 local keys = require("lcursor.chat.keys")
 local notify = require("lcursor.notify")
-local requests = require("lcursor.chat.requests")
 local state = require("lcursor.chat.state")
 local turns = require("lcursor.chat.turns")
 local window = require("lcursor.chat.window")
@@ -25,18 +23,8 @@ local api = vim.api
 ---@field enter? boolean false leaves the cursor where it is
 
 local started = false
----@type integer? process that answers
-local job
 ---@type (fun(session: lcursor.ChatSession))[]
 local listeners = {}
-
-local function hear_host()
-  local now = host.info().job
-  if job and now ~= job then
-    requests.fail_all("the Python host ended")
-  end
-  job = now
-end
 
 local function start()
   if started then
@@ -44,18 +32,12 @@ local function start()
   end
   started = true
   local group = api.nvim_create_augroup("lcursor.chat", {})
-  api.nvim_create_autocmd("User", {
-    group = group,
-    pattern = "LCursorHostState",
-    callback = notify.guarded(hear_host),
-  })
   api.nvim_create_autocmd("BufEnter", {
     group = group,
     callback = notify.guarded(function(event)
       state.notice(event.buf)
     end),
   })
-  hear_host()
 end
 
 --- Be told of each chat that is opened, also of those that are open.

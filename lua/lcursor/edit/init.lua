@@ -5,7 +5,6 @@
 local config = require("lcursor.config")
 local direct = require("lcursor.edit.direct")
 local free = require("lcursor.edit.free")
-local host = require("lcursor.host")
 local keys = require("lcursor.edit.keys")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.edit.requests")
@@ -23,8 +22,6 @@ local PATIENCE_MS = 1500 -- after an error or a stop, until `edit.done` is not w
 ---@type table<integer, lcursor.EditRun>
 local runs = {}
 local is_started = false
----@type integer? process that answers
-local job
 
 ---@class lcursor.EditJoins what other features lend; each may be missing
 ---@field collect? fun(text: string): lcursor.ChatAttachment[] what only the editor can read
@@ -104,14 +101,6 @@ local function finish_later(run, reason)
   )
 end
 
-local function hear_host()
-  local now = host.info().job
-  if job and now ~= job then
-    requests.fail_all("the Python host ended")
-  end
-  job = now
-end
-
 --- Begin to hear what becomes of hunks. Starts nothing.
 function M.start()
   if is_started then
@@ -131,11 +120,6 @@ function M.start()
     return #M.running(buf) > 0
   end
   local group = api.nvim_create_augroup("lcursor.edit", {})
-  api.nvim_create_autocmd("User", {
-    group = group,
-    pattern = "LCursorHostState",
-    callback = notify.guarded(hear_host),
-  })
   api.nvim_create_autocmd("BufUnload", {
     group = group,
     callback = notify.guarded(function(event)
@@ -144,7 +128,6 @@ function M.start()
       end
     end),
   })
-  hear_host()
 end
 
 ---@return boolean whether there may be edits; tells where not
