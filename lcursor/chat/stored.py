@@ -1,9 +1,9 @@
 """A chat and its file, which always agree: each change is written as a line before it is seen.
 
-Owns the file. Several Neovims may have the same chat: who changes it locks the file for a moment,
-reads what the others wrote meanwhile, then adds to it. Who has an answer written holds the chat's
-other lock until that has ended. A file that cannot be written is told once; the chat goes on in
-memory, and all of it is written as soon as that works again. Any thread.
+Owns what the file says; `linefile.py` has the file, which several Neovims may add to. Who has an
+answer written holds the chat's other lock until that has ended. A file that cannot be written is
+told once; the chat goes on in memory, and all of it is written as soon as that works again. Any
+thread.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from lcursor import locked
 from lcursor.chat import archive
 from lcursor.chat.conversation import VERSION, Conversation, Op, to_json
 from lcursor.errors import ChatBusy, ChatFailed, ChatUnsaved, LcursorError
 from lcursor.index.lock import Lock
+from lcursor.linefile import LineFile
 
 Make = Callable[[Conversation], Sequence[Op]]
 
@@ -27,9 +27,6 @@ COMPACT_BYTES = 1 << 18
 """A smaller file is not worth to be written anew."""
 COMPACT_SHARE = 2
 """So many times its least size a file may have."""
-HEAD_BYTES = 64
-LOCK_S = 2.0
-"""Longest wait for another Neovim that writes; then it has been stopped, and is not waited for."""
 
 
 class Stored:
@@ -55,10 +52,7 @@ class Stored:
         """What could not be read."""
         self._complain = complain
         self._reading = archive.Reading()
-        self._at = 0
-        """How much of the file is in the chat."""
-        self._head = b""
-        """How the file begins: one that was written anew begins with another number."""
+        self._file = LineFile(path)
         self._unsaved: list[Op] = []
         self._is_lost = False
         self._turn: Lock | None = None
@@ -73,17 +67,13 @@ class Stored:
         """
         stored = cls(path, Conversation(key=path.stem), complain)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            with stored._file.read() as fd:
+                stored._catch_up(fd)
         except OSError as error:
             raise ChatFailed(
                 f"the chat cannot be read: {error.strerror or error} ({path})",
                 "See who may read it",
             ) from error
-        try:
-            with locked.held(fd, LOCK_S):
-                stored._catch_up(fd)
-        finally:
-            os.close(fd)
         stored._compact()
         return stored
 
@@ -103,13 +93,14 @@ class Stored:
             KeyError: an operation speaks of a message that is not there; those before it stay.
             ValueError: it makes no sense.
         """
-        with self.lock, self._opened() as fd:
-            if fd is not None:
+        with self.lock, self._file.written() as fd:
+            if not isinstance(fd, OSError):
                 try:
                     self._catch_up(fd)
                 except OSError as error:
-                    self._lose(error)
-                    fd = None
+                    fd = error
+            if isinstance(fd, OSError):
+                self._lose(fd)
             done = list[Op]()
             try:
                 for op in self._begun(make):
@@ -117,7 +108,7 @@ class Stored:
                     done.append(op)
             finally:
                 self._unsaved += done
-                if fd is not None:
+                if not isinstance(fd, OSError):
                     self._write(fd, is_firm)
             return done
 
@@ -128,22 +119,13 @@ class Stored:
 
     def refresh(self) -> None:
         """Take in what other Neovims wrote."""
-        with self.lock, contextlib.suppress(OSError):
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                with locked.held(fd, LOCK_S):
-                    self._catch_up(fd)
-            finally:
-                os.close(fd)
+        with self.lock, contextlib.suppress(OSError), self._file.read() as fd:
+            self._catch_up(fd)
 
     def firm(self) -> None:
         """Have all that was written survive also when the power fails."""
         with contextlib.suppress(OSError):
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            self._file.firm()
 
     def hold(self) -> None:
         """Keep others from having an answer written, until `let_go`.
@@ -202,61 +184,31 @@ class Stored:
             }
         yield from make(self.chat)
 
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[int | None]:
-        """Give the locked file, made where there is none; None where there can be none."""
-        with contextlib.ExitStack() as stack:
-            fd: int | None = None
-            while fd is None:
-                try:
-                    fd = self._file()
-                except OSError as error:
-                    self._lose(error)
-                    break
-                with contextlib.ExitStack() as one:
-                    one.callback(os.close, fd)
-                    one.enter_context(locked.held(fd, LOCK_S))
-                    if locked.is_same(self.path, fd):
-                        stack.push(one.pop_all())
-                    else:  # someone wrote it anew just now
-                        fd = None
-            yield fd
-
-    def _file(self) -> int:
-        if not self.path.parent.is_dir():
-            for folder in (self.path.parent.parent, self.path.parent):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-
     def _catch_up(self, fd: int) -> None:
         """Take in what is in the file and not in the chat."""
-        size = os.fstat(fd).st_size
-        if not size:
-            if self._at:  # someone deleted the chat, and here it goes on
-                self._unsaved, self._at, self._reading.seen = [self._whole()], 0, 0
+        if not os.fstat(fd).st_size:
+            if self._file.read_bytes:  # someone deleted the chat, and here it goes on
+                self._unsaved, self._reading.seen = [self._whole()], 0
+                self._file.forget()
             return
-        head = os.pread(fd, HEAD_BYTES, 0)
-        is_other = bool(self._at) and (not head.startswith(self._head) or size < self._at)
-        self._head = head
-        if is_other:  # someone wrote it anew
+        lines, is_fresh = self._file.news(fd)
+        if is_fresh:  # it is read first, or someone wrote it anew
             self._forget()
-        data = _read(fd, self._at, size)
-        self._at = size
         before = self._reading.damaged
-        archive.take(self.chat, data.split(b"\n"), self._reading, self.path)
+        archive.take(self.chat, lines, self._reading, self.path)
         if self._reading.damaged > before:
             self.note = (
                 f"{self._reading.damaged} damaged lines of the chat's file were left out "
                 f"({self.path})"
             )
-        if is_other:
+        if is_fresh:
             for op in self._unsaved:
                 self.chat.apply(op)
 
     def _forget(self) -> None:
         """Forget what was read."""
         fresh = Conversation(key=self.chat.key, root=self.chat.root)
-        self._reading, self._at = archive.Reading(), 0
+        self._reading = archive.Reading()
         for name in ("said", "summaries", "shown", "edits", "title", "model"):
             setattr(self.chat, name, getattr(fresh, name))
 
@@ -267,26 +219,14 @@ class Stored:
         """Add to the file what is not in it."""
         if not self._unsaved:
             return
-        size, first = os.fstat(fd).st_size, self._reading.seen + 1
-        data = b"".join(archive.line_of(op, n) for n, op in enumerate(self._unsaved, first))
-        if size and os.pread(fd, 1, size - 1) != b"\n":
-            data = b"\n" + data  # a line that was cut off by whatever killed its writer
-        try:
-            _append(fd, data)
-            if is_firm:
-                os.fsync(fd)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(fd, size)
-            self._at = os.fstat(fd).st_size
-            whole = _read(fd, size, self._at).lstrip(b"\n").count(b"\n")  # 0, if there is order
-            del self._unsaved[:whole]
-            self._reading.seen += whole
+        first = self._reading.seen + 1
+        lines = [archive.line_of(op, n) for n, op in enumerate(self._unsaved, first)]
+        count, error = self._file.append(fd, lines, is_firm=is_firm)
+        del self._unsaved[:count]
+        self._reading.seen += count
+        if error is not None:
             self._lose(error)
             return
-        self._reading.seen += len(self._unsaved)
-        self._unsaved.clear()
-        self._at, self._head = size + len(data), os.pread(fd, HEAD_BYTES, 0)
         if self._is_lost:
             self._is_lost = False
             if not self._is_held:
@@ -305,49 +245,23 @@ class Stored:
 
     def _compact(self) -> None:
         """Write the file anew where it is much longer than it need be, and nobody has it."""
-        if self._reading.damaged or self._at < COMPACT_BYTES:
+        size = self._file.read_bytes
+        if self._reading.damaged or size < COMPACT_BYTES:
             return
-        if self._at < COMPACT_SHARE * len(archive.line_of(self._whole(), 1)):
+        if size < COMPACT_SHARE * len(archive.line_of(self._whole(), 1)):
             return
-        part = self.path.with_suffix(f".{os.getpid()}.part")
         try:
             self.hold()
         except ChatBusy:
             return
         try:
-            with self._opened() as fd:
-                if fd is None or self._turn is None:
+            with self._file.written() as fd:
+                if isinstance(fd, OSError) or self._turn is None:
                     return
                 self._catch_up(fd)
-                found = os.fstat(fd)
                 whole = archive.line_of(self._whole(), self._reading.seen)
-                new = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                try:
-                    _append(new, whole)
-                    os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
-                    os.fsync(new)
-                finally:
-                    os.close(new)
-                os.replace(part, self.path)
-                self._head, self._at = whole[:HEAD_BYTES], len(whole)
+                self._file.replace(fd, whole, keeps_time=True)
         except OSError:
-            with contextlib.suppress(OSError):
-                part.unlink()
+            pass  # it stays long
         finally:
             self.let_go()
-
-
-def _read(fd: int, first: int, end: int) -> bytes:
-    found = b""
-    while first < end:
-        data = os.pread(fd, end - first, first)
-        if not data:
-            break
-        found += data
-        first += len(data)
-    return found
-
-
-def _append(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]

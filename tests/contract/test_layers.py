@@ -22,6 +22,7 @@ FLOORS = {
     "folders": 1,
     "lane": 1,
     "locked": 1,
+    "linefile": 1,
     "telling": 1,
     "http": 1,
     "catalog": 1,

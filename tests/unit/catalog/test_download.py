@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import resource
 import subprocess
 import threading
 import time
@@ -19,6 +18,7 @@ import pytest
 from lcursor.catalog import download, hub, manifest, registry, sink, store
 from lcursor.catalog.manifest import Model
 from lcursor.errors import DiskFull, DownloadFailed, ModelCorrupt, ModelMissing
+from tests.fakes.disk import full_disk
 
 
 def files_in(directory: Path) -> set[str]:
@@ -315,17 +315,8 @@ def test_a_disk_that_fills_up_keeps_what_it_has(
 
 
 def test_a_limit_on_file_size_counts_as_a_full_disk(tiny: Model, fake_hub: Any, notes: Any) -> None:
-    import signal
-
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, old[1]))
-    try:
-        with pytest.raises(DiskFull):
-            download.pull(tiny, notes)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
-        signal.signal(signal.SIGXFSZ, handler)
+    with full_disk(150_000), pytest.raises(DiskFull):
+        download.pull(tiny, notes)
     partial = store.partial_of(store.path_of(tiny))
     assert partial.stat().st_size == 150_000
     assert download.pull(tiny, notes).read_bytes() == fake_hub.blob

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import stat
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +20,7 @@ from lcursor.chat.archive import Archive
 from lcursor.chat.conversation import Conversation, Op
 from lcursor.chat.stored import Stored
 from lcursor.errors import ChatBusy, ChatFailed, ChatMissing, ChatUnsaved, LcursorError
+from tests.fakes.disk import full_disk
 
 ROOT = "/home/me/project"
 
@@ -57,19 +55,6 @@ def desk(tmp_path: Path) -> Desk:
 
 def texts(chat: Conversation) -> list[str]:
     return [each.text for each in chat.line()]
-
-
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """Have files grow no further than so many bytes."""
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_chat_is_there_again(desk: Desk) -> None:

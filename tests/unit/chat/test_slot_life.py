@@ -16,8 +16,8 @@ import pytest
 from lcursor.chat.export import markdown
 from lcursor.chat.stored import Stored
 from tests.fakes.chat_server import Answer, ChatServer, Hang, Wait, say
+from tests.fakes.disk import full_disk
 from tests.unit.chat.desk import Desk, attachment, config_of, question
-from tests.unit.chat.test_archive import full_disk
 from tests.unit.chat.test_slot import contents
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import signal
 import stat
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +23,7 @@ from lcursor.edit.turns.text import Text
 from lcursor.edit.turns.turn import Done, hunks_for
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
 from lcursor.protocol_edit import EditDecided, EditHunk
+from tests.fakes.disk import full_disk
 
 A, B = Change(0, 1, ("a",), ("A",)), Change(2, 3, ("c",), ("C",))
 BASE = ("a", "b", "c")
@@ -74,19 +71,6 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
-
-
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """Have files grow no further than so many bytes."""
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_turn_is_there_after_a_restart(desk: Desk) -> None:

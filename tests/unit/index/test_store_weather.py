@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +19,7 @@ import pytest
 from lcursor.errors import IndexFailed, IndexFull
 from lcursor.index import schema
 from lcursor.index.store import Store
+from tests.fakes.disk import full_disk
 from tests.unit.index.pieces import entry, found, sum_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,6 +32,7 @@ from pathlib import Path
 sys.path.insert(0, {root!r})
 from tests.unit.index.pieces import entry, vector
 from lcursor.index.store import Store
+from tests.fakes.disk import full_disk
 store = Store(Path(sys.argv[1]), revision="test")
 dice = random.Random(int(sys.argv[2]))
 store.put(*entry("warm.py", "all that is imported late"))
@@ -253,17 +254,13 @@ def test_a_full_disk_is_said_and_leaves_all_whole(opened: Open, folder: Path) ->
     filled(store, 5)
     reader = store.reader()
     size = store.path.stat().st_size
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 200_000, old[1]))
-    try:
+    with full_disk(size + 200_000):
         with pytest.raises(IndexFailed) as error:
             for turn in range(200):
                 store.put(*entry(f"big{turn}.py", *(f"{turn} {at} " * 2000 for at in range(8))))
         assert "df -h" in error.value.hint
         assert len(reader.lexical('"alpha"', 50)) == 5, "what was there is found"
         assert len(store.files()) >= 5
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
     store.put(*entry("after.py", "room again"))
     assert found(store, "room again") == ["room again"]
     assert store.remarks == []

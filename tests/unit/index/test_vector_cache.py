@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 
 from lcursor.index import vector_cache
 from lcursor.index.vector_cache import VectorCache, default_folder
+from tests.fakes.disk import full_disk
 from tests.unit.index.pieces import key, pairs, vector
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -103,6 +103,7 @@ sys.path.insert(0, {root!r})
 from pathlib import Path
 from tests.unit.index.pieces import pairs
 from lcursor.index.vector_cache import VectorCache
+from tests.fakes.disk import full_disk
 cache = VectorCache(Path(sys.argv[1]), "m")
 at, end = int(sys.argv[2]), int(sys.argv[3])
 pairs(0)  # imports what is heavy
@@ -211,15 +212,11 @@ def test_without_a_folder_or_without_room_all_goes_on(tmp_path: Path) -> None:
 
     cache = VectorCache(tmp_path, "m")
     cache.put(pairs(1))
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (cache.path.stat().st_size + 100_000, old[1]))
-    try:
+    with full_disk(cache.path.stat().st_size + 100_000):
         cache.put(pairs(*range(10, 5000)))
         cache.put(pairs(2))
         assert numbers(cache, 1, 10) == [1], "what it has is still given"
         assert len(cache.remarks) == 1
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
     cache.close()
 
 

@@ -1,0 +1,204 @@
+"""A file of lines that several processes add to: kills, full disks, files written anew."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.linefile import LineFile
+from tests.fakes.disk import full_disk
+
+
+def add(file: LineFile, *lines: bytes) -> list[bytes]:
+    """Add lines; return the news that came before them."""
+    with file.written() as fd:
+        assert isinstance(fd, int)
+        news, _ = file.news(fd)
+        assert file.append(fd, [line + b"\n" for line in lines]) == (len(lines), None)
+    return news
+
+
+def news(file: LineFile) -> tuple[list[bytes], bool]:
+    """Return what is new to a reader."""
+    with file.read() as fd:
+        return file.news(fd)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "all" / "one" / "lines"
+
+
+def test_what_one_adds_is_new_to_the_other_once(path: Path) -> None:
+    one, two = LineFile(path), LineFile(path)
+    add(one, b"a", b"b")
+    assert news(two) == ([b"a", b"b"], True)
+    assert not two.has_news()
+    assert add(two, b"c") == []
+    assert one.has_news()
+    assert news(one) == ([b"c"], False)
+    assert news(one) == ([], False)
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_only_the_user_can_read_it(path: Path, is_guarded: bool) -> None:
+    add(LineFile(path, is_guarded=is_guarded), b"a")
+    modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, *path.parents[:2])]
+    assert modes == [0o600, 0o700, 0o700]
+
+
+def test_a_guarded_file_is_not_written_through_a_link(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "theirs"
+    target.write_bytes(b"")
+    path.parent.mkdir(parents=True)
+    path.symlink_to(target)
+    with LineFile(path, is_guarded=True).written() as fd:
+        assert isinstance(fd, OSError)
+    add(LineFile(path), b"a")
+    assert target.read_bytes() == b"a\n"
+
+
+def test_a_file_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for is_guarded in (True, False):
+        file = LineFile(tmp_path / "file" / "folder" / "lines", is_guarded=is_guarded)
+        with file.written() as fd:
+            assert isinstance(fd, OSError)
+        assert not file.has_news()
+
+
+@given(st.lists(st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line))))
+def test_lines_come_back_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, turns: Sequence[Sequence[bytes]]
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "lines"
+    writers = [LineFile(path), LineFile(path)]
+    for number, lines in enumerate(turns):
+        add(writers[number % 2], *lines)
+    if turns:
+        assert news(LineFile(path))[0] == [line for lines in turns for line in lines]
+
+
+def test_a_line_that_was_cut_off_does_not_take_the_next_one_along(path: Path) -> None:
+    file = LineFile(path)
+    add(file, b"a")
+    with path.open("ab") as other:
+        other.write(b"half")
+    assert add(file, b"b") == [b"half"]
+    assert news(LineFile(path))[0] == [b"a", b"half", b"b"]
+    assert news(file) == ([], False)
+
+
+def test_many_threads_and_processes_lose_nothing(path: Path) -> None:
+    script = """
+        import sys
+        from pathlib import Path
+        from lcursor.linefile import LineFile
+        file = LineFile(Path(sys.argv[1]))
+        for number in range(40):
+            with file.written() as fd:
+                file.news(fd)
+                file.append(fd, [b"%s %d\\n" % (sys.argv[2].encode(), number)], is_firm=False)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
+    processes = [subprocess.Popen([*command, str(name)]) for name in range(3)]
+
+    def write() -> None:
+        file = LineFile(path)
+        for number in range(40):
+            add(file, b"here %d" % number)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    thread.join(60)
+    lines, _ = news(LineFile(path))
+    for name in (b"0", b"1", b"2", b"here"):
+        mine = [line for line in lines if line.startswith(name + b" ")]
+        assert mine == [b"%s %d" % (name, number) for number in range(40)]
+
+
+def test_a_full_disk_leaves_no_half_of_a_line(path: Path) -> None:
+    file = LineFile(path)
+    add(file, b"a")
+    with full_disk(path.stat().st_size + 20), file.written() as fd:
+        assert isinstance(fd, int)
+        count, error = file.append(fd, [b"b\n", b"c" * 100 + b"\n"])
+        assert count == 0
+        assert isinstance(error, OSError)
+    assert path.read_bytes() == b"a\n"
+    add(file, b"d")
+    assert news(LineFile(path))[0] == [b"a", b"d"]
+
+
+def test_lines_that_could_not_be_taken_out_again_are_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(fd: int, size: int) -> None:
+        raise OSError(5, "no")
+
+    file = LineFile(path)
+    add(file, b"a")
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with full_disk(path.stat().st_size + 20), file.written() as fd:
+        assert isinstance(fd, int)
+        count, error = file.append(fd, [b"b\n", b"c" * 100 + b"\n"])
+    assert (count, error is None) == (1, False)
+    assert add(file, b"d") == []
+    assert news(LineFile(path))[0] == [b"a", b"b", b"c" * 18, b"d"]
+
+
+def test_a_file_written_anew_is_read_from_the_start(path: Path) -> None:
+    one, two, three = LineFile(path), LineFile(path), LineFile(path)
+    add(one, *[b"%d" % number for number in range(100)])
+    news(two)
+    os.utime(path, ns=(1, 1))
+    with one.written() as fd:
+        assert isinstance(fd, int)
+        assert len(one.known(fd)) == 100
+        one.replace(fd, b"all\n", keeps_time=True)
+    assert path.stat().st_mtime_ns == 1
+    assert not one.has_news()
+    assert two.has_news()
+    assert add(two, b"new") == [b"all"]
+    assert news(one) == ([b"new"], False)
+    assert news(three) == ([b"all", b"new"], True)
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_another_file_is_known_also_where_it_has_the_same_number(path: Path) -> None:
+    file = LineFile(path)
+    add(file, b"a")
+    path.write_bytes(b"b\nc\n")  # the same inode
+    assert news(file) == ([b"b", b"c"], True)
+
+
+def test_a_file_that_was_deleted_is_made_anew(path: Path) -> None:
+    one, two = LineFile(path), LineFile(path)
+    add(one, b"a", b"b")
+    path.unlink()
+    assert not one.has_news()
+    add(two, b"c")
+    assert news(one) == ([b"c"], True)
+
+
+def test_a_file_that_cannot_be_written_anew_stays(path: Path) -> None:
+    file = LineFile(path)
+    add(file, b"a")
+    with file.written() as fd:
+        assert isinstance(fd, int)
+        with full_disk(50), pytest.raises(OSError, match="large"):
+            file.replace(fd, b"x" * 100)
+    assert path.read_bytes() == b"a\n"
+    assert os.listdir(path.parent) == [path.name]
+    assert news(file) == ([], False)
