@@ -79,6 +79,7 @@ class EditApply(TypedDict):
     text: str  # one fenced block with its fences, or a whole answer
     file: str  # path that the block is said to be about; empty where nothing says it
     chat: str  # key of the chat; empty for pasted text
+    message: int  # of the chat that it is in; 0 where nobody knows
     buffers: list[EditBuffer]  # that are looked at, the likeliest first
 
 

@@ -109,7 +109,7 @@ class Gatherer:
         there = {item.digest for each in rest for item in each.items if not item.is_left_out}
         items = [
             replace(item, note=REPEATED, is_left_out=True)
-            if item.text and not item.is_left_out and _digest(item) in there
+            if item.text and not item.is_left_out and fingerprint(item) in there
             else item
             for item in found
         ]
@@ -157,7 +157,7 @@ def receipt(found: Gathered, count: Callable[[str], tuple[int, bool]]) -> list[A
                 is_exact,
                 clean(item.note),
                 item.is_left_out,
-                _digest(item) if item.text else "",
+                fingerprint(item) if item.text else "",
             )
         )
     return lines
@@ -216,5 +216,6 @@ def _line(kind: str, name: str, tokens: int, is_exact: bool) -> ChatItem:
     return line_of(Attached(kind, kind, name, tokens=tokens, is_exact=is_exact))
 
 
-def _digest(item: Item) -> str:
+def fingerprint(item: Item) -> str:
+    """Return what an item is known again by: its text, and where that stands."""
     return digest(f"{item.kind}\n{item.path or item.name}\n{item.first_row}\n{item.text}")

@@ -33,6 +33,7 @@ from lcursor.telling import Tell, failure, tell_failed
 
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
+    from lcursor.context.items import Seen
 
 STOP_S = 0.1
 """A turn that was told to stop gets this long to say so itself."""
@@ -244,6 +245,19 @@ class ChatSlot:
                 self._stored(key).change(make)
 
         self._front.put(job)
+
+    def seen(self, key: str, number: int) -> Sequence[Seen]:
+        """Return what the model had read when it wrote a message, the newest first.
+
+        Blocks for the disk where the chat is not open; any thread.
+
+        Raises:
+            ChatMissing: there is no such chat.
+            ChatFailed: it cannot be read.
+        """
+        from lcursor.chat import seen
+
+        return seen.seen(self._stored(key).snapshot(), number)
 
     def close(self, *, is_leaving: bool = True) -> None:
         """End all turns, and keep what was said; waits no longer than a moment.

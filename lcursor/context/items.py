@@ -41,6 +41,18 @@ class Item:
         return self.first_row + rows_of(self.text)
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Rows of a file as a model read them, or with an empty path what was only said to it."""
+
+    path: str
+    """Absolute."""
+    first_row: int
+    lines: tuple[str, ...]
+    message: int
+    """Of the chat; a higher one is newer."""
+
+
 def rows_of(text: str) -> int:
     """Return how many rows a text has, as Neovim counts them: a line feed ends one."""
     return text.count("\n") + (not text.endswith("\n") and bool(text))

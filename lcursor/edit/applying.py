@@ -17,6 +17,8 @@ from lcursor.edit.sources import Sources
 from lcursor.edit.tools import Tools
 
 if TYPE_CHECKING:
+    from lcursor.context.items import Seen
+    from lcursor.edit.placing.resolve import Sees
     from lcursor.edit.placing.settle import Choice
 
 MOST_QUESTIONS = 20
@@ -42,7 +44,8 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
         blocks = reply.blocks(_fenced(params["text"]), params["file"])  # pasted code, as it is
     if not blocks:
         return End("nothing", "There is no block of code in it")
-    found = resolve.resolve(blocks, texts)
+    sees = _reader(tools, texts, params) if params["chat"] else lambda _: ()
+    found = resolve.resolve(blocks, texts, None, sees)
     for _ in range(MOST_QUESTIONS):
         job.check()
         if not isinstance(found, resolve.Ask):
@@ -50,7 +53,7 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
         choice = job.ask(found.text, [_choice(each, texts) for each in found.choices])
         if choice < 0:
             return End("stopped")
-        found = resolve.resolve(blocks, texts, found.chosen(choice))
+        found = resolve.resolve(blocks, texts, found.chosen(choice), sees)
     if isinstance(found, resolve.Ask):
         return End("refused", "There are too many places where it could go")
     if isinstance(found, resolve.Refused):
@@ -67,6 +70,22 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
     chat = params["chat"]
     common.propose(job, tools, texts, files, title=title, note=found.note, chat=chat)
     return End("proposed")
+
+
+def _reader(tools: Tools, texts: Sources, params: wire.EditApply) -> Sees:
+    """Return what tells what of a file the model had read when it wrote a block."""
+    found = tools.seen(params["chat"], params["message"])
+    told = [each for each in found if not each.path]
+    known: dict[str, list[Seen]] = {}
+    for each in found:
+        if each.path:
+            known.setdefault(os.path.realpath(each.path), []).append(each)
+
+    def sees(path: str) -> list[Seen]:
+        own = known.get(os.path.realpath(texts.absolute(path)), [])
+        return [*own, *told] if own else []
+
+    return sees
 
 
 def _fenced(text: str) -> str:

@@ -18,7 +18,7 @@ from lcursor import protocol_edit as wire
 from lcursor.config import EditConfig
 from lcursor.edit.job import End, Job
 from lcursor.edit.shelf import Edited, Shelf
-from lcursor.edit.tools import Alternatives, Retrieve, Tools
+from lcursor.edit.tools import Alternatives, Retrieve, Sees, Tools
 from lcursor.errors import LcursorError
 from lcursor.lane import Lane
 from lcursor.llm.reach import Models
@@ -47,6 +47,7 @@ class EditSlot:
         folder: of all ledgers, where they are not in the usual place.
         busy: told, on any thread, when an edit works and none did, and when the last one stops to.
         chat_edited: told, on the lane's thread, which changes out of a chat were taken.
+        chat_seen: asked, on an edit's thread, what the model had read when it wrote a message.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class EditSlot:
         folder: Path | None = None,
         busy: Callable[[bool], None] = lambda _: None,
         chat_edited: Edited = lambda _chat, _edits: None,
+        chat_seen: Sees = lambda _chat, _message: (),
     ) -> None:
         self._tell, self._models, self._busy = tell, models, busy
         self._codebase, self._secrets = codebase, tuple(secrets)
@@ -71,6 +73,7 @@ class EditSlot:
             self._secrets,
             self._shelf,
             partial(models.use, self._server_says),
+            chat_seen,
         )
         self._lock = threading.Lock()
         self._jobs: dict[int, Job] = {}

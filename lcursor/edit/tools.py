@@ -25,11 +25,12 @@ from lcursor.protocol_edit import EditBuffer
 
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
-    from lcursor.context.items import Item
+    from lcursor.context.items import Item, Seen
     from lcursor.edit.rewriting.attempts import Made
     from lcursor.edit.shelf import Shelf
 
 Retrieve = Callable[[Path], "Codebase"]
+Sees = Callable[[str, int], "Sequence[Seen]"]
 CONTEXT_SHARE = 2
 """One part in so many of the model's context is for what is attached, where that is known."""
 REGION_TIMES = 2.3
@@ -53,6 +54,8 @@ class Tools:
     shelf: Shelf
     using: Callable[[], None]
     """Called when a model's cache is filled with an edit."""
+    seen: Sees = lambda _chat, _message: ()
+    """Returns what a model had read when it wrote a message of a chat, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)

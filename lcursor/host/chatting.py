@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lcursor import protocol_chat
 from lcursor.config import ChatConfig
+from lcursor.errors import LcursorError
 from lcursor.host.brains import Brains
 from lcursor.host.door import Door
 from lcursor.host.indexing import Indexing
@@ -14,7 +16,11 @@ from lcursor.telling import Tell
 
 if TYPE_CHECKING:
     from lcursor.chat.slot import ChatSlot
+    from lcursor.context.items import Seen
     from lcursor.llm.reach import Models
+
+SEEN_S = 5.0
+"""The lane imports the slot at first, and reads a chat from its file."""
 
 
 class Chatting(Door[ChatConfig, "ChatSlot"]):
@@ -31,6 +37,26 @@ class Chatting(Door[ChatConfig, "ChatSlot"]):
     def edited(self, chat: str, edits: Sequence[Mapping[str, Any]]) -> None:
         """Write into a chat which of its changes were taken. Thread: any."""
         self._lane.put(lambda: self._made().edited(chat, edits))
+
+    def seen(self, chat: str, message: int) -> Sequence[Seen]:
+        """Return what the model had read when it wrote a message, the newest first.
+
+        Nothing where the chat is not to be had, or does not answer in time. Waits; thread: any
+        but the lane's.
+        """
+        found: queue.SimpleQueue[Sequence[Seen]] = queue.SimpleQueue()
+
+        def job() -> None:
+            try:
+                found.put(self._made().seen(chat, message))
+            except LcursorError:
+                found.put(())
+
+        self._lane.put(job)
+        try:
+            return found.get(timeout=SEEN_S)
+        except queue.Empty:
+            return ()
 
     def _make(self, models: Models) -> ChatSlot:
         from lcursor.chat.slot import ChatSlot

@@ -46,7 +46,7 @@ class Dispatch:
         self._index = index = Indexing(send, Workers())
         self._brains = Brains(send)
         self._chat = Chatting(send, index, self._brains)
-        self._edit = Editing(send, index, self._brains, self._chat.edited)
+        self._edit = Editing(send, index, self._brains, self._chat.edited, self._chat.seen)
         self._handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,

@@ -13,10 +13,12 @@ from lcursor.host.indexing import Indexing
 from lcursor.telling import Tell
 
 if TYPE_CHECKING:
+    from lcursor.context.items import Seen
     from lcursor.edit.slot import EditSlot
     from lcursor.llm.reach import Models
 
 Edited = Callable[[str, Sequence[Mapping[str, Any]]], None]
+Sees = Callable[[str, int], "Sequence[Seen]"]
 
 
 class Editing(Door[EditConfig, "EditSlot"]):
@@ -27,6 +29,7 @@ class Editing(Door[EditConfig, "EditSlot"]):
         index: is asked about the codebase, where it runs, and rests while an edit works.
         brains: lends the models.
         chat_edited: told which changes out of a chat were taken.
+        chat_seen: asked what a model had read when it wrote a message of a chat.
     """
 
     LANE = "lcursor-editing"
@@ -40,9 +43,10 @@ class Editing(Door[EditConfig, "EditSlot"]):
         index: Indexing,
         brains: Brains,
         chat_edited: Edited = lambda _chat, _edits: None,
+        chat_seen: Sees = lambda _chat, _message: (),
     ) -> None:
         super().__init__(EditConfig(), send, index, brains)
-        self._chat_edited = chat_edited
+        self._chat_edited, self._chat_seen = chat_edited, chat_seen
 
     def _make(self, models: Models) -> EditSlot:
         from lcursor.edit.slot import EditSlot
@@ -55,4 +59,5 @@ class Editing(Door[EditConfig, "EditSlot"]):
             secrets=self._secrets,
             busy=self._beside.busy,
             chat_edited=self._chat_edited,
+            chat_seen=self._chat_seen,
         )

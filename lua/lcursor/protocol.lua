@@ -108,7 +108,7 @@ M.to_python = {
     "remark",
   },
   ["edit.many"] = { "id", "path", "places", "instruction", "buffers", "model" },
-  ["edit.apply"] = { "id", "path", "text", "file", "chat", "buffers" },
+  ["edit.apply"] = { "id", "path", "text", "file", "chat", "message", "buffers" },
   ["edit.choose"] = { "id", "choice" },
   ["edit.carry_out"] = { "id", "dropped" },
   ["edit.stop"] = { "id" },

@@ -225,9 +225,10 @@ def test_a_block_of_a_chat_becomes_an_edit(editor: Start, host: FakeHost) -> Non
     nvim.press("ga")
     asked = desk.heard("edit.apply")
     assert asked["text"] == said.split("\n\n")[1].rstrip("\n")
-    assert (asked["file"], asked["chat"], asked["path"]) == (
+    assert (asked["file"], asked["chat"], asked["message"], asked["path"]) == (
         "a.py",
         "key1",
+        2,
         str(desk.project / "a.py"),
     )
     nvim.command("wincmd p")

@@ -6,10 +6,11 @@ thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.placing import infos, settle
 from lcursor.edit.placing.paths import Paths
@@ -19,6 +20,9 @@ from lcursor.edit.records import Change, FileChange, Lines, digest
 from lcursor.index import languages
 
 SHELLS = frozenset({"bash", "fish", "powershell", "batch"})
+
+Sees = Callable[[str], Sequence[Seen]]
+"""Returns what of a file the writer of a reply had read, the newest first."""
 
 __all__ = ["Ask", "Choice", "Files", "Refused", "Resolved", "Rooted", "resolve"]
 
@@ -90,6 +94,7 @@ def resolve(
     blocks: Sequence[Block],
     files: Files,
     chosen: Mapping[str, Choice] | None = None,
+    sees: Sees = lambda _: (),
 ) -> Resolved | Ask | Refused:
     """Return what a reply does to files.
 
@@ -97,6 +102,7 @@ def resolve(
         blocks: of `reply.blocks`.
         files: what is there.
         chosen: of `Ask.chosen`, after the user answered.
+        sees: what its writer had read, where that is known.
     """
     known = dict(chosen or {})
     blocks, note = _meant(blocks, files)
@@ -109,7 +115,7 @@ def resolve(
         if problem:
             return Refused(problem)
         try:
-            _take(f"{number}", block, files, paths, drafts, known)
+            _take(f"{number}", block, files, paths, drafts, known, sees)
         except Doubt as doubt:
             return Ask(doubt.text, doubt.choices, doubt.key, known)
         except Refusal as refusal:
@@ -159,6 +165,7 @@ def _take(
     paths: Paths,
     drafts: dict[str, _Draft],
     known: Mapping[str, Choice],
+    sees: Sees,
 ) -> None:
     """Do what a block says to the draft of its file.
 
@@ -167,7 +174,7 @@ def _take(
         Refusal: it cannot be done.
     """
     path = paths.find(f"{key}.path", block, known)
-    draft = drafts.get(path)
+    draft, seen = drafts.get(path), sees(path)
     if draft is None:
         base = files.read(path)
         draft = drafts[path] = _Draft(path, base, base)
@@ -175,7 +182,7 @@ def _take(
         if draft.lines is None:
             raise Refusal(f"There is no file {block.path} to be deleted")
         if block.pairs:
-            left = settle.pairs(key, block, path, draft.lines, known)
+            left = settle.pairs(key, block, path, draft.lines, known, seen)
             if any(line.strip() for line in left):
                 raise Refusal(f"{block.path} has more in it than what is deleted")
         draft.lines = None
@@ -196,12 +203,12 @@ def _take(
         else:
             draft.lines = block.lines
     elif block.pairs:
-        draft.lines = settle.pairs(key, block, path, draft.lines, known)
+        draft.lines = settle.pairs(key, block, path, draft.lines, known, seen)
     elif block.form == "fence":
         if draft.fenced:
             _refuse_again(key, block, draft, known)
         before = draft.lines
-        draft.lines = settle.fence(key, block, path, draft.lines, known)
+        draft.lines = settle.fence(key, block, path, draft.lines, known, seen)
         if draft.base is not None and before == draft.base:
             draft.fenced = diff.changes(draft.base, draft.lines)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+from lcursor.context.items import Seen
 from lcursor.edit import diff
-from lcursor.edit.placing import lazy, locate, parts
+from lcursor.edit.placing import lazy, locate, parts, seen
 from lcursor.edit.placing.locate import Place, Several
 from lcursor.edit.placing.pieces import Block, Pair
 from lcursor.edit.placing.wholes import Reading
@@ -22,6 +23,7 @@ from lcursor.index import languages
 
 MOST_SHOWN: Final = 40
 NEAR: Final = 3
+ELSEWHERE: Final = "what was read is another by now, and this may be another place"
 LEAST_LETTERS: Final = 12
 """A result with fewer letters that is there says nothing about who made it."""
 
@@ -78,8 +80,23 @@ def created(block: Block, path: str) -> Lines:
     raise Refusal(f"There is no file {block.path or path}")
 
 
-def pairs(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, Choice]) -> Lines:
+def pairs(
+    key: str,
+    block: Block,
+    path: str,
+    lines: Lines,
+    known: Mapping[str, Choice],
+    read: Sequence[Seen] = (),
+) -> Lines:
     """Return a text with all that a block spells out done to it.
+
+    Args:
+        key: of the block, for questions.
+        block: what it spells out.
+        path: of the file.
+        lines: of the text.
+        known: what the user chose before.
+        read: what the block's writer had read of the file, where that is known.
 
     Raises:
         Doubt: a place is not sure.
@@ -98,21 +115,21 @@ def pairs(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, C
         for number, whole in enumerate(block.pairs)
         for piece, pair in enumerate(_split(whole, lines))
     ]
-    found = [_found(lines, name, pair, language, known) for name, pair in todo]
+    found = [_found(lines, name, pair, language, known, read) for name, pair in todo]
     if is_ordered:
         _order(found)
     for (name, pair), one in zip(todo, found, strict=True):
-        _refuse_doubt(name, pair, one, block, path, lines, known)
+        _refuse_doubt(name, pair, one, block, path, lines, known, read)
     done = _all_at_once(lines, found)
     if done is not None:
         return done
     row = 0
     for name, pair in todo:
-        one = _found(lines, name, pair, language, known)
+        one = _found(lines, name, pair, language, known, read)
         if is_ordered and isinstance(one, Several):
             after = [place for place in one.places if place.first_row >= row]
             one = after[0] if len(after) == 1 and row else one
-        _refuse_doubt(name, pair, one, block, path, lines, known)
+        _refuse_doubt(name, pair, one, block, path, lines, known, read)
         if isinstance(one, Place):
             lines = lines[: one.first_row] + one.new + lines[one.last_row :]
             row = one.first_row + len(one.new)
@@ -122,13 +139,35 @@ def pairs(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, C
 
 
 def _found(
-    lines: Lines, name: str, pair: Pair, language: str, known: Mapping[str, Choice]
+    lines: Lines,
+    name: str,
+    pair: Pair,
+    language: str,
+    known: Mapping[str, Choice],
+    read: Sequence[Seen],
 ) -> Place | Several | None:
-    """Find one pair, or take what the user chose for it in this very text."""
+    """Find one pair, or take what the user chose for it in this very text.
+
+    Of several places that are the same, the one that the writer had read is meant.
+    """
     choice = known.get(name)
     if choice is not None and choice.of == digest(lines):
         return Place(choice.first_row, choice.last_row, "exact", choice.new or ())
-    return _find(lines, pair, language)
+    one = _find(lines, pair, language)
+    if read and isinstance(one, Several) and len(one.places) > 1:
+        same = {tuple(map(str.strip, lines[each.first_row : each.last_row])) for each in one.places}
+        rows = [(each.first_row, each.last_row) for each in one.places]
+        if len(same) == 1 and len(rows) < locate.MOST_PLACES:
+            there = seen.one_of(lines, rows, read, lambda piece: _rows(piece, pair, language))
+            return one if there is None else one.places[rows.index(there)]
+    return one
+
+
+def _rows(piece: Lines, pair: Pair, language: str) -> list[tuple[int, int]]:
+    """Return where a pair is in what was read."""
+    one = _find(piece, pair, language)
+    places = (one,) if isinstance(one, Place) else one.places if one is not None else ()
+    return [(each.first_row, each.last_row) for each in places]
 
 
 def _refuse_doubt(
@@ -139,6 +178,7 @@ def _refuse_doubt(
     path: str,
     lines: Lines,
     known: Mapping[str, Choice],
+    read: Sequence[Seen],
 ) -> None:
     """Raise `Doubt` where the place of a pair is not sure."""
     choice = known.get(name)
@@ -146,6 +186,10 @@ def _refuse_doubt(
         return
     if isinstance(one, Place) and not _agrees(lines, pair, one):
         one = Several((one,), "the line numbers say that it is elsewhere")
+    if isinstance(one, Place) and read and any(line.strip() for line in pair.old):
+        rows, language = (one.first_row, one.last_row), language_of(path, lines)
+        if not seen.is_meant(lines, rows, read, lambda piece: _rows(piece, pair, language)):
+            one = Several((one,), ELSEWHERE)
     if isinstance(one, Several):
         raise Doubt(
             name,
@@ -232,8 +276,23 @@ def _agrees(lines: Lines, pair: Pair, place: Place | Several | None) -> bool:
     return not near or near[0].share < locate.LEAST_SHARE
 
 
-def fence(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, Choice]) -> Lines:
+def fence(
+    key: str,
+    block: Block,
+    path: str,
+    lines: Lines,
+    known: Mapping[str, Choice],
+    read: Sequence[Seen] = (),
+) -> Lines:
     """Return a text with a piece of code taken over.
+
+    Args:
+        key: of the block, for questions.
+        block: the code.
+        path: of the file.
+        lines: of the text.
+        known: what the user chose before.
+        read: what the block's writer had read of the file, where that is known.
 
     Raises:
         Doubt: its place is not sure.
@@ -257,6 +316,7 @@ def fence(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, C
     if lazy.is_lazy(new, language, lines):
         merged = parts.merged(lines, new, language)
         if merged is not None:
+            _refuse_other(key, block, path, lines, Reading(merged, "", True), language, read)
             return merged
         merged = parts.merged(lines, new, language, is_bold=True)
         if merged is None:
@@ -268,6 +328,7 @@ def fence(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, C
     sure = [one for one in readings if one.is_sure]
     texts = {one.lines for one in sure}
     if len(texts) == 1:
+        _refuse_other(key, block, path, lines, sure[0], language, read)
         return sure[0].lines
     if not readings:
         raise Refusal(f"No place for this code is found in {block.path or path}")
@@ -276,6 +337,40 @@ def fence(key: str, block: Block, path: str, lines: Lines, known: Mapping[str, C
         f"Where does this go in {block.path or path}?",
         tuple(_reading_choice(path, lines, one) for one in readings),
     )
+
+
+def _refuse_other(
+    key: str,
+    block: Block,
+    path: str,
+    lines: Lines,
+    one: Reading,
+    language: str,
+    read: Sequence[Seen],
+) -> None:
+    """Raise `Doubt` where a piece of code would replace what its writer had not read so."""
+    rows = _hull(lines, one.lines)
+    if not read or rows is None:
+        return
+
+    def find(piece: Lines) -> list[tuple[int, int]]:
+        if lazy.is_lazy(block.lines, language, piece):
+            made = [parts.merged(piece, block.lines, language)]
+        else:
+            found = parts.readings(piece, block.lines, language)
+            made = [each.lines for each in found if each.is_sure]
+        hulls = [_hull(piece, each) for each in made if each is not None]
+        return list({hull for hull in hulls if hull is not None})
+
+    if not seen.is_meant(lines, rows, read, find, is_whole=True):
+        text = f"Where does this go in {block.path or path}? {ELSEWHERE[:1].upper()}{ELSEWHERE[1:]}"
+        raise Doubt(key, text, (_reading_choice(path, lines, replace(one, why=ELSEWHERE)),))
+
+
+def _hull(old: Lines, new: Lines) -> tuple[int, int] | None:
+    """Return the rows from the first that changes to behind the last; None where none does."""
+    changes = diff.changes(old, new)
+    return (changes[0].first_row, changes[-1].last_row) if changes else None
 
 
 def _reading_choice(path: str, lines: Lines, one: Reading) -> Choice:

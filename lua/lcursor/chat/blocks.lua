@@ -15,6 +15,7 @@ local api = vim.api
 ---@field language string as it is named behind the fence; "" for none
 ---@field path string named behind the fence; "" for none
 ---@field lines string[]
+---@field message integer number of the message that it is in; 0 where there is none yet
 
 ---@type fun(session: lcursor.ChatSession, block: lcursor.ChatBlock)?
 local applier
@@ -62,7 +63,8 @@ function M.parse(lines, offset)
     elseif mark then
       local language, path = told(rest)
       local row = offset + i - 1
-      local block = { first = row, last = row, language = language, path = path, lines = {} }
+      local block =
+        { first = row, last = row, language = language, path = path, lines = {}, message = 0 }
       open = { block = block, mark = mark, indent = #indent }
       table.insert(blocks, block)
     end
@@ -77,7 +79,11 @@ end
 function M.here(session)
   local function of(span)
     local first, last = buffer.rows(session, span)
-    return M.parse(api.nvim_buf_get_lines(session.buf, first, last, false), first)
+    local blocks = M.parse(api.nvim_buf_get_lines(session.buf, first, last, false), first)
+    for _, block in ipairs(blocks) do
+      block.message = span.message and span.message.number or 0
+    end
+    return blocks
   end
   if api.nvim_get_current_buf() == session.buf then
     local row = api.nvim_win_get_cursor(0)[1] - 1

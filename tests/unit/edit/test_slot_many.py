@@ -28,7 +28,7 @@ def ask_many(desk: Desk, places: Sequence[dict[str, Any]], **more: Any) -> int:
         "edit.many",
         **{
             "path": str(desk.root), "places": list(places), "instruction": "Call it value",
-            "buffers": [], "model": "", **more,
+            "buffers": [], "model": "", "served": [], **more,
         },
     )  # fmt: skip
 
@@ -87,8 +87,9 @@ def test_the_text_of_a_buffer_goes_before_the_disk(tmp_path: Path) -> None:
 
 def apply(desk: Desk, text: str, path: Path, *buffers: dict[str, Any], file: str = "") -> int:
     return desk.do(
-        "edit.apply", path=str(path), text=text, file=file, chat="", buffers=list(buffers)
-    )
+        "edit.apply", path=str(path), text=text, file=file, chat="", message=0,
+        buffers=list(buffers),
+    )  # fmt: skip
 
 
 def test_a_whole_file_is_applied_without_a_model(tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_a_file_outside_of_the_project_is_marked_and_not_written_without_a_yes(
         here = buffer(path, ONE.removesuffix("\n"))
         number = desk.do(
             "edit.apply", path=str(desk.root), text=fenced(wanted), file=str(path), chat="",
-            buffers=[here],
+            message=0, buffers=[here],
         )  # fmt: skip
         found = desk.proposed(number)
         (file,) = found["files"]
@@ -245,6 +246,7 @@ def test_what_is_nowhere_is_refused(tmp_path: Path) -> None:
         assert end["reason"] == "refused"
         assert end["message"]
         number = desk.do(
-            "edit.apply", path=str(path), text="Only words.", file="", chat="some", buffers=[]
-        )
+            "edit.apply", path=str(path), text="Only words.", file="", chat="some", message=0,
+            buffers=[],
+        )  # fmt: skip
         assert desk.done(number)["reason"] == "nothing"

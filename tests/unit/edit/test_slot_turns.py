@@ -167,7 +167,8 @@ def test_what_came_out_of_a_chat_is_noted_there(desk: Desk) -> None:
     path = desk.put("a.py", TEXT)
     number = desk.do(
         "edit.apply", path=str(path), text=fenced(TEXT.replace("return 1\n", "return 7\n")),
-        file="a.py", chat="some-chat", buffers=[buffer(path, TEXT.removesuffix("\n"))],
+        file="a.py", chat="some-chat", message=0,
+        buffers=[buffer(path, TEXT.removesuffix("\n"))],
     )  # fmt: skip
     found = desk.proposed(number)
     assert found["chat"] == "some-chat"

@@ -45,7 +45,9 @@ class Desk:
         self._changed = threading.Condition()
         self.brains = Brains(self._send)
         self.chatting = Chatting(self._send, self.index, self.brains)
-        self.editing = Editing(self._send, self.index, self.brains, self.chatting.edited)
+        self.editing = Editing(
+            self._send, self.index, self.brains, self.chatting.edited, self.chatting.seen
+        )
         self.configure(chat, edit or EditConfig())
         self.handlers = {**self.chatting.handlers(), **self.editing.handlers()}
 
@@ -167,7 +169,7 @@ def test_what_was_taken_out_of_a_chat_is_in_the_chats_file(path: Path, server: C
     here = {"path": str(path), "tick": 3, "lines": TEXT.split("\n")}
     desk.do(
         "edit.apply", id=3, path=str(path), text=f"```python\n{NEW}\n```\n", file="a.py",
-        chat=chat, buffers=[here],
+        chat=chat, message=0, buffers=[here],
     )  # fmt: skip
     assert desk.wait("edit.done", 3)["reason"] == "proposed"
     turn = desk.wait("edit.proposed", 3)
@@ -182,6 +184,55 @@ def test_what_was_taken_out_of_a_chat_is_in_the_chats_file(path: Path, server: C
     ops = [json.loads(line) for line in file.read_text().splitlines()]
     edits = [op for op in ops if op.get("op") == "edit"]
     assert [(op["name"], op["first_row"], op["rows"]) for op in edits] == [("a.py", 1, 1)]
+
+
+TWICE = "def one(x):\n    go(x, first)\n\n\ndef two(x):\n    go(x, first)\n"
+SWAP = "```python\n<<<<<<< SEARCH\n    go(x, first)\n=======\n    go(x)\n>>>>>>> REPLACE\n```\n"
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_what_the_model_read_is_changed_and_nothing_that_looks_like_it(
+    path: Path, server: ChatServer, is_open: bool
+) -> None:
+    desk = Desk(config_of(server))
+    path.write_text(TWICE)
+    desk.do("chat.open", id=1, chat="", path=str(path))
+    chat = desk.wait("chat.opened", 1)["chat"]
+    piece = {
+        "kind": "selection", "name": "a.py:1-2", "path": str(path), "first_row": 0,
+        "text": "def one(x):\n    go(x, first)\n", "is_offered": False,
+    }  # fmt: skip
+    desk.do(
+        "chat.send", id=2, chat=chat, after=0, text="Return more", path=str(path),
+        attachments=[piece], dropped=[], model="", again=0,
+    )  # fmt: skip
+    answer = desk.wait("chat.started", 2)["answer"]
+    desk.wait("chat.done", 2)
+    if not is_open:  # the chat is read from its file
+        desk.close()
+
+    def apply(number: int, text: str, key: str) -> None:
+        here = {"path": str(path), "tick": 3, "lines": text.removesuffix("\n").split("\n")}
+        desk.do(
+            "edit.apply", id=number, path=str(path), text=SWAP, file="a.py", chat=key,
+            message=answer, buffers=[here],
+        )  # fmt: skip
+
+    apply(3, TWICE, chat)
+    assert desk.wait("edit.done", 3)["reason"] == "proposed"
+    (change,) = desk.wait("edit.proposed", 3)["files"][0]["changes"]
+    assert change["first_row"] == 1
+    apply(4, TWICE, "")  # nobody knows what was read
+    assert len(desk.wait("edit.question", 4)["choices"]) == 2
+    changed = TWICE.replace("go(x, first)", "stay(x)", 1)
+    apply(5, changed, chat)
+    (choice,) = desk.wait("edit.question", 5)["choices"]
+    assert choice["first_row"] == 5
+    desk.do("edit.choose", id=5, choice=-1)
+    assert desk.wait("edit.done", 5)["reason"] == "stopped"
+    apply(6, changed, "no-such-chat")
+    assert desk.wait("edit.done", 6)["reason"] == "proposed"
+    desk.close()
 
 
 def test_edits_that_are_switched_off_say_so(path: Path, server: ChatServer) -> None:
