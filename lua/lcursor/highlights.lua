@@ -157,10 +157,82 @@ local function target(group)
   return group.prefer and vim.fn.hlexists(group.prefer) == 1 and group.prefer or group.link
 end
 
---- Set them; again after each ColorScheme, which clears them.
+--- Without true colours Neovim's own scheme has none for these, and a ghost looked like text.
+---@return table<string, vim.api.keyset.highlight> by the group that is linked to
+local function plain()
+  local is_rich = (tonumber(vim.fn.eval("&t_Co")) or 0) >= 256
+  local dim = { ctermfg = is_rich and 244 or 8 }
+  local band = is_rich and { ctermbg = vim.o.background == "light" and 252 or 238 }
+    or { cterm = { underline = true } }
+  return { Comment = dim, ComplHint = dim, NonText = dim, CursorLine = band, DiffChange = band }
+end
+
+---@return boolean whether what is drawn has the colours of a terminal's palette
+local function has_palette()
+  local uis = vim.api.nvim_list_uis()
+  return #uis > 0
+    and not vim.o.termguicolors
+    and not vim.iter(uis):any(function(ui)
+      return ui.rgb
+    end)
+end
+
+---@type table<string, vim.api.keyset.get_hl_info> what was put instead of a link
+local put = {}
+
+---@param name string
+---@return vim.api.keyset.get_hl_info
+local function read(name)
+  return vim.api.nvim_get_hl(0, { name = name, create = false })
+end
+
+--- Give a group the colours of what it would link to, and those of the palette that are missing.
+---@param name string
+---@param link string
+---@param colours vim.api.keyset.highlight
+local function fill(name, link, colours)
+  local now = read(name)
+  if not vim.tbl_isempty(now) and now.link ~= link and not vim.deep_equal(now, put[name]) then
+    return -- the user's
+  end
+  local all = vim.api.nvim_get_hl(0, { name = link, link = false })
+  if all.cterm or all.ctermfg or all.ctermbg then
+    return vim.api.nvim_set_hl(0, name, { link = link })
+  end
+  all.default = nil
+  vim.api.nvim_set_hl(0, name, vim.tbl_extend("force", all, colours))
+  put[name] = read(name)
+end
+
+local is_listening = false
+
+local function listen()
+  if is_listening then
+    return
+  end
+  is_listening = true
+  local group = vim.api.nvim_create_augroup("lcursor.highlights", {})
+  vim.api.nvim_create_autocmd({ "ColorScheme", "UIEnter" }, { group = group, callback = M.apply })
+  vim.api.nvim_create_autocmd("OptionSet", {
+    group = group,
+    pattern = "termguicolors",
+    callback = M.apply,
+  })
+end
+
+--- Set them; again by itself after each ColorScheme, which clears them.
 function M.apply()
+  listen()
+  local instead = has_palette() and plain() or {}
   for _, group in ipairs(GROUPS) do
-    vim.api.nvim_set_hl(0, group.name, { link = target(group), default = true })
+    local name, link = group.name, target(group)
+    if instead[link] then
+      fill(name, link, instead[link])
+    else
+      local is_ours = put[name] ~= nil and vim.deep_equal(read(name), put[name])
+      put[name] = nil
+      vim.api.nvim_set_hl(0, name, { link = link, default = not is_ours })
+    end
   end
 end
 
