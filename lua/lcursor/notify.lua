@@ -30,13 +30,21 @@ local function cut(text, cells)
   if vim.fn.strdisplaywidth(text) <= cells then
     return text
   end
-  return vim.fn.strcharpart(text, 0, math.max(cells - 1, 0)) .. "…"
+  local short = vim.fn.strcharpart(text, 0, math.max(cells - 1, 0))
+  while short ~= "" and vim.fn.strdisplaywidth(short) >= cells do
+    short = vim.fn.strcharpart(short, 0, vim.fn.strchars(short) - 1)
+  end
+  return short .. "…"
 end
+
+---@type boolean whether what progress showed is the last that was said
+local is_progress = false
 
 ---@param message string
 ---@param hint string
 ---@param level "info"|"warn"|"error"
 local function tell(message, hint, level)
+  is_progress = false
   local cells, text = room(), "lcursor: " .. message
   local all = hint ~= "" and (text .. ". " .. hint) or text
   if cells and vim.fn.strdisplaywidth(all) > cells then
@@ -99,10 +107,14 @@ function M.forget()
 end
 
 --- Show how far something is, in one place that is overwritten; the last text stays in :messages.
----@param text string "" clears it
+---@param text string "" clears it, and nothing that was said since
 ---@param done? boolean
 function M.progress(text, done)
-  local shown = text ~= "" and ("lcursor: " .. text):sub(1, math.max(vim.o.columns - 12, 20)) or ""
+  if text == "" and not is_progress then
+    return
+  end
+  is_progress = text ~= ""
+  local shown = is_progress and cut("lcursor: " .. text, math.max(vim.o.columns - 12, 20)) or ""
   vim.api.nvim_echo({ { shown } }, done or false, {})
 end
 

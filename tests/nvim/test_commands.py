@@ -282,6 +282,51 @@ def test_the_ghosts_colour_follows_the_colour_scheme_and_the_user(editor: Start)
     assert nvim.lua("return require('lcursor.highlights').describe()[1].name") == "LCursorGhost"
 
 
+def test_a_ghost_has_a_colour_without_true_colours(editor: Start) -> None:
+    """The default colour scheme gives comments none there: a ghost looked like text."""
+    nvim = editor(DEF, init="vim.cmd('hi clear LCursorGhost')\n")
+    nvim.insert("o")
+    read = "return vim.api.nvim_get_hl(0, { name = ... })"
+    assert nvim.lua(read, "LCursorGhost")["link"] == "Comment"
+    nvim.client.request("nvim_ui_set_option", "rgb", False)
+    nvim.lua("require('lcursor.highlights').apply()")
+    ghost = nvim.lua(read, "LCursorGhost")
+    assert ghost["ctermfg"] in (8, 244)
+    assert ghost["fg"] == nvim.lua(read, "Comment")["fg"]
+    assert nvim.lua(read, "LCursorEditRegion").keys() & {"ctermbg", "cterm"}
+    assert nvim.lua(read, "LCursorEditAdded")["link"] == "DiffAdd"  # has colours of its own
+    nvim.command("hi LCursorGhost ctermfg=5")
+    nvim.command("colorscheme default")
+    assert nvim.lua(read, "LCursorEditBadge")["ctermfg"] in (8, 244)
+    nvim.command("hi LCursorGhost ctermfg=5")
+    nvim.lua("require('lcursor.highlights').apply()")
+    assert nvim.lua(read, "LCursorGhost")["ctermfg"] == 5
+    nvim.command("hi clear LCursorGhost")
+    nvim.client.request("nvim_ui_set_option", "rgb", True)
+    nvim.lua("require('lcursor.highlights').apply()")
+    assert nvim.lua(read, "LCursorGhost")["link"] == "Comment"
+    assert nvim.lua(read, "LCursorEditBadge")["link"] == "Comment"
+
+
+def test_a_long_message_of_wide_characters_needs_no_key(editor: Start) -> None:
+    nvim = editor(DEF, columns=80)
+    nvim.lua("require('lcursor.notify').info(('日本'):rep(60))")
+    nvim.press("x")
+    assert nvim.lua("return vim.api.nvim_get_mode().blocking") is False
+    assert "…" in nvim.lua("return vim.fn.execute('messages')")
+
+
+def test_progress_that_ends_leaves_what_was_said_since(editor: Start) -> None:
+    nvim = editor(DEF)
+    said = "local notify = require('lcursor.notify'); "
+    nvim.lua(said + "notify.progress('half'); notify.info('done'); notify.progress('')")
+    nvim.command("redraw")
+    assert "lcursor: done" in "\n".join(nvim.screen.rows())
+    nvim.lua(said + "notify.progress('half'); notify.progress('')")
+    nvim.command("redraw")
+    assert "lcursor: half" not in "\n".join(nvim.screen.rows())
+
+
 def test_an_error_of_ours_is_told_once_and_typing_goes_on(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.insert("o")

@@ -240,3 +240,32 @@ def test_a_change_of_500_lines(
     record_property("busy_ms", min(busies))
     assert min(firsts) <= FIRST_PAINT_MS, firsts
     assert min(busies) <= BUSY_MS, busies
+
+
+def test_going_to_a_change_at_the_end_shows_its_lines(room: Room) -> None:
+    """They stand below the last line, which is where the window ends."""
+    old = [f"line {number}" for number in range(60)]
+    new = [*old, *(f"new {number}" for number in range(8))]
+    path = room.open("a.txt", old)
+    room.cursor(0)
+    room.offer(path, old, new)
+    room.hunks("next", 1)
+    drawn(room)
+    shown = "\n".join(room.nvim.screen.rows())
+    assert room.row() == 59
+    assert "line 59" in shown
+    assert "new 7" in shown
+
+
+def test_going_to_a_change_longer_than_the_window_leaves_the_cursor(room: Room) -> None:
+    old = [f"line {number}" for number in range(60)]
+    new = [*old[:30], *(f"new {number}" for number in range(80)), *old[30:]]
+    path = room.open("a.txt", old)
+    room.cursor(0)
+    room.offer(path, old, new)
+    room.hunks("next", 1)
+    drawn(room)
+    shown = "\n".join(room.nvim.screen.rows())
+    assert room.row() == 29
+    assert "line 29" in shown
+    assert "new 15" in shown

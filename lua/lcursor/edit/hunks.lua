@@ -33,12 +33,25 @@ local function row_of(hunk)
   return math.min(math.max(row, 0), api.nvim_buf_line_count(0) - 1)
 end
 
----@param row integer
-local function go(row)
+--- Scroll until the new lines of a hunk are seen too, which stand below the cursor's line.
+---@param hunk lcursor.Hunk
+local function uncover(hunk)
+  local below = math.max(hunk.last - 1, 0) - cursor_row() + #hunk.new
+  local hidden = vim.fn.winline() + below - api.nvim_win_get_height(0)
+  local by = math.min(hidden, vim.fn.winline() - 1 - vim.o.scrolloff)
+  if by > 0 then
+    vim.cmd(("normal! %d\5"):format(by)) -- CTRL-E
+  end
+end
+
+---@param hunk lcursor.Hunk
+local function go(hunk)
   vim.cmd("normal! m'")
+  local row = row_of(hunk)
   local line = api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ""
   api.nvim_win_set_cursor(0, { row + 1, #line:match("^%s*") })
   vim.cmd("normal! zv")
+  uncover(hunk)
 end
 
 --- The file with open hunks that comes after, or before, the one that is looked at.
@@ -116,7 +129,7 @@ function M.next(by)
     if not hunk then
       return notify.info("there are no open changes")
     end
-    go(row_of(hunk))
+    go(hunk)
   end
 end
 
