@@ -17,7 +17,7 @@ from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 from lcursor import protocol_chat, protocol_edit
 from lcursor.errors import Level, MessageInvalid
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Number of this version of the wire; both halves must have the same one."""
 
 Trigger = Literal["auto", "manual"]

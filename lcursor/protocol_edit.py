@@ -50,6 +50,7 @@ class EditAsk(TypedDict):
     model: str  # empty: the settings'
     again: int  # id of the edit that is tried again, 0 for none
     remark: str  # what was wrong with it; empty: another way of doing the same
+    served: list[str]  # files about which a language server can be asked; absolute
 
 
 class EditPlace(TypedDict):
@@ -69,6 +70,7 @@ class EditMany(TypedDict):
     instruction: str
     buffers: list[EditBuffer]
     model: str
+    served: list[str]  # as in `EditAsk`
 
 
 class EditApply(TypedDict):
@@ -101,6 +103,30 @@ class EditStop(TypedDict):
     """Stop edit `id` at once; its `edit.done` follows."""
 
     id: int
+
+
+class EditProblem(TypedDict):
+    """An error of a text, as a language server says it."""
+
+    row: int
+    text: str
+    code: str  # empty for none
+
+
+class EditServer(TypedDict):
+    """What a language server says of a proposal, and of the text that it was made from."""
+
+    name: str
+    before: list[EditProblem]  # empty as well where `after` is, and nobody asked
+    after: list[EditProblem]
+
+
+class EditLooked(TypedDict):
+    """Answer to `edit.look`; of the servers only those that said something to be relied on."""
+
+    id: int
+    look: int
+    servers: list[EditServer]
 
 
 class EditHunk(TypedDict):
@@ -249,10 +275,20 @@ class EditQuestion(TypedDict):
     choices: list[EditChoice]
 
 
+class EditLook(TypedDict):
+    """Ask the language servers of a file about a text; `edit.looked` answers, in three seconds."""
+
+    id: int
+    look: int  # which question of this edit
+    path: str
+    before: str  # the text that was there, with the end of its last line
+    after: str
+
+
 class EditCheck(TypedDict):
     """What was found out about a change before it was shown."""
 
-    name: str  # `parses`, `indent`, `symbols`, `size`, `format`, `test`, `lint`
+    name: str  # `parses`, `indent`, `symbols`, `size`, `format`, `test`, `lint`, `diagnostics`
     is_ok: bool
     text: str
 
@@ -353,6 +389,7 @@ TO_PYTHON: dict[str, type] = {
     "edit.apply": EditApply,
     "edit.choose": EditChoose,
     "edit.carry_out": EditCarryOut,
+    "edit.looked": EditLooked,
     "edit.stop": EditStop,
     "edit.decided": EditDecided,
     "edit.write": EditWrite,
@@ -367,6 +404,7 @@ TO_LUA: dict[str, type] = {
     "edit.delta": EditDelta,
     "edit.planned": EditPlanned,
     "edit.question": EditQuestion,
+    "edit.look": EditLook,
     "edit.proposed": EditProposed,
     "edit.done": EditDone,
     "edit.written": EditWritten,

@@ -16,11 +16,13 @@ from typing import Any
 from lcursor.edit.records import Lines, Region
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
-from lcursor.protocol_edit import EditChoice, EditEnd, EditPhase, EditStep
+from lcursor.protocol_edit import EditChoice, EditEnd, EditLooked, EditPhase, EditStep
 from lcursor.telling import Tell, failure, foreseen
 
 NOTHING = frozenset({"empty", "prose"})
 """Reasons of an unusable reply that mean that no code was written at all."""
+LOOK_S = 4.0
+"""The editor says within three seconds what language servers say; else it hears nothing now."""
 PROGRESS_S = 0.1
 """Least time between two messages about how far the same thing is."""
 
@@ -63,6 +65,7 @@ class Job:
         work: does it, on the job's thread; returns its end or raises.
         works: told when it begins to work, and when it ends to or waits for the user.
         ended: told, on any thread, that it is over.
+        served: files about which the editor's language servers can be asked.
     """
 
     def __init__(
@@ -72,12 +75,14 @@ class Job:
         work: Callable[[Job], End],
         works: Callable[[bool], None] = lambda _: None,
         ended: Callable[[Job], None] = lambda _: None,
+        served: Sequence[str] = (),
     ) -> None:
-        self.number, self.cost = number, Cost()
+        self.number, self.cost, self.served = number, Cost(), frozenset(served)
         self.cancel = threading.Event()
         self._tell, self._work, self._works, self._ended = tell, work, works, ended
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asking = False
+        self._looks: list[queue.SimpleQueue[EditLooked | None]] = []
         self._lock = threading.RLock()
         self._is_ending = False
         self._is_over = threading.Event()
@@ -93,6 +98,10 @@ class Job:
         """End it. Thread: any."""
         self.cancel.set()
         self._answers.put(None)
+        with self._lock:
+            looks = list(self._looks)
+        for each in looks:
+            each.put(None)
 
     def leave(self, wait_s: float) -> None:
         """Have it ended, also where something does not let go of its thread."""
@@ -105,6 +114,12 @@ class Job:
             if self._is_asking:
                 self._is_asking = False
                 self._answers.put(what)
+
+    def looked(self, what: EditLooked) -> None:
+        """Give it what language servers say. Thread: any."""
+        with self._lock:
+            if 0 <= what["look"] < len(self._looks):
+                self._looks[what["look"]].put(what)
 
     def runs_on(self, thread: threading.Thread) -> bool:
         """Return whether a thread works for it."""
@@ -165,6 +180,31 @@ class Job:
         """
         answer = self._wait("edit.planned", summary=summary, steps=list(steps))
         return frozenset(answer if isinstance(answer, (list, tuple, set, frozenset)) else ())
+
+    def look(self, path: str, before: str, after: str) -> EditLooked | None:
+        """Have the language servers of a file asked about a text; None where nobody answers.
+
+        An editor that does not answer is not asked again by this edit.
+
+        Thread: any that works for it.
+
+        Raises:
+            Cancelled: it was stopped meanwhile.
+        """
+        answers: queue.SimpleQueue[EditLooked | None] = queue.SimpleQueue()
+        with self._lock:
+            self.check()  # who stops it later finds the queue
+            if not self.served:
+                return None
+            number = len(self._looks)
+            self._looks.append(answers)
+        self.say("edit.look", look=number, path=path, before=before, after=after)
+        try:
+            answer = answers.get(timeout=LOOK_S)
+        except queue.Empty:
+            answer, self.served = None, frozenset()
+        self.check()
+        return answer
 
     def _wait(self, method: str, **fields: Any) -> Any:
         """Tell something, and return what the user answers; he keeps nobody from working."""

@@ -33,7 +33,7 @@ class Check:
     """What was found out about a change before it is shown."""
 
     name: str
-    """`parses`, `indent`, `symbols`, `size`, `format`, `lint` or `test`."""
+    """`parses`, `indent`, `symbols`, `size`, `format`, `lint`, `test` or `diagnostics`."""
     is_ok: bool
     text: str = ""
     """For people, and for the model that tries again; empty where all is well."""

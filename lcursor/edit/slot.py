@@ -90,6 +90,7 @@ class EditSlot:
             "edit.apply": self.apply,
             "edit.choose": self.choose,
             "edit.carry_out": self.carry_out,
+            "edit.looked": self.looked,
             "edit.stop": self.stop,
             "edit.decided": self.decided,
             "edit.write": self.write,
@@ -108,7 +109,7 @@ class EditSlot:
 
                 return project.ask(job, self._tools, params)
 
-            self._begin(params["id"], planned)
+            self._begin(params["id"], planned, params["served"])
             return
         earlier = self._alternatives(params["id"], params["again"])
 
@@ -117,7 +118,7 @@ class EditSlot:
 
             return one.ask(job, self._tools, params, earlier)
 
-        self._begin(params["id"], work)
+        self._begin(params["id"], work, params["served"])
 
     def many(self, params: wire.EditMany) -> None:
         """Have the same done at many places."""
@@ -127,7 +128,7 @@ class EditSlot:
 
             return many.many(job, self._tools, params)
 
-        self._begin(params["id"], work)
+        self._begin(params["id"], work, params["served"])
 
     def apply(self, params: wire.EditApply) -> None:
         """Make changes of files of what someone wrote."""
@@ -156,6 +157,13 @@ class EditSlot:
     def carry_out(self, params: wire.EditCarryOut) -> None:
         """Go on with a plan."""
         self._answer(params["id"], tuple(params["dropped"]))
+
+    def looked(self, params: wire.EditLooked) -> None:
+        """Take what language servers say of a proposal."""
+        with self._lock:
+            job = self._jobs.get(params["id"])
+        if job is not None:
+            job.looked(params)
 
     def stop(self, params: wire.EditStop) -> None:
         """Stop an edit at once."""
@@ -204,8 +212,8 @@ class EditSlot:
             job.leave(LEAVE_S)
         self._models.leave(self._server_says)
 
-    def _begin(self, number: int, work: Work) -> None:
-        job = Job(number, self._tell, work, self._works, self._after)
+    def _begin(self, number: int, work: Work, served: Sequence[str] = ()) -> None:
+        job = Job(number, self._tell, work, self._works, self._after, served)
         with self._lock:
             self._jobs[number] = job
         job.start()

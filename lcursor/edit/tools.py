@@ -237,6 +237,7 @@ def written(
     Raises:
         ReplyUnusable: no try wrote code.
     """
+    from lcursor.edit import look
     from lcursor.edit.rewriting.attempts import Attempts
     from lcursor.edit.rewriting.rewrite import Rewriter
     from lcursor.edit.rewriting.trial import Trial
@@ -249,7 +250,8 @@ def written(
     failed = (Failed((), before),) if before else ()
     try:
         with Trial(texts.root, config, texts.unsaved()) as trial:
-            attempts = Attempts(Rewriter(reached, config), trial, config)
+            looks = look.of(job, task.path)
+            attempts = Attempts(Rewriter(reached, config), trial, config, looks)
             made = attempts.run(task, teller, job.cancel, remark, before=failed)
     except ServerUnreachable:
         tools.models.forget(reached.name)

@@ -4,7 +4,7 @@
 
 local M = {}
 
-M.version = 4
+M.version = 5
 
 M.to_python = {
   hello = { "protocol", "version", "config" },
@@ -106,11 +106,13 @@ M.to_python = {
     "model",
     "again",
     "remark",
+    "served",
   },
-  ["edit.many"] = { "id", "path", "places", "instruction", "buffers", "model" },
+  ["edit.many"] = { "id", "path", "places", "instruction", "buffers", "model", "served" },
   ["edit.apply"] = { "id", "path", "text", "file", "chat", "message", "buffers" },
   ["edit.choose"] = { "id", "choice" },
   ["edit.carry_out"] = { "id", "dropped" },
+  ["edit.looked"] = { "id", "look", "servers" },
   ["edit.stop"] = { "id" },
   ["edit.decided"] = { "turn", "path", "accepted", "rejected", "open", "is_undone" },
   ["edit.write"] = { "id", "turn", "paths", "outside" },
@@ -207,6 +209,7 @@ M.to_lua = {
   ["edit.delta"] = { "id", "attempt", "lines" },
   ["edit.planned"] = { "id", "summary", "steps" },
   ["edit.question"] = { "id", "text", "choices" },
+  ["edit.look"] = { "id", "look", "path", "before", "after" },
   ["edit.proposed"] = { "id", "turn", "title", "alternative", "files", "note", "attempts", "chat" },
   ["edit.done"] = {
     "id",

@@ -1,7 +1,7 @@
 """Tries: a region is written, looked at, and written again where something is wrong with it.
 
 Owns how often that is, and which of several tries is shown. Blocks; on the thread of the edit. What
-is wrong with a text is said by `checks.py` and `trial.py`.
+is wrong with a text is said by `checks.py`, `trial.py` and the language servers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from lcursor.edit.rewriting.trial import Trial
 
 WEIGHTS: Final = {
-    "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "lint": 2,
-    "format": 1,
+    "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "diagnostics": 3,
+    "lint": 2, "format": 1,
 }  # fmt: skip
 """How bad it is that a check fails, for the choice among tries none of which is clean."""
 UNCHANGED: Final = 8
@@ -39,6 +39,7 @@ HEADS: Final = {
     "indent": "The indentation is wrong",
     "size": "Its size is wrong",
     "test": "The tests fail",
+    "diagnostics": "The language server finds new errors",
     "lint": "The linter complains",
     "format": "It cannot be formatted",
 }
@@ -48,6 +49,11 @@ FIXES: Final = re.compile(
 """Who says so is helped by what the tests say before anything is written."""
 NOW: Final = "As it is now, the tests say:"
 SAME: Final = "it is the same as before: nothing was changed"
+
+
+Looks = Callable[[str, Lines, Lines], Check | None]
+"""Says what language servers find in a file's new text, by path, old and new lines; None where none
+says anything. Raises `Cancelled` where the edit is stopped."""
 
 
 class Writes(Protocol):
@@ -115,10 +121,18 @@ class Attempts:
         rewriter: writes.
         trial: runs the user's commands; None runs none.
         config: how often, and how freely.
+        looks: asks language servers; None asks none.
     """
 
-    def __init__(self, rewriter: Writes, trial: Trial | None, config: EditConfig) -> None:
+    def __init__(
+        self,
+        rewriter: Writes,
+        trial: Trial | None,
+        config: EditConfig,
+        looks: Looks | None = None,
+    ) -> None:
         self._rewriter, self._trial, self._config = rewriter, trial, config
+        self._looks = looks
 
     def run(
         self,
@@ -226,6 +240,10 @@ class Attempts:
             found = [*static, *found]
         parses = all(each.is_ok for each in found if each.name == "parses")
         note = written.note
+        if self._looks is not None and parses and not is_same:
+            tell.progress("checking", "diagnostics", 0, 0, -1.0, attempt)
+            looked = self._looks(task.path, task.lines, whole)
+            found += [looked] if looked is not None else []
         if self._trial is not None and parses and self._trial.has_commands:
             tell.progress("checking", "", 0, 0, -1.0, attempt)
             tried = self._trial.checks({task.path: whole}, cancel)

@@ -6,6 +6,7 @@ local config = require("lcursor.config")
 local direct = require("lcursor.edit.direct")
 local free = require("lcursor.edit.free")
 local keys = require("lcursor.edit.keys")
+local look = require("lcursor.edit.look")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.edit.requests")
 local running = require("lcursor.edit.running")
@@ -77,6 +78,7 @@ local function finish(run, reason)
   end
   runs[run.id] = nil
   requests.forget(run.id)
+  look.stop(run.id)
   running.close(run.view)
   forget(run.traces)
   if run.window then
@@ -163,6 +165,7 @@ function M.stop_run(run)
     return
   end
   run.is_stopping = true
+  look.stop(run.id)
   if requests.tell("edit.stop", { id = run.id }) then
     running.stopping(run.view)
     finish_later(run, "stopped")
@@ -260,6 +263,14 @@ HEAR["edit.question"] = function(run, params)
       requests.tell("edit.choose", { id = run.id, choice = choice })
     end)
   end)
+end
+
+HEAR["edit.look"] = function(run, params)
+  if not run.is_stopping then
+    look.look(params, function(servers)
+      requests.tell("edit.looked", { id = run.id, look = params.look, servers = servers })
+    end)
+  end
 end
 
 HEAR["edit.message"] = function(run, params)

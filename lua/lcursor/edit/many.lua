@@ -86,6 +86,7 @@ function M.ask(items, instruction, model)
     instruction = instruction,
     buffers = buffers,
     model = model or "",
+    served = require("lcursor.edit.look").served(),
   }, { what = "many", instruction = instruction, model = model })
 end
 

@@ -2,6 +2,7 @@
 -- in this session; what becomes of it is init.lua's.
 
 local edit = require("lcursor.edit")
+local look = require("lcursor.edit.look")
 local notify = require("lcursor.notify")
 local reader = require("lcursor.edit.reader")
 
@@ -73,6 +74,7 @@ function M.ask(buf, first, last, instruction, opts)
     model = model,
     again = again.id,
     remark = again.remark,
+    served = look.served(),
   }, {
     what = is_project and "project" or "region",
     buf = not is_project and buf or nil,

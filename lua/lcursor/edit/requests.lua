@@ -11,6 +11,7 @@ return require("lcursor.door").open({
   "edit.delta",
   "edit.planned",
   "edit.question",
+  "edit.look",
   "edit.proposed",
   "edit.message",
 })

@@ -168,6 +168,23 @@
 ---@field lines string[]
 ---@field why string
 
+---@class (exact) lcursor.EditLookAsked the fields of `EditLook`
+---@field id integer
+---@field look integer
+---@field path string
+---@field before string
+---@field after string
+
+---@class (exact) lcursor.EditProblem the fields of `EditProblem`
+---@field row integer
+---@field text string
+---@field code string
+
+---@class (exact) lcursor.EditServer the fields of `EditServer`
+---@field name string
+---@field before lcursor.EditProblem[]
+---@field after lcursor.EditProblem[]
+
 ---@class (exact) lcursor.EditTurnRow the fields of `EditTurnRow`
 ---@field turn string
 ---@field title string

@@ -47,6 +47,10 @@ function M.check(found)
   if settings.formatter == "" and settings.lint == "" and settings.test == "" then
     health.info("No formatter, lint or test is run before a change is shown")
   end
+  health.info(
+    settings.diagnostics and "Language servers are asked about a change before it is shown"
+      or "Language servers are not asked (setting edit.diagnostics)"
+  )
   local says = package.loaded["lcursor.edit"] and require("lcursor.edit.reach").describe()
   health.info(says and ("Now " .. says) or "No change is open")
 end

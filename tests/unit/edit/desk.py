@@ -131,6 +131,7 @@ class Desk:
             "model": "",
             "again": 0,
             "remark": "",
+            "served": [],
         }
         return self.do("edit.ask", **{**fields, **more})
 

@@ -84,7 +84,7 @@ class Desk:
                 "id": number, "scope": "region", "path": str(path), "name": path.name,
                 "filetype": "python", "tick": 1, "lines": TEXT.split("\n"), "first_row": 0,
                 "last_row": 2, "instruction": "Return more", "attachments": [], "buffers": [],
-                "model": "", "again": 0, "remark": "",
+                "model": "", "again": 0, "remark": "", "served": [],
             },
         )  # fmt: skip
 

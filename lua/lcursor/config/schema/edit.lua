@@ -99,8 +99,8 @@ return {
     key = "edit.diagnostics",
     type = "boolean",
     default = true,
-    desc = "Whether it is said, at what you took, how many errors the attached language servers"
-      .. " had before and have now.",
+    desc = "Whether the attached language servers are asked about a change before it is shown, and"
+      .. " whether it is said, at what you took, how many errors they had before and have now.",
   },
   {
     key = "edit.mappings",

@@ -1,0 +1,126 @@
+"""Language servers on a proposal: what is new of what they say of it, as a check.
+
+The editor asks them, of a document that only they know; here what they say of both texts is
+compared. Blocks no longer than `Job.look` does; on the edit's thread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from lcursor.edit.records import Check, Lines
+from lcursor.protocol_edit import EditProblem, EditServer
+
+if TYPE_CHECKING:
+    from lcursor.edit.job import Job
+    from lcursor.edit.rewriting.attempts import Looks
+
+NAME: Final = "diagnostics"
+MOST_ROWS: Final = 20_000
+MOST_CHARS: Final = 2 << 20
+"""Of a text that servers are asked about."""
+MOST_TOLD: Final = 5
+MOST_CHARS_TOLD: Final = 240
+"""Of one error."""
+DIGITS: Final = re.compile(r"\d+")
+
+
+def of(job: Job, path: str) -> Looks | None:
+    """Return what has the servers asked about a file; None where it has none."""
+    real = os.path.realpath(path)
+    if not any(each == path or os.path.realpath(each) == real for each in job.served):
+        return None
+
+    def look(path: str, before: Lines, after: Lines) -> Check | None:
+        old, new = _text(before), _text(after)
+        answer = job.look(path, old, new) if old is not None and new is not None else None
+        return judged(answer["servers"], before, after) if answer is not None else None
+
+    return look
+
+
+def judged(servers: Sequence[EditServer], before: Lines, after: Lines) -> Check | None:
+    """Return what servers find in a new text that they did not find in the old one.
+
+    Args:
+        servers: what each says of both.
+        before: the old lines.
+        after: the new ones.
+
+    Returns:
+        A check that fails where there are new errors; None where no server says anything.
+    """
+    if not servers:
+        return None
+    found: dict[str, None] = {}
+    for server in servers:
+        for problem in fresh(server["before"], server["after"], before, after):
+            found[_told(problem, after)] = None
+    words = list(found)
+    rest = len(words) - MOST_TOLD
+    if rest > 0:
+        words[MOST_TOLD:] = [f"and {rest} more"]
+    return Check(NAME, not words, "\n".join(words))
+
+
+def fresh(
+    was: Sequence[EditProblem], now: Sequence[EditProblem], before: Lines, after: Lines
+) -> list[EditProblem]:
+    """Return the errors of a new text that are not those of the old one, in the order of rows.
+
+    Errors are the same by what they say, and only so often as they were there: rows move. Which of
+    several alike is new is told by their lines.
+    """
+    lines = Counter((_kind(each), _line(each, before)) for each in was)
+    left = []
+    for each in now:
+        key = (_kind(each), _line(each, after))
+        if lines[key] > 0:
+            lines[key] -= 1
+        else:
+            left.append(each)
+    kinds: Counter[tuple[str, str]] = Counter()
+    for (kind, _), count in lines.items():
+        kinds[kind] += count
+    found = []
+    for each in left:
+        if kinds[_kind(each)] > 0:
+            kinds[_kind(each)] -= 1
+        else:
+            found.append(each)
+    return sorted(found, key=lambda each: each["row"])
+
+
+def _kind(problem: EditProblem) -> tuple[str, str]:
+    """Return what makes an error the same in another row; what it says may name rows."""
+    return DIGITS.sub("#", problem["text"]), problem["code"]
+
+
+def _line(problem: EditProblem, lines: Lines) -> str:
+    row = problem["row"]
+    return lines[row].strip() if 0 <= row < len(lines) else ""
+
+
+def _told(problem: EditProblem, lines: Lines) -> str:
+    said = " ".join(problem["text"].split())
+    if len(said) > MOST_CHARS_TOLD:
+        said = said[: MOST_CHARS_TOLD - 1] + "…"
+    code = f" [{problem['code']}]" if problem["code"] else ""
+    shown = _line(problem, lines)[:MOST_CHARS_TOLD]
+    return f"line {problem['row'] + 1}: {said}{code}" + (f": {shown}" if shown else "")
+
+
+def _text(lines: Lines) -> str | None:
+    """Return lines as one text; None for one that is too long, or is no Unicode."""
+    if len(lines) > MOST_ROWS or sum(map(len, lines)) > MOST_CHARS:
+        return None
+    text = "".join(f"{line}\n" for line in lines)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return None
+    return text
