@@ -90,6 +90,10 @@ class Handler(BaseHTTPRequestHandler):
         """Answer."""
         self.owner.answer(self, {})
 
+    def do_HEAD(self) -> None:
+        """Answer."""
+        self.owner.answer(self, {})
+
     def do_POST(self) -> None:
         """Read the body and answer."""
         size = int(self.headers.get("Content-Length") or 0)
@@ -99,18 +103,19 @@ class Handler(BaseHTTPRequestHandler):
         self, status: int, kind: str, data: bytes, headers: Mapping[str, str] | None = None
     ) -> None:
         """Send an answer as a whole."""
-        self._head(status, kind, {**(headers or {}), "Content-Length": str(len(data))})
+        self.head(status, kind, {**(headers or {}), "Content-Length": str(len(data))})
         self.wfile.write(data)
 
     def begin(self, status: int, kind: str, headers: Mapping[str, str] | None = None) -> None:
         """Begin an answer that comes in pieces."""
-        self._head(status, kind, {"Transfer-Encoding": "chunked", **(headers or {})})
+        self.head(status, kind, {"Transfer-Encoding": "chunked", **(headers or {})})
 
     def piece(self, data: bytes) -> None:
         """Send one; an empty one is the end."""
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def _head(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
+    def head(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
+        """Send what comes before the answer itself."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         for name, value in headers.items():

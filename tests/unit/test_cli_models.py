@@ -10,14 +10,13 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.fakes.hub import FakeHub
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOB = random.Random(11).randbytes(400_000)
@@ -48,59 +47,11 @@ RUNNER = (
 )
 
 
-class Server:
-    """A hub that can be told to send slowly."""
-
-    def __init__(self) -> None:
-        self.pause_s = 0.0
-        self.offsets: list[int] = []
-        self.stop = threading.Event()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-            def answer(self, offset: int) -> None:
-                self.send_response(206 if offset else 200)
-                self.send_header("X-Repo-Commit", COMMIT)
-                self.send_header("X-Linked-Etag", f'"{SHA256}"')
-                self.send_header("X-Linked-Size", str(len(BLOB)))
-                self.send_header("Content-Length", str(len(BLOB) - offset))
-                self.end_headers()
-
-            def do_HEAD(self) -> None:
-                self.answer(0)
-
-            def do_GET(self) -> None:
-                offset = int(self.headers.get("Range", "bytes=0-")[6:].split("-")[0])
-                outer.offsets.append(offset)
-                self.answer(offset)
-                for at in range(offset, len(BLOB), 20_000):
-                    try:
-                        self.wfile.write(BLOB[at : at + 20_000])
-                    except OSError:
-                        return
-                    if outer.stop.wait(outer.pause_s):
-                        return
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.02,))
-        self.thread.start()
-
-    def close(self) -> None:
-        self.stop.set()
-        self.http.shutdown()
-        self.thread.join()
-        self.http.server_close()
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.close()
+def server() -> Iterator[FakeHub]:
+    with FakeHub(BLOB, COMMIT) as hub:
+        hub.chunk_bytes = 20_000
+        yield hub
 
 
 class Shell:
@@ -131,8 +82,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, server: Server) -> Shell:
-    return Shell(tmp_path, f"http://127.0.0.1:{server.http.server_address[1]}")
+def shell(tmp_path: Path, server: FakeHub) -> Shell:
+    return Shell(tmp_path, server.url)
 
 
 @pytest.fixture
@@ -141,7 +92,7 @@ def lonely(tmp_path: Path) -> Shell:
     return Shell(tmp_path, "http://127.0.0.1:9")
 
 
-def test_pull_path_list_verify(shell: Shell, server: Server) -> None:
+def test_pull_path_list_verify(shell: Shell, server: FakeHub) -> None:
     pulled = shell.run("pull", "small")
     target = shell.models / "small.gguf"
     assert (pulled.returncode, pulled.stdout) == (0, f"small is here and verified: {target}\n")
@@ -158,7 +109,7 @@ def test_pull_path_list_verify(shell: Shell, server: Server) -> None:
 
     again = shell.run("pull", "small")
     assert (again.returncode, again.stderr) == (0, "")
-    assert server.offsets == [0]
+    assert server.asked == ["GET 0"]
 
     target.write_bytes(b"GGUF")
     broken = shell.run("verify")
@@ -194,8 +145,8 @@ def test_nothing_to_verify_is_no_error(lonely: Shell) -> None:
     assert "No model is on this machine" in done.stdout
 
 
-def test_ctrl_c_keeps_the_partial_file(shell: Shell, server: Server) -> None:
-    server.pause_s = 0.05
+def test_ctrl_c_keeps_the_partial_file(shell: Shell, server: FakeHub) -> None:
+    server.chunk_delay_s = 0.05
     child = subprocess.Popen(
         [*shell.command, "pull", "small"],
         stdout=subprocess.PIPE,
@@ -220,13 +171,13 @@ def test_ctrl_c_keeps_the_partial_file(shell: Shell, server: Server) -> None:
     kept = partial.stat().st_size
     assert 40_000 <= kept < len(BLOB)
 
-    server.pause_s = 0.0
+    server.chunk_delay_s = 0.0
     assert shell.run("pull", "small").returncode == 0
-    assert server.offsets == [0, kept]
+    assert server.asked == ["GET 0", f"GET {kept}"]
 
 
-def test_on_a_terminal_there_is_a_bar(shell: Shell, server: Server) -> None:
-    server.pause_s = 0.02
+def test_on_a_terminal_there_is_a_bar(shell: Shell, server: FakeHub) -> None:
+    server.chunk_delay_s = 0.02
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
         [*shell.command, "pull", "small"],

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,6 +28,7 @@ from lcursor.bench.trials import (
 from lcursor.bench.typing import read_lines
 from lcursor.drive.screen import Screen
 from lcursor.errors import LcursorError
+from tests.fakes.model_server import ModelServer
 
 LINES = [f"    value_{number} = compute(first, second)" for number in range(200)]
 FACTS = {
@@ -216,24 +214,9 @@ def test_the_screen_tells_what_stands_at_the_cursor_and_calls_at_each_flush() ->
 @pytest.fixture
 def server() -> Iterator[str]:
     """Something that says it serves a model."""
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps({"data": [{"id": "/models/a.gguf"}]}).encode()
-            self.send_response(200 if self.path == "/v1/models" else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Answers) as http:
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
+    with ModelServer() as fake:
+        fake.json("/v1/models", {"data": [{"id": "/models/a.gguf"}]})
+        yield fake.url
 
 
 @pytest.fixture

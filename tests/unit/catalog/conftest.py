@@ -6,22 +6,18 @@ X-Linked-Etag, X-Linked-Size, ranges); the index is a directory of wheels that p
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import random
 import struct
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lcursor.catalog import download, hub, manifest
 from lcursor.catalog.manifest import Model
+from tests.fakes.hub import FakeHub
 
 COMMIT = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
 PART_BYTES = 160_000
@@ -97,76 +93,6 @@ revision = "main"
 """
 
 
-@dataclass
-class FakeHub:
-    """What the hub answers, and what it was asked."""
-
-    blob: bytes = BLOB
-    etag: str = SHA256
-    url: str = ""
-    head_status: int = 200
-    get_status: int = 200
-    head_delay_s: float = 0.0
-    cuts: list[int] = field(default_factory=list)
-    """Bytes after which the next answers break off."""
-    ranges: bool = True
-    chunk_bytes: int = 65536
-    chunk_delay_s: float = 0.0
-    asked: list[str] = field(default_factory=list)
-    """`GET 0`, `GET 1234`: the offset of each download."""
-    paths: list[str] = field(default_factory=list)
-    """What the questions were about."""
-    stop: threading.Event = field(default_factory=threading.Event)
-
-
-def _handler(state: FakeHub) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-        def _head(self, status: int, length: int, first: int = 0) -> None:
-            self.send_response(status)
-            self.send_header("X-Repo-Commit", COMMIT)
-            self.send_header("ETag", f'"{state.etag}"')
-            self.send_header("X-Linked-Etag", f'"{state.etag}"')
-            self.send_header("X-Linked-Size", str(len(state.blob)))
-            self.send_header("Content-Length", str(length))
-            if status == 206:
-                last = len(state.blob)
-                self.send_header("Content-Range", f"bytes {first}-{last - 1}/{last}")
-            self.end_headers()
-
-        def do_HEAD(self) -> None:
-            state.paths.append(self.path)
-            state.stop.wait(state.head_delay_s)
-            ok = state.head_status == 200
-            self._head(state.head_status, len(state.blob) if ok else 0)
-
-        def do_GET(self) -> None:
-            if state.get_status != 200:
-                self._head(state.get_status, 0)
-                return
-            wanted = self.headers.get("Range", "bytes=0-")
-            offset = int(wanted.removeprefix("bytes=").split("-")[0]) if state.ranges else 0
-            state.asked.append(f"GET {offset}")
-            body = state.blob[offset:]
-            self._head(206 if offset else 200, len(body), offset)
-            cut = state.cuts.pop(0) if state.cuts else len(body)
-            for at in range(0, min(cut, len(body)), state.chunk_bytes):
-                self.wfile.write(body[at : min(at + state.chunk_bytes, cut)])
-                if state.stop.wait(state.chunk_delay_s):
-                    break
-            self.close_connection = True
-
-        def handle(self) -> None:
-            with contextlib.suppress(OSError):  # a client that goes away is part of some tests
-                super().handle()
-
-    return Handler
-
-
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """Point the hub at a port where nobody listens."""
@@ -186,18 +112,9 @@ def _point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 @pytest.fixture
 def fake_hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     """Serve the model's bytes."""
-    state = FakeHub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(state))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    _point_at(monkeypatch, state.url)
-    yield state
-    state.stop.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with FakeHub(BLOB, COMMIT) as hub:
+        _point_at(monkeypatch, hub.url)
+        yield hub
 
 
 @pytest.fixture
