@@ -269,3 +269,28 @@ def test_going_to_a_change_longer_than_the_window_leaves_the_cursor(room: Room) 
     assert room.row() == 29
     assert "line 29" in shown
     assert "new 15" in shown
+
+
+def test_new_lines_stand_in_their_order(neovim: Path, tmp_path: Path) -> None:
+    """Those below one row came from several extmarks, among which Neovim keeps no order."""
+    old = ["def total(amounts):", "    return 0"]
+    added = [f"    step {number}" for number in range(130)]
+    new = ["def total(amounts: list) -> int:", *added, "    return 0"]
+    with Room(neovim, tmp_path, COLOURS, columns=76, lines=160) as room:
+        path = room.open("a.py", old)
+        room.offer(path, old, new)
+        drawn(room)
+        assert [row.rstrip() for row in room.nvim.screen.rows()][1:133] == new
+
+
+def test_a_change_higher_than_the_window_says_how_to_read_it(room: Room) -> None:
+    """Neovim shows no more lines between two rows than the window has."""
+    path = room.open("a.txt", ["a", "b"])
+    room.offer(path, ["a", "b"], ["a", *(f"new {number}" for number in range(30)), "b"])
+    drawn(room)
+    assert "gE read all" in "\n".join(room.nvim.screen.rows())
+    room.nvim.command("set lines=60")
+    room.keys("j")
+    room.keys("k")
+    drawn(room)
+    assert "gE" not in "\n".join(room.nvim.screen.rows())

@@ -44,11 +44,12 @@ function M.row(buf, hunk)
   return math.min(math.max(row, 0), api.nvim_buf_line_count(buf) - 1)
 end
 
+---@param is_high boolean whether Neovim cannot show all of its new lines at once
 ---@return lcursor.EditChunk[]
-local function keys()
+local function keys(is_high)
   local mappings = (config.get().edit or {}).mappings or {}
   local chunks = {}
-  for _, key in ipairs(KEYS) do
+  for _, key in ipairs(is_high and vim.list_extend({ { "edit", "read all" } }, KEYS) or KEYS) do
     local lhs = mappings[key[1]] or ""
     if lhs ~= "" then
       table.insert(chunks, { (#chunks > 0 and "  " or " ") .. lhs, "LCursorEditKey" })
@@ -58,7 +59,7 @@ local function keys()
   return chunks
 end
 
----@type table<integer, { hunk: lcursor.Hunk, row: integer, text: string }>
+---@type table<integer, { hunk: lcursor.Hunk, row: integer, text: string, is_high: boolean }>
 local pointed = {}
 
 --- Nothing is to be said in a buffer any more.
@@ -82,14 +83,16 @@ function M.point(buf, hunks)
   end
   local row = M.row(buf, hunk)
   local text = ("  %d/%d +%d -%d"):format(index, #hunks, #hunk.new, #hunk.old)
+  local is_high = #hunk.new > api.nvim_win_get_height(0) - 2
   local before = pointed[buf]
-  if before and before.hunk == hunk and before.row == row and before.text == text then
+  local is_same = before and before.hunk == hunk and before.row == row and before.text == text
+  if is_same and before.is_high == is_high then
     return
   end
-  pointed[buf] = { hunk = hunk, row = row, text = text }
+  pointed[buf] = { hunk = hunk, row = row, text = text, is_high = is_high }
   local chunks = { { text, "LCursorEditBadge" } }
   if hunk.state == "open" then
-    vim.list_extend(chunks, keys())
+    vim.list_extend(chunks, keys(is_high))
   end
   api.nvim_buf_set_extmark(buf, namespace, row, 0, {
     id = 1,

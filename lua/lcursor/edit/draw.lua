@@ -6,6 +6,7 @@ local badge = require("lcursor.edit.badge")
 local colours = require("lcursor.edit.colours")
 local diff = require("lcursor.edit.diff")
 local notify = require("lcursor.notify")
+local stack = require("lcursor.edit.stack")
 local virtual = require("lcursor.edit.virtual")
 
 local M = {}
@@ -16,14 +17,16 @@ local namespace = api.nvim_create_namespace("lcursor.edit")
 local SLICE_NS = 5e6
 local PAUSE_MS = 3
 local FEW = 5 -- hunks that are drawn in colours at once
-local PIECE_LINES = 50 -- of virtual lines that one extmark has
+local PIECE_LINES = 50 -- virtual lines that are made at once
 local PRIORITY = 150 -- above tree-sitter's
 
 ---@class (exact) lcursor.EditPiece a part of a hunk that is drawn at once
 ---@field block lcursor.EditBlock
 ---@field first integer row of `new`
 ---@field last integer
----@field mark? integer
+---@field is_drawn? boolean
+---@field stack? lcursor.EditStack where its new lines stand
+---@field place? integer in it
 
 ---@class (exact) lcursor.EditDrawn what is on the screen of a hunk
 ---@field buf integer
@@ -105,6 +108,7 @@ local function pieces_of(hunk)
       first = last
     until first >= block.new_last
   end
+  stack.build(pieces)
   return pieces
 end
 
@@ -203,10 +207,12 @@ end
 local function draw_piece(buf, hunk, piece)
   local block, now = piece.block, drawn[hunk]
   local count, new_count = block.last - block.first, block.new_last - block.new_first
-  if not piece.mark and piece.first == block.new_first and count > 0 then
+  local is_new = not piece.is_drawn
+  piece.is_drawn = true
+  if is_new and piece.first == block.new_first and count > 0 then
     mark_old(buf, hunk, block)
   end
-  if not piece.mark and count == new_count then
+  if is_new and count == new_count then
     mark_words(buf, hunk, piece)
   end
   if piece.last == piece.first then
@@ -218,17 +224,19 @@ local function draw_piece(buf, hunk, piece)
     local painted = hunk.colours and hunk.colours[row] or nil
     vim.list_extend(lines, virtual.line(hunk.new[row + 1], look, painted, now.words[row]))
   end
-  local row = hunk.first + block.last - 1
-  local is_first = row < 0
-  local is_new = not piece.mark
-  piece.mark = mark(hunk, buf, math.max(row, 0), 0, {
-    id = piece.mark,
-    virt_lines = lines,
+  local pile, all = assert(piece.stack), stack.put(piece, lines)
+  if not all then
+    return
+  end
+  local is_first = hunk.first + block.last < 1
+  pile.mark = mark(hunk, buf, math.max(hunk.first + block.last - 1, 0), 0, {
+    id = pile.mark,
+    virt_lines = all,
     virt_lines_above = is_first,
     virt_lines_overflow = look.is_wrapped and "trunc" or "scroll",
   })
   if is_first and is_new then
-    uncover(buf, #lines)
+    uncover(buf, #all)
   end
 end
 
