@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "diagnostics"
 MOST_ROWS: Final = 20_000
-MOST_CHARS: Final = 2 << 20
+MOST_CHARS: Final = 1 << 20
 """Of a text that servers are asked about."""
 MOST_TOLD: Final = 5
 MOST_CHARS_TOLD: Final = 240

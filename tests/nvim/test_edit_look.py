@@ -33,7 +33,10 @@ return found
 """
 START = """
 vim.o.swapfile = false
-_G.seen, _G.added = {}, {}
+_G.seen, _G.added, _G.noted = {}, {}, {}
+vim.api.nvim_create_autocmd("LspNotify", { callback = function(event)
+  table.insert(_G.noted, event.data.method .. " " .. vim.json.encode(event.data.params))
+end })
 vim.api.nvim_create_autocmd("DiagnosticChanged", { callback = function()
   for _, each in ipairs(vim.diagnostic.get()) do
     _G.seen[vim.api.nvim_buf_get_name(each.bufnr) .. ": " .. each.message] = true
@@ -172,6 +175,8 @@ class Home:
         opened = [each["method"] for each in self.heard(mode) if each["path"] == self.file]
         assert [each for each in opened if each != "diagnostic"] == ["didOpen"]
         assert self.editor.lua("return _G.added") in ([], {})
+        noted = self.editor.lua("return _G.noted")  # plugins take it for the current buffer's
+        assert not any("lcursor-check" in each for each in noted)
         assert self.editor.lua(STATE)["bufs"] == [str(self.file)]
         assert not any("lcursor-check" in each for each in self.editor.lua("return _G.seen"))
         assert sorted(each.name for each in self.project.iterdir()) == ["Makefile", "a.py"]
@@ -189,6 +194,9 @@ def test_a_new_error_is_mended_before_anything_is_shown(home: Home, mode: str) -
     editor = home.open(mode, retries=1)
     before = editor.lua(STATE)
     assert home.edit(BAD, GOOD)["diagnostics"] == "ok"
+    if mode == "pull":
+        pulled = [each for each in home.beside(mode) if each["method"] == "diagnostic"]
+        assert {each["params"]["identifier"] for each in pulled} == {"fake"}
     assert len(home.asked) == 2
     assert "line 2: `missing_x` is not defined [E1]: return missing_x" in home.asked[1]
     assert editor.lua("return require('lcursor.edit.store').turns()[1].parts[1].hunks[1].new") == [
@@ -317,10 +325,49 @@ def test_a_stop_closes_what_is_open(home: Home) -> None:
     editor = home.open("silent", retries=0)
     home.begin(BAD)
     home.wait(lambda: len(home.sent("silent", "didOpen")) == 2)
-    editor.command("LCursor stop")
-    home.wait(lambda: len(home.sent("silent", "didClose")) == 1)
+    told = editor.lua(
+        """
+        local rpc, told = vim.lsp.get_clients()[1].rpc, {}
+        local notify = rpc.notify
+        rpc.notify = function(method, params)
+          table.insert(told, method)
+          return notify(method, params)
+        end
+        vim.cmd("LCursor stop")
+        rpc.notify = notify
+        return told
+        """
+    )
+    assert told == ["textDocument/didClose"]  # at once, and not when nobody waits any more
     editor.wait_lua(IDLE)
     assert editor.lua(COUNT) == 0
+
+
+def test_of_many_places_those_in_open_files_are_asked_about(home: Home) -> None:
+    other = home.project / "b.py"
+    other.write_text("def three(z):\n    return z\n")
+    editor = home.open("push", retries=0)
+    home.replies += ["def two(y):\n    return missing_y", "def three(z):\n    return missing_z"]
+    editor.lua(
+        "vim.fn.setqflist(vim.tbl_map(function(one) return { filename = one[1], lnum = one[2],"
+        " text = 'return' } end, ...)) vim.cmd.copen()",
+        [[str(home.file), 6], [str(other), 2]],
+    )
+    editor.command("LCEdit add one")
+    editor.wait_lua(PROPOSED)
+    editor.wait_lua(IDLE)
+    found = editor.lua(
+        "return vim.tbl_map(function(part) return { part.file.name, part.file.checks } end,"
+        " require('lcursor.edit.store').turns()[1].parts)"
+    )
+    said = {
+        name: [each["text"] for each in checks if each["name"] == "diagnostics"]
+        for name, checks in found
+    }
+    assert said == {
+        "a.py": ["line 6: `missing_y` is not defined [E1]: return missing_y"],
+        "b.py": [],
+    }
 
 
 def test_switched_off_nobody_is_asked(home: Home) -> None:

@@ -23,7 +23,7 @@ local MOST_ERRORS = 200
 
 ---@class (exact) lcursor.EditGlance one server that is asked
 ---@field client vim.lsp.Client
----@field shadow? lcursor.EditShadow
+---@field shadow? lcursor.EditShadow nil as long as it was not asked
 ---@field heard? lsp.Diagnostic[] errors of the text that it has now
 ---@field heard_ms integer
 ---@field after? lsp.Diagnostic[] errors of the proposal
@@ -184,19 +184,31 @@ local function close(look)
   end
 end
 
+---@param look lcursor.EditLook
+---@param glance lcursor.EditGlance
+local function open(look, glance)
+  glance.shadow = shadow.open(glance.client, look.buf, look.after, function(diagnostics)
+    glance.heard, glance.heard_ms = errors(diagnostics), vim.uv.now()
+  end)
+  glance.is_over = not glance.shadow
+end
+
 --- Go on with one server, as far as it has said something.
 ---@param look lcursor.EditLook
 ---@param glance lcursor.EditGlance
 ---@param now integer
+---@return boolean is_sent it was given a text, which takes some milliseconds
 local function step(look, glance, now)
-  local document = glance.shadow
-  if glance.is_over or not document or glance.client:is_stopped() then
+  if glance.is_over or glance.client:is_stopped() then
     glance.is_over = true
-    return
+    return false
+  elseif not glance.shadow then
+    open(look, glance)
+    return true
   end
-  local heard = glance.heard
+  local document, heard = glance.shadow, glance.heard
   if not heard or (not document.is_pulled and now - glance.heard_ms < QUIET_MS) then
-    return
+    return false
   end
   glance.heard = nil
   if #heard > MOST_ERRORS then
@@ -208,7 +220,9 @@ local function step(look, glance, now)
   else
     glance.after = heard
     shadow.change(document, look.before)
+    return true
   end
+  return false
 end
 
 ---@param look lcursor.EditLook
@@ -219,10 +233,10 @@ local function go_on(look)
     close(look)
     return look.done({})
   end
-  local now, is_waiting = vim.uv.now(), false
+  local now, is_waiting, is_sent = vim.uv.now(), false, false
   local passed = now - look.began_ms
   for _, glance in ipairs(look.glances) do
-    step(look, glance, now)
+    is_sent = is_sent or step(look, glance, now) -- one text at a time: the editor is not held up
     local is_late = not glance.after and not glance.heard and passed > glance.first_ms
     is_waiting = is_waiting or not (glance.is_over or is_late)
   end
@@ -263,10 +277,8 @@ function M.look(asked, done)
       is_over = false,
     }
     table.insert(look.glances, glance)
-    glance.shadow = shadow.open(client, buf, look.after, function(diagnostics)
-      glance.heard, glance.heard_ms = errors(diagnostics), vim.uv.now()
-    end)
   end
+  open(look, look.glances[1])
   look.timer:start(
     STEP_MS,
     STEP_MS,
