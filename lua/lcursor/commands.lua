@@ -51,7 +51,7 @@ function M.status_lines()
     vim.list_extend(lines, {
       "last answer " .. ("%s, first text after %s, all after %s"):format(
         answer.reason,
-        milliseconds(stats.first_ms),
+        milliseconds(stats.first_ms > 0 and stats.first_ms or nil),
         milliseconds(stats.total_ms)
       ),
       "tokens      " .. ("%d of %d reused, %d read, %d made"):format(

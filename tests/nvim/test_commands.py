@@ -308,6 +308,14 @@ def test_a_ghost_has_a_colour_without_true_colours(editor: Start) -> None:
     assert nvim.lua(read, "LCursorEditBadge")["link"] == "Comment"
 
 
+def test_why_asked_from_normal_mode_tells_what_was_shown(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.offer("return x", "o")
+    nvim.press("<Esc>")
+    nvim.command("LCursor why")
+    assert str(notes(nvim)[-1][0]).startswith("lcursor: A suggestion was shown. Confidence")
+
+
 def test_a_long_message_of_wide_characters_needs_no_key(editor: Start) -> None:
     nvim = editor(DEF, columns=80)
     nvim.lua("require('lcursor.notify').info(('日本'):rep(60))")

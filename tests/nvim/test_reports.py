@@ -232,3 +232,11 @@ def test_why_tells_what_an_answer_cost(
     nvim.press("q")
     nvim.command("LCursor why")
     assert notes(nvim)[-1][0] == "lcursor: The model is thinking."
+
+
+def test_the_status_names_no_time_of_a_text_that_never_came(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    done(host, nvim.insert("o"), "", "unsure", first_ms=0.0)
+    nvim.settle()
+    lines = nvim.lua("return require('lcursor.commands').status_lines()")
+    assert any(line.startswith("last answer unsure, first text after -, all") for line in lines)

@@ -422,7 +422,11 @@ function M.why()
   if not code and state ~= "ready" and (started or state == "failed") then
     code = requests.server_is_away() and "no_server" or "host_" .. state
   end
-  return why.get(buf, code)
+  local found = why.get(buf, code)
+  if found.code == "shown" and not ghost.is_visible() then
+    found.text = found.text:gsub(" is shown", " was shown") -- Insert mode was left
+  end
+  return found
 end
 
 ---@return lcursor.Answer? the last answer of the host

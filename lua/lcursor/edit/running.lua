@@ -54,9 +54,13 @@ function M.sentence(view)
   end
   if view.total > 0 then
     local unit = view.phase == "writing" and "lines" or view.phase == "reading" and "tokens" or ""
-    text = vim.trim(("%s, %d of %d %s"):format(text, view.done, view.total, unit))
+    -- How long an answer becomes is only guessed; what is longer has no end that is known.
+    local of = view.done <= view.total and ("%d of %d"):format(view.done, view.total) or view.done
+    text = vim.trim(("%s, %s %s"):format(text, of, unit))
   end
-  text = text .. left(view.seconds_left)
+  if view.total == 0 or view.done < view.total then
+    text = text .. left(view.seconds_left)
+  end
   if view.attempt > 1 then
     text = ("%s (attempt %d)"):format(text, view.attempt)
   end
