@@ -11,7 +11,9 @@ local api = vim.api
 ---@alias lcursor.EditHear fun(buf: integer, what: "changed"|"reloaded"|"gone")
 
 ---@class (exact) lcursor.EditWatch
----@field spans table<lcursor.EditSpan, true>
+---@field spans lcursor.EditSpan[] in no order; a loop over an array is compiled
+---@field places table<lcursor.EditSpan, integer> where each is in it
+---@field is_aside boolean spans are left as they are: who changes the text sets them
 ---@field hear lcursor.EditHear
 ---@field is_due boolean
 ---@field count integer lines of the buffer
@@ -130,6 +132,24 @@ function M.at(spans, row)
   return near, index
 end
 
+--- The same for many. One undo of 500 changes asks this 500 times about 500 spans.
+---@param spans lcursor.EditSpan[]
+---@param first integer
+---@param last integer
+---@param now integer
+local function move_all(spans, first, last, now)
+  local by = now - last
+  for i = 1, #spans do
+    local span = spans[i]
+    local from, to = span.first, span.last
+    if from > last + 1 then
+      span.first, span.last = from + by, to + by
+    elseif to >= first then
+      M.move(span, first, last, now)
+    end
+  end
+end
+
 ---@param buf integer
 local function later(buf)
   local watch = watched[buf]
@@ -154,7 +174,9 @@ function M.watch(buf, hear)
     return
   end
   local count = api.nvim_buf_line_count(buf)
-  local watch = { spans = {}, hear = hear, is_due = false, count = count }
+  ---@type lcursor.EditWatch
+  local watch =
+    { spans = {}, places = {}, is_aside = false, hear = hear, is_due = false, count = count }
   watched[buf] = watch
   local function over(what)
     return function()
@@ -173,10 +195,8 @@ function M.watch(buf, hear)
         return true
       end
       now, watch.count = M.told(watch.count, last, now)
-      for span in pairs(watch.spans) do
-        M.move(span, first, last, now)
-      end
-      if next(watch.spans) then
+      move_all(watch.spans, first, last, now)
+      if #watch.spans > 0 or watch.is_aside then
         later(buf)
       end
     end,
@@ -188,8 +208,10 @@ end
 ---@param buf integer watched
 ---@param span lcursor.EditSpan
 function M.keep(buf, span)
-  if watched[buf] then
-    watched[buf].spans[span] = true
+  local watch = watched[buf]
+  if watch and not watch.places[span] then
+    table.insert(watch.spans, span)
+    watch.places[span] = #watch.spans
   end
 end
 
@@ -197,8 +219,42 @@ end
 ---@param buf integer
 ---@param span lcursor.EditSpan
 function M.forget(buf, span)
-  if watched[buf] then
-    watched[buf].spans[span] = nil
+  local watch = watched[buf]
+  local place = watch and watch.places[span]
+  if watch and place then
+    local last = table.remove(watch.spans)
+    watch.places[span] = nil
+    if last ~= span then
+      watch.spans[place], watch.places[last] = last, place
+    end
+  end
+end
+
+--- Change the text while some spans are not followed: `fn` sets them anew itself, since it knows
+--- better. Neovim tells of each of many changes, and to move all spans for each takes long.
+---@param buf integer
+---@param spans lcursor.EditSpan[]
+---@param fn fun()
+function M.aside(buf, spans, fn)
+  local watch = watched[buf]
+  if not watch or watch.is_aside then
+    return fn()
+  end
+  local kept = {}
+  for _, span in ipairs(spans) do
+    if watch.places[span] then
+      table.insert(kept, span)
+      M.forget(buf, span)
+    end
+  end
+  watch.is_aside = true
+  local ok, err = pcall(fn) -- it writes into a buffer, which others listen to
+  watch.is_aside = false
+  for _, span in ipairs(kept) do
+    M.keep(buf, span)
+  end
+  if not ok then
+    error(err, 0)
   end
 end
 

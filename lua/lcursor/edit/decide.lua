@@ -45,30 +45,41 @@ end
 ---@return lcursor.Hunk[] made
 ---@return string? problem
 local function write(buf, part, hunks)
-  local rows, made, problem = {}, {}, nil
-  for _, hunk in ipairs(part.hunks) do
-    rows[hunk] = placing.is_sure(buf, hunk) and hunk.first or nil
-  end
-  local wanted = {}
+  local rows, made, wanted, problem = {}, {}, {}, nil
   for _, hunk in ipairs(hunks) do
     wanted[hunk] = true
   end
-  local done = {}
-  for i = #part.hunks, 1, -1 do
-    local hunk = part.hunks[i]
-    if wanted[hunk] and not rows[hunk] then
-      problem = "the lines of a hunk are others now, so it was left out; u or :LCursor undo may "
-        .. "bring them back"
-    elseif wanted[hunk] then
-      local failed = direct.write(buf, rows[hunk], hunk.old, hunk.new)
-      problem = failed or problem
-      if not failed then
-        made[hunk] = true
-        table.insert(done, 1, hunk)
+  for _, hunk in ipairs(part.hunks) do
+    local is_known = hunk.state == "open" and hunk.is_exact and not hunk.is_dirty
+    if wanted[hunk] then
+      is_known = placing.is_sure(buf, hunk)
+    end
+    rows[hunk] = is_known and hunk.first or nil
+  end
+  local sure = {}
+  for hunk in pairs(rows) do
+    table.insert(sure, hunk)
+  end
+  anchor.aside(buf, sure, function()
+    local marks = direct.marks(buf) -- from the last to the first: those above stay where they are
+    for i = #part.hunks, 1, -1 do
+      local hunk = part.hunks[i]
+      if wanted[hunk] and not rows[hunk] then
+        problem = "the lines of a hunk are others now, so it was left out; u or :LCursor undo may "
+          .. "bring them back"
+      elseif wanted[hunk] then
+        local failed = direct.write(buf, rows[hunk], hunk.old, hunk.new, marks)
+        problem = failed or problem
+        if not failed then
+          made[hunk] = true
+        end
       end
     end
-  end
-  settle(part, rows, made)
+    settle(part, rows, made)
+  end)
+  local done = vim.tbl_filter(function(hunk)
+    return made[hunk]
+  end, part.hunks)
   return done, problem
 end
 

@@ -33,17 +33,18 @@ local function line(buf, row, old, new)
   api.nvim_buf_set_text(buf, row, head, row, #old - tail, { text })
 end
 
---- Writing through the API takes the user's marks off each line that it touches.
+---@alias lcursor.EditMark { name: string, row: integer, col: integer }
+
+--- The marks that a user has set in a buffer. Writing through the API takes them off each line that
+--- it touches.
 ---@param buf integer
----@param first integer
----@param last integer
----@return { name: string, row: integer, col: integer }[] the marks of some rows
-local function marks_of(buf, first, last)
+---@return lcursor.EditMark[]
+function M.marks(buf)
   local found = {}
   for _, mark in ipairs(vim.fn.getmarklist(buf)) do
-    local name, row = mark.mark:sub(2), mark.pos[2] - 1
-    if name:find("^%l$") and row >= first and row < last then
-      table.insert(found, { name = name, row = row, col = mark.pos[3] - 1 })
+    local name = mark.mark:sub(2)
+    if name:find("^%l$") then
+      table.insert(found, { name = name, row = mark.pos[2] - 1, col = mark.pos[3] - 1 })
     end
   end
   return found
@@ -55,14 +56,14 @@ end
 ---@param old string[]
 ---@param new string[]
 ---@param block lcursor.EditBlock
-local function write(buf, row, old, new, block)
+---@param marks lcursor.EditMark[]
+local function write(buf, row, old, new, block, marks)
   local count, new_count = block.last - block.first, block.new_last - block.new_first
   local both = math.min(count, new_count)
   if both > MOST_PAIRS then
     both = 0
   end
   row = row + block.first
-  local marks = marks_of(buf, row, row + math.min(count, new_count))
   if count ~= both or new_count ~= both then
     local lines = vim.list_slice(new, block.new_first + both + 1, block.new_last)
     api.nvim_buf_set_lines(buf, row + both, row + count, true, lines)
@@ -76,8 +77,10 @@ local function write(buf, row, old, new, block)
     end
   end
   for _, mark in ipairs(marks) do
-    local col = math.min(mark.col, #new[block.new_first + mark.row - row + 1])
-    api.nvim_buf_set_mark(buf, mark.name, mark.row + 1, col, {})
+    if mark.row >= row and mark.row < row + math.min(count, new_count) then
+      local col = math.min(mark.col, #new[block.new_first + mark.row - row + 1])
+      api.nvim_buf_set_mark(buf, mark.name, mark.row + 1, col, {})
+    end
   end
 end
 
@@ -114,9 +117,10 @@ end
 ---@param row integer
 ---@param old string[] what has to be there
 ---@param new string[]
+---@param marks? lcursor.EditMark[] of the buffer, where they are known: those above stay valid
 ---@return string? problem why nothing was written
-function M.write(buf, row, old, new)
-  if not vim.bo[buf].modifiable then
+function M.write(buf, row, old, new, marks)
+  if not api.nvim_get_option_value("modifiable", { buf = buf }) then
     return ("%s cannot be changed; :set modifiable allows it"):format(name_of(buf))
   end
   if not diff.is_same(api.nvim_buf_get_lines(buf, row, row + #old, false), old) then
@@ -129,8 +133,9 @@ function M.write(buf, row, old, new)
   end
   local is_all = #new == 0 and #old == api.nvim_buf_line_count(buf)
   local blocks = diff.blocks(old, new, true)
+  marks = marks or M.marks(buf)
   for i = #blocks, 1, -1 do
-    write(buf, row, old, new, blocks[i])
+    write(buf, row, old, new, blocks[i], marks)
   end
   emptied = is_all and { buf = buf, tick = api.nvim_buf_get_changedtick(buf) } or nil
   return nil
@@ -167,9 +172,10 @@ local function make(buf, file)
     return nil
   end
   M.step(buf)
+  local marks = M.marks(buf)
   for i = #file.changes, 1, -1 do
     local change = file.changes[i]
-    local problem = M.write(buf, change.first_row, change.old, change.new)
+    local problem = M.write(buf, change.first_row, change.old, change.new, marks)
     if problem then
       return problem
     end

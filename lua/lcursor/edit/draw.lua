@@ -5,6 +5,7 @@
 local badge = require("lcursor.edit.badge")
 local colours = require("lcursor.edit.colours")
 local diff = require("lcursor.edit.diff")
+local flush = require("lcursor.edit.flush")
 local notify = require("lcursor.notify")
 local stack = require("lcursor.edit.stack")
 local virtual = require("lcursor.edit.virtual")
@@ -16,7 +17,9 @@ local namespace = api.nvim_create_namespace("lcursor.edit")
 
 local SLICE_NS = 5e6
 local PAUSE_MS = 3
+local FAR_PAUSE_MS = 15 -- where nothing is left to do that is on the screen
 local FEW = 5 -- hunks that are drawn in colours at once
+local MUCH = 60 -- new lines that have no colours yet when they are seen first
 local PIECE_LINES = 50 -- virtual lines that are made at once
 local PRIORITY = 150 -- above tree-sitter's
 
@@ -82,11 +85,34 @@ local function mark(hunk, buf, row, col, opts)
   return id
 end
 
+---@param buf integer
+---@param hunks lcursor.Hunk[]
+---@return boolean whether they are many, and nothing else is drawn in the buffer
+local function is_all(buf, hunks)
+  if #hunks <= FEW or #hunks < #(shown[buf] or {}) then
+    return false
+  end
+  local is_one = {}
+  for _, hunk in ipairs(hunks) do
+    is_one[hunk] = true
+  end
+  for hunk, now in pairs(drawn) do
+    if now.buf == buf and not is_one[hunk] then
+      return false
+    end
+  end
+  return true
+end
+
 --- Take hunks off the screen.
 ---@param buf integer
 ---@param hunks lcursor.Hunk[]
 function M.clear(buf, hunks)
   local is_loaded = api.nvim_buf_is_loaded(buf)
+  if is_loaded and is_all(buf, hunks) then
+    api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+    is_loaded = false
+  end
   for _, hunk in ipairs(hunks) do
     for _, id in ipairs(is_loaded and hunk.marks or {}) do
       api.nvim_buf_del_extmark(buf, namespace, id)
@@ -265,7 +291,8 @@ end
 
 local slice
 
-local function later()
+---@param pause_ms? integer
+local function later(pause_ms)
   if not is_due then
     is_due = true
     vim.defer_fn(
@@ -273,7 +300,7 @@ local function later()
         is_due = false
         slice()
       end),
-      PAUSE_MS
+      pause_ms or PAUSE_MS
     )
   end
 end
@@ -330,6 +357,7 @@ local function is_unfinished(hunk)
 end
 
 ---@return { buf: integer, hunk: lcursor.Hunk }[] what is to be drawn, what is on the screen first
+---@return integer near how many of them are on the screen
 local function work()
   local near, far = {}, {}
   for buf, hunks in pairs(shown) do
@@ -345,22 +373,27 @@ local function work()
       shown[buf] = nil
     end
   end
-  return vim.list_extend(near, far)
+  local count = #near
+  return vim.list_extend(near, far), count
 end
 
 ---@param is_first? boolean without colours, which come right after
 slice = function(is_first)
   local began = uv.hrtime()
-  for _, job in ipairs(work()) do
+  local jobs, near = work()
+  for i, job in ipairs(jobs) do
     if not looks[job.buf] then
       looks[job.buf] = look_of(job.buf)
     end
     if not drawn[job.hunk] then
       begin(job.buf, job.hunk)
+      if i <= near then
+        flush.soon()
+      end
     end
     while is_unfinished(job.hunk) do
       if uv.hrtime() - began > SLICE_NS then
-        return later()
+        return later(i > near and FAR_PAUSE_MS or nil)
       end
       if is_first and drawn[job.hunk].plain == #drawn[job.hunk].pieces then
         later()
@@ -409,7 +442,7 @@ function M.update(buf, hunks)
   M.clear(buf, gone)
   shown[buf] = #hunks > 0 and hunks or nil
   if shown[buf] then
-    slice(#hunks > FEW)
+    slice(#hunks > FEW or #hunks[1].new > MUCH)
     M.point(buf)
   else
     looks[buf] = nil

@@ -10,11 +10,29 @@ local trace = require("lcursor.edit.trace")
 local M = {}
 
 local api = vim.api
+local AT_ONCE = 1000 -- lines
 
 ---@type table<lcursor.EditPart, integer> number of the highest change of its buffer that was seen
 local tops = setmetatable({}, { __mode = "k" })
 ---@type table<lcursor.EditPart, integer> number of the last one
 local lasts = setmetatable({}, { __mode = "k" })
+
+--- What a proposal does to a file; its hunks wait for a buffer.
+---@param turn lcursor.EditTurn
+---@param file lcursor.EditFile
+---@return lcursor.EditPart
+function M.part(turn, file)
+  ---@type lcursor.EditPart
+  local part = { turn = turn, file = file, hunks = {}, state = "waiting" }
+  for _, change in ipairs(file.changes) do
+    local hunk = anchor.span(change.first_row, change.last_row) --[[@as lcursor.Hunk]]
+    hunk.part, hunk.base_row, hunk.state = part, change.first_row, "waiting"
+    hunk.old, hunk.new = change.old, change.new
+    hunk.above, hunk.below, hunk.seq, hunk.marks = {}, {}, 0, {}
+    table.insert(part.hunks, hunk)
+  end
+  return part
+end
 
 ---@param buf integer
 ---@param row integer
@@ -194,6 +212,21 @@ local function is_redone(buf, hunk)
   return row ~= nil
 end
 
+---@param buf integer
+---@param lines string[]
+---@return boolean whether that is its text; of a long one no more is read than has to be
+local function is_text(buf, lines)
+  for first = 0, math.max(#lines - 1, 0), AT_ONCE do
+    local last = first + AT_ONCE < #lines and first + AT_ONCE or -1
+    local some = last < 0 and first == 0 and lines
+      or vim.list_slice(lines, first + 1, last < 0 and #lines or last)
+    if not diff.is_same(api.nvim_buf_get_lines(buf, first, last, false), some) then
+      return false
+    end
+  end
+  return true
+end
+
 --- After an undo the text may be what it was, though its way there was not to be followed: then the
 --- rows are known.
 ---@param part lcursor.EditPart
@@ -206,8 +239,15 @@ local function recall(part, buf)
   if not is_lost or not part.base then
     return
   end
+  local count = #part.base
+  for _, hunk in ipairs(part.hunks) do
+    count = count + (hunk.state == "accepted" and #hunk.new - #hunk.old or 0)
+  end
+  if math.max(count, 1) ~= api.nvim_buf_line_count(buf) then
+    return
+  end
   local text, rows = expected(part)
-  if diff.is_same(text, api.nvim_buf_get_lines(buf, 0, -1, false)) then
+  if is_text(buf, text) then
     for _, hunk in ipairs(part.hunks) do
       if hunk.state == "conflict" then
         local seq = hunk.seq

@@ -7,16 +7,24 @@ local store = require("lcursor.edit.store")
 local M = {}
 
 local DELAY_MS = 50
+local SEEN = { "bufnr", "filename", "lnum", "text" } -- of an item
 
 ---@type integer? id of our list
 local list
----@type string? what it holds
+---@type table[]? what it holds
 local held
 local is_due = false
+
+---@type table<lcursor.Hunk, { state: lcursor.HunkState, new: string[], text: string }>
+local known = setmetatable({}, { __mode = "k" })
 
 ---@param hunk lcursor.Hunk
 ---@return string
 local function text(hunk)
+  local before = known[hunk]
+  if before and before.state == hunk.state and before.new == hunk.new then
+    return before.text
+  end
   local part = hunk.part
   local size = ("+%d -%d"):format(#hunk.new, #hunk.old)
   local mark = hunk.state == "conflict" and " [conflict]" or ""
@@ -35,7 +43,9 @@ local function text(hunk)
     end
   end
   local sign = #hunk.new > 0 and "+" or "-"
-  return ("%s%s%s %s | %s %s"):format(size, mark, bad, part.turn.title, sign, first)
+  local said = ("%s%s%s %s | %s %s"):format(size, mark, bad, part.turn.title, sign, first)
+  known[hunk] = { state = hunk.state, new = hunk.new, text = said }
+  return said
 end
 
 local WHOLE = { create = "is created", delete = "is deleted", rename = "is renamed to " }
@@ -55,13 +65,14 @@ function M.items()
       local is_open = hunk.state == "open" or hunk.state == "waiting" or hunk.state == "conflict"
       if is_open and not (store.is_whole(part) and part.file.kind == "create") then
         local is_between = hunk.last == hunk.first
-        local item = {
+        items[#items + 1] = {
+          bufnr = at.bufnr,
+          filename = at.filename,
           lnum = math.max(is_between and hunk.first or hunk.first + 1, 1),
           end_lnum = math.max(hunk.last, 1),
           text = text(hunk),
           type = hunk.state == "conflict" and "W" or "I",
         }
-        table.insert(items, vim.tbl_extend("error", item, at))
       end
     end
   end
@@ -74,19 +85,26 @@ local function is_kept()
 end
 
 ---@param items table[]
----@return string what a user would see of them
-local function seen(items)
-  local parts = {}
-  for i, item in ipairs(items) do
-    parts[i] = ("%s:%d:%s"):format(item.bufnr or item.filename, item.lnum, item.text)
+---@return boolean whether a user sees the same already
+local function is_held(items)
+  if not held or #held ~= #items then
+    return false
   end
-  return table.concat(parts, "\n")
+  for i, item in ipairs(items) do
+    for _, key in ipairs(SEEN) do
+      if held[i][key] ~= item[key] then
+        return false
+      end
+    end
+  end
+  return true
 end
 
 ---@param items table[]
 local function fill(items)
-  held = seen(items)
-  local what = { title = ("lcursor: %d open changes"):format(#items), items = items }
+  held = items
+  local many = #items == 1 and "" or "s"
+  local what = { title = ("lcursor: %d open change%s"):format(#items, many), items = items }
   local before = is_kept() and vim.fn.getqflist({ id = list, idx = 0 }).idx or 0
   if before > 0 and #items > 0 then
     what.idx = math.min(before, #items)
@@ -124,7 +142,7 @@ function M.follow()
     notify.guarded(function()
       is_due = false
       local items = M.items()
-      if is_kept() and seen(items) ~= held then
+      if is_kept() and not is_held(items) then
         fill(items)
       end
     end),

@@ -13,6 +13,7 @@ local M = {}
 
 local api = vim.api
 local group = api.nvim_create_augroup("lcursor.edit.store", { clear = true })
+local MANY = 50 -- hunks: what is to be done about them is not done all at once
 local MOST_DECIDED = 20 -- turns without open hunks that are kept, for `u`
 
 ---@type lcursor.EditTurn[] the oldest first
@@ -155,6 +156,18 @@ function M.changed(buf)
   end
 end
 
+--- The same, a little later where the editor has had much to do for it just now.
+---@param buf integer
+---@param count integer of hunks
+local function changed_after(buf, count)
+  if count <= MANY then
+    return M.changed(buf)
+  end
+  vim.schedule(notify.guarded(function()
+    M.changed(buf)
+  end))
+end
+
 ---@param decided lcursor.EditDecided
 local function say(decided)
   for _, fn in ipairs(deciders) do
@@ -248,7 +261,7 @@ local function place(part, buf)
     local is_wanted = part.state == "waiting" and vim.list_contains(turns, part.turn)
     if is_wanted and api.nvim_buf_is_loaded(buf) then
       place_now(part, buf)
-      M.changed(buf)
+      changed_after(buf, #part.hunks)
     end
   end)
   if not is_later then
@@ -291,7 +304,7 @@ local function leave(part)
 end
 
 hear = function(buf, what)
-  local is_other = what ~= "changed"
+  local is_other, count = what ~= "changed", 0
   for _, turn in ipairs(turns) do
     for _, part in ipairs(turn.parts) do
       if part.buf == buf then
@@ -300,6 +313,7 @@ hear = function(buf, what)
           is_other = is_other or is_any
           tell(part, undone, true)
           tell(part, redone, false)
+          count = count + #undone + #redone
         else
           leave(part)
         end
@@ -310,7 +324,7 @@ hear = function(buf, what)
     arrive(buf)
   end
   if is_other then
-    M.changed(buf)
+    changed_after(buf, count)
   end
 end
 
@@ -368,22 +382,6 @@ function M.is_decided(turn)
   return true
 end
 
----@param turn lcursor.EditTurn
----@param file lcursor.EditFile
----@return lcursor.EditPart
-local function new_part(turn, file)
-  ---@type lcursor.EditPart
-  local part = { turn = turn, file = file, hunks = {}, state = "waiting" }
-  for _, change in ipairs(file.changes) do
-    local hunk = anchor.span(change.first_row, change.last_row) --[[@as lcursor.Hunk]]
-    hunk.part, hunk.base_row, hunk.state = part, change.first_row, "waiting"
-    hunk.old, hunk.new = change.old, change.new
-    hunk.above, hunk.below, hunk.seq, hunk.marks = {}, {}, 0, {}
-    table.insert(part.hunks, hunk)
-  end
-  return part
-end
-
 --- Take a proposal. A turn that is there already is replaced.
 ---@param msg lcursor.EditProposed
 ---@param instead? string key of a turn for the same edit, which is hidden for this one
@@ -404,7 +402,7 @@ function M.propose(msg, instead)
     parts = {},
   }
   for _, file in ipairs(msg.files) do
-    table.insert(turn.parts, new_part(turn, file))
+    table.insert(turn.parts, placing.part(turn, file))
   end
   table.insert(turns, turn)
   if other then
@@ -414,7 +412,7 @@ function M.propose(msg, instead)
     local buf = direct.buffer(part.file.path)
     if buf then
       place(part, buf)
-      M.changed(buf)
+      changed_after(buf, #part.hunks)
     else
       M.changed(nil)
     end

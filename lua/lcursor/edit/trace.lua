@@ -3,7 +3,7 @@
 
 local anchor = require("lcursor.edit.anchor")
 local diff = require("lcursor.edit.diff")
-local notify = require("lcursor.notify")
+local texts = require("lcursor.edit.texts")
 
 local M = {}
 
@@ -45,7 +45,7 @@ function M.remember(buf)
   ---@type lcursor.EditTrace
   local trace = {
     tick = tick,
-    lines = api.nvim_buf_get_lines(buf, 0, -1, false),
+    lines = texts.lines(buf),
     events = {},
     is_whole = true,
     users = 1,
@@ -111,20 +111,6 @@ local function by_events(trace)
   end
 end
 
----@type { buf: integer, tick: integer, digest: string }? the last that was computed
-local known
-
----@param buf integer
----@param lines string[] of that buffer
----@return string
-local function digest(buf, lines)
-  local tick = api.nvim_buf_get_changedtick(buf)
-  if not known or known.buf ~= buf or known.tick ~= tick then
-    known = { buf = buf, tick = tick, digest = diff.digest(lines) }
-  end
-  return known.digest
-end
-
 --- Do in pieces what `finder` would do at once for a long buffer.
 ---@param buf integer
 ---@param file lcursor.EditFile
@@ -139,15 +125,7 @@ function M.prepare(buf, file, done)
       return false
     end
   end
-  local tick = api.nvim_buf_get_changedtick(buf)
-  local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
-  vim.defer_fn(
-    notify.guarded(function()
-      known = { buf = buf, tick = tick, digest = vim.fn.sha256(text) }
-      vim.defer_fn(notify.guarded(done), 1)
-    end),
-    1
-  )
+  texts.prepare(buf, done)
   return true
 end
 
@@ -173,13 +151,22 @@ local function read(path)
   return vim.split(text, "\n", { plain = true })
 end
 
----@param one fun(first: integer, last: integer): integer?
----@param other fun(first: integer, last: integer): integer?
+--- The same by a comparison, which is made where it is asked for.
+---@param trace lcursor.EditTrace
+---@param buf integer
 ---@return fun(first: integer, last: integer): integer?
-local function either(one, other)
+local function by_text(trace, buf)
+  local find
   return function(first, last)
-    return one(first, last) or other(first, last)
+    find = find or diff.finder(trace.lines, texts.lines(buf))
+    return find(first, last)
   end
+end
+
+---@param first integer
+---@return integer
+local function same(first)
+  return first
 end
 
 --- What finds rows of the base of a file in its buffer. Nil where the base is not known: then
@@ -189,22 +176,25 @@ end
 ---@return (fun(first: integer, last: integer): integer?)? find
 ---@return string[]? base its lines
 function M.finder(buf, file)
-  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
   for _, trace in ipairs(traces[buf] or {}) do
     if trace.tick == file.tick then
-      local later = diff.finder(trace.lines, lines)
-      return trace.is_whole and either(by_events(trace), later) or later, trace.lines
+      if api.nvim_buf_get_changedtick(buf) == trace.tick then
+        return same, trace.lines
+      end
+      local one, other = by_events(trace), by_text(trace, buf)
+      local function either(first, last)
+        return one(first, last) or other(first, last)
+      end
+      return trace.is_whole and either or other, trace.lines
     end
   end
   local base = file.base ~= "" and file.base or diff.digest({})
-  if digest(buf, lines) == base then
-    return function(first)
-      return first
-    end, lines
+  if texts.digest(buf) == base then
+    return same, texts.lines(buf)
   end
   local disk = read(file.path)
   if disk and diff.digest(disk) == base then
-    return diff.finder(disk, lines), disk
+    return diff.finder(disk, texts.lines(buf)), disk
   end
 end
 

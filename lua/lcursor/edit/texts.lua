@@ -1,0 +1,107 @@
+-- The text of a buffer as it is now, read once for all who want it in one go: of 20,000 lines that
+-- takes milliseconds. Also in pieces, for who can wait. Changes nothing.
+
+local diff = require("lcursor.edit.diff")
+local notify = require("lcursor.notify")
+
+local M = {}
+
+local api = vim.api
+local AT_ONCE = 4000 -- lines
+local PAUSE_MS = 1
+
+---@class (exact) lcursor.EditRead a text as it was read
+---@field buf integer
+---@field tick integer
+---@field lines string[] nobody changes them
+---@field digest? string
+
+---@type lcursor.EditRead?
+local last
+local is_due = false
+
+---@param buf integer
+---@return lcursor.EditRead?
+local function known(buf)
+  local is_now = last and last.buf == buf and last.tick == api.nvim_buf_get_changedtick(buf)
+  return is_now and last or nil
+end
+
+--- Keep a text until what happens right now is over.
+---@param read lcursor.EditRead
+local function keep(read)
+  last = read
+  if not is_due then
+    is_due = true
+    vim.schedule(function()
+      is_due, last = false, nil
+    end)
+  end
+end
+
+---@param buf integer
+---@return lcursor.EditRead
+local function all(buf)
+  local read = known(buf)
+  if not read then
+    local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+    read = { buf = buf, tick = api.nvim_buf_get_changedtick(buf), lines = lines }
+    keep(read)
+  end
+  return read
+end
+
+--- The lines of a buffer.
+---@param buf integer
+---@return string[] not to be changed
+function M.lines(buf)
+  return all(buf).lines
+end
+
+--- What its lines are known by, on either side.
+---@param buf integer
+---@return string
+function M.digest(buf)
+  local read = all(buf)
+  read.digest = read.digest or diff.digest(read.lines)
+  return read.digest
+end
+
+--- Read a long text in pieces, so that both are there for `done`; anew where it changes meanwhile.
+---@param buf integer
+---@param done fun() not called where the buffer is gone
+function M.prepare(buf, done)
+  local tick, lines = api.nvim_buf_get_changedtick(buf), {} ---@type integer, string[]
+  local function later(fn)
+    vim.defer_fn(
+      notify.guarded(function()
+        if not api.nvim_buf_is_loaded(buf) then
+          return
+        elseif api.nvim_buf_get_changedtick(buf) ~= tick then
+          return M.prepare(buf, done)
+        end
+        fn()
+      end),
+      PAUSE_MS
+    )
+  end
+  local function step()
+    vim.list_extend(lines, api.nvim_buf_get_lines(buf, #lines, #lines + AT_ONCE, false))
+    if #lines < api.nvim_buf_line_count(buf) then
+      return later(step)
+    end
+    later(function()
+      local text = table.concat(lines, "\n")
+      later(function()
+        local digest = vim.fn.sha256(text)
+        later(function()
+          keep({ buf = buf, tick = tick, lines = lines, digest = digest })
+          done()
+        end)
+      end)
+    end)
+  end
+  later(step)
+end
+
+return M
