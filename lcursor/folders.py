@@ -1,4 +1,4 @@
-"""Where the data of a user is, and folders that are the user's alone.
+"""Where the data of a user is; folders and files that are the user's alone.
 
 Vocabulary: imports only errors; reads the environment and the disk, nothing of a project. Any
 thread.
@@ -6,6 +6,7 @@ thread.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -54,6 +55,31 @@ def own(place: Path) -> Path:
         f"{place} is not a folder of yours, so what is put there would not be safe",
         "Remove it, or set XDG_RUNTIME_DIR to a folder of your own",
     )
+
+
+def write(path: Path, *parts: bytes, is_firm: bool = False) -> None:
+    """Write a file that the user alone can read, whole or not at all.
+
+    Args:
+        path: of the file, in a folder that is there.
+        parts: what it shall have, one after the other.
+        is_firm: have it survive also when the power fails.
+
+    Raises:
+        OSError: it cannot be written; what was there stays.
+    """
+    fd, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)  # mode 0600
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.writelines(parts)
+            if is_firm:
+                file.flush()
+                os.fsync(fd)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
 
 
 def socket_path(belongs_to: Path) -> Path | None:

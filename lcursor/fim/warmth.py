@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +92,7 @@ class Warmth:
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._make_room(len(data), path)
-            _write(path, data)
+            folders.write(path, data)
         except OSError:
             self._is_writable = False
         return self._is_writable
@@ -143,19 +142,6 @@ class Warmth:
                 break
             path.unlink()
             total -= each
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that is whole or not there, for the user alone."""
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 def _hash(text: str) -> str:

@@ -6,12 +6,12 @@ each vector, so that the graph of other vectors is never taken for the graph of 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lcursor import folders
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,18 +40,8 @@ class GraphFile:
         for part in parts:
             summed.update(part)
         head = HEAD.pack(MAGIC, self._dim, len(ids), len(body), summed.digest())
-        made = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with made.open("wb") as file:
-                file.writelines([head, *parts])
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(made, self.path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                made.unlink()
-            raise
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folders.write(self.path, head, *parts, is_firm=True)
 
     def read(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], bytes]:
         """Return the numbers, the marks and the graph.

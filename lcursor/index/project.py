@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from lcursor import folders
 from lcursor.errors import IndexFailed, IndexRefused, LcursorError
 from lcursor.index import explain, files, own, place, priority, rates, reading, skip, wire
 from lcursor.index.gate import Gate
@@ -378,9 +379,7 @@ class Project:
         globs = list(self.own.globs)
         words = {"root": str(self.root), "is_confirmed": is_confirmed, own.KEY: globs}
         try:
-            partial = path.with_suffix(".partial")
-            partial.write_text(json.dumps(words))
-            partial.replace(path)
+            folders.write(path, json.dumps(words).encode())
         except OSError as error:
             raise IndexFailed(
                 f"the index cannot be begun: {error.strerror or error} ({self.folder})",

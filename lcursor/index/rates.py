@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from lcursor import folders
 
 FILE_S = 0.002
 BYTES_PER_S = 1_000_000
@@ -87,11 +88,9 @@ def load(path: Path) -> Rates:
 def save(path: Path, rates: Rates) -> None:
     """Keep what was measured; without a place for it the guess stays."""
     words = {"reading": round(rates.reading, 3), "chunks_per_s": round(rates.chunks_per_s, 2)}
-    made = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        made.write_text(json.dumps(words) + "\n")
-        os.replace(made, path)
+        folders.write(path, f"{json.dumps(words)}\n".encode())
 
 
 def _within(value: float, guess: float) -> float:

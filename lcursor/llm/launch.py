@@ -22,7 +22,7 @@ from pathlib import Path
 
 from lcursor import folders
 from lcursor.errors import LcursorError, OutOfMemory, ServerEnded
-from lcursor.llm import engines, fit, guess, lease
+from lcursor.llm import engines, fit, guess
 from lcursor.llm.engines import Address, Engine
 from lcursor.llm.fit import Plan
 from lcursor.llm.lease import Folder
@@ -172,7 +172,7 @@ def start(
     told = folder.path / "settings.json"
     log = folder.log_path
     try:
-        lease.write_own(told, json.dumps(asdict(settings)))
+        folders.write(told, json.dumps(asdict(settings)).encode())
         if log.exists() and log.stat().st_size > MOST_LOG_BYTES:
             os.replace(log, log.with_suffix(".log.1"))
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -235,7 +235,7 @@ def _address(folder: Folder, engine: Engine) -> tuple[Address, str]:
             "Put a newer llama-server on PATH, or take this one out of it",
         )
     key, key_path = secrets.token_hex(24), folder.path / "key"
-    lease.write_own(key_path, key + "\n")
+    folders.write(key_path, f"{key}\n".encode())
     return Address(port=free_port(), key_path=str(key_path)), key
 
 

@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import signal
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -115,7 +114,7 @@ class Folder:
         Raises:
             OSError: it cannot be written.
         """
-        write_own(self.lease_path, json.dumps(asdict(lease)))
+        folders.write(self.lease_path, json.dumps(asdict(lease)).encode())
 
     def clear(self) -> None:
         """Forget the lease."""
@@ -199,23 +198,6 @@ def end(pid: int, began: int, booted: str, number: int = signal.SIGTERM) -> bool
         os.kill(pid, number)
         return True
     return False
-
-
-def write_own(path: Path, text: str) -> None:
-    """Write a file that the user alone can read, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written; what was there stays.
-    """
-    fd, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)  # mode 0600
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 @contextlib.contextmanager

@@ -127,20 +127,6 @@ def test_a_number_that_was_used_again_is_another_process() -> None:
         child.wait()
 
 
-def test_a_file_is_written_whole_or_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x"
-    lease.write_own(path, "old")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
-        lease.write_own(path, "new")
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_folder_that_cannot_be_locked_is_said(tmp_path: Path) -> None:
     with pytest.raises(ServerFailed, match=r"cannot be used: No such file .*server\.lock"):
         Folder(tmp_path / "absent").take()
