@@ -17,14 +17,13 @@ from statistics import median
 from typing import Any, Final
 
 from lcursor.config import ChatConfig, EditConfig
-from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewriting.rewrite import Rewriter
+from lcursor.edit.records import Region
+from lcursor.edit.rewriting.rewrite import Rewriter, Silent
 from lcursor.edit.rewriting.task import Task
 from lcursor.errors import LcursorError, ReplyUnusable
 from lcursor.index import grammars, languages, structure
 from lcursor.llm.reach import Models, Reached
 from lcursor.llm.records import Usage
-from lcursor.protocol_edit import EditPhase
 
 MODEL: Final = "qwen2.5-coder-0.5b"
 CONTEXT_TOKENS: Final = 8192
@@ -184,27 +183,6 @@ class Findings:
         )
 
 
-class _Silent:
-    """Hears how a rewrite goes on, and says nothing."""
-
-    def started(self, region: Region, attempt: int) -> None:
-        """Nothing."""
-
-    def progress(
-        self,
-        phase: EditPhase,
-        detail: str,
-        done: int,
-        total: int,
-        seconds_left: float,
-        attempt: int,
-    ) -> None:
-        """Nothing."""
-
-    def lines(self, attempt: int, lines: Lines) -> None:
-        """Nothing."""
-
-
 def measure(model: str, cases: Sequence[Case], facts: dict[str, str], say: Say) -> Findings:
     """Make each edit twice.
 
@@ -258,7 +236,7 @@ def task_of(case: Case) -> Task:
 def _answer(reached: Reached, task: Task) -> Answer:
     config = EditConfig(max_tokens=MOST_TOKENS, temperature=0.0)
     try:
-        written = Rewriter(reached, config).run(task, _Silent(), threading.Event())
+        written = Rewriter(reached, config).run(task, Silent(), threading.Event())
     except ReplyUnusable as error:
         if not isinstance(error.usage, Usage):
             raise

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from lcursor.context import changes
 from lcursor.context.reading import Reader
-from lcursor.edit.rewriting.rewrite import stopping
+from lcursor.edit.talk import stopping
 from lcursor.errors import Cancelled, EditFailed, NothingStaged
 from lcursor.llm.records import Message, Text, Wish
 

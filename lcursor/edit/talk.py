@@ -1,14 +1,22 @@
-"""A question to a model whose answer is wanted as a whole. Blocks; on the thread of the edit."""
+"""A question to a model whose answer is wanted as a whole, and what ends any question at once.
+
+Blocks; on the thread of the edit.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lcursor.errors import Cancelled
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Finished, Message, Text, Usage, Wish
+
+if TYPE_CHECKING:
+    from lcursor.llm.client import Stream
 
 LOOK_S = 0.02
 """How often it is looked whether the edit was stopped, while the server says nothing."""
@@ -34,6 +42,21 @@ def answer(
         LcursorError: the model cannot be asked.
     """
     stream = reached.client.stream(messages, wish)
+    text, usage, is_cut = list[str](), Usage(), False
+    with stopping(stream, cancel):
+        for event in stream:
+            if isinstance(event, Text):
+                text.append(event.text)
+            elif isinstance(event, Finished):
+                usage, is_cut = event.usage, event.reason == "length"
+    if cancel.is_set():
+        raise Cancelled("the edit was stopped")
+    return Answer("".join(text), usage, is_cut)
+
+
+@contextmanager
+def stopping(stream: Stream, cancel: threading.Event) -> Iterator[None]:
+    """Close a stream as soon as an edit is stopped."""
     is_over = threading.Event()
 
     def watch() -> None:
@@ -44,16 +67,8 @@ def answer(
 
     watcher = threading.Thread(target=watch, name="lcursor-edit-stop", daemon=True)
     watcher.start()
-    text, usage, is_cut = list[str](), Usage(), False
     try:
-        for event in stream:
-            if isinstance(event, Text):
-                text.append(event.text)
-            elif isinstance(event, Finished):
-                usage, is_cut = event.usage, event.reason == "length"
+        yield
     finally:
         is_over.set()
         watcher.join()
-    if cancel.is_set():
-        raise Cancelled("the edit was stopped")
-    return Answer("".join(text), usage, is_cut)

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Final, get_args
 
 from lcursor.config import ChatConfig, EditConfig
-from lcursor.edit.records import Format, Lines, Region
+from lcursor.edit.records import Format, Lines
 from lcursor.edit.rewriting import checks, prompt
 from lcursor.edit.rewriting.attempts import Attempts, cost_of
 from lcursor.edit.rewriting.region import grow
-from lcursor.edit.rewriting.rewrite import Rewriter
+from lcursor.edit.rewriting.rewrite import Rewriter, Silent
 from lcursor.edit.rewriting.task import Task
 from lcursor.edit.rewriting.trial import Trial
 from lcursor.errors import ReplyUnusable
@@ -33,7 +33,6 @@ from lcursor.evals.bugs import Bug
 from lcursor.evals.corpus import ROOT
 from lcursor.llm.reach import Models, Reached
 from lcursor.llm.records import Finished, Message, Text, Wish
-from lcursor.protocol_edit import EditPhase
 
 MODEL: Final = "qwen2.5-coder-1.5b"
 CONTEXT_TOKENS: Final = 4096
@@ -115,27 +114,6 @@ class Store:
             file.write(json.dumps(asdict(answer)) + "\n")
         self._known[answer.kind, answer.task, answer.key] = answer
         return answer
-
-
-class Quiet:
-    """Hears how an edit goes on, and tells nobody."""
-
-    def started(self, region: Region, attempt: int) -> None:
-        """Nothing."""
-
-    def progress(
-        self,
-        phase: EditPhase,
-        detail: str,
-        done: int,
-        total: int,
-        seconds_left: float,
-        attempt: int,
-    ) -> None:
-        """Nothing."""
-
-    def lines(self, attempt: int, lines: Lines) -> None:
-        """Nothing."""
 
 
 @contextmanager
@@ -267,7 +245,7 @@ class Judge:
             text="",
         )
         try:
-            made = attempts.run(task, Quiet(), threading.Event(), answer_tokens=budget)
+            made = attempts.run(task, Silent(), threading.Event(), answer_tokens=budget)
         except ReplyUnusable as error:
             usage = cost_of(error)
             return replace(

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -20,6 +19,7 @@ from lcursor.edit.records import Lines, Region
 from lcursor.edit.rewriting import fitting, prompt
 from lcursor.edit.rewriting.foreign import merged
 from lcursor.edit.rewriting.task import Failed, Task
+from lcursor.edit.talk import stopping
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable
 from lcursor.llm import counting
 from lcursor.llm.client import Stream
@@ -27,8 +27,6 @@ from lcursor.llm.reach import Reached
 from lcursor.llm.records import Finished, Message, Progress, Reasoning, Text, Usage, Wish
 from lcursor.protocol_edit import EditPhase
 
-LOOK_S: Final = 0.02
-"""How often it is looked whether the edit was stopped, while the server says nothing."""
 GROWTH: Final = 3
 """A region is not written to more than so many times its tokens, and `SPARE_TOKENS`."""
 SPARE_TOKENS: Final = 1024
@@ -55,6 +53,27 @@ class Tell(Protocol):
 
     def lines(self, attempt: int, lines: Lines) -> None:
         """More whole lines of the region's new text have come."""
+
+
+class Silent:
+    """Hears how a rewrite goes on, and tells nobody."""
+
+    def started(self, region: Region, attempt: int) -> None:
+        """Nothing."""
+
+    def progress(
+        self,
+        phase: EditPhase,
+        detail: str,
+        done: int,
+        total: int,
+        seconds_left: float,
+        attempt: int,
+    ) -> None:
+        """Nothing."""
+
+    def lines(self, attempt: int, lines: Lines) -> None:
+        """Nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,23 +283,3 @@ def _left(done: int, total: int, spent_ms: float) -> float:
     if done <= 0 or spent_ms <= 0 or total <= 0:
         return -1.0
     return round((total - done) * spent_ms / done / 1000, 1)
-
-
-@contextmanager
-def stopping(stream: Stream, cancel: threading.Event) -> Iterator[None]:
-    """Close a stream as soon as an edit is stopped."""
-    is_over = threading.Event()
-
-    def watch() -> None:
-        while not is_over.wait(LOOK_S):
-            if cancel.is_set():
-                stream.close()
-                return
-
-    watcher = threading.Thread(target=watch, name="lcursor-edit-stop", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        watcher.join()

@@ -14,7 +14,7 @@ from lcursor.config import EditConfig
 from lcursor.edit import diff
 from lcursor.edit.records import Lines, Region, digest
 from lcursor.edit.rewriting.attempts import NOW, SAME, WARMER, Attempts, Made, added, inside
-from lcursor.edit.rewriting.rewrite import Tell, Written
+from lcursor.edit.rewriting.rewrite import Silent, Tell, Written
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.edit.rewriting.trial import Trial
 from lcursor.errors import Cancelled, ReplyUnusable
@@ -55,14 +55,11 @@ class Scripted:
         return Written(reply, "a note", Usage(100, 60, 20, 5.0, 7.0, True), 4, 0.5, "")
 
 
-class Heard:
+class Heard(Silent):
     """Hears how an edit goes on."""
 
     def __init__(self) -> None:
         self.phases: list[str] = []
-
-    def started(self, region: Region, attempt: int) -> None:
-        pass
 
     def progress(
         self,
@@ -74,9 +71,6 @@ class Heard:
         attempt: int,
     ) -> None:
         self.phases.append(f"{phase} {detail}".strip())
-
-    def lines(self, attempt: int, lines: Lines) -> None:
-        pass
 
 
 def task(path: str = "/p/a.py", instruction: str = "add one") -> Task:
