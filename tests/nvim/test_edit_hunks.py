@@ -401,7 +401,7 @@ def test_next_goes_through_all_files(room: Room) -> None:
     assert seen[:8] == [(name, row) for name in ("one.txt", "two.txt") for row in rows]
     assert seen[8] == seen[0]
     room.hunks("next", -1)
-    assert room.nvim.lua("return vim.fn.expand('%:t')") == "two.txt"
+    assert room.nvim.lua("return vim.fn.expand('%')") == "two.txt"  # as short as can be
 
 
 def test_accepting_in_insert_mode_is_its_own_step(room: Room) -> None:
@@ -432,11 +432,15 @@ def test_the_list_of_all(room: Room) -> None:
     texts = room.nvim.lua("return vim.tbl_map(function(i) return i.text end, vim.fn.getqflist())")
     assert texts[0] == "+1 -1 do it | + TWO"
     assert "[✗ parses]" in texts[4]
+    title = "return vim.fn.getqflist({ title = 0 }).title"
+    assert room.nvim.lua(title) == "lcursor: 8 open changes"
     room.nvim.command("cclose")
     room.hunks("accept_file")
     room.nvim.wait_lua("return #vim.fn.getqflist() == 4")
     room.nvim.command("cfirst")
     assert room.nvim.lua("return vim.fn.expand('%:t')") == "two.txt"
+    room.nvim.command("1,3cdo lua require('lcursor.edit.hunks').accept()")
+    room.nvim.wait_lua(f"{title} == 'lcursor: 1 open change'")
     room.nvim.command("cdo lua require('lcursor.edit.hunks').accept()")
     assert room.lines() == NEW
 

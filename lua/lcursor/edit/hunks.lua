@@ -87,7 +87,8 @@ local function open(part)
     if part.buf then
       vim.cmd.buffer(part.buf)
     else
-      vim.cmd.edit({ part.file.path, magic = { file = false, bar = false } })
+      local name = vim.fn.fnamemodify(part.file.path, ":.")
+      vim.cmd.edit({ name, magic = { file = false, bar = false } })
     end
   end)
   if not ok then

@@ -69,9 +69,10 @@ function M.open(planned, done)
       left = left + (dropped[step.key] and 0 or 1)
     end
     local summary = vim.trim(planned.summary:gsub("%s+", " "))
-    local head = ("%d of %d steps%s"):format(
+    local head = ("%d of %d step%s%s"):format(
       left,
       #planned.steps,
+      #planned.steps == 1 and "" or "s",
       summary ~= "" and (": " .. summary) or ""
     )
     local help = "<CR> carries out, dd strikes out, o looks, q leaves it"
@@ -102,7 +103,7 @@ function M.open(planned, done)
     o = function()
       local step = sheet.here(opened)
       if step and step.kind ~= "create" and api.nvim_win_is_valid(from) then
-        local name = vim.fn.fnameescape(step.path)
+        local name = vim.fn.fnameescape(vim.fn.fnamemodify(step.path, ":."))
         api.nvim_win_call(from, function()
           local is_stuck = vim.bo.modified and not vim.o.hidden
           pcall(vim.cmd[is_stuck and "split" or "edit"], { name })
