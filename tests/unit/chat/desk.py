@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from lcursor import protocol
 from lcursor.chat.slot import ChatSlot
-from lcursor.config import ChatConfig, ModelConfig
-from tests.fakes.chat_server import ChatServer
-
-Told = Mapping[str, Any]
-WAIT_S = 20.0
+from lcursor.config import ChatConfig
+from tests.fakes.heard import Heard, Told
 
 
-def config_of(*servers: ChatServer, **more: Any) -> ChatConfig:
-    """Return settings by which one talks to servers of the test, `fake` the first of them."""
-    names = ["fake", *(f"fake{number}" for number in range(2, len(servers) + 1))]
-    models = tuple(
-        ModelConfig(name, server.url) for name, server in zip(names, servers, strict=True)
-    )
-    return replace(ChatConfig(model="fake", models=models, server="off", rules=False), **more)
-
-
-class Desk:
+class Desk(Heard):
     """A slot in a project of the test, and all that it told."""
 
     def __init__(self, folder: Path, config: ChatConfig, **more: Any) -> None:
+        super().__init__()
         self.root = folder / "project"
         self.root.mkdir(exist_ok=True)
         (self.root / ".git").mkdir(exist_ok=True)
-        self.sent: list[tuple[float, str, Told]] = []
         self.chat = ""
         self._number = 0
-        self._changed = threading.Condition()
         more.setdefault("folder", folder / "chats")
         more.setdefault("server", folder / "server")
         self.slot = ChatSlot(config, self._tell, **more)
@@ -50,12 +33,6 @@ class Desk:
         self, kind: type[BaseException] | None, e: BaseException | None, where: TracebackType | None
     ) -> None:
         self.slot.close()
-
-    def _tell(self, method: str, params: Told) -> None:
-        protocol.check(method, params, protocol.TO_LUA)
-        with self._changed:
-            self.sent.append((time.monotonic(), method, params))
-            self._changed.notify_all()
 
     def do(self, method: str, **params: Any) -> int:
         """Send a message; return its id."""
@@ -69,27 +46,6 @@ class Desk:
     def ask(self, text: str, after: int = 0, **more: Any) -> int:
         """Send a question; return its id."""
         return self.do("chat.send", **question(text, after, **more))
-
-    def told(self, method: str, number: int | None = None) -> list[Told]:
-        """Return what was told by a name, about one request or all."""
-        with self._changed:
-            return [
-                params
-                for _, name, params in self.sent
-                if name == method and number in (None, params["id"])
-            ]
-
-    def wait(self, method: str, number: int) -> Told:
-        """Wait for what is told about a request; return the last of it."""
-        with self._changed:
-            is_there = self._changed.wait_for(
-                lambda: any(
-                    name == method and params["id"] == number for _, name, params in self.sent
-                ),
-                WAIT_S,
-            )
-            assert is_there, [each[1:] for each in self.sent[-12:]]
-        return self.told(method, number)[-1]
 
     def open(self, chat: str = "") -> Told:
         """Open a chat."""

@@ -10,7 +10,8 @@ import pytest
 from lcursor.context.items import Seen
 from lcursor.errors import ChatMissing
 from tests.fakes.chat_server import ChatServer
-from tests.unit.chat.desk import Desk, attachment, config_of
+from tests.fakes.heard import config_of
+from tests.unit.chat.desk import Desk, attachment
 
 TEXT = "def one():\n    return 1\n"
 DOCUMENT = "# How\n\n```python\nx = 1\n```\n\na.py:\n```python\nno such text\n```"

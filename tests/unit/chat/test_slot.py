@@ -11,8 +11,9 @@ import pytest
 
 from lcursor.chat import prompt, turn
 from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, delta, refuse, say
+from tests.fakes.heard import config_of
 from tests.fakes.loopback import sse
-from tests.unit.chat.desk import Desk, attachment, config_of, question
+from tests.unit.chat.desk import Desk, attachment, question
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from lcursor.chat.export import markdown
 from lcursor.chat.stored import Stored
 from tests.fakes.chat_server import Answer, ChatServer, Hang, Wait, say
 from tests.fakes.disk import full_disk
-from tests.unit.chat.desk import Desk, attachment, config_of, question
+from tests.fakes.heard import config_of
+from tests.unit.chat.desk import Desk, attachment, question
 from tests.unit.chat.test_slot import contents
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -122,7 +123,8 @@ KILLED = """
     import sys, threading
     from pathlib import Path
     from tests.fakes.chat_server import Answer, ChatServer, Hang, say
-    from tests.unit.chat.desk import Desk, config_of
+    from tests.fakes.heard import config_of
+    from tests.unit.chat.desk import Desk
     parts = [*say("Said ", "before", finish=None, is_done=False).parts, Hang()]
     with ChatServer([Answer(parts)]) as server, Desk(Path(sys.argv[1]), config_of(server)) as desk:
         desk.open()

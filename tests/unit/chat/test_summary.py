@@ -16,7 +16,8 @@ from lcursor.errors import ContextFull
 from lcursor.llm import counting
 from lcursor.llm.records import Message
 from tests.fakes.chat_server import Answer, ChatServer, overflow, say
-from tests.unit.chat.desk import Desk, attachment, config_of
+from tests.fakes.heard import config_of
+from tests.unit.chat.desk import Desk, attachment
 
 WORDS = "## Goal\nto mend the clock"
 

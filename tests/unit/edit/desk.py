@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from lcursor import protocol
-from lcursor.config import ChatConfig, EditConfig, ModelConfig
+from lcursor.config import EditConfig
 from lcursor.edit import diff
 from lcursor.edit.records import Change, digest
 from lcursor.edit.slot import EditSlot
 from lcursor.llm.reach import Models
 from tests.fakes.chat_server import Answer, ChatServer, say
-
-Told = Mapping[str, Any]
-WAIT_S = 20.0
+from tests.fakes.heard import Heard, Told, config_of
 
 
 def fenced(code: str, language: str = "python") -> str:
@@ -40,16 +35,7 @@ def part_of(body: Mapping[str, Any]) -> str:
     return found[1] if found else ""
 
 
-def config_of(*servers: ChatServer, **more: Any) -> ChatConfig:
-    """Return settings of models on servers of the test, `fake` the first of them."""
-    names = ["fake", *(f"fake{number}" for number in range(2, len(servers) + 1))]
-    models = tuple(
-        ModelConfig(name, server.url) for name, server in zip(names, servers, strict=True)
-    )
-    return replace(ChatConfig(model="fake", models=models, server="off", rules=False), **more)
-
-
-class Desk:
+class Desk(Heard):
     """A slot in a project of the test, and all that it told."""
 
     def __init__(
@@ -60,14 +46,13 @@ class Desk:
         chat: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> None:
+        super().__init__()
         self.root = place / "project"
         self.root.mkdir(exist_ok=True)
         (self.root / ".git").mkdir(exist_ok=True)
-        self.sent: list[tuple[float, str, Told]] = []
         self.busy: list[bool] = []
         self.edited: list[tuple[str, Sequence[Mapping[str, Any]]]] = []
         self._number = 0
-        self._changed = threading.Condition()
         self.models = Models(config_of(*servers, **(chat or {})), place / "server")
         more.setdefault("folder", place / "edits")
         self.slot = EditSlot(
@@ -91,12 +76,6 @@ class Desk:
         """End the slot and its models."""
         self.slot.close()
         self.models.close()
-
-    def _tell(self, method: str, params: Told) -> None:
-        protocol.check(method, params, protocol.TO_LUA)
-        with self._changed:
-            self.sent.append((time.monotonic(), method, params))
-            self._changed.notify_all()
 
     def put(self, name: str, text: str) -> Path:
         """Write a file of the project."""
@@ -134,25 +113,6 @@ class Desk:
             "served": [],
         }
         return self.do("edit.ask", **{**fields, **more})
-
-    def told(self, method: str, number: int | None = None) -> list[Told]:
-        """Return what was told by a name, about one request or all."""
-        with self._changed:
-            return [
-                params
-                for _, name, params in self.sent
-                if name == method and number in (None, params["id"])
-            ]
-
-    def wait(self, method: str, number: int) -> Told:
-        """Wait for what is told about a request; return the last of it."""
-
-        def is_there() -> bool:
-            return any(name == method and params["id"] == number for _, name, params in self.sent)
-
-        with self._changed:
-            assert self._changed.wait_for(is_there, WAIT_S), [each[1:] for each in self.sent[-12:]]
-        return self.told(method, number)[-1]
 
     def done(self, number: int) -> Told:
         """Wait for the end of an edit, and for nothing after it."""

@@ -14,7 +14,8 @@ from lcursor.edit import job as jobs
 from lcursor.edit import look
 from lcursor.edit.records import Check
 from tests.fakes.chat_server import ChatServer
-from tests.unit.edit.desk import Desk, Told, fenced, made, reply
+from tests.fakes.heard import Told
+from tests.unit.edit.desk import Desk, fenced, made, reply
 
 TEXT = "def one(x):\n    return x\n\n\ndef two(y):\n    return y\n"
 BAD = "def one(x):\n    return z"

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.chat_server import Answer, ChatServer
-from tests.unit.edit.desk import Desk, Told, buffer, fenced, made, part_of, reply
+from tests.fakes.heard import Told
+from tests.unit.edit.desk import Desk, buffer, fenced, made, part_of, reply
 
 ONE = "def one(x):\n    return x\n\n\ndef also(x):\n    return x + 1\n"
 TWO = "from one import one\n\n\ndef two(x):\n    return one(x) * 2\n"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.chat_server import ChatServer
-from tests.unit.edit.desk import Desk, Told, buffer, fenced, hunk_of, made, reply
+from tests.fakes.heard import Told
+from tests.unit.edit.desk import Desk, buffer, fenced, hunk_of, made, reply
 
 TEXT = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 NEW = "def one():\n    return 100"

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lcursor import protocol, protocol_chat
-from lcursor.config import ChatConfig, ModelConfig
+from lcursor import protocol_chat
+from lcursor.config import ChatConfig
 from lcursor.host.brains import Brains
 from lcursor.host.chatting import Chatting
 from lcursor.host.indexing import Indexing
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
+from tests.fakes.heard import Heard, config_of
 
 
 class Index:
@@ -33,35 +34,20 @@ class Index:
         return self.worker
 
 
-class Desk:
+class Desk(Heard):
     """A `Chatting`, and what it sent."""
 
     def __init__(self, config: ChatConfig) -> None:
         self.index = Index()
-        self.sent: list[tuple[str, Mapping[str, Any]]] = []
-        self._changed = threading.Condition()
-        self.brains = Brains(self._send)
-        self.chatting = Chatting(self._send, self.index, self.brains)  # type: ignore[arg-type]
+        super().__init__()
+        self.brains = Brains(self._tell)
+        self.chatting = Chatting(self._tell, self.index, self.brains)  # type: ignore[arg-type]
         self.configure(config)
         self.handlers = self.chatting.handlers()
 
     def configure(self, config: ChatConfig, secrets: tuple[str, ...] = ()) -> None:
         self.brains.configure(config, "")
         self.chatting.configure(config, secrets, "")
-
-    def _send(self, method: str, params: Mapping[str, Any]) -> None:
-        protocol.check(method, params, protocol.TO_LUA)
-        with self._changed:
-            self.sent.append((method, params))
-            self._changed.notify_all()
-
-    def wait(self, method: str, number: int) -> Mapping[str, Any]:
-        def found() -> list[Mapping[str, Any]]:
-            return [p for name, p in self.sent if name == method and p["id"] == number]
-
-        with self._changed:
-            assert self._changed.wait_for(lambda: bool(found()), 20), self.sent
-        return found()[-1]
 
     def open(self, number: int, path: Path) -> str:
         self.handlers["chat.open"]({"id": number, "chat": "", "path": str(path)})
@@ -87,10 +73,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def server() -> Iterator[ChatServer]:
     with ChatServer() as fake:
         yield fake
-
-
-def config_of(server: ChatServer) -> ChatConfig:
-    return ChatConfig(model="fake", models=(ModelConfig("fake", server.url),), server="off")
 
 
 def test_every_message_of_the_chat_has_a_handler(server: ChatServer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from lcursor import protocol
 from lcursor.config import CompletionConfig
 from lcursor.fim import completer
 from lcursor.host.dispatch import Dispatch
+from tests.fakes.heard import Heard
 
 HELLO = {"protocol": protocol.PROTOCOL, "version": "0.1.0", "config": {}}
 
@@ -54,29 +54,13 @@ class Slot:
         return True
 
 
-class Desk:
+class Desk(Heard):
     """A dispatch and what it sent."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[str, Mapping[str, Any]]] = []
+        super().__init__()
         self.stopped = 0
-        self._changed = threading.Condition()
-        self.dispatch = Dispatch(self._send, self._stop)
-
-    def _send(self, method: str, params: Mapping[str, Any]) -> None:
-        with self._changed:
-            self.sent.append((method, params))
-            self._changed.notify_all()
-
-    def wait(self, method: str, count: int = 1) -> Mapping[str, Any]:
-        """Wait for so many messages of a name; return the last of them."""
-
-        def found() -> list[Mapping[str, Any]]:
-            return [params for name, params in self.sent if name == method]
-
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(found()) >= count, 10), self.sent
-        return found()[count - 1]
+        self.dispatch = Dispatch(self._tell, self._stop)
 
     def _stop(self) -> None:
         self.stopped += 1
@@ -146,7 +130,7 @@ def test_outcomes_are_kept_told_and_learned_from(desk: Desk, tmp_path: Path) -> 
     assert said["path"] == str(tmp_path / "lcursor/outcomes.sqlite3")
     assert Slot.made[0].learned[-1] == [("lua", 0.6, False)]
     desk.dispatch("stats.reset", [])
-    assert desk.wait("stats", 2)["total"]["shown"] == 0
+    assert desk.wait("stats", count=2)["total"]["shown"] == 0
     assert Slot.made[0].learned[-1] == []
     assert not desk.errors()
 

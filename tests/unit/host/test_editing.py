@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,11 +13,12 @@ from typing import Any, cast
 import pytest
 
 from lcursor import protocol, protocol_edit
-from lcursor.config import ChatConfig, EditConfig, ModelConfig
+from lcursor.config import ChatConfig, EditConfig
 from lcursor.host.brains import Brains
 from lcursor.host.chatting import Chatting
 from lcursor.host.editing import Editing
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
+from tests.fakes.heard import Heard, config_of
 
 TEXT = "def one():\n    return 1"
 NEW = "def one():\n    return 100"
@@ -36,17 +37,16 @@ class Index:
         return None
 
 
-class Desk:
+class Desk(Heard):
     """Chats and edits as the host has them, and what they sent."""
 
     def __init__(self, chat: ChatConfig, edit: EditConfig | None = None) -> None:
         self.index = cast("Any", Index())
-        self.sent: list[tuple[str, Mapping[str, Any]]] = []
-        self._changed = threading.Condition()
-        self.brains = Brains(self._send)
-        self.chatting = Chatting(self._send, self.index, self.brains)
+        super().__init__()
+        self.brains = Brains(self._tell)
+        self.chatting = Chatting(self._tell, self.index, self.brains)
         self.editing = Editing(
-            self._send, self.index, self.brains, self.chatting.edited, self.chatting.seen
+            self._tell, self.index, self.brains, self.chatting.edited, self.chatting.seen
         )
         self.configure(chat, edit or EditConfig())
         self.handlers = {**self.chatting.handlers(), **self.editing.handlers()}
@@ -59,20 +59,6 @@ class Desk:
     def close(self) -> None:
         self.editing.close()
         self.chatting.close()
-
-    def _send(self, method: str, params: Mapping[str, Any]) -> None:
-        protocol.check(method, params, protocol.TO_LUA)
-        with self._changed:
-            self.sent.append((method, params))
-            self._changed.notify_all()
-
-    def wait(self, method: str, number: int) -> Mapping[str, Any]:
-        def found() -> list[Mapping[str, Any]]:
-            return [p for name, p in self.sent if name == method and p.get("id") == number]
-
-        with self._changed:
-            assert self._changed.wait_for(lambda: bool(found()), 20), self.sent
-        return found()[-1]
 
     def do(self, method: str, **params: Any) -> None:
         self.handlers[method](protocol.check(method, params))
@@ -102,11 +88,6 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def server() -> Iterator[ChatServer]:
     with ChatServer(lambda _: say("```python\n", f"{NEW}\n", "```\n")) as fake:
         yield fake
-
-
-def config_of(server: ChatServer) -> ChatConfig:
-    models = (ModelConfig("fake", server.url),)
-    return ChatConfig(model="fake", models=models, server="off", rules=False)
 
 
 def test_every_message_of_edits_has_a_handler(server: ChatServer) -> None:

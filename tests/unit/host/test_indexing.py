@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import IndexAway, IndexRefused
 from lcursor.host.indexing import Indexing
+from tests.fakes.heard import Heard
 
 STATE = {
     "phase": "ready",
@@ -80,14 +80,13 @@ class Client:
         return [do for do, _ in self.said]
 
 
-class Desk:
+class Desk(Heard):
     """An `Indexing`, what it sent, and its projects."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.begun, self.clients = root, {root}, list[Client]()
-        self.sent: list[tuple[str, Mapping[str, Any]]] = []
-        self._changed = threading.Condition()
-        self.indexing = Indexing(self._send, self)
+        super().__init__()
+        self.indexing = Indexing(self._tell, self)
 
     def configure(self, config: IndexConfig) -> None:
         self.config = config
@@ -101,23 +100,6 @@ class Desk:
     def client(self, root: Path) -> Client:
         self.clients.append(Client(root))
         return self.clients[-1]
-
-    def _send(self, method: str, params: Mapping[str, Any]) -> None:
-        if method in protocol.TO_LUA:
-            protocol.check(method, params, protocol.TO_LUA)
-        with self._changed:
-            self.sent.append((method, params))
-            self._changed.notify_all()
-
-    def wait(self, method: str, count: int = 1) -> Mapping[str, Any]:
-        """Wait for so many messages of a name; return the last of them."""
-
-        def found() -> list[Mapping[str, Any]]:
-            return [params for name, params in self.sent if name == method]
-
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(found()) >= count, 10), self.sent
-        return found()[count - 1]
 
     def settle(self) -> Client:
         """Return the newest client when all that was said has been done."""
@@ -214,7 +196,7 @@ def test_only_the_newest_search_is_done(desk: Desk) -> None:
     desk.search(2, "two")
     desk.search(3, "three")
     client.hold.set()
-    assert desk.wait("index.found")["query"] == "three" or desk.wait("index.found", 2)
+    assert desk.wait("index.found")["query"] == "three" or desk.wait("index.found", count=2)
     assert "two" not in [params.get("text") for _, params in client.said]
 
 
@@ -234,7 +216,7 @@ def test_what_a_worker_says_went_wrong_is_told(desk: Desk) -> None:
     assert (error["id"], error["message"], error["hint"]) == (6, "it ended", "Do this")
     desk.clients[0].answers["search"] = ValueError("broken")
     desk.search(7)
-    assert desk.wait("error", 2)["message"] == "the index could not answer"
+    assert desk.wait("error", count=2)["message"] == "the index could not answer"
     assert "ValueError: broken" in desk.wait("log")["message"]
     desk.clients[0].answers["search"] = {"hits": []}
     desk.search(8)
@@ -330,7 +312,7 @@ def test_begin(desk: Desk) -> None:
     client = desk.settle()
     assert client.said[-1] == ("begin", {"confirmed": True, "rebuild": False})
     client.listener({"event": "state", **STATE, "phase": "surveying"})
-    assert desk.wait("index.state", 2)["phase"] == "surveying"
+    assert desk.wait("index.state", count=2)["phase"] == "surveying"
 
 
 def test_a_begin_that_is_refused_lets_the_worker_go(desk: Desk) -> None:

@@ -1,0 +1,61 @@
+"""What a part of the host tells, kept and waited for; settings by which it asks fake servers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lcursor import protocol
+from lcursor.config import ChatConfig, ModelConfig
+from tests.fakes.chat_server import ChatServer
+
+Told = Mapping[str, Any]
+WAIT_S = 20.0
+
+
+def config_of(*servers: ChatServer, **more: Any) -> ChatConfig:
+    """Return settings by which one talks to servers of the test, `fake` the first of them."""
+    names = ["fake", *(f"fake{number}" for number in range(2, len(servers) + 1))]
+    models = tuple(
+        ModelConfig(name, server.url) for name, server in zip(names, servers, strict=True)
+    )
+    return replace(ChatConfig(model="fake", models=models, server="off", rules=False), **more)
+
+
+class Heard:
+    """Hears messages for Neovim; each has to be one of the wire's.
+
+    Attributes:
+        sent: (name, fields) of all, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Told]] = []
+        self._changed = threading.Condition()
+
+    def _tell(self, method: str, params: Told) -> None:
+        """Take a message. Thread: any."""
+        protocol.check(method, params, protocol.TO_LUA)
+        with self._changed:
+            self.sent.append((method, params))
+            self._changed.notify_all()
+
+    def told(self, method: str, number: int | None = None) -> list[Told]:
+        """Return what was told by a name, about one request or all."""
+        with self._changed:
+            return [
+                params
+                for name, params in self.sent
+                if name == method and number in (None, params.get("id"))
+            ]
+
+    def wait(self, method: str, number: int | None = None, *, count: int = 1) -> Told:
+        """Wait until something was told so often, about one request or all; return the last."""
+        with self._changed:
+            is_there = self._changed.wait_for(
+                lambda: len(self.told(method, number)) >= count, WAIT_S
+            )
+            assert is_there, self.sent[-12:]
+            return self.told(method, number)[-1]
