@@ -48,6 +48,10 @@ def fim(
         bool, typer.Option("--no-splice", help="Read the suffix anew at each key.")
     ] = False,
     data: Annotated[Path | None, typer.Option(help="The folder of the benchmark.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Cut lines of this file instead, which no test judges.", dir_okay=False),
+    ] = None,
     cases: Annotated[
         Path | None, typer.Option(help="Write each answer to it, as JSON Lines.")
     ] = None,
@@ -60,15 +64,19 @@ def fim(
     from lcursor.bench.report import machine
     from lcursor.evals import fim as judge
     from lcursor.evals import report
-    from lcursor.evals.data import DATA, KINDS, cuts
+    from lcursor.evals.data import DATA, KINDS, cuts, source_cuts
 
-    kinds = [kind for kind in KINDS if cut in (kind, "all")]
+    known = [kind for kind in KINDS if source is None or kind != "span"]
+    kinds = [kind for kind in known if cut in (kind, "all")]
     if not kinds:
-        raise typer.BadParameter(f"unknown cut: {cut}; one of {', '.join(KINDS)}, all")
+        raise typer.BadParameter(f"unknown cut: {cut}; one of {', '.join(known)}, all")
     chosen = [
         each  # neighbours of one program share what the engine has read
         for kind in kinds
-        for each in sorted(cuts(data or DATA, kind, n, seed), key=lambda each: each.task.name)
+        for each in sorted(
+            source_cuts(source, kind, n, seed) if source else cuts(data or DATA, kind, n, seed),
+            key=lambda each: each.task.name,
+        )
     ]
     facts: dict[str, Any] = {
         "machine": {**machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"},
@@ -77,6 +85,7 @@ def fim(
         "typed": typed,
         "heals": not no_heal,
         "splices": not no_splice,
+        "source": source.name if source else "",
     }
     engine = judge.load(model, heals=not no_heal, splices=not no_splice)
     try:

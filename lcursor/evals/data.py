@@ -1,7 +1,7 @@
 """The tasks of an eval: programs with a part taken out, cut where a person's cursor would stand.
 
-Reads the benchmark's files and nothing else. A cut depends on the seed and its task alone, so that
-a run over more tasks contains the run over fewer.
+Reads the benchmark's files, or one source file, and nothing else. A cut depends on the seed and its
+task alone, so that a run over more tasks contains the run over fewer.
 """
 
 from __future__ import annotations
@@ -23,11 +23,21 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 DATA = Path(__file__).resolve().parents[2] / "eval/data/human-eval-infilling"
 LINES = "HumanEval-SingleLineInfilling.jsonl.gz"
 SPANS = "HumanEval-RandomSpanInfillingLight.jsonl.gz"
+SHORTEST = 15
+"""Characters of a line of a source file that is cut."""
+REMARKS = ("#", '"', "'", "//", "--", "/*", "*")
+"""How lines begin that are no code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A program with a part taken out, and the test that says whether it is right."""
+    """A program with a part taken out, and the test that says whether it is right.
+
+    Attributes:
+        test: "" where there is none, as for a line of a source file.
+        file: its name, as the model reads it.
+        project: the same of what it belongs to.
+    """
 
     name: str
     entry_point: str
@@ -35,6 +45,8 @@ class Task:
     masked: str
     after: str
     test: str
+    file: str = "solution.py"
+    project: str = "humaneval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +120,45 @@ def cuts(folder: Path, kind: Kind, count: int, seed: int) -> list[Cut]:
     Raises:
         LcursorError: see `load`.
     """
-    tasks = load(folder / (SPANS if kind == "span" else LINES))
+    return _chosen(load(folder / (SPANS if kind == "span" else LINES)), kind, count, seed)
+
+
+def source_cuts(path: Path, kind: Kind, count: int, seed: int) -> list[Cut]:
+    """Choose lines of code of a source file and cut them; there is no test for them.
+
+    Args:
+        path: the file.
+        kind: `char` or `word`, as for the benchmark.
+        count: how many; fewer come back where there are fewer.
+        seed: of the choice and of every place.
+
+    Raises:
+        LcursorError: the file cannot be read, or has no line of code.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise LcursorError(f"{path} cannot be read ({error})", "Name a source file") from error
+    tasks = [
+        Task(
+            name=f"{path.name}:{row + 1:05}",
+            entry_point="",
+            before="".join(lines[:row]),
+            masked=line,
+            after="".join(lines[row + 1 :]),
+            test="",
+            file=path.name,
+            project=path.resolve().parent.name,
+        )
+        for row, line in enumerate(lines)
+        if len(text := line.strip()) >= SHORTEST and not text.startswith(REMARKS)
+    ]
+    if not tasks:
+        raise LcursorError(f"{path} has no line of code", "Name a source file")
+    return _chosen(tasks, kind, count, seed)
+
+
+def _chosen(tasks: list[Task], kind: Kind, count: int, seed: int) -> list[Cut]:
     random.Random(seed).shuffle(tasks)
     found = (_CUTTERS[kind](task, random.Random(f"{seed}:{kind}:{task.name}")) for task in tasks)
     return [cut for cut in found if cut][:count]

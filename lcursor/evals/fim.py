@@ -76,7 +76,7 @@ class Answer:
     is_line_exact: bool
     """Its first line is."""
     has_passed: bool
-    """The program passes its tests with it; never where nothing was written."""
+    """The program passes its tests with it; never where nothing was written, or none are."""
     confidence: float
     read_tokens: int
     generated_tokens: int
@@ -152,7 +152,7 @@ def answers(engine: Completes, cuts: Iterable[Cut], typed: int = TYPED) -> Itera
 
 def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
     *earlier, last = [
-        Source(prefix, cut.suffix, 0, "solution.py", "humaneval")
+        Source(prefix, cut.suffix, 0, cut.task.file, cut.task.project)
         for prefix in keys(cut.prefix, typed)
     ]
     for source in earlier:
@@ -174,7 +174,7 @@ def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
         rest=cut.rest,
         is_exact=bool(text) and text.rstrip() == cut.rest.rstrip(),
         is_line_exact=bool(text) and first_line(text) == first_line(cut.rest),
-        has_passed=bool(text) and sandbox.run(cut.program(text)) == "passed",
+        has_passed=bool(text and cut.task.test) and sandbox.run(cut.program(text)) == "passed",
         confidence=result.confidence,
         logprobs=[round(value, 3) for value in result.logprobs],
         reason=result.reason,

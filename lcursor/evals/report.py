@@ -198,9 +198,10 @@ def as_markdown(document: dict[str, Any]) -> str:
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, row in document["cuts"].items():
+        passed = "–" if document.get("source") else _percent(row["passed"])
         lines.append(
             f"| {name} | {row['cuts']} | {_percent(row['exact'])} ± {100 * row['exact_margin']:.0f}"
-            f" | {_percent(row['passed'])} | {_percent(row['show'])} | {_percent(row['precision'])}"
+            f" | {passed} | {_percent(row['show'])} | {_percent(row['precision'])}"
             f" | {_percent(row['line_precision'])} | {row['confidence']:.2f}"
             f" | {row['read_tokens_p50']:g} | {row['generated_tokens_p50']:g}"
             f" | {row['first_ms_p50']:.0f} ms"

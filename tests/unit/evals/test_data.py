@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.errors import LcursorError
-from lcursor.evals.data import DATA, KINDS, LINES, SPANS, Kind, cuts, load
+from lcursor.evals.data import DATA, KINDS, LINES, SPANS, Kind, cuts, load, source_cuts
 
 
 def test_the_files_are_whole_and_have_their_licence() -> None:
@@ -73,3 +73,26 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / LINES).write_bytes(content)
     with pytest.raises(LcursorError, match="no file of HumanEval infilling"):
         load(tmp_path / LINES)
+
+
+@pytest.mark.parametrize("kind", ["char", "word"])
+def test_lines_of_code_of_a_source_file_are_cut(kind: Kind, tmp_path: Path) -> None:
+    path = tmp_path / "steps.py"
+    text = "# a remark that is long enough\nx = 1\nfirst = step_of(values)\n\nlast = first.end()\n"
+    path.write_text(text)
+    found = source_cuts(path, kind, 9, 1)
+    assert sorted(cut.task.name for cut in found) == ["steps.py:00003", "steps.py:00005"]
+    for cut in found:
+        assert cut.prefix + cut.rest + cut.suffix == text
+        assert (cut.task.file, cut.task.project) == ("steps.py", tmp_path.name)
+        assert not cut.task.test
+
+
+@pytest.mark.parametrize("content", [b"x = 1\n", b"\xff\xfe\n", None])
+def test_a_source_file_without_code_is_refused(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "none.py"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(LcursorError, match=r"none\.py") as failure:
+        source_cuts(path, "char", 9, 1)
+    assert failure.value.hint == "Name a source file"

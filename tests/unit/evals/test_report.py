@@ -111,6 +111,8 @@ def test_the_document_has_what_the_table_shows() -> None:
     assert "abacus" in table
     assert "healing on, splice off, gate 0.85, 3 keys" in table
     assert "| char | 4 | 25 % ± " in table
+    assert "| – |" not in table
+    assert " | – | 50 % | " in report.as_markdown({**document, "source": "steps.py"})  # no tests there
     assert "| 0.8 | 50 %, 100 % |" in table
     assert "0.80, shown 50 %, precision 100 %, 1.50 × ungated (wanted 1.5: yes)" in table
 
