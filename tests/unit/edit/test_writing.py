@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import linefile
 from lcursor.edit.records import Change, FileChange
 from lcursor.edit.turns import journal, text, writing
 from lcursor.edit.turns.ledger import Ledger
@@ -350,7 +351,7 @@ def test_a_turn_that_cannot_be_noted_is_not_written(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger._log, "_write", fails)
+        patch.setattr(linefile, "_append", fails)
         with pytest.raises(EditUnsaved, match="record of edits"):
             write(changes, project.root, record=ledger, key=key)
         assert project.files() == {"a": b"a\n"}
