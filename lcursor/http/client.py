@@ -123,6 +123,7 @@ class Client:
             `address.named`.
         patience: None for what suits short answers.
         advice: what to do when it fails, in place of correcting the settings.
+        name: what messages call it; "" for its address.
     """
 
     def __init__(
@@ -132,8 +133,9 @@ class Client:
         setting: str,
         patience: Patience | None = None,
         advice: str = "",
+        name: str = "",
     ) -> None:
-        self.name = address.shown(url)
+        self.name = name or address.shown(url)
         self._socket = address.socket_path(url)
         self._url, self._key, self._setting = url, key, setting
         self._patience = patience or Patience(CONNECT_S, ANSWER_S, SILENCE_S, MOST_BYTES)
@@ -361,7 +363,7 @@ class Client:
                 words = "there is no such socket"
             return ServerUnreachable(f"nothing answers at {self.name} ({words})", start)
         if isinstance(error, (httpx2.NetworkError, httpx2.RemoteProtocolError)):
-            return ServerGarbled(f"{self.name} broke off its answer", events.HINT)
+            return ServerGarbled(f"{self.name} broke off its answer", self._advice or events.HINT)
         words = self._clean(str(error)) or type(error).__name__
         return ServerFailed(f"asking {self.name} failed ({words})", start)
 

@@ -133,9 +133,10 @@ class Stream:
                     raise
         yield from reader.finish()
         if not reader.has_begun:
-            raise ServerGarbled(f"{self._client.name} answers with nothing", events.HINT)
+            raise ServerGarbled(f"{self._client.name} answers with nothing", self._client.advice)
         if reader.reason is None and not self._is_done:
-            raise ServerGarbled(f"{self._client.name} broke off its answer", events.HINT)
+            text = f"{self._client.name} broke off its answer"
+            raise ServerGarbled(text, self._client.advice)
         self._is_done = True
         call.release()
         usage = reader.usage(tokens.of_messages(self._messages))
@@ -177,10 +178,13 @@ class ChatClient:
             SILENCE_S,
             MOST_BYTES,
         )
-        advice = ADVICE if target.setting == LOCAL else ""
-        self._http = Client(root, target.key, target.setting, patience, advice)
+        is_ours = target.setting == LOCAL
+        self.advice = ADVICE if is_ours else events.HINT
+        """What to do when it fails."""
+        name, advice = ("the local server", ADVICE) if is_ours else ("", "")
+        self._http = Client(root, target.key, target.setting, patience, advice, name)
         self.name = self._http.name
-        """The server's address, for messages."""
+        """The server's address, for messages; of our own what it is."""
         self._lock = threading.Lock()
         self._served: Served | None = None
         self._quirks: frozenset[requests.Quirk] = frozenset()

@@ -237,6 +237,13 @@ def test_what_was_said_is_kept(make: Make, name: str) -> None:
         assert len(server.bodies) == 1, "it is not asked again"
 
 
+def test_our_own_server_is_not_called_by_its_address(make: Make) -> None:
+    with ChatServer([Answer([A, Abort()])]) as server:
+        said, error = broken(make(server.url, setting="chat").stream(MESSAGES))
+    assert (said, error.message) == ("a", "the local server broke off its answer")
+    assert ":LCursor server" in error.hint
+
+
 @pytest.mark.parametrize(
     ("parts", "words"),
     [([], "nothing"), ([b"data: [DONE]\n\n"], "nothing"), ([b"\n\n"], "nothing")],
