@@ -1,5 +1,6 @@
--- Reads a buffer around a position into the fields of `fim.request`. The work is bounded whatever
--- the file: never more than WINDOW lines and bytes are looked at, also in a line of a megabyte.
+-- Reads a buffer around a position into the fields of `fim.request`, and says which file a buffer
+-- has. The work is bounded whatever the file: never more than WINDOW lines and bytes are looked at,
+-- also in a line of a megabyte.
 
 local text = require("lcursor.text")
 
@@ -151,6 +152,16 @@ local function top_of(buf, first_row)
     last = last - 1
   end
   return last == 0 and "" or text.join(api.nvim_buf_get_lines(buf, 0, last, false))
+end
+
+--- The file that a buffer has: no help page, no terminal, nothing that a plugin reads by a URL.
+---@param buf integer
+---@return string? absolute
+function M.file(buf)
+  local path = api.nvim_buf_get_name(buf)
+  if path ~= "" and vim.bo[buf].buftype == "" and not path:find("^%a[%w+.-]*://") then
+    return vim.fs.abspath(path)
+  end
 end
 
 --- Where a buffer's file stands in its project.

@@ -2,6 +2,7 @@
 -- must, and hands each answer, and each failure, to who asked. Each feature has a door of its own
 -- (its requests.lua). Knows nothing of buffers.
 
+local config = require("lcursor.config")
 local host = require("lcursor.host")
 local notify = require("lcursor.notify")
 local report = require("lcursor.report")
@@ -42,6 +43,19 @@ local function watch()
     })
   end
   hear_host()
+end
+
+--- Whether a feature may be used by the settings; tells where not.
+---@param feature "chat"|"edit"|"index"
+---@param what string what it is, for a sentence
+---@return boolean
+function M.is_on(feature, what)
+  local settings = config.get()
+  if settings.enabled and settings[feature].enabled then
+    return true
+  end
+  notify.warn(("%s switched off by the setting %s.enabled"):format(what, feature))
+  return false
 end
 
 --- Open a door.

@@ -1,6 +1,7 @@
 -- What is never read: files that hold secrets by their name, by what stands in them, or that git
 -- ignores. Asked once per buffer and name; git answers later, and until then the file is not read.
 
+local config = require("lcursor.config")
 local notify = require("lcursor.notify")
 
 local M = {}
@@ -8,6 +9,12 @@ local M = {}
 local api = vim.api
 local GIT_MS = 5000
 local HEAD_LINES, HEAD_BYTES = 40, 4096 -- so much of a buffer is searched for a private key
+
+-- What is said where somebody named a file.
+M.REASONS = {
+  secret = "its name says that it holds secrets",
+  secret_text = "a private key stands in it",
+}
 
 -- Globs. Without a slash they are compared with the file's name, else with the end of its path.
 -- Close to the defaults of Continue, without names that are ordinary source in most projects
@@ -186,6 +193,15 @@ function M.refusal(buf, more, answered)
   elseif entry.git == "failed" then
     return "ignored_unknown"
   end
+end
+
+--- Why the text of a buffer that somebody named must not be given away. What git ignores is left
+--- alone only where nobody named it.
+---@param buf integer
+---@return string? in words
+function M.kept_back(buf)
+  local more = config.for_buffer(buf).completion.secrets
+  return M.REASONS[M.refusal(buf, more, function() end)]
 end
 
 --- Whether a file that is in no buffer may be read, as far as its name and git say.

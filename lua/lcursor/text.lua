@@ -118,4 +118,30 @@ function M.join(lines)
   return table.concat(lines, "\n")
 end
 
+--- How long ago something was.
+---@param seconds number
+---@return string
+function M.ago(seconds)
+  if seconds < 60 then
+    return "now"
+  elseif seconds < 3600 then
+    return ("%d min"):format(seconds / 60)
+  elseif seconds < 86400 then
+    return ("%d h"):format(seconds / 3600)
+  elseif seconds < 86400 * 14 then
+    local days = math.floor(seconds / 86400)
+    return days == 1 and "1 day" or ("%d days"):format(days)
+  end
+  return os.date("%Y-%m-%d", os.time() - math.floor(seconds)) --[[@as string]]
+end
+
+--- A text in one line, cut where it is long.
+---@param str string
+---@param most integer characters
+---@return string
+function M.short(str, most)
+  str = vim.trim((str:gsub("%s+", " ")))
+  return vim.fn.strchars(str) > most and vim.fn.strcharpart(str, 0, most - 1) .. "…" or str
+end
+
 return M

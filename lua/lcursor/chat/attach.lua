@@ -2,6 +2,7 @@
 -- list, terminals. What privacy.lua keeps back is not read, and the user is told. Changes nothing.
 
 local config = require("lcursor.config")
+local context = require("lcursor.context")
 local notify = require("lcursor.notify")
 local place = require("lcursor.chat.place")
 local privacy = require("lcursor.privacy")
@@ -15,10 +16,6 @@ local api = vim.api
 local MOST_BYTES = 1024 * 1024
 local MOST_ENTRIES = 200 -- of diagnostics, of the quickfix list
 local MOST_TERMINAL_LINES = 400
-local REASONS = {
-  secret = "its name says that it holds secrets",
-  secret_text = "a private key stands in it",
-}
 local SEVERITIES = { "error", "warning", "info", "hint" }
 
 ---@param name string
@@ -38,14 +35,6 @@ local function name_of(buf)
 end
 
 ---@param buf integer
----@return string? why its text must not be given away
-local function refusal(buf)
-  local more = config.for_buffer(buf).completion.secrets
-  -- What git ignores is left alone where nobody named it; here somebody did.
-  return REASONS[privacy.refusal(buf, more, function() end)]
-end
-
----@param buf integer
 ---@return integer bytes
 local function size(buf)
   return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
@@ -54,9 +43,7 @@ end
 ---@param buf integer
 ---@return string absolute; "" for what is in no file
 local function path_of(buf)
-  local path = api.nvim_buf_get_name(buf)
-  local is_file = path ~= "" and vim.bo[buf].buftype == "" and not path:find("^%a[%w+.-]*://")
-  return is_file and vim.fs.abspath(path) or ""
+  return context.file(buf) or ""
 end
 
 ---@param kind string
@@ -67,7 +54,7 @@ end
 ---@return lcursor.ChatAttachment? nil where it must not be given away; tells
 local function piece(kind, name, path, first_row, text)
   if privacy.has_private_key(text) then
-    return refuse(name, REASONS.secret_text)
+    return refuse(name, privacy.REASONS.secret_text)
   elseif #text > MOST_BYTES then
     return refuse(name, ("it has %.1f MB"):format(#text / 1e6))
   end
@@ -97,7 +84,7 @@ end
 ---@param last integer row behind the last
 ---@return lcursor.ChatAttachment? nil where they must not be given away; tells
 function M.range(buf, first, last)
-  local why, name = refusal(buf), name_of(buf)
+  local why, name = privacy.kept_back(buf), name_of(buf)
   if why then
     return refuse(name, why)
   end
@@ -115,7 +102,7 @@ end
 ---@param buf integer
 ---@return lcursor.ChatAttachment? nil where it must not be given away; tells
 function M.buffer(buf)
-  local why, name = refusal(buf), name_of(buf)
+  local why, name = privacy.kept_back(buf), name_of(buf)
   if why then
     return refuse(name, why)
   end
@@ -165,7 +152,7 @@ function M.diagnostics(buf)
   if #found == 0 then
     return nil
   end
-  local why, name = refusal(buf), name_of(buf)
+  local why, name = privacy.kept_back(buf), name_of(buf)
   if why then
     return refuse("diagnostics of " .. name, why)
   end
@@ -221,7 +208,7 @@ function M.quickfix()
     end
   end
   if secret > 0 then
-    refuse(("%d entries of the quickfix list"):format(secret), REASONS.secret)
+    refuse(("%d entries of the quickfix list"):format(secret), privacy.REASONS.secret)
   end
   if more > 0 then
     table.insert(lines, ("(%d more are left out)"):format(more))
@@ -293,7 +280,7 @@ local function unsaved(test, is_quiet)
     local path = path_of(buf)
     local is_new = api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified and path ~= ""
     if is_new and (not test or test(path)) then
-      local is_free = not is_quiet or (not refusal(buf) and size(buf) <= MOST_BYTES)
+      local is_free = not is_quiet or (not privacy.kept_back(buf) and size(buf) <= MOST_BYTES)
       table.insert(pieces, is_free and M.buffer(buf) or nil)
     end
   end
@@ -400,7 +387,7 @@ function M.collect(session, text, before)
   end
   if spelled.command(text) then
     for _, kind in ipairs({ "buffer", "diagnostics", "quickfix", "terminal" }) do
-      if kind ~= "buffer" or (buf and refusal(buf) == nil) then
+      if kind ~= "buffer" or (buf and privacy.kept_back(buf) == nil) then
         add(READ[kind]("", buf) or {})
       end
     end

@@ -3,6 +3,7 @@
 
 local buffer = require("lcursor.chat.buffer")
 local config = require("lcursor.config")
+local door = require("lcursor.door")
 local keys = require("lcursor.chat.keys")
 local notify = require("lcursor.notify")
 local state = require("lcursor.chat.state")
@@ -131,16 +132,6 @@ local function watch(session)
   )
 end
 
----@return boolean whether there may be a chat; tells where not
-local function is_on()
-  local settings = config.get()
-  if settings.enabled and settings.chat.enabled then
-    return true
-  end
-  notify.warn("the chat is switched off by the setting chat.enabled")
-  return false
-end
-
 ---@param path string
 ---@param key string
 ---@return lcursor.ChatSession
@@ -161,7 +152,7 @@ end
 ---@return lcursor.ChatSession? nil where the chat is switched off
 function M.open(opts)
   opts = opts or {}
-  if not is_on() then
+  if not door.is_on("chat", "the chat is") then
     return nil
   end
   start()

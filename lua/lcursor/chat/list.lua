@@ -1,11 +1,11 @@
 -- `:LCursor chats`: the stored chats in a window, to resume, rename, delete or export. What is
 -- stored is Python's; this shows it and asks.
 
-local config = require("lcursor.config")
-local notify = require("lcursor.notify")
 local requests = require("lcursor.chat.requests")
 local sheet = require("lcursor.sheet")
 local state = require("lcursor.chat.state")
+local ago = require("lcursor.text").ago
+local short = require("lcursor.text").short
 local transcript = require("lcursor.chat.transcript")
 
 local M = {}
@@ -23,31 +23,6 @@ local MOST_TITLE, MOST_PREVIEW = 48, 80
 ---@type lcursor.ChatShelf?
 local current
 
---- How long ago something was.
----@param seconds number
----@return string
-function M.ago(seconds)
-  if seconds < 60 then
-    return "now"
-  elseif seconds < 3600 then
-    return ("%d min"):format(seconds / 60)
-  elseif seconds < 86400 then
-    return ("%d h"):format(seconds / 3600)
-  elseif seconds < 86400 * 14 then
-    local days = math.floor(seconds / 86400)
-    return days == 1 and "1 day" or ("%d days"):format(days)
-  end
-  return os.date("%Y-%m-%d", os.time() - seconds) --[[@as string]]
-end
-
----@param text string
----@param most integer
----@return string
-local function short(text, most)
-  text = text:gsub("%s+", " ")
-  return vim.fn.strchars(text) > most and vim.fn.strcharpart(text, 0, most - 1) .. "…" or text
-end
-
 --- The lines of the list.
 ---@param rows lcursor.ChatRow[]
 ---@param now_s number
@@ -56,7 +31,7 @@ end
 function M.cells(rows, now_s, is_all)
   local ages, titles, roots = 0, 0, 0
   for _, row in ipairs(rows) do
-    ages = math.max(ages, #M.ago(now_s - row.updated_s))
+    ages = math.max(ages, #ago(now_s - row.updated_s))
     titles = math.max(titles, vim.fn.strdisplaywidth(short(row.title, MOST_TITLE)))
     roots = math.max(roots, vim.fn.strdisplaywidth(vim.fs.basename(row.root)))
   end
@@ -72,7 +47,7 @@ function M.cells(rows, now_s, is_all)
     local project = is_all and ("  " .. fill(vim.fs.basename(row.root), roots)) or ""
     return {
       { is_open and "* " or "  ", "LCursorChatTokens" },
-      { fill(M.ago(now_s - row.updated_s), ages) .. "  ", "LCursorChatNote" },
+      { fill(ago(now_s - row.updated_s), ages) .. "  ", "LCursorChatNote" },
       { fill(title, titles), "LCursorChatTitle" },
       { project, "LCursorHitFile" },
       { ("  %3d  "):format(row.messages), "LCursorChatNote" },
@@ -241,16 +216,6 @@ function M.newest(path, done)
   requests.ask("chat.list", { path = path or state.here() }, function(listed)
     done(listed.chats[1] and listed.chats[1].chat or "")
   end)
-end
-
----@return boolean
-function M.is_on()
-  local settings = config.get()
-  if settings.enabled and settings.chat.enabled then
-    return true
-  end
-  notify.warn("the chat is switched off by the setting chat.enabled")
-  return false
 end
 
 return M

@@ -3,6 +3,7 @@
 
 local bill = require("lcursor.chat.bill")
 local blocks = require("lcursor.chat.blocks")
+local door = require("lcursor.door")
 local keys = require("lcursor.chat.keys")
 local list = require("lcursor.chat.list")
 local models = require("lcursor.chat.models")
@@ -154,7 +155,7 @@ end
 --- `:LCursor chats {words}`.
 ---@param args string[]
 function M.command(args)
-  if not list.is_on() then
+  if not door.is_on("chat", "the chat is") then
     return
   end
   local word, rest = args[1], table.concat(vim.list_slice(args, 2), " ")

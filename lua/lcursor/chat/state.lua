@@ -1,6 +1,8 @@
 -- What is known of each chat in this Neovim, and which one is the current. Owns the table of
 -- sessions and the file that one was in last; writes into no buffer.
 
+local context = require("lcursor.context")
+
 local M = {}
 
 local api = vim.api
@@ -13,26 +15,17 @@ local count = 0
 ---@type string? the file that one was in last
 local file
 
----@param buf integer
----@return string? absolute
-local function file_of(buf)
-  local path = api.nvim_buf_get_name(buf)
-  if path ~= "" and vim.bo[buf].buftype == "" and not path:find("^%a[%w+.-]*://") then
-    return vim.fs.abspath(path)
-  end
-end
-
 --- The file that one is in, or was in before the chat; else the working folder.
 ---@return string absolute
 function M.here()
-  file = file_of(api.nvim_get_current_buf()) or file
+  file = context.file(api.nvim_get_current_buf()) or file
   return file or assert(vim.uv.cwd())
 end
 
 --- Notice which file one is in.
 ---@param buf integer
 function M.notice(buf)
-  file = file_of(buf) or file
+  file = context.file(buf) or file
 end
 
 --- Begin to know of a chat.

@@ -2,8 +2,8 @@
 -- hands what is proposed to the store. What is asked is in region.lua, many.lua, apply.lua and
 -- commit.lua; the rest of the plugin comes in through reach.lua.
 
-local config = require("lcursor.config")
 local direct = require("lcursor.edit.direct")
+local door = require("lcursor.door")
 local free = require("lcursor.edit.free")
 local keys = require("lcursor.edit.keys")
 local look = require("lcursor.edit.look")
@@ -134,13 +134,11 @@ end
 
 ---@return boolean whether there may be edits; tells where not
 function M.is_on()
-  local settings = config.get()
-  if settings.enabled and settings.edit.enabled then
+  local is_on = door.is_on("edit", "edits are")
+  if is_on then
     M.start()
-    return true
   end
-  notify.warn("edits are switched off by the setting edit.enabled")
-  return false
+  return is_on
 end
 
 --- The edits that run.

@@ -1,7 +1,6 @@
 -- What an edit reads of the editor: the buffer that it is about, others that are not saved, where
 -- one is. What privacy.lua keeps back is not read. Changes nothing.
 
-local config = require("lcursor.config")
 local context = require("lcursor.context")
 local privacy = require("lcursor.privacy")
 
@@ -10,20 +9,12 @@ local M = {}
 local api = vim.api
 local MOST_BYTES = 4 * 1024 * 1024
 local MOST_OTHER_BYTES = 1024 * 1024
-local REASONS = {
-  secret = "its name says that it holds secrets",
-  secret_text = "a private key stands in it",
-}
 
 --- Whether a buffer is a file of the user's, saved or not.
 ---@param buf integer
 ---@return boolean
 function M.is_file(buf)
-  local path = api.nvim_buf_get_name(buf)
-  return api.nvim_buf_is_loaded(buf)
-    and vim.bo[buf].buftype == ""
-    and path ~= ""
-    and not path:find("^%a[%w+.-]*://")
+  return api.nvim_buf_is_loaded(buf) and context.file(buf) ~= nil
 end
 
 ---@param buf integer
@@ -38,14 +29,6 @@ end
 function M.shown(path)
   local root = vim.fs.root(path, { ".git", ".hg", ".svn" })
   return root and vim.fs.relpath(root, path) or vim.fn.fnamemodify(path, ":~:.")
-end
-
----@param buf integer
----@return string? why its text must not be given away
-local function secret(buf)
-  local more = config.for_buffer(buf).completion.secrets
-  -- What git ignores is left alone where nobody named it; here somebody did.
-  return REASONS[privacy.refusal(buf, more, function() end)]
 end
 
 ---@param buf integer
@@ -64,7 +47,7 @@ function M.refusal(buf)
       or "this is no file, so nothing can be changed in it"
   end
   local name = M.shown(M.path(buf))
-  local why = secret(buf)
+  local why = privacy.kept_back(buf)
   if why then
     return ("%s is not given to a model: %s"):format(name, why)
   elseif not vim.bo[buf].modifiable then
@@ -96,7 +79,7 @@ end
 local function texts(bufs)
   local found = {}
   for _, buf in ipairs(bufs) do
-    if M.is_file(buf) and not secret(buf) and bytes(buf) <= MOST_OTHER_BYTES then
+    if M.is_file(buf) and not privacy.kept_back(buf) and bytes(buf) <= MOST_OTHER_BYTES then
       table.insert(found, M.text(buf))
     end
   end

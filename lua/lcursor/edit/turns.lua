@@ -8,6 +8,8 @@ local region = require("lcursor.edit.region")
 local requests = require("lcursor.edit.requests")
 local sheet = require("lcursor.sheet")
 local store = require("lcursor.edit.store")
+local ago = require("lcursor.text").ago
+local short = require("lcursor.text").short
 local words = require("lcursor.edit.words")
 
 local M = {}
@@ -191,11 +193,11 @@ local function reverted(told)
   if #problems > 0 then
     local text = table.concat(problems, "; ")
     return notify.warn(
-      ('"%s" is not %s as a whole: %s'):format(words.short(told.title, MOST_TITLE), verb, text)
+      ('"%s" is not %s as a whole: %s'):format(short(told.title, MOST_TITLE), verb, text)
     )
   end
   local where = #what > 0 and (" in " .. table.concat(what, " and ")) or ""
-  notify.info(('"%s" is %s%s'):format(words.short(told.title, MOST_TITLE), verb, where))
+  notify.info(('"%s" is %s%s'):format(short(told.title, MOST_TITLE), verb, where))
 end
 
 ---@param row lcursor.EditTurnRow
@@ -247,9 +249,9 @@ local function cells(row, width)
   local shown = vim.tbl_map(reader.shown, row.paths)
   local files = table.concat(vim.list_slice(shown, 1, 3), ", ")
   local more = #shown > 3 and (" and %d more"):format(#shown - 3) or ""
-  local title = words.short(row.title, MOST_TITLE)
+  local title = short(row.title, MOST_TITLE)
   return {
-    { ("  %-10s  "):format(words.ago(os.time() - row.at_s)), "LCursorEditBadge" },
+    { ("  %-10s  "):format(ago(os.time() - row.at_s)), "LCursorEditBadge" },
     { ("%-8s  "):format(state), groups[row.state] },
     { title .. (" "):rep(width - vim.fn.strdisplaywidth(title)) .. "  ", "Normal" },
     { files .. more, "LCursorHitFile" },
@@ -264,7 +266,7 @@ function M.list()
     requests.ask("edit.turns", { path = path }, function(listed)
       local width = 0
       for _, row in ipairs(listed.turns) do
-        width = math.max(width, vim.fn.strdisplaywidth(words.short(row.title, MOST_TITLE)))
+        width = math.max(width, vim.fn.strdisplaywidth(short(row.title, MOST_TITLE)))
       end
       local rows = vim.tbl_map(function(row)
         return cells(row, width)

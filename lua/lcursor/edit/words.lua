@@ -23,29 +23,6 @@ function M.place(name, first, last)
   return ("%s:%d"):format(name, first + 1)
 end
 
---- A text in one line, cut where it is long.
----@param text string
----@param most integer characters
----@return string
-function M.short(text, most)
-  text = vim.trim((text:gsub("%s+", " ")))
-  return vim.fn.strchars(text) > most and vim.fn.strcharpart(text, 0, most - 1) .. "…" or text
-end
-
---- How long ago something was.
----@param seconds number
----@return string
-function M.ago(seconds)
-  if seconds < 60 then
-    return "now"
-  elseif seconds < 3600 then
-    return ("%d min"):format(seconds / 60)
-  elseif seconds < 86400 then
-    return ("%d h"):format(seconds / 3600)
-  end
-  return os.date("%Y-%m-%d", os.time() - math.floor(seconds)) --[[@as string]]
-end
-
 --- What a proposal is.
 ---@param msg lcursor.EditProposed
 ---@return string

@@ -3,6 +3,7 @@
 -- privacy.lua keeps back. Keys only start a timer anew.
 
 local config = require("lcursor.config")
+local context = require("lcursor.context")
 local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
 local rpc = require("lcursor.rpc")
@@ -33,11 +34,7 @@ end
 ---@param buf integer
 ---@return string? path of its file; nil for what is in none
 local function path_of(buf)
-  if not api.nvim_buf_is_loaded(buf) or vim.bo[buf].buftype ~= "" then
-    return nil
-  end
-  local path = api.nvim_buf_get_name(buf)
-  return (path ~= "" and not path:find("^%a[%w+.-]*://")) and path or nil
+  return api.nvim_buf_is_loaded(buf) and context.file(buf) or nil
 end
 
 ---@param buf integer

@@ -2,7 +2,7 @@
 -- is done in a process of its own, which the Python half starts.
 
 local buffers = require("lcursor.index.buffers")
-local config = require("lcursor.config")
+local door = require("lcursor.door")
 local host = require("lcursor.host")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.index.requests")
@@ -45,13 +45,11 @@ end
 
 ---@return boolean whether the index may be used; tells where not
 local function is_on()
-  local settings = config.get()
-  if settings.enabled and settings.index.enabled then
+  local may_be = door.is_on("index", "the index is")
+  if may_be then
     M.start()
-    return true
   end
-  notify.warn("the index is switched off by the setting index.enabled")
-  return false
+  return may_be
 end
 
 --- `:LCursor index {words}`.

@@ -1,6 +1,7 @@
 -- The one door to the index: numbers questions, starts the host where it must, and hands each
 -- answer to who asked. A question whose answer never comes is forgotten with the next of its kind.
 
+local context = require("lcursor.context")
 local report = require("lcursor.report")
 local rpc = require("lcursor.rpc")
 
@@ -20,9 +21,7 @@ local ANSWERS = {
 --- The place that a command is about: the file of the current buffer, else the working folder.
 ---@return string absolute
 function M.here()
-  local path = vim.api.nvim_buf_get_name(0)
-  local is_file = path ~= "" and vim.bo.buftype == "" and not path:find("^%a[%w+.-]*://")
-  return is_file and vim.fs.abspath(path) or assert(vim.uv.cwd())
+  return context.file(0) or assert(vim.uv.cwd())
 end
 
 --- Ask; a newer question of a kind takes the place of an older one.
