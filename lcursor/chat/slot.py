@@ -1,8 +1,8 @@
 """The front door of the chat: each message of `protocol_chat` has a method here.
 
 Owns the chats that are open and the turns that run. Every method returns at once: what reads the
-disk is done on one lane in the order in which it was asked for, what waits for others (a bill, a
-completion) on lanes of their own; each turn has a thread, and so has what the local server does.
+disk is done on one lane in the order in which it was asked for; each turn has a thread; what is
+asked besides goes to `aside.py`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcursor import protocol_chat as wire
-from lcursor.chat import archive, attach, prompt
+from lcursor.chat import archive, attach
 from lcursor.chat.archive import Archive
+from lcursor.chat.aside import Aside
 from lcursor.chat.attach import Gatherer, Retrieve
 from lcursor.chat.conversation import Conversation, Op, amended
 from lcursor.chat.shown import opened, row
@@ -26,9 +27,7 @@ from lcursor.chat.warm import IDLE_S, Warmth
 from lcursor.config import ChatConfig
 from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
 from lcursor.lane import Lane
-from lcursor.llm import counting
-from lcursor.llm.counting import Counter
-from lcursor.llm.reach import Models, told
+from lcursor.llm.reach import Models
 from lcursor.telling import Tell, failure, tell_failed
 
 if TYPE_CHECKING:
@@ -82,12 +81,8 @@ class ChatSlot:
         self._lock = threading.Lock()
         self._chats: dict[str, Stored] = {}
         self._turns: dict[int, Turn] = {}
-        self._bills = self._words = 0
         self._front = Lane("lcursor-chat", self._failed)
-        self._bill_lane = Lane("lcursor-chat-bill", self._failed)
-        self._word_lane = Lane("lcursor-chat-words", self._failed)
-        self._starting = threading.Event()
-        """Set to wait no longer for a server that starts."""
+        self._aside = Aside(self._tools, self._stored, self._knows, self._failed)
         self._models.listen(self._server_says, self._warmth.hush)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
@@ -95,7 +90,7 @@ class ChatSlot:
         return {
             "chat.open": self.open,
             "chat.send": self.send,
-            "chat.bill": self.bill,
+            "chat.bill": self._aside.bill,
             "chat.stop": self.stop,
             "chat.list": self.list,
             "chat.rename": self.rename,
@@ -105,8 +100,8 @@ class ChatSlot:
             "chat.use": self.use,
             "chat.compact": self.compact,
             "chat.expand": self.expand,
-            "chat.complete": self.complete,
-            "server.ask": self.server,
+            "chat.complete": self._aside.complete,
+            "server.ask": self._aside.server,
         }
 
     def open(self, params: wire.ChatOpen) -> None:
@@ -126,7 +121,7 @@ class ChatSlot:
                 self._tell("error", failure(ChatDamaged(stored.note)))
 
         self._front.put(job, params["id"])
-        self._word_lane.put(_load)
+        self._aside.load()
 
     def send(self, params: wire.ChatSend) -> None:
         """Say something, and have it answered."""
@@ -141,11 +136,6 @@ class ChatSlot:
             return
         turn.stop()
         self._front.put(partial(turn.leave, STOP_S))
-
-    def bill(self, params: wire.ChatBill) -> None:
-        """Say what would be sent, and what it costs; the newest question only."""
-        self._bills = params["id"]
-        self._bill_lane.put(partial(self._bill, params), params["id"])
 
     def list(self, params: wire.ChatList) -> None:
         """List the chats of a project, or all."""
@@ -225,15 +215,6 @@ class ChatSlot:
 
         self._front.put(job, params["id"])
 
-    def complete(self, params: wire.ChatComplete) -> None:
-        """Say what could stand after `@` or `/`; the newest question only."""
-        self._words = params["id"]
-        self._word_lane.put(partial(self._complete, params), params["id"])
-
-    def server(self, params: wire.ServerAsk) -> None:
-        """Say how the local server is, or have something done to it."""
-        self._aside(partial(self._serve, params), params["id"])
-
     def edited(self, key: str, edits: Sequence[Mapping[str, Any]]) -> None:
         """Write down changes of files that came out of a chat, as `conversation.Edit` has them."""
 
@@ -266,9 +247,7 @@ class ChatSlot:
             is_leaving: what a server has read and nobody saved yet is saved now.
         """
         self._front.close(LEAVE_S)  # what was asked just now is written down at least
-        self._bill_lane.close(0)
-        self._word_lane.close(0)
-        self._starting.set()
+        self._aside.close()
         with self._lock:
             turns, chats = list(self._turns.values()), list(self._chats.values())
         for turn in turns:
@@ -338,68 +317,6 @@ class ChatSlot:
         if turn is not None:
             turn.stop()
             turn.leave(STOP_S)
-
-    def _bill(self, params: wire.ChatBill) -> None:
-        """Thread: the lane of bills."""
-        if params["id"] != self._bills:
-            return
-        stored = self._stored(params["chat"])
-        chat = stored.snapshot()
-        last = chat.place(params["after"])
-        question = attach.asked(chat, params)
-        name = self._models.choose(params["model"], chat.model, question.text)
-        known = self._models.known(name)
-        limit = known.context_tokens if known else 0
-        found = self._tools.gatherer.gather(chat, last, question, threading.Event(), limit)
-        if known is None:
-            self._aside(partial(self._warm_up, name, self._starting))
-        counter = known.counter if known else Counter()
-        receipt = attach.receipt(found, counter.text)
-        lines, _ = attach.bill(chat, last, found.text, receipt, counter)
-        total, _ = counter.messages(prompt.with_question(chat, last, found.sent()))
-        limit = counting.limit(known.context_tokens, self._tools.config.max_tokens) if known else 0
-        answer: wire.ChatBilled = {
-            "id": params["id"],
-            "chat": params["chat"],
-            "items": lines,
-            "total_tokens": total,
-            "limit_tokens": limit,
-        }
-        self._tell("chat.billed", answer)
-
-    def _warm_up(self, name: str, cancel: threading.Event) -> None:
-        """Have a server started that will be asked soon; who asks hears what is wrong with it."""
-        try:
-            self._models.reach(name, cancel)
-        except LcursorError as error:
-            self._tell("log", {"level": "info", "message": str(error)})
-
-    def _complete(self, params: wire.ChatComplete) -> None:
-        """Thread: the lane of completions."""
-        from lcursor.context import complete
-        from lcursor.index import place
-
-        if params["id"] != self._words:
-            return
-        root = place.root_of(Path(params["path"] or ".").absolute())
-        words = complete.complete(root, params["word"], self._knows(root))
-        answer: wire.ChatCompleted = {"id": params["id"], "words": list(words)}
-        self._tell("chat.completed", answer)
-
-    def _serve(self, params: wire.ServerAsk) -> None:
-        """Thread: its own, as a server that is loaded takes its time."""
-        server, do = self._models.local_server(), params["do"]
-        if do in ("stop", "restart"):
-            self._starting.set()
-            self._starting = threading.Event()
-        cancel = self._starting
-        if do == "start":
-            server.ensure(cancel)
-        elif do == "stop":
-            server.stop()
-        elif do == "restart":
-            server.restart(cancel)
-        self._tell("server.told", told(server.status(), params["id"]))
 
     def _server_says(self, words: str) -> bool:
         """Thread: of who waits for the server."""
@@ -474,26 +391,9 @@ class ChatSlot:
                 stored = self._chats.setdefault(key, stored)
         return stored
 
-    def _aside(self, job: Callable[[], None], number: int = 0) -> None:
-        """Do a job on a thread of its own."""
-
-        def run() -> None:
-            try:
-                job()
-            except Exception as error:  # noqa: BLE001 - the root of the thread
-                self._failed(error, number)
-
-        threading.Thread(target=run, name="lcursor-chat-aside", daemon=True).start()
-
     def _complain(self, error: LcursorError) -> None:
         self._tell("error", failure(error))
 
     def _failed(self, error: Exception, number: int) -> None:
         """Thread: a lane's."""
         tell_failed(self._tell, error, number, "the chat could not do that")
-
-
-def _load() -> None:
-    """Import what the first question will need, while it is typed."""
-    from lcursor.context import complete, gather, layout  # noqa: F401
-    from lcursor.llm import client, models, server  # noqa: F401
