@@ -7,6 +7,7 @@ local M = {}
 ---@field text string one sentence for the help
 ---@field run fun(args: string[], range?: integer[]) the range: first and last line, from 1
 ---@field args? string[] what may follow
+---@field is_checked? boolean it says itself what it does not know
 ---@field files_after? string the word behind which the name of a file follows
 
 ---@param word string
@@ -101,6 +102,7 @@ local COMMANDS = {
   },
   {
     name = "index",
+    is_checked = true,
     text = "Show what indexing this project would read, and begin, or how its index is. With why"
       .. " PATH: why a file is left out; with begin or rebuild: at once, all anew.",
     args = { "begin", "rebuild", "why" },
@@ -111,6 +113,7 @@ local COMMANDS = {
   },
   {
     name = "search",
+    is_checked = true,
     text = "Find in the indexed project what the words are about, or with @ what is named so, into"
       .. " the quickfix list; without words, in a window that searches while you type.",
     run = function(args)
@@ -119,6 +122,7 @@ local COMMANDS = {
   },
   {
     name = "chats",
+    is_checked = true,
     text = "List the stored chats of the project, to open, rename, delete or export them; all lists"
       .. " those of other projects too, last opens the newest, new begins one. The other words are"
       .. " for the chat one is in.",
@@ -143,6 +147,7 @@ local COMMANDS = {
   },
   {
     name = "server",
+    is_checked = true,
     text = "Show how the local server of the chat is; start, stop or restart it, or open its log.",
     args = { "status", "start", "stop", "restart", "log" },
     run = function(args)
@@ -172,6 +177,7 @@ local COMMANDS = {
   },
   {
     name = "accept",
+    is_checked = true,
     text = "Take the proposed change at the cursor, or those of a range; with file all of the file,"
       .. " with all those that came together, in files that no buffer has as well.",
     args = { "all", "file" },
@@ -179,6 +185,7 @@ local COMMANDS = {
   },
   {
     name = "reject",
+    is_checked = true,
     text = "Refuse them.",
     args = { "all", "file" },
     run = edit("reject"),
@@ -195,6 +202,7 @@ local COMMANDS = {
   },
   {
     name = "apply",
+    is_checked = true,
     text = "Make proposed changes of what was yanked: a block of code, a diff, a whole answer; with"
       .. " the name of a register, of that.",
     run = edit("apply"),
@@ -290,6 +298,12 @@ function M.run(opts)
     return require("lcursor.notify").warn(
       ("there is no :LCursor %s. Use one of %s"):format(name, table.concat(names, ", "))
     )
+  end
+  local known = command.args or {}
+  if args[1] and not command.is_checked and not vim.list_contains(known, args[1]) then
+    local all = #known > 0 and "knows " .. table.concat(known, ", ") or "takes no words"
+    local text = (":LCursor %s %s, not %s"):format(name, all, args[1])
+    return require("lcursor.notify").warn(text)
   end
   command.run(args, opts.range > 0 and { opts.line1, opts.line2 } or nil)
 end

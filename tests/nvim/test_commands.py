@@ -308,6 +308,18 @@ def test_a_ghost_has_a_colour_without_true_colours(editor: Start) -> None:
     assert nvim.lua(read, "LCursorEditBadge")["link"] == "Comment"
 
 
+def test_words_that_a_command_does_not_know_do_nothing(editor: Start) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.command("LCursor toggle bufer")
+    nvim.command("LCursor why not")
+    assert [text for text, _ in notes(nvim)] == [
+        "lcursor: :LCursor toggle knows buffer, not bufer",
+        "lcursor: :LCursor why takes no words, not not",
+    ]
+    nvim.command("LCursor toggle")
+    assert notes(nvim)[-1][0] == "lcursor: completion is off"
+
+
 def test_why_asked_from_normal_mode_tells_what_was_shown(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.offer("return x", "o")
