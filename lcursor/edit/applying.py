@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lcursor import protocol_edit as wire
@@ -18,6 +19,7 @@ from lcursor.edit.tools import Tools
 
 if TYPE_CHECKING:
     from lcursor.context.items import Seen
+    from lcursor.edit.placing.pieces import Block
     from lcursor.edit.placing.resolve import Sees
     from lcursor.edit.placing.settle import Choice
 
@@ -57,7 +59,7 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
     if isinstance(found, resolve.Ask):
         return End("refused", "There are too many places where it could go")
     if isinstance(found, resolve.Refused):
-        return End("refused", found.reason)
+        return End("refused", _unread(blocks, texts) or found.reason)
     hidden = [each.path for each in found.files if each.kind == "create" and _is_there(each.path)]
     if hidden:
         names = ", ".join(texts.name(each) for each in hidden)
@@ -91,6 +93,15 @@ def _reader(tools: Tools, texts: Sources, params: wire.EditApply) -> Sees:
 def _fenced(text: str) -> str:
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", text)), 0)
     return f"{fence}\n{text.rstrip()}\n{fence}\n"
+
+
+def _unread(blocks: Sequence[Block], texts: Sources) -> str:
+    """Return what is to be said of a file that a reply names and that may not be read for that."""
+    for each in blocks:
+        whole = texts.absolute(each.path) if each.path else ""
+        if whole and texts.is_outside(whole) and os.path.lexists(whole) and not texts.read(whole):
+            return f"{whole} is outside of the project. Open it first"
+    return ""
 
 
 def _is_there(path: str) -> bool:

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
-import pytest
+from tests.nvim.home import COUNT, A, Home, proposed
 
-from lcursor.drive.editor import Editor
-from tests.fakes.chat_server import Answer, ChatServer, say
-
-A = "def alpha(x):\n    return x\n\n\ndef beta(y):\n    return y\n"
 NEW = "def alpha(x):\n    return x + 1\n"
 BETA = "def beta(y):\n    return 2 * y\n"
-COUNT = "return require('lcursor.edit.store').count()"
 PASTED = """\
 a.py
 ```python
@@ -37,52 +27,6 @@ b = 2
 >>>>>>> REPLACE
 ```
 """
-
-
-class Home:
-    """A person with a project, whose Neovims ask one scripted server."""
-
-    def __init__(self, neovim: Path, path: Path, stack: ExitStack) -> None:
-        self._neovim, self._path, self._stack = neovim, path, stack
-        self._editor = ExitStack()
-        stack.callback(self._editor.close)
-        self.asked: list[dict[str, Any]] = []
-        self.replies: list[str] = []
-        self.project = path / "project"
-        self.project.mkdir(parents=True)
-        (self.project / "pyproject.toml").touch()
-        (self.project / "a.py").write_text(A)
-        (self.project / "b.py").write_text("b = 1\n")
-        self.server = stack.enter_context(ChatServer(self._answer))
-
-    def _answer(self, body: dict[str, Any]) -> Answer:
-        self.asked.append(body)
-        return say(*self.replies.pop(0).splitlines(keepends=True))
-
-    def open(self) -> Editor:
-        """Start a Neovim, in the place of the one before."""
-        self._editor.close()
-        table = {
-            "python": sys.executable,
-            "completion": {"model": "/nowhere.gguf"},
-            "chat": {"model": "fake", "models": {"fake": {"url": self.server.url}}},
-        }
-        init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
-        init += "vim.o.swapfile = false\n"
-        files = (self.project / "a.py",)
-        editor = Editor(self._neovim, self._path, init=init, files=files, cwd=self.project)
-        return self._editor.enter_context(editor)
-
-
-@pytest.fixture
-def home(neovim: Path, tmp_path: Path) -> Iterator[Home]:
-    with ExitStack() as stack:
-        yield Home(neovim, tmp_path / "home", stack)
-
-
-def proposed(editor: Editor, count: int = 1) -> None:
-    """Wait until so many changes are open and nothing runs."""
-    editor.wait_lua(f"{COUNT} >= ... and #require('lcursor.edit').running() == 0", count)
 
 
 def test_asked_taken_in_part_and_taken_back_as_a_whole(home: Home) -> None:

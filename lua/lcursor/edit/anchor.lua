@@ -196,9 +196,7 @@ function M.watch(buf, hear)
       end
       now, watch.count = M.told(watch.count, last, now)
       move_all(watch.spans, first, last, now)
-      if #watch.spans > 0 or watch.is_aside then
-        later(buf)
-      end
+      later(buf) -- also where there is no span: an undo may bring back what was nowhere
     end,
     on_reload = over("reloaded"),
     on_detach = over("gone"),

@@ -164,7 +164,8 @@ end
 ---@return lcursor.Hunk[] undone accepted before, and not in this text
 function M.place(part, buf)
   part.buf, part.state = buf, "placed"
-  tops[part] = math.max(tops[part] or 0, direct.number(buf))
+  local number = direct.number(buf)
+  tops[part], lasts[part] = math.max(tops[part] or 0, number), number
   local undone = {}
   if not part.base then
     local find_row

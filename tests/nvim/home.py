@@ -1,0 +1,87 @@
+"""A person with a project: real Neovims and hosts, and one server that follows a script."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from lcursor.drive.editor import Editor
+from tests.fakes.chat_server import Answer, ChatServer, say
+
+A = "def alpha(x):\n    return x\n\n\ndef beta(y):\n    return y\n"
+COUNT = "return require('lcursor.edit.store').count()"
+NOTES = """
+_G.notes = {}
+vim.notify = function(text) table.insert(_G.notes, text) end
+"""
+
+
+class Home:
+    """A person with a project, whose Neovims ask one scripted server."""
+
+    def __init__(self, neovim: Path, path: Path, stack: ExitStack) -> None:
+        self._neovim, self._path, self._stack = neovim, path, stack
+        self._editor = ExitStack()
+        stack.callback(self._editor.close)
+        self.asked: list[dict[str, Any]] = []
+        self.replies: list[str | Answer] = []
+        self.project = path / "project"
+        self.project.mkdir(parents=True)
+        (self.project / "pyproject.toml").touch()
+        (self.project / "a.py").write_text(A)
+        (self.project / "b.py").write_text("b = 1\n")
+        self.server = stack.enter_context(ChatServer(self._answer))
+
+    def _answer(self, body: dict[str, Any]) -> Answer:
+        self.asked.append(body)
+        reply = self.replies.pop(0)
+        return reply if isinstance(reply, Answer) else say(*reply.splitlines(keepends=True))
+
+    def open(self, *files: Path, cwd: Path | None = None, **edit: Any) -> Editor:
+        """Start a Neovim, in the place of the one before.
+
+        Args:
+            files: that it opens; by default `a.py`.
+            cwd: by default the project.
+            edit: settings of edits.
+        """
+        self._editor.close()
+        table: Mapping[str, Any] = {
+            "python": sys.executable,
+            "completion": {"model": "/nowhere.gguf", "auto_trigger": False},
+            "chat": {"model": "fake", "models": {"fake": {"url": self.server.url}}},
+            "edit": edit,
+        }
+        init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
+        init += "vim.o.swapfile = false\n" + NOTES
+        editor = Editor(
+            self._neovim,
+            self._path,
+            init=init,
+            files=files or (self.project / "a.py",),
+            cwd=cwd or self.project,
+        )
+        return self._editor.enter_context(editor)
+
+    def kill(self, editor: Editor) -> None:
+        """Kill a Neovim: it can say nothing any more, nor write anything down."""
+        os.kill(editor.lua("return vim.uv.os_getpid()"), signal.SIGKILL)
+
+
+def proposed(editor: Editor, count: int = 1) -> None:
+    """Wait until so many changes are open and nothing runs."""
+    editor.wait_lua(f"{COUNT} >= ... and #require('lcursor.edit').running() == 0", count)
+
+
+def told(editor: Editor, words: str) -> str:
+    """Wait until the user is told something with these words, and return it."""
+    found: str = editor.wait_lua(
+        "for _, n in ipairs(notes) do if n:find(..., 1, true) then return n end end", words
+    )
+    return found

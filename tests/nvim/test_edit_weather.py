@@ -1,0 +1,363 @@
+"""Bad weather end to end: a real Neovim, its real host, and replies and files as they may be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lcursor.drive.editor import Editor
+from tests.fakes.chat_server import Answer, say
+from tests.nvim.home import COUNT, A, Home, proposed, told
+
+NEW = "def alpha(x):\n    return x + 1\n"
+GOOD = f"```python\n{NEW}```\n"
+CHANGED = A.replace("return x\n", "return x + 1\n")
+IDLE = "return #require('lcursor.edit').running() == 0"
+ARE = "return vim.deep_equal(vim.api.nvim_buf_get_lines(0, 0, -1, false), ...)"
+
+
+def are(editor: Editor, text: str) -> None:
+    """Wait until the buffer has these lines."""
+    editor.wait_lua(ARE, text.splitlines())
+
+
+def swap(path: str, old: str, new: str) -> str:
+    """Return a block that changes a line of a file."""
+    return f"{path}\n```\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```\n\n"
+
+
+BOTH = swap("a.py", "    return x", "    return x + 1") + swap("b.py", "b = 1", "b = 2")
+
+
+def paste(editor: Editor, text: str, count: int = 2) -> None:
+    """Have what was yanked applied, and wait until it is proposed."""
+    editor.lua("vim.fn.setreg('\"', ...)", text)
+    editor.command("LCursor apply")
+    proposed(editor, count)
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (f"```python\n{NEW}", "cut off"),
+        (say("```python\n", "def alpha(x):\n", finish="length"), "cut off"),
+        ("\n", "is empty"),
+        ("I would leave it as it is.", "no code in a fence"),
+        ("```java\nint alpha(int x) {\n    return x + 1;\n}\n```\n", "java"),
+        ("```python\ndef alpha(x):\n    return x\n```\n", "there already"),
+        ("<think>\nI think of\n```python\nwrong = 1\n```\n", "is empty"),
+    ],
+    ids=["cut", "limit", "empty", "prose", "language", "same", "thoughts"],
+)
+def test_a_reply_of_no_use_changes_nothing_and_says_why(
+    home: Home, reply: str | Answer, words: str
+) -> None:
+    editor = home.open(retries=0)
+    home.replies += [reply, GOOD]
+    editor.command("1,2LCEdit add one")
+    told(editor, words)
+    editor.wait_lua(IDLE)
+    assert editor.lines() == A.splitlines()
+    assert editor.lua(COUNT) == 0
+    editor.command("1,2LCEdit add one")  # and it can be asked for again
+    proposed(editor)
+    editor.keys("2Ggh")
+    are(editor, CHANGED)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"<think>\n```python\nwrong = 1\n```\n</think>\n\n{GOOD}",
+        f"{GOOD}\nAnd to try it:\n\n```python\nprint(alpha(2))\n```\n",
+    ],
+    ids=["thoughts", "two"],
+)
+def test_of_a_reply_only_the_block_that_was_asked_for_counts(home: Home, reply: str) -> None:
+    editor = home.open(retries=0)
+    home.replies.append(reply)
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    editor.command("LCursor accept all")
+    are(editor, CHANGED)
+
+
+FORMS = {
+    "crlf": (b"def alpha(x):\r\n    return x\r\n", b"    return x + 1\r\n"),
+    "bom": (b"\xef\xbb\xbfdef alpha(x):\n    return x\n", b"    return x + 1\n"),
+    "bom_crlf": (b"\xef\xbb\xbfdef alpha(x):\r\n    return x\r\n", b"    return x + 1\r\n"),
+    "tabs": (b"def alpha(x):\n\treturn x\n", b"\treturn x + 1\n"),
+    "no_end": (b"def alpha(x):\n    return x", b"    return x + 1"),
+    "crlf_no_end": (b"def alpha(x):\r\n    return x", b"    return x + 1"),
+    "latin": (b"# caf\xe9\n\n\ndef alpha(x):\n    return x\n", b"    return x + 1\n"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_keeps_its_form(home: Home, form: str) -> None:
+    data, line = FORMS[form]
+    path = home.project / "a.py"
+    path.write_bytes(data)
+    wanted = b"".join(data.splitlines(keepends=True)[:-1]) + line
+    editor = home.open(retries=0)
+    editor.command("set nofixendofline")
+    before = editor.lines()
+    tab = "\t" if form == "tabs" else "    "
+    home.replies.append(f"```python\ndef alpha(x):\n{tab}return x + 1\n```\n")
+    editor.command("$LCEdit add one")
+    proposed(editor)
+    editor.command("LCursor accept all")
+    editor.wait_lua(f"{COUNT} == 0")
+    editor.command("write")
+    assert path.read_bytes() == wanted
+    editor.command("LCursor undo")
+    editor.wait_lua(ARE, before)
+    editor.command("write")
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("form", [name for name in FORMS if name != "latin"])
+def test_a_file_that_is_not_open_keeps_its_form(home: Home, form: str) -> None:
+    data, line = FORMS[form]
+    path = home.project / "b.py"
+    path.write_bytes(data)
+    tab = "\t" if form == "tabs" else "    "
+    editor = home.open()
+    paste(editor, swap("b.py", f"{tab}return x", f"{tab}return x + 1"), 1)
+    editor.command("LCursor accept all")
+    editor.wait_lua(f"{COUNT} == 0")
+    assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:-1]) + line
+    editor.command("LCursor undo")
+    told(editor, "taken back")
+    assert path.read_bytes() == data
+
+
+def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
+    editor = home.open(retries=0)
+    home.replies.append(GOOD)
+    editor.command("1,2LCEdit add one")
+    editor.lua("vim.api.nvim_buf_set_lines(0, 1, 2, false, { '    return 7 * x', '    # mine' })")
+    editor.wait_lua(IDLE)
+    mine = A.replace("return x\n", "return 7 * x\n    # mine\n")
+    assert editor.lines() == mine.splitlines()
+    editor.command("LCursor accept all")  # what was proposed has no place any more
+    told(editor, "conflict")
+    assert editor.lines() == mine.splitlines()
+    editor.keys("u")  # and has it again where it is as it was
+    are(editor, A)
+    editor.keys("2Ggh")
+    are(editor, CHANGED)
+
+
+def test_a_file_that_changed_on_disk_below_its_buffer(home: Home) -> None:
+    path = home.project / "a.py"
+    editor = home.open(retries=0)
+    editor.command("set autoread")
+    home.replies.append(GOOD)
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    other = f"import os\n\n{A}"
+    path.write_text(other)
+    os.utime(path, (1, 1))
+    editor.command("checktime")
+    are(editor, other)
+    editor.command("LCursor accept all")
+    editor.wait_lua(IDLE)
+    lines = editor.lines()  # all of it stays, and the change goes where it belongs or nowhere
+    assert lines in (other.splitlines(), f"import os\n\n{CHANGED}".splitlines())
+    if lines == other.splitlines():
+        told(editor, "conflict")
+
+
+def refused(editor: Editor, words: str) -> None:
+    """Take all, and see that nothing of what no buffer has was done, and that it still waits."""
+    editor.command("LCursor accept all")
+    told(editor, words)
+    editor.wait_lua(f"{COUNT} == 1")
+
+
+def test_a_file_that_changed_on_disk_before_it_was_written(home: Home) -> None:
+    editor = home.open()
+    paste(editor, BOTH)
+    (home.project / "b.py").write_text("b = 1\nmine = 2\n")
+    refused(editor, "b.py")
+    assert (home.project / "b.py").read_text() == "b = 1\nmine = 2\n"
+    assert (home.project / "a.py").read_text() == A
+
+
+def test_a_file_that_must_not_be_written(home: Home) -> None:
+    editor = home.open()
+    paste(editor, BOTH)
+    path = home.project / "b.py"
+    path.chmod(0o444)
+    refused(editor, "read-only")
+    assert path.read_text() == "b = 1\n"
+    path.chmod(0o644)
+    editor.command("LCursor accept all")
+    editor.wait_lua(f"{COUNT} == 0")
+    assert path.read_text() == "b = 2\n"
+
+
+def test_a_file_that_was_deleted(home: Home) -> None:
+    editor = home.open()
+    paste(editor, BOTH)
+    (home.project / "b.py").unlink()
+    refused(editor, "b.py")
+    assert not (home.project / "b.py").exists()
+    editor.command("LCursor reject all")
+    editor.wait_lua(f"{COUNT} == 0")
+
+
+def test_the_file_of_a_buffer_that_was_deleted(home: Home) -> None:
+    path = home.project / "a.py"
+    editor = home.open(retries=0)
+    home.replies.append(GOOD)
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    path.unlink()
+    editor.keys("2Ggh")
+    are(editor, CHANGED)
+    assert not path.exists()
+    editor.command("LCursor undo")
+    are(editor, A)
+    editor.command("write")
+    assert path.read_text() == A
+
+
+@pytest.mark.parametrize("is_sure", [True, False])
+def test_outside_of_the_project_only_what_the_user_says(home: Home, is_sure: bool) -> None:
+    path = home.project.parent / "outside.py"
+    path.write_text("b = 1\n")
+    text = swap(str(path), "b = 1", "b = 2")
+    editor = home.open()
+    editor.lua("vim.fn.setreg('\"', ...)", text)
+    editor.command("LCursor apply")
+    told(editor, "is outside of the project")  # what only a reply names is not even read
+    editor.command(f"split {path} | wincmd p")
+    editor.command("LCursor apply")
+    proposed(editor)
+    editor.lua("_G.asked = {}; vim.fn.confirm = function(text) table.insert(asked, text) "
+               f"return {1 if is_sure else 2} end")  # fmt: skip
+    editor.command("bwipeout outside.py")  # it is in no buffer any more: it would be written
+    editor.command("LCursor accept all")
+    editor.wait_lua("return #asked > 0")
+    assert editor.lua("return asked[1]:find('outside.py', 1, true) ~= nil")
+    if is_sure:
+        editor.wait_lua(f"{COUNT} == 0")
+        assert path.read_text() == "b = 2\n"
+        editor.command("LCursor undo")
+        told(editor, "taken back")
+    else:
+        editor.wait_lua("return notes[#notes]:find('nothing was changed', 1, true) ~= nil")
+        assert editor.lua(COUNT) == 1
+    assert path.read_text() == "b = 1\n"
+
+
+def test_a_link_stays_one(home: Home) -> None:
+    real = home.project / "lib/real.py"
+    real.parent.mkdir()
+    real.write_text(A)
+    link = home.project / "link.py"
+    link.symlink_to("lib/real.py")
+    (home.project / "other.py").symlink_to("b.py")
+    editor = home.open(link, retries=0)
+    home.replies.append(GOOD)
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    editor.keys("2Ggh")
+    are(editor, CHANGED)
+    editor.command("write")
+    paste(editor, swap("other.py", "b = 1", "b = 2"), 1)
+    editor.command("LCursor accept all")
+    editor.wait_lua(f"{COUNT} == 0")
+    assert (real.read_text(), (home.project / "b.py").read_text()) == (CHANGED, "b = 2\n")
+    editor.command("LCursor undo")
+    told(editor, "taken back")
+    editor.command("LCursor undo")
+    are(editor, A)
+    editor.command("write")
+    assert (real.read_text(), (home.project / "b.py").read_text()) == (A, "b = 1\n")
+    assert link.is_symlink()
+    assert (home.project / "other.py").is_symlink()
+
+
+@contextmanager
+def small(place: Path) -> Iterator[None]:
+    """Have a file system of 64 kB there; skips where none can be made."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "lcursor-test", place]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_disk_that_is_full_half_way(home: Home) -> None:
+    folder = home.project / "small"
+    folder.mkdir()
+    with small(folder):
+        (folder / "c.py").write_text("c = 1\n")
+        big = "\n".join(f"value_{number} = {number}" for number in range(6000))
+        text = BOTH + swap("small/c.py", "c = 1", "c = 2") + f"small/big.py\n```\n{big}\n```\n"
+        editor = home.open()
+        paste(editor, text, 4)
+        editor.command("LCursor accept all")
+        told(editor, "No space left")
+        assert (home.project / "b.py").read_text() == "b = 1\n"
+        assert {path.name for path in folder.iterdir()} == {"c.py"}
+        assert (folder / "c.py").read_text() == "c = 1\n"
+        assert editor.lua(COUNT) == 3  # what is in no buffer still waits
+        editor.close()
+
+
+def test_a_file_of_20000_lines(home: Home) -> None:
+    parts = [f"def f{n}(x):\n    y = x + {n}\n    return y\n\n\n" for n in range(4000)]
+    text = "".join(parts)
+    path = home.project / "a.py"
+    path.write_text(text)
+    editor = home.open(retries=0)
+    home.replies.append("```python\ndef f3000(x):\n    y = x * 3000\n    return y\n```\n")
+    editor.command("15001,15003LCEdit multiply")
+    proposed(editor)
+    assert "f3000" in str(home.asked[0]["messages"])
+    assert len(str(home.asked[0]["messages"])) < 60_000
+    editor.command("LCursor accept all")
+    wanted = text.replace("y = x + 3000\n", "y = x * 3000\n")
+    are(editor, wanted)
+    paste(editor, swap("a.py", "    y = x + 17", "    y = x - 17"), 1)
+    editor.command("LCursor accept all")
+    are(editor, wanted.replace("y = x + 17\n", "y = x - 17\n"))
+    editor.command("LCursor undo")
+    are(editor, wanted)
+    editor.command("LCursor undo")
+    are(editor, text)
+
+
+def test_neovim_is_killed_with_hunks_open(home: Home) -> None:
+    editor = home.open()
+    paste(editor, BOTH)
+    editor.keys("2Ggh")
+    are(editor, CHANGED)
+    editor.command("write")
+    editor.wait_lua("return not vim.bo.modified")
+    home.kill(editor)
+    assert (home.project / "b.py").read_text() == "b = 1\n"
+    editor = home.open()
+    editor.command("LCursor edits")
+    editor.wait_lua("return vim.fn.getline(1):find('1 open') ~= nil")
+    editor.keys("<CR>")
+    editor.wait_lua(f"{COUNT} == 1")
+    editor.command("LCursor accept all")
+    editor.wait_lua(f"{COUNT} == 0")
+    assert (home.project / "b.py").read_text() == "b = 2\n"
+    editor.command("LCursor undo")
+    told(editor, "taken back")
+    assert (home.project / "b.py").read_text() == "b = 1\n"
+    editor.lua("vim.fn.win_gotoid(vim.fn.bufwinid('a.py'))")
+    are(editor, A)
