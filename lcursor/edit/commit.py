@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from lcursor.context import changes
 from lcursor.context.reading import Reader
+from lcursor.edit.rewriting.rewrite import is_tiny
 from lcursor.edit.talk import stopping
 from lcursor.errors import Cancelled, EditFailed, NothingStaged
 from lcursor.llm.records import Message, Text, Wish
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from lcursor.llm.reach import Reached
 
 ANSWER_TOKENS: Final = 400
+AGAIN_TOKENS: Final = 256
+"""For a first answer that is no good, and what is said to it."""
 TEMPERATURE: Final = 0.2
 UNKNOWN_CONTEXT: Final = 8192
 """What a server is taken to read that does not say how much it does."""
@@ -34,6 +37,8 @@ MOST_LISTED: Final = 60
 SUBJECTS: Final = 8
 """Of the last commits, from which the style of a project is seen."""
 WIDTH: Final = 72
+SHOWN_CHARS: Final = 400
+"""Of a reply that was none, in the second question."""
 SYSTEM: Final = (
     "You write commit messages. You are shown what is staged, as a diff, and you answer with the "
     "message and nothing else: first a subject of at most 60 characters in the imperative, without "
@@ -41,10 +46,27 @@ SYSTEM: Final = (
     "short body that says what changes for whom and why. Name what matters, not each file. Invent "
     "nothing that the diff does not show."
 )
+TASK: Final = "Write the commit message."
+TASK_OF_TINY: Final = (
+    "Write the commit message for this diff: one line of at most 60 characters, in the imperative, "
+    "that says what the change does. No code, no diff, no quotes."
+)
+"""A model of less than a billion weights copies the diff, or its head, where it is told less."""
+ASKED_AGAIN: Final = {
+    "none": "That is no commit message. " + TASK_OF_TINY,
+    "long": "The first line has {size} characters. Write it again, with at most 60.",
+}
 _FENCE = re.compile(r"^\s*```[^\n]*\n(.*?)^\s*```", re.M | re.S)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.S)
 _PREFACE = re.compile(
     r"^\W*(?:here(?:'s| is)\b.*:|(?:the )?commit message\W*:|subject\W*:)\W*", re.I
+)
+_DIFF = re.compile(
+    r"diff --git |index [0-9a-f]{7}|@@ |--- [ab/]|\+\+\+ [ab/]|The diff:$|These files are staged:$"
+)
+"""How the row begins from which on a reply repeats what was asked."""
+_JOINT = re.compile(
+    r" (?:and|or|so that|that|which|because|when|where|for|to|with|by|in|of|from|the|an?)$|[,;:]$"
 )
 _LIST = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
 
@@ -97,24 +119,56 @@ def message(
     asked, note = _asked(reached, seen, hidden, rules, subjects)
     if cancel.is_set():
         raise Cancelled("the edit was stopped")
+    reply = _said(reached, asked, cancel)
+    text = tidied(reply)
+    size = len(text.partition("\n")[0])
+    if not text or size > WIDTH:
+        wish = ASKED_AGAIN["long" if text else "none"].format(size=size)
+        shown = (text.partition("\n")[0] or reply)[:SHOWN_CHARS].strip()
+        before = Message("assistant", shown or "(nothing)")
+        again = tidied(_said(reached, [*asked, before, Message("user", wish)], cancel))
+        if again and (not text or len(again.partition("\n")[0]) < size):
+            text = again if "\n" in again else again + text[size:]
+    if not text:
+        raise EditFailed("the model wrote no commit message", "Try again, or with another model")
+    return fitted(text), note
+
+
+def _said(reached: Reached, asked: Sequence[Message], cancel: threading.Event) -> str:
+    """Return what the model says.
+
+    Raises:
+        Cancelled: `cancel` was set.
+        LcursorError: the model cannot be asked.
+    """
     reply = ""
     stream = reached.client.stream(asked, Wish(ANSWER_TOKENS, TEMPERATURE))
     with stopping(stream, cancel):
         for event in stream:
             if isinstance(event, Text):
                 reply += event.text
-    text = tidied(reply)
-    if not text:
-        raise EditFailed("the model wrote no commit message", "Try again, or with another model")
-    return text, note
+    return reply
+
+
+def fitted(text: str) -> str:
+    """Return a message whose subject has room in a line: what has not goes on below it."""
+    subject, _, body = text.partition("\n")
+    if len(subject) <= WIDTH:
+        return text
+    head = subject[: WIDTH - 1].rpartition(" ")[0] or subject[: WIDTH - 1]
+    while found := _JOINT.search(head):
+        head = head[: found.start()].rstrip()
+    return "\n\n".join(filter(None, (f"{head} …", _wrapped([subject]), body.strip("\n"))))
 
 
 def tidied(reply: str) -> str:
     """Return the message that a reply holds, as git wants one: a subject, and a body below it."""
     text = _THOUGHT.sub("", reply).strip()
-    if fenced := _FENCE.search(f"{text}\n"):
-        text = fenced[1].strip("\n")
-    rows = [row.rstrip() for row in text.split("\n")]
+    fences = [each[1].strip("\n") for each in _FENCE.finditer(f"{text}\n")]
+    messages = [each for each in fences if not _DIFF.match(each)]
+    text = messages[0] if messages else _FENCE.sub("", f"{text}\n") if fences else text
+    rows = [row.rstrip() for row in text.split("\n") if not row.startswith("```")]
+    rows = rows[: next((at for at, row in enumerate(rows) if _DIFF.match(row)), len(rows))]
     while rows:
         rest = _PREFACE.sub("", rows[0])
         if rest == rows[0] and rest.strip():
@@ -124,7 +178,7 @@ def tidied(reply: str) -> str:
         return ""
     subject = rows[0].strip().strip("`\"'*#").strip()
     subject = subject[:-1] if subject.endswith(".") and not subject.endswith("..") else subject
-    body = _wrapped([row for row in rows[1:] if not row.startswith("```")])
+    body = _wrapped(rows[1:])
     return f"{subject}\n\n{body}" if body else subject
 
 
@@ -160,7 +214,8 @@ def _asked(
     def count(text: str) -> int:
         return reached.counter.text(text)[0]
 
-    room = (reached.context_tokens or UNKNOWN_CONTEXT) - ANSWER_TOKENS - 64
+    is_small = is_tiny(reached.served.model)
+    room = (reached.context_tokens or UNKNOWN_CONTEXT) - ANSWER_TOKENS - AGAIN_TOKENS
     parts = [_Part(item.path, item.text, count(item.text)) for item in seen]
     names = [item.name.removeprefix("diff ") for item in seen]
     head = []
@@ -181,7 +236,11 @@ def _asked(
     notes += [f"{item.name.removeprefix('diff ')} by name only: {item.note}" for item in hidden]
     note = f"The model saw {_few(notes)}" if notes else ""
     body = "\n\n".join(
-        [*head, "The diff:\n```diff\n" + "\n".join(texts) + "\n```", "Write the commit message."]
+        [
+            *head,
+            "The diff:\n```diff\n" + "\n".join(texts) + "\n```",
+            TASK_OF_TINY if is_small else TASK,
+        ]
     )
     return [Message("system", SYSTEM), Message("user", body)], note
 

@@ -22,6 +22,16 @@ from tests.fakes.chat_server import ChatServer, Hang, say
 
 Reach = Callable[[ChatServer], Reached]
 SUBJECT = "Say hello to the world"
+LONG = "Say hello to the world and to all those who live in it, whoever they are and wherever"
+DIFF = """\
+diff --git a/hello.py b/hello.py
+index 9bc8014..64a8c88 100644
+--- a/hello.py
++++ b/hello.py
+@@ -1 +1 @@
+-print('hello')
++print('hello, world')
+"""
 
 
 def git(root: Path, *words: str) -> None:
@@ -153,7 +163,38 @@ def test_stopping_lets_go_at_once(root: Path, reach: Reach) -> None:
 def test_an_empty_answer_is_an_error(root: Path, reach: Reach) -> None:
     stage(root, "hello.py", "print('x')\n")
     with pytest.raises(EditFailed, match="no commit message"):
-        commit.message(reach(ChatServer([say("  \n")])), root, threading.Event())
+        commit.message(reach(ChatServer([say("  \n"), say("```")])), root, threading.Event())
+
+
+def test_a_first_line_that_is_too_long_is_asked_for_again(root: Path, reach: Reach) -> None:
+    stage(root, "hello.py", "print('hello, world')\n")
+    server = ChatServer([say(f"{LONG}\n\nIt was short."), say(SUBJECT)])
+    text, _ = commit.message(reach(server), root, threading.Event())
+    assert text == f"{SUBJECT}\n\nIt was short."
+    first, second = (body["messages"] for body in server.bodies)
+    assert second[: len(first)] == first  # what was read stays in the cache
+    assert second[len(first)]["content"] == LONG
+    assert f"{len(LONG)} characters" in second[-1]["content"]
+
+
+def test_a_first_line_that_stays_too_long_goes_on_below(root: Path, reach: Reach) -> None:
+    stage(root, "hello.py", "print('hello, world')\n")
+    server = ChatServer([say(LONG), say(f"{LONG} else")])
+    text, _ = commit.message(reach(server), root, threading.Event())
+    rows = text.split("\n")
+    assert rows[0] == "Say hello to the world and to all those who live in it, whoever they …"
+    assert rows[1] == ""
+    assert " ".join(rows[2:]) == LONG
+    assert max(map(len, rows)) <= commit.WIDTH
+
+
+def test_a_copy_of_the_diff_is_no_message(root: Path, reach: Reach) -> None:
+    stage(root, "hello.py", "print('hello, world')\n")
+    server = ChatServer([say(f"```diff\n{DIFF}```"), say(f"`{SUBJECT}`")])
+    assert commit.message(reach(server), root, threading.Event())[0] == SUBJECT
+    assert "no commit message" in server.bodies[1]["messages"][-1]["content"]
+    with pytest.raises(EditFailed, match="no commit message"):
+        commit.message(reach(ChatServer([say(DIFF), say(DIFF)])), root, threading.Event())
 
 
 @pytest.mark.parametrize(
@@ -175,6 +216,13 @@ def test_an_empty_answer_is_an_error(root: Path, reach: Reach) -> None:
         ("Commit messages are made by the model", "Commit messages are made by the model"),
         ("", ""),
         ("```\n```", ""),
+        (f"```diff\n{DIFF}```\n", ""),
+        (f"```diff\n{DIFF}", ""),
+        (f"Add a thing\n\n{DIFF}", "Add a thing"),
+        (f"```diff\n{DIFF}```\n\nAdd a thing", "Add a thing"),
+        (f"```diff\n{DIFF}```\n```\nAdd a thing\n```\n", "Add a thing"),
+        ("Add a thing\n\nThese files are staged:\na.py (+1 -1)\n", "Add a thing"),
+        ("Add a thing\n\n- one\n- two", "Add a thing\n\n- one\n- two"),
     ],
 )
 def test_replies_are_tidied(reply: str, message: str) -> None:
