@@ -203,3 +203,29 @@ def test_select_asks_with_what_the_user_has(editor: Start, host: FakeHost) -> No
     answer(nvim, host, "beta", [hit(nvim)])
     assert nvim.lua("return _G.lines") == ["a.py:5: def beta(y):"]
     assert nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [5, 0]
+
+
+def test_the_picker_fits_a_terminal_whose_size_changes(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, columns=140, lines=40)
+    boxes = """
+        return vim.iter(vim.api.nvim_list_wins()):map(vim.api.nvim_win_get_config)
+          :filter(function(one) return one.relative ~= "" end)
+          :map(function(one) return { one.row, one.col, one.height + 2, one.width + 2 } end)
+          :totable()
+    """
+    nvim.command("LCursor search")
+    nvim.settle()
+    for columns, lines in ((60, 20), (140, 40)):
+        nvim.client.request("nvim_ui_try_resize", columns, lines)
+        nvim.settle()
+        found = nvim.lua(boxes)
+        assert len(found) == 3
+        cells = [
+            (row, col)
+            for top, left, height, width in found
+            for row in range(int(top), int(top) + height)
+            for col in range(int(left), int(left) + width)
+        ]
+        assert len(cells) == len(set(cells)), "none stands over another"
+        assert max(row for row, _ in cells) < lines
+        assert max(col for _, col in cells) < columns

@@ -13,6 +13,7 @@ local M = {}
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.search")
 local chosen = api.nvim_create_namespace("lcursor.search.chosen")
+local group = api.nvim_create_augroup("lcursor.picker", {})
 
 local WAIT_MS = 30
 local PROMPT = "> "
@@ -57,6 +58,7 @@ local function close()
   end
   current = nil
   p.timer:close()
+  api.nvim_clear_autocmds({ group = group })
   requests.forget("index.search")
   vim.cmd.stopinsert()
   for _, win in ipairs(p.wins) do
@@ -212,26 +214,50 @@ local function scratch()
   return buf
 end
 
----@param buf integer
----@param enter boolean
 ---@param row integer
 ---@param col integer
 ---@param width integer
 ---@param height integer
+---@return vim.api.keyset.win_config
+local function box(row, col, width, height)
+  local size = { width = math.max(width, 1), height = math.max(height, 1) }
+  return vim.tbl_extend("error", size, { relative = "editor", row = row, col = col })
+end
+
+--- Where the windows stand on a screen of this size: input, list, preview.
+---@return vim.api.keyset.win_config[]
+local function layout()
+  local width, height = math.floor(vim.o.columns * 0.9), math.floor(vim.o.lines * 0.8)
+  local row, col = math.floor((vim.o.lines - height) / 2), math.floor((vim.o.columns - width) / 2)
+  local is_wide = width >= 100
+  local list_width = is_wide and math.floor(width * 0.5) or width - 2
+  local list_height = is_wide and height - 5 or math.floor((height - 7) / 2)
+  return {
+    box(row, col, list_width, 1),
+    box(row + 3, col, list_width, list_height),
+    is_wide and box(row, col + list_width + 2, width - list_width - 4, height - 2)
+      or box(row + list_height + 5, col, list_width, height - list_height - 7),
+  }
+end
+
+---@param buf integer
+---@param enter boolean
+---@param place vim.api.keyset.win_config
 ---@return integer win
-local function float(buf, enter, row, col, width, height)
-  local win = api.nvim_open_win(buf, enter, {
-    relative = "editor",
-    row = row,
-    col = col,
-    width = math.max(width, 1),
-    height = math.max(height, 1),
-    style = "minimal",
-    border = "rounded",
-    title = " ",
-  })
+local function float(buf, enter, place)
+  local look = { style = "minimal", border = "rounded" }
+  local win = api.nvim_open_win(buf, enter, vim.tbl_extend("error", place, look))
   vim.wo[win].wrap = false
   return win
+end
+
+local function fit()
+  local p = current
+  for i, place in ipairs(p and layout() or {}) do
+    if p and api.nvim_win_is_valid(p.wins[i]) then
+      api.nvim_win_set_config(p.wins[i], place)
+    end
+  end
 end
 
 --- Open it for the project of a path.
@@ -240,20 +266,13 @@ function M.open(path)
   close()
   highlights.apply()
   local from = api.nvim_get_current_win()
-  local width, height = math.floor(vim.o.columns * 0.9), math.floor(vim.o.lines * 0.8)
-  local row, col = math.floor((vim.o.lines - height) / 2), math.floor((vim.o.columns - width) / 2)
-  local is_wide = width >= 100
-  local list_width = is_wide and math.floor(width * 0.5) or width - 2
-  local list_height = is_wide and height - 5 or math.floor((height - 7) / 2)
   local input, list, view = scratch(), scratch(), scratch()
   vim.bo[input].buftype = "prompt"
   vim.bo[input].filetype, vim.bo[list].filetype = "lcursor-search", "lcursor-hits"
   vim.fn.prompt_setprompt(input, PROMPT)
-  local list_win = float(list, false, row + 3, col, list_width, list_height)
-  local view_win = is_wide
-      and float(view, false, row, col + list_width + 2, width - list_width - 4, height - 2)
-    or float(view, false, row + list_height + 5, col, list_width, height - list_height - 7)
-  local input_win = float(input, true, row, col, list_width, 1)
+  local places = layout()
+  local list_win, view_win = float(list, false, places[2]), float(view, false, places[3])
+  local input_win = float(input, true, places[1])
   vim.wo[view_win].number, vim.wo[view_win].scrolloff = true, 2
   local p = {
     path = path,
@@ -279,6 +298,7 @@ function M.open(path)
       p.timer:start(WAIT_MS, 0, later)
     end,
   })
+  api.nvim_create_autocmd("VimResized", { group = group, callback = notify.guarded(fit) })
   api.nvim_create_autocmd("WinLeave", {
     buffer = input,
     once = true,
