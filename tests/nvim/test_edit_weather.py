@@ -289,7 +289,7 @@ def test_a_link_stays_one(home: Home) -> None:
 @contextmanager
 def small(place: Path) -> Iterator[None]:
     """Have a file system of 64 kB there; skips where none can be made."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "lcursor-test", place]
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "lcursor-test", str(place)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("a small file system cannot be mounted here")
     try:
