@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ class Home:
         stack.callback(self._editor.close)
         self.asked: list[dict[str, Any]] = []
         self.replies: list[str | Answer] = []
+        self.answer: Callable[[dict[str, Any]], Answer] | None = None
+        """Answers in their place."""
         self.project = path / "project"
         self.project.mkdir(parents=True)
         (self.project / "pyproject.toml").touch()
@@ -40,6 +42,8 @@ class Home:
 
     def _answer(self, body: dict[str, Any]) -> Answer:
         self.asked.append(body)
+        if self.answer is not None:
+            return self.answer(body)
         reply = self.replies.pop(0)
         return reply if isinstance(reply, Answer) else say(*reply.splitlines(keepends=True))
 
@@ -52,10 +56,11 @@ class Home:
             edit: settings of edits.
         """
         self._editor.close()
+        models = {name: {"url": self.server.url, "model": name} for name in ("fake", "big")}
         table: Mapping[str, Any] = {
             "python": sys.executable,
             "completion": {"model": "/nowhere.gguf", "auto_trigger": False},
-            "chat": {"model": "fake", "models": {"fake": {"url": self.server.url}}},
+            "chat": {"model": "fake", "models": models},
             "edit": edit,
         }
         init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"

@@ -1,0 +1,135 @@
+"""What edits promise beside a region written anew: files that come and go, checks, models."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from lcursor.drive.editor import Editor
+from tests.fakes.chat_server import Answer, say
+from tests.nvim.home import COUNT, A, Home, proposed, told
+
+PATCH = """\
+*** Begin Patch
+*** Add File: lib/new.py
++new = 1
+*** Delete File: c.py
+-c = 1
+*** Update File: b.py
+*** Move to: lib/b.py
+@@
+-b = 1
++b = 2
+*** Update File: a.py
+@@
+-    return x
++    return x + 1
+*** End Patch
+"""
+NEW = "```python\ndef alpha(x):\n    return {}\n```\n"
+
+
+def files(home: Home) -> dict[str, str]:
+    """Return the files of the project and what is in them."""
+    return {
+        str(path.relative_to(home.project)): path.read_text() for path in home.project.rglob("*.py")
+    }
+
+
+def drawn(editor: Editor) -> str:
+    """Return the lines of the screen."""
+    return "\n".join(editor.screen.rows())
+
+
+def test_files_come_go_and_move_as_one_turn_that_outlives_neovim(home: Home) -> None:
+    (home.project / "c.py").write_text("c = 1\n")
+    before = files(home)
+    editor = home.open()
+    editor.lua("vim.fn.setreg('\"', ...)", PATCH)
+    editor.command("LCursor apply")
+    proposed(editor)
+    assert files(home) == before
+    editor.command("LCursor accept all")
+    editor.wait_lua(f"{COUNT} == 0")
+    editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
+    editor.command("write")
+    after = {
+        "a.py": A.replace("return x\n", "return x + 1\n"),
+        "lib/b.py": "b = 2\n",
+        "lib/new.py": "new = 1\n",
+    }
+    assert files(home) == after
+    editor = home.open()  # another Neovim knows of it
+    editor.command("LCursor undo")
+    told(editor, "taken back")
+    editor.wait_lua("return vim.fn.getline(2) == '    return x'")
+    editor.command("write")
+    assert files(home) == before
+    editor = home.open()
+    editor.command("LCursor redo")
+    told(editor, "made again")
+    editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
+    editor.command("write")
+    assert files(home) == after
+
+
+def test_the_users_test_is_run_in_a_copy_and_its_words_go_back(home: Home) -> None:
+    check = "import a; assert a.alpha(1) == 2, 'alpha of one is wrong'"
+    editor = home.open(retries=1, test=f'python3 -c "{check}"')
+    home.replies += [NEW.format("x + 5"), NEW.format("x + 1")]
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    assert "alpha of one is wrong" in str(home.asked[1]["messages"])
+    assert "after 2 attempts" in told(editor, "proposed")
+    assert files(home)["a.py"] == A  # it was tried elsewhere
+    editor.keys("2Ggh")
+    editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
+
+
+def test_a_check_that_fails_to_the_end_is_said_at_the_hunk(home: Home) -> None:
+    editor = home.open(retries=0, test="python3 -c \"raise SystemExit('so it is')\"")
+    home.replies.append(NEW.format("x + 5"))
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    assert editor.screen.wait(lambda screen: "test" in "\n".join(screen.rows()), 20), drawn(editor)
+
+
+def test_it_is_made_again_with_a_remark(home: Home) -> None:
+    editor = home.open(retries=0)
+    home.replies += [NEW.format("x + 1"), NEW.format("1 + x")]
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    editor.keys("2Gg.")
+    editor.wait_lua("return vim.fn.mode() == 'i'")
+    editor.keys("the one comes first<CR>")
+    editor.wait_lua("return #require('lcursor.edit.store').turns() == 2")
+    proposed(editor)
+    assert "the one comes first" in str(home.asked[1]["messages"])
+    editor.wait_lua("return vim.api.nvim_get_current_buf() == vim.fn.bufnr('a.py')")
+    editor.keys("<Esc>2G[H")  # the one before is still there
+    editor.keys("2Ggh")
+    editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
+
+
+def test_a_large_model_plans_and_a_small_one_writes(home: Home) -> None:
+    def model(body: dict[str, Any]) -> Answer:
+        text = str(body["messages"][-1]["content"])
+        if "What there is:" in text:
+            key = re.findall(r"^\s*(f\d+\.\d+) def alpha\b", text, re.M)[0]
+            step = {"action": "edit", "id": key, "do": "Add one"}
+            return say(json.dumps({"summary": "One more.", "steps": [step]}))
+        if "def alpha" in text and body["model"] == "big":
+            return say("It shall return x + 1.")
+        return say(NEW.format("x + 1"))
+
+    home.answer = model
+    editor = home.open(retries=0, planner="big")
+    editor.command("LCEdit! add one to what alpha returns")
+    editor.wait_lua("return vim.fn.search('Add one', 'nw') > 0 and vim.bo.buftype == 'nofile'")
+    editor.keys("<CR>")
+    proposed(editor)
+    assert [each["model"] for each in home.asked] == ["big", "big", "fake"]
+    assert "It shall return x + 1." in str(home.asked[2]["messages"])
+    editor.command("LCursor accept all")
+    editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
