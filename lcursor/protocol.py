@@ -25,7 +25,7 @@ ChunkKind = Literal["visited", "edited", "yanked", "import", "diagnostics", "cha
 HostState = Literal["loading_model", "ready", "failed"]
 StopReason = Literal["end", "line", "tokens", "time", "trimmed", "unsure", "cancelled", "failed"]
 """Why a completion ended: the model said so, one line was asked for, a budget ran out, a rule of
-`fim/trim.py` cut it, its confidence was below the threshold, a newer request came, or the engine
+`fim/trim/` cut it, its confidence was below the threshold, a newer request came, or the engine
 failed."""
 TextSource = Literal["model", "cache", "speculation"]
 """Where an answer came from: written now, kept from earlier, or written before it was asked for."""

@@ -11,7 +11,6 @@ from typing import Final
 
 from lcursor.context import layout
 from lcursor.context.items import Item
-from lcursor.protocol_chat import ChatItem
 
 Count = Callable[[str], tuple[int, bool]]
 """Returns the tokens of a text, and whether they are counted rather than estimated."""
@@ -129,22 +128,6 @@ def fitted(items: Sequence[Item], count: Count, limit: int) -> list[Item]:
         else item
         for item in items
     ]
-
-
-def chat_item(line: Line) -> ChatItem:
-    """Return a line as it crosses the wire."""
-    item = line.item
-    return {
-        "key": item.key,
-        "kind": item.kind,
-        "name": item.name,
-        "tokens": line.tokens,
-        "is_exact": line.is_exact,
-        "note": item.note,
-        "is_left_out": item.is_left_out,
-        "path": item.path,
-        "first_row": item.first_row,
-    }
 
 
 def _value(line: Line) -> tuple[int, int, str]:

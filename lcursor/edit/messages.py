@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lcursor import protocol_edit as wire
 from lcursor.edit.records import Change, Check, FileChange
-from lcursor.edit.sources import DISK, Sources
+from lcursor.edit.sources import Sources
 
 
 def file(change: FileChange, texts: Sources, tick: int | None = None) -> wire.EditFile:
@@ -28,21 +28,6 @@ def file(change: FileChange, texts: Sources, tick: int | None = None) -> wire.Ed
         "checks": checks(change.checks),
         "is_outside": texts.is_outside(change.path)
         or bool(change.to and texts.is_outside(change.to)),
-    }
-
-
-def plain_file(change: FileChange, name: str, *, tick: int = DISK) -> wire.EditFile:
-    """Return a change of a file that was asked for before."""
-    return {
-        "path": change.path,
-        "name": name,
-        "kind": change.kind,
-        "to": change.to,
-        "base": change.base,
-        "tick": tick,
-        "changes": changes(change.changes),
-        "checks": checks(change.checks),
-        "is_outside": False,
     }
 
 

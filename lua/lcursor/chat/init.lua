@@ -24,8 +24,6 @@ local api = vim.api
 ---@field enter? boolean false leaves the cursor where it is
 
 local started = false
----@type (fun(session: lcursor.ChatSession))[]
-local listeners = {}
 
 local function start()
   if started then
@@ -39,25 +37,6 @@ local function start()
       state.notice(event.buf)
     end),
   })
-end
-
---- Be told of each chat that is opened, also of those that are open.
----@param callback fun(session: lcursor.ChatSession)
-function M.on_opened(callback)
-  table.insert(listeners, callback)
-  for _, session in ipairs(state.all()) do
-    if session.chat ~= "" then
-      callback(session)
-    end
-  end
-end
-
---- The host has answered; for turns.lua.
----@param session lcursor.ChatSession
-function M.tell_opened(session)
-  for _, callback in ipairs(listeners) do
-    callback(session)
-  end
 end
 
 local is_told = false -- that a changed answer stays on the screen

@@ -103,7 +103,6 @@ function M.greet(session, key)
     for _, fn in ipairs(waiting) do
       fn()
     end
-    require("lcursor.chat").tell_opened(session)
   end, failed)
   if not id then
     failed({

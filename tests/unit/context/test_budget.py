@@ -95,13 +95,6 @@ def test_a_text_is_counted_once_but_an_estimate_again() -> None:
     assert asked == ["a", "rough", "rough"]
 
 
-def test_a_line_has_all_that_crosses_the_wire() -> None:
-    from lcursor.protocol_chat import ChatItem
-
-    made = bill([item("file", "a")], words).lines[0]
-    assert set(budget.chat_item(made)) == set(ChatItem.__annotations__)
-
-
 @pytest.mark.parametrize("kind", budget.DROPPED_FIRST)
 def test_each_kind_has_its_place_in_both_orders(kind: str) -> None:
     assert kind in layout.ORDER
