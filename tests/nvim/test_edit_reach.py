@@ -33,8 +33,8 @@ def test_a_range_is_sent_with_all_of_the_buffer(desk: Desk) -> None:
     assert (asked["first_row"], asked["last_row"]) == (0, 3)
     assert asked["path"] == str(desk.project / "a.py")
     assert (asked["name"], asked["filetype"]) == ("a.py", "python")
-    assert asked["lines"] == desk.lines()
-    assert asked["lines"][1] == "    new"
+    assert asked["text"].split("\n") == desk.lines()
+    assert asked["text"].split("\n")[1] == "    new"
     assert asked["tick"] == desk.nvim.lua("return vim.b.changedtick")
     assert (asked["buffers"], asked["attachments"], asked["again"]) == ([], [], 0)
 
@@ -55,7 +55,7 @@ def test_other_buffers_that_are_not_saved_go_along(editor: Start, host: FakeHost
     nvim.command("edit a.py")
     asked = desk.ask()
     assert [each["path"] for each in asked["buffers"]] == [str(desk.project / "b.py")]
-    assert asked["buffers"][0]["lines"] == ["b = 1a"]
+    assert asked["buffers"][0]["text"] == "b = 1a"
 
 
 def test_a_mention_brings_what_only_the_editor_has(desk: Desk) -> None:
@@ -171,6 +171,7 @@ def test_a_buffer_that_goes_stops_it(desk: Desk) -> None:
     asked = desk.ask()
     desk.nvim.command("enew | bwipeout! #")
     assert desk.heard("edit.stop")["id"] == asked["id"]
+    assert reach.told(desk.nvim)[-1].endswith("stopped: a.py was closed or read again")
 
 
 ENDS = [

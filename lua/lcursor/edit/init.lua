@@ -125,8 +125,13 @@ function M.start()
   api.nvim_create_autocmd("BufUnload", {
     group = group,
     callback = notify.guarded(function(event)
-      for _, run in ipairs(M.running(event.buf)) do
+      local found = M.running(event.buf)
+      for _, run in ipairs(found) do
         M.stop_run(run)
+      end
+      if #found > 0 then
+        local name = vim.fn.fnamemodify(api.nvim_buf_get_name(event.buf), ":t")
+        notify.info(("the edit was stopped: %s was closed or read again"):format(name))
       end
     end),
   })
