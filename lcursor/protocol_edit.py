@@ -29,7 +29,7 @@ class EditBuffer(TypedDict):
 
     path: str  # absolute
     tick: int
-    lines: list[str]
+    text: str  # a newline between its lines, none behind the last
 
 
 class EditAsk(TypedDict):
@@ -40,8 +40,8 @@ class EditAsk(TypedDict):
     path: str  # absolute, of the buffer; of a folder of the project where there is none
     name: str  # relative to the project's root
     filetype: str
-    tick: int
-    lines: list[str]  # of the whole buffer
+    tick: int  # -1 where there is no buffer
+    text: str  # of the whole buffer; as in `EditBuffer`
     first_row: int  # of the selection; the cursor's row where there is none
     last_row: int  # behind it; the same as `first_row` where there is none
     instruction: str  # with its mentions

@@ -10,6 +10,7 @@ from dataclasses import replace
 from lcursor import protocol_edit as wire
 from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job, Teller
+from lcursor.edit.records import lines_of
 from lcursor.edit.rewriting.task import Task
 from lcursor.edit.tools import Alternatives, Tools
 
@@ -30,8 +31,8 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk, earlier: Alternatives) -> 
     Raises:
         LcursorError: it cannot be done.
     """
-    path, lines = params["path"], tuple(params["lines"])
-    here: wire.EditBuffer = {"path": path, "tick": params["tick"], "lines": params["lines"]}
+    path, lines = params["path"], lines_of(params["text"])
+    here: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
     buffers = [here, *(each for each in params["buffers"] if each["path"] != path)]
     texts = common.sources(tools, path, buffers, path)
     texts.refuse(path)

@@ -17,7 +17,7 @@ from lcursor.edit.job import End, Job, Teller
 from lcursor.edit.many import Orders, Spot, Work
 from lcursor.edit.records import Change, FileChange, Region, digest
 from lcursor.edit.rewriting.task import Task
-from lcursor.edit.sources import Sources
+from lcursor.edit.sources import DISK, Sources
 from lcursor.edit.tools import Tools
 from lcursor.errors import LcursorError
 
@@ -36,8 +36,8 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk) -> End:
     from lcursor.edit import plan
 
     here: list[wire.EditBuffer] = []
-    if params["lines"]:
-        here = [{"path": params["path"], "tick": params["tick"], "lines": params["lines"]}]
+    if params["tick"] != DISK:
+        here = [{"path": params["path"], "tick": params["tick"], "text": params["text"]}]
     buffers = [*here, *(each for each in params["buffers"] if each["path"] != params["path"])]
     current = params["path"] if here else ""
     texts = common.sources(tools, params["path"], buffers, current)

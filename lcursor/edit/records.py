@@ -65,6 +65,11 @@ class Region:
     """For people: `function parse`."""
 
 
+def lines_of(text: str) -> Lines:
+    """Return the lines of a buffer's text as it crosses the wire: at least one, as a buffer has."""
+    return tuple(text.split("\n"))
+
+
 def digest(lines: Sequence[str]) -> str:
     """Return the SHA-256 of lines joined by newlines, in hexadecimal; the editor has the same."""
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()

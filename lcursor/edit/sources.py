@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcursor.edit.records import Lines
+from lcursor.edit.records import Lines, lines_of
 from lcursor.errors import EditRefused, LcursorError
 from lcursor.protocol_edit import EditBuffer
 
@@ -43,6 +43,7 @@ class Sources:
         self.root = Path(os.path.realpath(root))
         self._here, self._secrets = here, tuple(secrets)
         self._buffers = {os.path.realpath(each["path"]): each for each in buffers if each["path"]}
+        self._texts = {path: lines_of(each["text"]) for path, each in self._buffers.items()}
         self._ends = [each["path"] for each in buffers if each["path"]]
         self._read: dict[str, Lines | None] = {}
         self._all: list[str] | None = None
@@ -59,7 +60,7 @@ class Sources:
 
     def unsaved(self) -> dict[str, Lines]:
         """Return the editor's texts by absolute path."""
-        return {path: tuple(each["lines"]) for path, each in self._buffers.items()}
+        return dict(self._texts)
 
     def absolute(self, path: str) -> str:
         """Return a path, which counts from the project's root, as an absolute one."""
@@ -107,9 +108,9 @@ class Sources:
         whole = self.absolute(path)
         self.refuse(whole)
         real = os.path.realpath(whole)
-        found = self._buffers.get(real)
+        found = self._texts.get(real)
         if found is not None:
-            return tuple(found["lines"])
+            return found
         if is_own and self.is_outside(whole):
             raise EditRefused(f"{whole} is outside of the project", "Open it first")
         with self._lock:
@@ -123,8 +124,8 @@ class Sources:
     def base(self, path: str) -> Lines:
         """Return the lines that a change was made for: those that were read before."""
         real = os.path.realpath(self.absolute(path))
-        found = self._buffers.get(real)
-        return tuple(found["lines"]) if found is not None else self._read.get(real) or ()
+        found = self._texts.get(real)
+        return found if found is not None else self._read.get(real) or ()
 
     def refuse(self, path: str) -> None:
         """Raise `EditRefused` where a file's name says that it holds secrets."""

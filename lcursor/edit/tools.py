@@ -132,7 +132,7 @@ def asked(
             "name": texts.name(each["path"]),
             "path": each["path"],
             "first_row": 0,
-            "text": "\n".join(each["lines"]) + "\n",
+            "text": each["text"] + "\n",
             "is_offered": True,
         }
         for each in buffers

@@ -97,7 +97,7 @@ M.to_python = {
     "name",
     "filetype",
     "tick",
-    "lines",
+    "text",
     "first_row",
     "last_row",
     "instruction",

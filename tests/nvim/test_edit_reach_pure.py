@@ -119,3 +119,23 @@ def test_a_step_that_is_struck_out_says_so(lua: Call) -> None:
         "move",
     ]
     assert {cell[1] for cell in whole[0]} == {"LCursorEditDropped"}
+
+
+@pytest.mark.parametrize("lines", [[""], ["a"], ["a", ""], ["", "", "b"], ["é", "a\0b", "c"]])
+def test_a_text_has_as_many_lines_on_either_side(lua: Call, lines: list[str]) -> None:
+    """A NUL, which the API says as a newline, ends no line."""
+    text = lua(
+        """
+        local buf = vim.api.nvim_create_buf(false, true)
+        vim.api.nvim_buf_set_lines(buf, 0, -1, false, ...)
+        local texts = require("lcursor.edit.texts")
+        local found = { texts.joined(buf), texts.has_nul(buf) }
+        vim.api.nvim_buf_set_lines(buf, 0, 0, false, { "more" })
+        table.insert(found, texts.joined(buf))
+        return found
+        """,
+        lines,
+    )
+    assert text[0].split("\n") == lines
+    assert text[1] is ("\0" in "".join(lines))
+    assert text[2].split("\n") == ["more", *lines]  # what was read is not kept beyond a change

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lcursor.edit.records import Change, FileChange, Lines, digest
+from lcursor.edit.records import Change, FileChange, Lines, digest, lines_of
 from lcursor.edit.turns import carry, text, turn
 from lcursor.edit.turns.ledger import Ledger
 from lcursor.edit.turns.turn import FileTurn
@@ -40,7 +40,7 @@ def resume(ledger: Ledger, key: str, buffers: Sequence[EditBuffer] = ()) -> Resu
     Raises:
         EditMissing: there is no such turn.
     """
-    loaded = {os.path.realpath(each["path"]): tuple(each["lines"]) for each in buffers}
+    loaded = {os.path.realpath(each["path"]): lines_of(each["text"]) for each in buffers}
     files, problems = list[FileChange](), list[str]()
     for file in ledger.turn(key).files:
         if not file.open:

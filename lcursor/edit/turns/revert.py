@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lcursor.edit import diff
-from lcursor.edit.records import Change, FileChange, Lines, digest
+from lcursor.edit.records import Change, FileChange, Lines, digest, lines_of
 from lcursor.edit.turns import anchor, carry, journal, text, turn, writing
 from lcursor.edit.turns.ledger import Ledger
 from lcursor.edit.turns.text import Text
@@ -70,7 +70,7 @@ def revert(ledger: Ledger, key: str, do: str, buffers: Sequence[EditBuffer]) -> 
         EditUnsaved: the files or the ledger cannot be written; all is as before.
         EditFailed: a file must not be written; all is as before.
     """
-    loaded = {os.path.realpath(each["path"]): tuple(each["lines"]) for each in buffers}
+    loaded = {os.path.realpath(each["path"]): lines_of(each["text"]) for each in buffers}
     with writing.holding(ledger) as folder:
         key = key or (ledger.undo_key() if do == "undo" else ledger.redo_key())
         if not key:

@@ -3,6 +3,7 @@
 
 local context = require("lcursor.context")
 local privacy = require("lcursor.privacy")
+local texts = require("lcursor.edit.texts")
 
 local M = {}
 
@@ -55,9 +56,7 @@ function M.refusal(buf)
   elseif bytes(buf) > MOST_BYTES then
     return ("%s is too large: it has %.1f MB"):format(name, bytes(buf) / 1e6)
   end
-  -- All lines as one are searched faster than each.
-  local all = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false))
-  if all:find("\0", 1, true) or all:find("\n", 1, true) then -- a NUL is either, by the call
+  if texts.has_nul(buf) then
     return name .. " is no text: it has NUL bytes"
   end
 end
@@ -69,14 +68,14 @@ function M.text(buf)
   return {
     path = M.path(buf),
     tick = api.nvim_buf_get_changedtick(buf),
-    lines = api.nvim_buf_get_lines(buf, 0, -1, false),
+    text = texts.joined(buf),
   }
 end
 
 --- The texts of some buffers, but for secrets and what is very large.
 ---@param bufs integer[]
 ---@return lcursor.EditText[]
-local function texts(bufs)
+local function texts_of(bufs)
   local found = {}
   for _, buf in ipairs(bufs) do
     if M.is_file(buf) and not privacy.kept_back(buf) and bytes(buf) <= MOST_OTHER_BYTES then
@@ -90,7 +89,7 @@ end
 ---@param but? integer
 ---@return lcursor.EditText[]
 function M.unsaved(but)
-  return texts(vim.tbl_filter(function(buf)
+  return texts_of(vim.tbl_filter(function(buf)
     return buf ~= but and api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified
   end, api.nvim_list_bufs()))
 end
@@ -117,7 +116,7 @@ function M.seen(first)
       add(buf)
     end
   end
-  return texts(bufs)
+  return texts_of(bufs)
 end
 
 --- The loaded buffers of some files.

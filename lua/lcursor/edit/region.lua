@@ -52,7 +52,7 @@ function M.ask(buf, first, last, instruction, opts)
   if refusal and not is_project then
     return notify.warn(refusal)
   end
-  local text = not refusal and reader.text(buf) or { path = reader.here(), tick = -1, lines = {} }
+  local text = not refusal and reader.text(buf) or { path = reader.here(), tick = -1, text = "" }
   local again = opts.again or { id = 0, remark = "", instead = nil }
   local model = opts.model or ""
   local buffers = reader.unsaved(buf)
@@ -65,7 +65,7 @@ function M.ask(buf, first, last, instruction, opts)
     name = refusal and "" or reader.name(buf),
     filetype = refusal and "" or vim.bo[buf].filetype,
     tick = text.tick,
-    lines = text.lines,
+    text = text.text,
     first_row = refusal and 0 or first,
     last_row = refusal and 0 or last,
     instruction = instruction,

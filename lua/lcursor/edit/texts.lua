@@ -7,13 +7,14 @@ local notify = require("lcursor.notify")
 local M = {}
 
 local api = vim.api
-local AT_ONCE = 4000 -- lines
+local AT_ONCE = 10000 -- lines
 local PAUSE_MS = 1
 
 ---@class (exact) lcursor.EditRead a text as it was read
 ---@field buf integer
 ---@field tick integer
 ---@field lines string[] nobody changes them
+---@field text? string
 ---@field digest? string
 
 ---@type lcursor.EditRead?
@@ -51,11 +52,50 @@ local function all(buf)
   return read
 end
 
+---@param lines string[]
+---@return boolean
+local function has_nul(lines)
+  for i = 1, #lines do
+    local line = lines[i]
+    if line:find("\n", 1, true) or line:find("\0", 1, true) then -- the API says either
+      return true
+    end
+  end
+  return false
+end
+
+---@param lines string[] some of which have NULs
+---@return string
+local function with_nuls(lines)
+  local out = {}
+  for i, line in ipairs(lines) do
+    out[i] = line:gsub("\n", "\0")
+  end
+  return table.concat(out, "\n")
+end
+
 --- The lines of a buffer.
 ---@param buf integer
 ---@return string[] not to be changed
 function M.lines(buf)
   return all(buf).lines
+end
+
+---@param buf integer
+---@return boolean whether it is no text
+function M.has_nul(buf)
+  return has_nul(all(buf).lines)
+end
+
+--- All of it as one string, a newline between lines: so it crosses the wire at once.
+---@param buf integer
+---@return string
+function M.joined(buf)
+  local read = all(buf)
+  if not read.text then
+    read.text = has_nul(read.lines) and with_nuls(read.lines) or table.concat(read.lines, "\n")
+  end
+  return read.text
 end
 
 --- What its lines are known by, on either side.
@@ -91,17 +131,14 @@ function M.prepare(buf, done)
       return later(step)
     end
     later(function()
-      local text = table.concat(lines, "\n")
+      local digest = diff.digest(lines)
       later(function()
-        local digest = vim.fn.sha256(text)
-        later(function()
-          keep({ buf = buf, tick = tick, lines = lines, digest = digest })
-          done()
-        end)
+        keep({ buf = buf, tick = tick, lines = lines, digest = digest })
+        done()
       end)
     end)
   end
-  later(step)
+  step()
 end
 
 return M

@@ -112,7 +112,7 @@
 ---@class (exact) lcursor.EditText the fields of `EditBuffer`
 ---@field path string
 ---@field tick integer
----@field lines string[]
+---@field text string
 
 ---@alias lcursor.EditWhat "region"|"project"|"many"|"apply"|"commit"
 

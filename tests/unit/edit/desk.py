@@ -101,7 +101,7 @@ class Desk(Heard):
             "name": name,
             "filetype": "python",
             "tick": 7,
-            "lines": text.split("\n"),
+            "text": text,
             "first_row": rows[0],
             "last_row": rows[-1],
             "instruction": instruction,
@@ -144,7 +144,7 @@ def made(base: str, file: Told) -> str:
 
 def buffer(path: Path | str, text: str, tick: int = 3) -> dict[str, Any]:
     """Return a buffer as the editor sends it."""
-    return {"path": str(path), "tick": tick, "lines": text.split("\n")}
+    return {"path": str(path), "tick": tick, "text": text}
 
 
 def hunk_of(file: Told, at: int = 0, row: int | None = None) -> dict[str, Any]:

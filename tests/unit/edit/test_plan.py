@@ -45,7 +45,7 @@ class Desk:
         config = more.pop("config", EditConfig())
         here = str(self.root / "app/main.py")
         lines = (self.root / "app/main.py").read_text().splitlines()
-        files = Sources(self.root, [{"path": here, "tick": 1, "lines": lines}], here)
+        files = Sources(self.root, [{"path": here, "tick": 1, "text": "\n".join(lines)}], here)
         return plan.plan(
             self.reached,
             config,

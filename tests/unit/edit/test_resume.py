@@ -163,7 +163,7 @@ def test_a_file_that_is_another_or_gone(desk: Desk) -> None:
 
 def test_the_editors_text_comes_first(desk: Desk) -> None:
     lines = ["# mine", *text.of_bytes(BASE.encode()).lines]
-    buffer = {"path": str(desk.file), "tick": 3, "lines": lines}
+    buffer = {"path": str(desk.file), "tick": 3, "text": "\n".join(lines)}
     found = resume(desk.ledger, desk.key, [buffer])  # type: ignore[list-item]
     assert found.files[0].base == digest(lines)
     assert [one.first_row for one in found.files[0].changes] == [

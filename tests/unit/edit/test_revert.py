@@ -123,7 +123,7 @@ class Desk:
     def revert(self, do: str, key: str = "") -> revert.Reverted:
         """Take back or make again, also in the buffers."""
         buffers: list[EditBuffer] = [
-            {"path": path, "tick": 1, "lines": lines} for path, lines in self.buffers.items()
+            {"path": path, "tick": 1, "text": "\n".join(lines)} for path, lines in self.buffers.items()
         ]
         done = revert.revert(self.ledger, key, do, buffers)
         for file in done.files:

@@ -68,7 +68,7 @@ class Desk(Heard):
             "edit.ask",
             **{
                 "id": number, "scope": "region", "path": str(path), "name": path.name,
-                "filetype": "python", "tick": 1, "lines": TEXT.split("\n"), "first_row": 0,
+                "filetype": "python", "tick": 1, "text": TEXT, "first_row": 0,
                 "last_row": 2, "instruction": "Return more", "attachments": [], "buffers": [],
                 "model": "", "again": 0, "remark": "", "served": [],
             },
@@ -147,7 +147,7 @@ def test_what_was_taken_out_of_a_chat_is_in_the_chats_file(path: Path, server: C
         dropped=[], model="", again=0,
     )  # fmt: skip
     desk.wait("chat.done", 2)
-    here = {"path": str(path), "tick": 3, "lines": TEXT.split("\n")}
+    here = {"path": str(path), "tick": 3, "text": TEXT}
     desk.do(
         "edit.apply", id=3, path=str(path), text=f"```python\n{NEW}\n```\n", file="a.py",
         chat=chat, message=0, buffers=[here],
@@ -193,7 +193,7 @@ def test_what_the_model_read_is_changed_and_nothing_that_looks_like_it(
         desk.close()
 
     def apply(number: int, text: str, key: str) -> None:
-        here = {"path": str(path), "tick": 3, "lines": text.removesuffix("\n").split("\n")}
+        here = {"path": str(path), "tick": 3, "text": text.removesuffix("\n")}
         desk.do(
             "edit.apply", id=number, path=str(path), text=SWAP, file="a.py", chat=key,
             message=answer, buffers=[here],
