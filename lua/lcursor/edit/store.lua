@@ -1,10 +1,11 @@
--- Owner of the turns and of their open hunks: takes proposals, puts them into buffers as these are
--- loaded, hears what becomes of them, tells who asked to be told. Writes into no buffer (decide.lua
--- does) and knows no keys.
+-- The life of turns and their hunks: takes proposals, puts them into buffers as these are loaded,
+-- hears what becomes of them, tells who asked to be told; kept.lua is their table. Writes into no
+-- buffer (decide.lua does) and knows no keys.
 
 local anchor = require("lcursor.edit.anchor")
 local direct = require("lcursor.edit.direct")
 local draw = require("lcursor.edit.draw")
+local kept = require("lcursor.edit.kept")
 local notify = require("lcursor.notify")
 local placing = require("lcursor.edit.placing")
 local trace = require("lcursor.edit.trace")
@@ -16,8 +17,12 @@ local group = api.nvim_create_augroup("lcursor.edit.store", { clear = true })
 local MANY = 50 -- hunks: what is to be done about them is not done all at once
 local MOST_DECIDED = 20 -- turns without open hunks that are kept, for `u`
 
----@type lcursor.EditTurn[] the oldest first
-local turns = {}
+-- What is asked of the table is asked here: who changes hunks needs one door.
+M.alternatives, M.buffers, M.count, M.hunks =
+  kept.alternatives, kept.buffers, kept.count, kept.hunks
+M.is_decided, M.is_whole, M.open_in = kept.is_decided, kept.is_whole, kept.open_in
+M.parts, M.turn, M.turns = kept.parts, kept.turn, kept.turns
+
 ---@type fun(decided: lcursor.EditDecided)[]
 local deciders = {}
 ---@type fun(buf?: integer)[]
@@ -34,115 +39,6 @@ end
 ---@param fn fun(buf?: integer)
 function M.on_changed(fn)
   table.insert(listeners, fn)
-end
-
----@param hunk lcursor.Hunk
----@return boolean
-local function is_open(hunk)
-  return hunk.state == "open" or hunk.state == "conflict" or hunk.state == "waiting"
-end
-
----@param part lcursor.EditPart
----@return integer
-local function open_in(part)
-  local count = 0
-  for _, hunk in ipairs(part.hunks) do
-    count = count + (is_open(hunk) and 1 or 0)
-  end
-  return count
-end
-
-M.open_in = open_in
-
----@param buf? integer
----@return lcursor.EditPart[] of turns that are shown; nil: all
-local function parts_of(buf)
-  local found = {}
-  for _, turn in ipairs(turns) do
-    for _, part in ipairs(turn.parts) do
-      if not turn.is_hidden and (not buf or part.buf == buf) then
-        table.insert(found, part)
-      end
-    end
-  end
-  return found
-end
-
---- The open hunks of a buffer, in the order of their rows.
----@param buf integer
----@return lcursor.Hunk[]
-function M.hunks(buf)
-  buf = buf == 0 and api.nvim_get_current_buf() or buf
-  local found, order = {}, {}
-  for _, part in ipairs(parts_of(buf)) do
-    for _, hunk in ipairs(part.hunks) do
-      if hunk.state == "open" or hunk.state == "conflict" then
-        table.insert(found, hunk)
-        order[hunk] = #found
-      end
-    end
-  end
-  table.sort(found, function(one, other)
-    if one.first ~= other.first then
-      return one.first < other.first
-    elseif one.last ~= other.last then
-      return one.last < other.last -- what is put between lines comes before what they become
-    end
-    return order[one] < order[other]
-  end)
-  return found
-end
-
---- The buffers that have open hunks, in the order of the turns.
----@return integer[]
-function M.buffers()
-  local found = {}
-  for _, part in ipairs(parts_of()) do
-    if part.buf and open_in(part) > 0 and not vim.list_contains(found, part.buf) then
-      table.insert(found, part.buf)
-    end
-  end
-  return found
-end
-
---- The files with open hunks, or with a change of the whole file that waits, turn by turn.
----@return lcursor.EditPart[]
-function M.parts()
-  return vim.tbl_filter(function(part)
-    return part.state ~= "done" and (open_in(part) > 0 or M.is_whole(part))
-  end, parts_of())
-end
-
---- Whether what is to be done to a file is more than lines of it: it is created, deleted, renamed.
----@param part lcursor.EditPart
----@return boolean
-function M.is_whole(part)
-  local kind = part.file.kind
-  return kind == "delete" or kind == "rename" or (kind == "create" and not part.buf)
-end
-
----@return lcursor.EditTurn[] all that are kept, the oldest first
-function M.turns()
-  return vim.list_slice(turns)
-end
-
----@param key string
----@return lcursor.EditTurn?
-function M.turn(key)
-  for _, turn in ipairs(turns) do
-    if turn.key == key then
-      return turn
-    end
-  end
-end
-
----@return integer open hunks of all files
-function M.count()
-  local count = 0
-  for _, part in ipairs(parts_of()) do
-    count = count + open_in(part)
-  end
-  return count
 end
 
 --- Draw a buffer anew and tell that its hunks are others.
@@ -205,7 +101,7 @@ function M.decided(part, accepted, rejected, is_undone)
     path = part.file.path,
     accepted = accepted,
     rejected = rejected,
-    open = open_in(part),
+    open = kept.open_in(part),
     is_undone = is_undone or false,
   }
   say(decided)
@@ -258,7 +154,7 @@ local function place(part, buf)
     return place_now(part, buf)
   end
   local is_later = trace.prepare(buf, part.file, function()
-    local is_wanted = part.state == "waiting" and vim.list_contains(turns, part.turn)
+    local is_wanted = part.state == "waiting" and kept.has(part.turn)
     if is_wanted and api.nvim_buf_is_loaded(buf) then
       place_now(part, buf)
       changed_after(buf, #part.hunks)
@@ -273,7 +169,7 @@ end
 ---@param buf integer loaded
 local function arrive(buf)
   local is_any = false
-  for _, turn in ipairs(turns) do
+  for _, turn in ipairs(kept.turns()) do
     for _, part in ipairs(turn.parts) do
       if part.state == "waiting" and direct.buffer(part.file.path) == buf then
         place(part, buf)
@@ -305,7 +201,7 @@ end
 
 hear = function(buf, what)
   local is_other, count = what ~= "changed", 0
-  for _, turn in ipairs(turns) do
+  for _, turn in ipairs(kept.turns()) do
     for _, part in ipairs(turn.parts) do
       if part.buf == buf then
         if what == "changed" then
@@ -331,7 +227,7 @@ end
 api.nvim_create_autocmd({ "BufReadPost", "BufNewFile" }, {
   group = group,
   callback = notify.guarded(function(args)
-    if #turns > 0 then
+    if not kept.is_empty() then
       arrive(args.buf)
     end
   end),
@@ -340,7 +236,7 @@ api.nvim_create_autocmd({ "BufReadPost", "BufNewFile" }, {
 api.nvim_create_autocmd({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, {
   group = group,
   callback = notify.guarded(function()
-    if #turns > 0 then
+    if not kept.is_empty() then
       draw.seen()
     end
   end),
@@ -349,7 +245,7 @@ api.nvim_create_autocmd({ "VimResized", "WinResized", "BufWinEnter", "WinScrolle
 api.nvim_create_autocmd("CursorMoved", {
   group = group,
   callback = notify.guarded(function(args)
-    if #turns > 0 then
+    if not kept.is_empty() then
       draw.point(args.buf)
     end
   end),
@@ -358,28 +254,17 @@ api.nvim_create_autocmd("CursorMoved", {
 --- Forget the oldest turns that wait for nothing.
 local function tidy()
   local spare = -MOST_DECIDED
-  for _, turn in ipairs(turns) do
+  for _, turn in ipairs(kept.turns()) do
     spare = spare + (M.is_decided(turn) and 1 or 0)
   end
-  turns = vim.tbl_filter(function(turn)
+  kept.filter(function(turn)
     if spare > 0 and M.is_decided(turn) then
       spare = spare - 1
       vim.tbl_map(leave, turn.parts)
       return false
     end
     return true
-  end, turns)
-end
-
----@param turn lcursor.EditTurn
----@return boolean whether nothing of it waits for the user
-function M.is_decided(turn)
-  for _, part in ipairs(turn.parts) do
-    if open_in(part) > 0 or (M.is_whole(part) and part.state ~= "done") then
-      return false
-    end
-  end
-  return true
+  end)
 end
 
 --- Take a proposal. A turn that is there already is replaced.
@@ -404,7 +289,7 @@ function M.propose(msg, instead)
   for _, file in ipairs(msg.files) do
     table.insert(turn.parts, placing.part(turn, file))
   end
-  table.insert(turns, turn)
+  kept.add(turn)
   if other then
     M.show(turn)
   end
@@ -419,14 +304,6 @@ function M.propose(msg, instead)
   end
   tidy()
   return turn
-end
-
----@param turn lcursor.EditTurn
----@return lcursor.EditTurn[] the alternatives that it is one of
-function M.alternatives(turn)
-  return vim.tbl_filter(function(one)
-    return one.group == turn.group
-  end, turns)
 end
 
 --- Show this one of some alternatives.
@@ -456,9 +333,9 @@ local function remove(turn)
     table.insert(buffers, part.buf)
     leave(part)
   end
-  turns = vim.tbl_filter(function(one)
+  kept.filter(function(one)
     return one ~= turn
-  end, turns)
+  end)
   for _, buf in ipairs(buffers) do
     M.changed(buf)
   end
@@ -482,7 +359,7 @@ function M.written(key, paths)
   for _, part in ipairs(turn and turn.parts or {}) do
     if vim.list_contains(paths, part.file.path) then
       for _, hunk in ipairs(part.hunks) do
-        if is_open(hunk) then
+        if kept.is_open(hunk) then
           hunk.state = "rejected"
         end
       end
