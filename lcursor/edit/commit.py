@@ -51,7 +51,8 @@ TASK_OF_TINY: Final = (
     "Write the commit message for this diff: one line of at most 60 characters, in the imperative, "
     "that says what the change does. No code, no diff, no quotes."
 )
-"""A model of less than a billion weights copies the diff, or its head, where it is told less."""
+"""A model of less than a billion weights copies the diff where it is told less. It is not shown how
+other commits are called either: it begins with the same words."""
 ASKED_AGAIN: Final = {
     "none": "That is no commit message. " + TASK_OF_TINY,
     "long": "The first line has {size} characters. Write it again, with at most 60.",
@@ -221,7 +222,7 @@ def _asked(
     head = []
     if rules.strip() and count(rules) * RULES_SHARE <= room:
         head.append(rules.strip())
-    if subjects:
+    if subjects and not is_small:
         head.append("\n".join(["The last commits here were called:", *subjects]))
     head.append("\n".join(["These files are staged:", *_listed(seen, hidden)]))
     fixed = count(SYSTEM) + sum(count(text) for text in head) + 64
