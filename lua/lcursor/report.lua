@@ -30,7 +30,7 @@ function M.float(lines, title)
   fill(buf, lines)
   width = math.min(width, vim.o.columns - 4)
   local height = math.min(#lines, vim.o.lines - 4)
-  api.nvim_open_win(buf, true, {
+  local win = api.nvim_open_win(buf, true, {
     relative = "editor",
     width = width,
     height = height,
@@ -40,6 +40,7 @@ function M.float(lines, title)
     border = "rounded",
     title = " " .. title .. " ",
   })
+  vim.wo[win][0].foldenable = false
   for _, lhs in ipairs({ "q", "<Esc>" }) do
     vim.keymap.set("n", lhs, "<Cmd>close<CR>", { buffer = buf, nowait = true })
   end
@@ -96,7 +97,9 @@ function M.open(name, lines, head)
   api.nvim_set_current_win(win)
   vim.cmd.stopinsert()
   vim.wo[win].winbar = head:gsub("%%", "%%%%")
-  vim.wo[win].number, vim.wo[win].relativenumber, vim.wo[win].signcolumn = false, false, "no"
+  local wo = vim.wo[win][0]
+  wo.number, wo.relativenumber, wo.signcolumn, wo.foldcolumn = false, false, "no", "0"
+  wo.foldenable, wo.spell = false, false
   vim.keymap.set("n", "q", "<Cmd>bwipeout<CR>", { buffer = buf, nowait = true })
   return buf
 end

@@ -90,7 +90,7 @@ function M.open(name, over)
   local wo = vim.wo[win][0]
   wo.number, wo.relativenumber, wo.signcolumn, wo.foldcolumn = false, false, "no", "0"
   wo.wrap, wo.cursorline, wo.winfixheight, wo.list = false, true, true, false
-  wo.colorcolumn, wo.spell = "", false
+  wo.colorcolumn, wo.spell, wo.foldenable = "", false, false
   vim.cmd.stopinsert()
   sheet = { buf = buf, win = win, from = from, things = {} }
   sheets[name] = sheet

@@ -308,6 +308,20 @@ def test_a_ghost_has_a_colour_without_true_colours(editor: Start) -> None:
     assert nvim.lua(read, "LCursorEditBadge")["link"] == "Comment"
 
 
+def test_nothing_of_a_report_is_folded(editor: Start, host: FakeHost) -> None:
+    """A new window has the folds of the one before, which may be of any method."""
+    nvim = editor(DEF, init="vim.o.foldmethod, vim.o.foldexpr = 'expr', '1'\n")
+    nvim.offer("return x", "o")
+    nvim.press("<Esc>")
+    nvim.command("LCursor status")
+    nvim.command("redraw")
+    assert "state       ready" in "\n".join(nvim.screen.rows())
+    assert nvim.lua("return vim.fn.foldclosed(1)") == -1
+    nvim.press("q")
+    nvim.lua("require('lcursor.report').open('x', { 'one', 'two' }, 'head')")
+    assert nvim.lua("return vim.fn.foldclosed(1)") == -1
+
+
 def test_words_that_a_command_does_not_know_do_nothing(editor: Start) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.command("LCursor toggle bufer")

@@ -294,3 +294,15 @@ def test_a_change_higher_than_the_window_says_how_to_read_it(room: Room) -> None
     room.keys("k")
     drawn(room)
     assert "gE" not in "\n".join(room.nvim.screen.rows())
+
+
+def test_new_lines_that_are_to_be_changed_are_not_folded(room: Room) -> None:
+    room.nvim.command("set foldmethod=indent foldlevel=0")
+    added = ["def beta():", *(f"    step {number}" for number in range(6))]
+    path = room.open("a.txt", ["a", "b"])
+    room.offer(path, ["a", "b"], ["a", *added, "b"])
+    room.cursor(0)
+    room.hunks("edit")
+    drawn(room)
+    rows = [row.rstrip() for row in room.nvim.screen.rows()]
+    assert [row for row in rows[-9:] if row in added] == added

@@ -55,7 +55,9 @@ function M.open(hunk)
     end),
   })
   local height = math.min(math.max(#hunk.new, 3), MOST_ROWS)
-  return api.nvim_open_win(buf, true, { split = "below", height = height })
+  local win = api.nvim_open_win(buf, true, { split = "below", height = height })
+  vim.wo[win][0].foldenable = false -- that of the window before would close them
+  return win
 end
 
 return M

@@ -276,6 +276,7 @@ function M.open(opts, done)
   local wo = vim.wo[win][0]
   wo.wrap, wo.linebreak, wo.number, wo.relativenumber = true, true, false, false
   wo.signcolumn, wo.foldcolumn, wo.colorcolumn, wo.list = "no", "0", "", false
+  wo.foldenable = false
   wo.winhighlight = "FloatTitle:LCursorEditTitle,FloatFooter:LCursorEditKey"
   ---@type lcursor.EditPrompt
   local prompt = {

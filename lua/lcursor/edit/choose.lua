@@ -151,6 +151,7 @@ function M.open(question, done)
     })
   end
   vim.wo[list_win].cursorline = true
+  vim.wo[list_win].foldenable, vim.wo[view_win].foldenable = false, false
   local is_over = false
   local function close()
     if is_over then

@@ -247,7 +247,7 @@ end
 local function float(buf, enter, place)
   local look = { style = "minimal", border = "rounded" }
   local win = api.nvim_open_win(buf, enter, vim.tbl_extend("error", place, look))
-  vim.wo[win].wrap = false
+  vim.wo[win].wrap, vim.wo[win].foldenable = false, false
   return win
 end
 
