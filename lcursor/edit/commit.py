@@ -115,7 +115,7 @@ def message(
         why = hidden[0].note if hidden else "nothing is changed"
         if why == "nothing is changed":
             why = "nothing is staged"
-        raise NothingStaged(why, "Stage what the commit shall have: git add FILE, or git add -p")
+        raise NothingStaged(why, "First: git add FILE, or git add -p")
     subjects = [subject for _, subject in changes.recent(reader.root, reader, SUBJECTS)]
     asked, note = _asked(reached, seen, hidden, rules, subjects)
     if cancel.is_set():

@@ -75,7 +75,7 @@ function M.ask(range, model)
   local found = M.find(buf, first, last, cursor[2])
   if #found == 0 then
     local where = range and "these lines have no diagnostics" or "this line has no diagnostics"
-    return notify.info(where .. "; :lua vim.diagnostic.setqflist() lists those there are")
+    return notify.info(where .. "; :lua vim.diagnostic.setqflist() lists all")
   end
   local row = found[1].lnum
   local opts = { model = model }
