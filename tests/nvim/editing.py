@@ -124,7 +124,9 @@ class Desk:
 
     def edited(self, asked: Params, changes: Sequence[Params], **other: Any) -> str:
         """Have an edit of the buffer proposed and ended; return the turn's key."""
-        found = file(Path(asked["path"]), changes, base=digest(asked["text"].split("\n")), tick=asked["tick"])
+        found = file(
+            Path(asked["path"]), changes, base=digest(asked["text"].split("\n")), tick=asked["tick"]
+        )
         key = self.propose(asked["id"], [found], **other)
         self.done(asked["id"])
         return key

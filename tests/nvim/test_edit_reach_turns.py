@@ -212,7 +212,9 @@ def test_all_is_refused(desk: Desk) -> None:
 def reverted(desk: Desk, wanted: dict[str, Any], one: dict[str, Any]) -> None:
     """Have the host take a turn back: a change of the buffer that was sent, and a file."""
     buffer = wanted["buffers"][0]
-    found = file(desk.project / "a.py", [one], base=digest(buffer["text"].split("\n")), tick=buffer["tick"])
+    found = file(
+        desk.project / "a.py", [one], base=digest(buffer["text"].split("\n")), tick=buffer["tick"]
+    )
     said = {
         "id": wanted["id"],
         "turn": wanted["turn"],
