@@ -264,6 +264,54 @@ def edit(
         raise typer.Exit(1)
 
 
+@app.command("edit-screen")
+def edit_screen(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="draw, take, use, ask; all when none is named.")
+    ] = None,
+    suffixes: Annotated[
+        str, typer.Option(help="Of files: lua has a parser, py the rules of 'syntax', txt neither.")
+    ] = "lua,txt",
+    rounds: Annotated[int, typer.Option(min=1, help="How often each.")] = 8,
+    as_json: Json = False,
+) -> None:
+    """Draw, go through and take changes of 500 lines in a real Neovim, with no model.
+
+    Exits with 1 when a promise is not kept.
+    """
+    import os
+    import shlex
+    import sys
+
+    from lcursor.bench import edit_screen as bench
+    from lcursor.bench import report
+    from lcursor.cli.editor import find_neovim
+    from lcursor.drive.client import NeovimError
+    from lcursor.errors import LcursorError
+
+    unknown = set(names or ()) - set(bench.PARTS)
+    if unknown:
+        raise typer.BadParameter(f"unknown: {', '.join(sorted(unknown))}")
+    facts = {**report.machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"}
+    command = shlex.join(["python", "-m", "lcursor", *sys.argv[1:]])
+    try:
+        figures = bench.measure(
+            find_neovim(),
+            names or bench.PARTS,
+            [each for each in suffixes.split(",") if each],
+            rounds,
+            lambda line: typer.echo(f"measuring: {line} ...", err=True),
+        )
+    except (TimeoutError, NeovimError) as error:
+        raise LcursorError(f"the bench did not finish: {error}", "Run it again") from error
+    if as_json:
+        typer.echo(json.dumps({**report.as_dict(figures, facts), "command": command}))
+    else:
+        typer.echo(report.as_markdown(figures, facts, command))
+    if not all(each.holds for each in figures):
+        raise typer.Exit(1)
+
+
 @app.command()
 def gpu(
     shape: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -12,7 +13,7 @@ from lcursor.drive.screen import Screen
 from tests.nvim.edits import Room, file, proposed
 
 Golden = Callable[[str, str], None]
-FIRST_PAINT_MS, BUSY_MS = 50, 16
+FIRST_PAINT_MS, BUSY_MS, ROUNDS = 50, 16, 9
 
 # Redraw events name the group that a link ends at, so ours get colours of their own.
 COLOURS = """
@@ -21,15 +22,16 @@ for i, name in ipairs({ "Added", "AddedWord", "Removed", "RemovedWord", "Conflic
   vim.api.nvim_set_hl(0, "LCursorEdit" .. name, { bg = 0x101010 + i })
 end
 """
-# How long the loop was away from waiting.
+# How much of the processor's time the loop spent away from waiting, at most: what others on this
+# machine took does not count.
 WATCH = """
 local uv = vim.uv
 local check, prepare, woke = uv.new_check(), uv.new_prepare(), nil
 _G.busy_ms = 0
-check:start(function() woke = uv.hrtime() end)
+check:start(function() woke = os.clock() end)
 prepare:start(function()
   if woke then
-    _G.busy_ms = math.max(_G.busy_ms, (uv.hrtime() - woke) / 1e6)
+    _G.busy_ms = math.max(_G.busy_ms, (os.clock() - woke) * 1e3)
     woke = nil
   end
 end)
@@ -206,7 +208,10 @@ BIG = {
 def test_a_change_of_500_lines(
     room: Room, record_property: Callable[[str, object], None], name: str, suffix: str
 ) -> None:
-    """The best of some runs: others use this machine as well."""
+    """Medians of some rounds, fewer where they are good: others use this machine as well.
+
+    `python -m lcursor bench edit-screen` measures the same on a quiet one, to the millisecond.
+    """
     old, new = BIG[name]
     room.nvim.lua(WATCH)
     path = room.open(f"a.{suffix}", old)
@@ -217,7 +222,7 @@ def test_a_change_of_500_lines(
     ]
     message = proposed([file(path, old, new, **({"changes": many} if many else {}))])
     firsts, busies = [], []
-    for _ in range(10):
+    for number in range(ROUNDS):
         room.nvim.command("normal! gg")
         room.nvim.lua("require('lcursor.edit.store').drop('t1')")
         room.settle()
@@ -234,12 +239,12 @@ def test_a_change_of_500_lines(
         firsts.append((room.nvim.screen.flushed_s - began_s) * 1000)
         drawn(room)
         busies.append(room.nvim.lua("return _G.busy_ms"))
-        if min(firsts) <= FIRST_PAINT_MS and min(busies) <= BUSY_MS:
+        if number >= 2 and min(firsts) <= FIRST_PAINT_MS and median(busies) <= BUSY_MS:
             break
-    record_property("first_paint_ms", min(firsts))
-    record_property("busy_ms", min(busies))
+    record_property("first_paint_ms", median(firsts))
+    record_property("busy_ms", median(busies))
     assert min(firsts) <= FIRST_PAINT_MS, firsts
-    assert min(busies) <= BUSY_MS, busies
+    assert median(busies) <= BUSY_MS, busies
 
 
 def test_going_to_a_change_at_the_end_shows_its_lines(room: Room) -> None:
@@ -306,3 +311,68 @@ def test_new_lines_that_are_to_be_changed_are_not_folded(room: Room) -> None:
     drawn(room)
     rows = [row.rstrip() for row in room.nvim.screen.rows()]
     assert [row for row in rows[-9:] if row in added] == added
+
+
+@pytest.mark.parametrize("do", ["take", "undo", "redo", "refuse", "list"])
+def test_500_hunks_at_once_hold_nobody_up(room: Room, do: str) -> None:
+    """In a file of 20,000 lines; twice the promise, since a busy machine's caches are cold."""
+    old, new = big(20000, 0), big(20000, 7)
+    pairs = [(i, a, b) for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b][::8]
+    many = [{"first_row": i, "last_row": i + 1, "old": [a], "new": [b]} for i, a, b in pairs]
+    assert len(many) == 500
+    room.nvim.lua(WATCH)
+    path = room.open("a.txt", old)
+    message = proposed([file(path, old, new, changes=many)])
+    acts = {
+        "take": "require('lcursor.edit.hunks').accept_file()",
+        "undo": "vim.cmd('silent undo')",
+        "redo": "vim.cmd('silent redo')",
+        "refuse": "require('lcursor.edit.hunks').reject_file()",
+        "list": "require('lcursor.edit.quickfix').open()",
+    }
+    before = {"undo": ["take"], "redo": ["take", "undo"]}.get(do, [])
+    busies = []
+    for number in range(ROUNDS):
+        room.nvim.command("silent! cclose | silent! undo 0")
+        room.nvim.lua("require('lcursor.edit.store').drop('t1')")
+        room.propose(message)
+        room.nvim.wait_lua("return #require('lcursor.edit.store').hunks(0) == 500")
+        drawn(room)
+        for act in before:
+            room.nvim.lua(acts[act])
+            drawn(room)
+        room.nvim.lua("_G.busy_ms = 0")
+        room.nvim.lua(acts[do])
+        drawn(room)
+        busies.append(room.nvim.lua("return _G.busy_ms"))
+        if number >= 2 and median(busies) <= BUSY_MS:
+            break
+    if do != "list":
+        now = room.nvim.lines()
+        taken = [row for row, (a, b) in enumerate(zip(old, now, strict=True)) if a != b]
+        assert taken == ([row for row, _, _ in pairs] if do in ("take", "redo") else [])
+    assert median(busies) <= 2 * BUSY_MS, busies
+
+
+def test_a_change_is_seen_while_a_parser_reads_the_file(room: Room) -> None:
+    """What is scheduled without end must not keep Neovim from drawing."""
+    path = room.open("a.txt", OLD)
+    room.nvim.lua(
+        """
+        local until_ns = vim.uv.hrtime() + 1.5e9
+        local function step()
+          if vim.uv.hrtime() < until_ns then
+            local slice_ns = vim.uv.hrtime() + 3e6
+            while vim.uv.hrtime() < slice_ns do end
+            vim.schedule(step)
+          else
+            _G.is_read = true
+          end
+        end
+        vim.schedule(step)
+        """
+    )
+    began_s = time.perf_counter()
+    room.offer(path, OLD, NEW)
+    assert room.nvim.screen.wait(lambda screen: is_painted(screen, began_s), 10)
+    assert not room.nvim.lua("return _G.is_read == true")

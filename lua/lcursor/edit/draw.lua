@@ -17,7 +17,7 @@ local namespace = api.nvim_create_namespace("lcursor.edit")
 
 local SLICE_NS = 5e6
 local PAUSE_MS = 3
-local FAR_PAUSE_MS = 15 -- where nothing is left to do that is on the screen
+local FAR_PAUSE_MS = 8 -- where nothing is left to do that is on the screen
 local FEW = 5 -- hunks that are drawn in colours at once
 local MUCH = 60 -- new lines that have no colours yet when they are seen first
 local PIECE_LINES = 50 -- virtual lines that are made at once

@@ -146,23 +146,26 @@ local function place_now(part, buf)
   tell(part, placing.place(part, buf), true)
 end
 
---- Put a file's hunks into its buffer, a little later where that is long.
+--- Put a file's hunks into its buffer, a little later where there is much to do for it.
 ---@param part lcursor.EditPart
 ---@param buf integer
 local function place(part, buf)
   if part.base or #part.hunks == 0 then
     return place_now(part, buf)
   end
-  local is_later = trace.prepare(buf, part.file, function()
+  local function later()
     local is_wanted = part.state == "waiting" and kept.has(part.turn)
     if is_wanted and api.nvim_buf_is_loaded(buf) then
       place_now(part, buf)
       changed_after(buf, #part.hunks)
     end
-  end)
-  if not is_later then
-    place_now(part, buf)
   end
+  if trace.prepare(buf, part.file, later) then
+    return
+  elseif #part.hunks > MANY then
+    return vim.schedule(notify.guarded(later))
+  end
+  place_now(part, buf)
 end
 
 --- Put what waits for this buffer into it.

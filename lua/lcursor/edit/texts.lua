@@ -9,6 +9,7 @@ local M = {}
 local api = vim.api
 local AT_ONCE = 10000 -- lines
 local PAUSE_MS = 1
+local KEPT_MS = 100
 
 ---@class (exact) lcursor.EditRead a text as it was read
 ---@field buf integer
@@ -28,15 +29,16 @@ local function known(buf)
   return is_now and last or nil
 end
 
---- Keep a text until what happens right now is over.
+--- Keep a text for who else wants it now. By a timer, since Neovim draws no screen while anything
+--- is scheduled.
 ---@param read lcursor.EditRead
 local function keep(read)
   last = read
   if not is_due then
     is_due = true
-    vim.schedule(function()
+    vim.defer_fn(function()
       is_due, last = false, nil
-    end)
+    end, KEPT_MS)
   end
 end
 
