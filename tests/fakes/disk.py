@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import resource
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
 
 
 @contextmanager
@@ -16,3 +20,15 @@ def full_disk(size_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+@contextmanager
+def small_disk(place: Path) -> Iterator[None]:
+    """Have a file system of 64 kB in a folder; skips the test where none can be mounted."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "lcursor-test", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)

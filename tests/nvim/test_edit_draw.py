@@ -9,6 +9,7 @@ from statistics import median
 
 import pytest
 
+from lcursor.bench.edit_screen import NOTES, big
 from lcursor.drive.screen import Screen
 from tests.nvim.edits import Room, file, proposed
 
@@ -179,21 +180,6 @@ def is_painted(screen: Screen, since_s: float) -> bool:
     return screen.flushed_s > since_s and screen.has("LCursorEditAdded")
 
 
-def big(count: int, seed: int) -> list[str]:
-    """Return a file of functions."""
-    lines = []
-    for i in range(count // 5):
-        lines += [
-            f"local function name_{i}(first, second)",
-            f"  local value = first * {i + seed} + second",
-            f'  print("value {i}", value)',
-            "  return value",
-            "end",
-        ]
-    return lines
-
-
-NOTES = [f"-- new {i}" for i in range(500)]
 BIG = {
     "one block": (big(1000, 0), [*big(500, 0), *NOTES, *big(500, 0)]),
     "each line": (big(500, 0), [line.replace("a", "b") for line in big(500, 0)]),

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from lcursor.drive.editor import Editor
 from tests.fakes.chat_server import Answer, say
+from tests.fakes.disk import small_disk
 from tests.nvim.home import COUNT, A, Home, proposed, told
 
 NEW = "def alpha(x):\n    return x + 1\n"
@@ -286,22 +283,10 @@ def test_a_link_stays_one(home: Home) -> None:
     assert (home.project / "other.py").is_symlink()
 
 
-@contextmanager
-def small(place: Path) -> Iterator[None]:
-    """Have a file system of 64 kB there; skips where none can be made."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "lcursor-test", str(place)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("a small file system cannot be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
-
-
 def test_a_disk_that_is_full_half_way(home: Home) -> None:
     folder = home.project / "small"
     folder.mkdir()
-    with small(folder):
+    with small_disk(folder):
         (folder / "c.py").write_text("c = 1\n")
         big = "\n".join(f"value_{number} = {number}" for number in range(6000))
         text = BOTH + swap("small/c.py", "c = 1", "c = 2") + f"small/big.py\n```\n{big}\n```\n"

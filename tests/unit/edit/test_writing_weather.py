@@ -19,6 +19,7 @@ from lcursor.edit.turns import journal, text, writing
 from lcursor.edit.turns.ledger import Ledger
 from lcursor.edit.turns.writing import recover, write
 from lcursor.errors import EditUnsaved, LcursorError
+from tests.fakes import disk
 
 ROOT = Path(__file__).resolve().parents[3]
 BEFORE = {
@@ -195,15 +196,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 kB, where such a thing can be made."""
     place = tmp_path / "disk"
     place.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "lcursor-test", place], capture_output=True
-    )
-    if made.returncode:
-        pytest.skip("a small file system cannot be mounted here")
-    try:
+    with disk.small_disk(place):
         yield place
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
 
 
 def test_a_disk_that_is_full_half_way(small_disk: Path, tmp_path: Path) -> None:
