@@ -1,8 +1,9 @@
 """One turn: a question is answered, or something ends it; what was said is kept either way.
 
 Owns the order of a turn and its one end. Runs on a thread of its own; `stop` may be called on any
-and takes effect at once. Tries nothing twice. What is asked is in the chat's file before anybody
-else hears of it, and what is answered follows it there while it comes.
+and takes effect at once. Tries nothing twice, but where our own server went before it took the
+question. What is asked is in the chat's file before anybody else hears of it, and what is answered
+follows it there while it comes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from lcursor.errors import (
     ContextFull,
     LcursorError,
     ServerGarbled,
-    ServerUnreachable,
 )
 from lcursor.llm import tokens
 from lcursor.llm.counting import Counter
@@ -133,22 +133,27 @@ class Turn:
         self._finish(reason)
 
     def _answered(self) -> ChatEnd:
-        stored, tools = self.stored, self._tools
+        tools = self._tools
         if self._question is not None:
             self._progress("context")
             self._attach(self._question)
         self._check()
         chosen = self._chosen()
         self._begin(chosen)
-        reached = self._reach(chosen)
-        tools.warmth.bring(reached, stored.snapshot(), self.asked)
+        again = partial(self._reach, chosen)
+        return tools.models.surely(again(), self._said_by, again)
+
+    def _said_by(self, reached: Reached) -> ChatEnd:
+        """Have a model answer."""
+        stored, warmth = self.stored, self._tools.warmth
+        warmth.bring(reached, stored.snapshot(), self.asked)
         messages = self._room(reached).fitted(self.asked)
         self._check()
         try:
             return self._streamed(reached, messages)
         finally:
             read = self._cost.prompt_tokens + self._cost.answer_tokens
-            tools.warmth.keep_later(reached, stored.snapshot(), self._answer, read)
+            warmth.keep_later(reached, stored.snapshot(), self._answer, read)
 
     def _begin(self, model: str) -> None:
         """Give the answer its place, and tell it."""
@@ -168,10 +173,13 @@ class Turn:
         )
 
     def _compacted(self) -> ChatEnd:
-        reached = self._reach(self._chosen())
-        if not self._room(reached).summarize(self.stored.snapshot().last):
+        again = partial(self._reach, self._chosen())
+        if not self._tools.models.surely(again(), self._summarized_by, again):
             raise ChatMissing("there is nothing to summarize yet", "Go on: it is asked for later")
         return "stop"
+
+    def _summarized_by(self, reached: Reached) -> bool:
+        return self._room(reached).summarize(self.stored.snapshot().last)
 
     def _chosen(self) -> str:
         chat = self.stored.snapshot()
@@ -262,8 +270,8 @@ class Turn:
                 elif isinstance(event, Finished):
                     cost, reason = _paid(cost, event.usage), event.reason
                     self._tools.models.learn(reached.name, event.usage)
-        except (ServerUnreachable, ServerGarbled):
-            self._tools.models.forget(reached.name)
+        except ServerGarbled:
+            self._tools.models.forget(reached)
             raise
         except ContextFull as error:  # the next turn makes room
             self._tools.models.learn_context(reached.name, error.context_tokens)

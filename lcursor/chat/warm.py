@@ -18,13 +18,12 @@ from pathlib import Path
 
 from lcursor.chat.conversation import Conversation
 from lcursor.errors import LcursorError
+from lcursor.llm import slots
 from lcursor.llm.reach import Reached
 
 IDLE_S = 20.0
 LEAST_TOKENS = 512
 """What is newer than the saved state, before it is written anew: it can have gigabytes."""
-MOST_BYTES = 4 << 30
-"""Of all states; the oldest go first."""
 LEAST_FREE_BYTES = 2 << 30
 """With less room on the disk nothing is saved."""
 SLOT = 0
@@ -41,21 +40,6 @@ def file_name(key: str, branch: int, model: str) -> str:
     """
     words = hashlib.sha256(f"{key}\n{branch}\n{model}".encode()).hexdigest()
     return f"{_start(key)}-{words[:16]}.kv"
-
-
-def forget_old(folder: Path, most_bytes: int = MOST_BYTES) -> None:
-    """Delete the oldest states where there are too many."""
-    found = []
-    for path in folder.glob("*.kv"):
-        with contextlib.suppress(OSError):
-            state = path.stat()
-            found.append((state.st_mtime_ns, path, state.st_size))
-    total = 0
-    for _, path, size in sorted(found, reverse=True):
-        total += size
-        if total > most_bytes and total > size:  # the newest stays in any case
-            with contextlib.suppress(OSError):
-                path.unlink()
 
 
 def branch_of(chat: Conversation, last: int) -> int:
@@ -103,9 +87,13 @@ class Warmth:
             return False
         for branch in {branch_of(chat, last): None, 0: None}:
             name = file_name(chat.key, branch, reached.served.model)
-            with contextlib.suppress(LcursorError, OSError):
-                if self._path(name).is_file() and reached.client.restore_slot(SLOT, name):
-                    return True
+            if not self._path(name).is_file():
+                continue
+            if reached.client.restore_slot(SLOT, name):
+                return True
+            slots.forget(self._path(name))  # the server may have ended of it
+            self._saved.pop(name, None)
+            break
         return False
 
     def keep_later(self, reached: Reached, chat: Conversation, last: int, read: int) -> None:
@@ -139,7 +127,7 @@ class Warmth:
         """Delete all states of a chat."""
         with self._lock:
             self._erased.add(key)
-        for path in self._path("").glob(f"{_start(key)}-*.kv"):
+        for path in self._path("").glob(f"{_start(key)}-*"):
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -167,9 +155,10 @@ class Warmth:
         with contextlib.suppress(LcursorError, OSError):
             folder = self._path("")
             is_roomy = shutil.disk_usage(folder).free >= LEAST_FREE_BYTES
-            if is_roomy and reached.client.save_slot(SLOT, name):
+            if is_roomy and reached.client.save_slot(SLOT, slots.part(name)):
+                slots.settle(self._path(name))
                 self._saved[name] = read
-                forget_old(folder)
+                slots.forget_old(folder)
         with self._lock:
             is_erased = key in self._erased
         if is_erased:

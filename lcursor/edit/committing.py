@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lcursor import protocol_edit as wire
 from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job
 from lcursor.edit.tools import Tools
+
+if TYPE_CHECKING:
+    from lcursor.llm.reach import Reached
 
 
 def ask(job: Job, tools: Tools, params: wire.EditCommit) -> End:
@@ -21,9 +25,12 @@ def ask(job: Job, tools: Tools, params: wire.EditCommit) -> End:
     root = common.root_of(params["path"])
     reached = common.reach(job, tools, params["model"])
     job.progress("writing")
-    text, note = commit.message(
-        reached, root, job.cancel, rules=rules_of(root, tools), secrets=tools.secrets
-    )
+    rules = rules_of(root, tools)
+
+    def write(model: Reached) -> tuple[str, str]:
+        return commit.message(model, root, job.cancel, rules=rules, secrets=tools.secrets)
+
+    text, note = common.surely(job, tools, reached, write)
     job.check()
     job.say("edit.message", text=common.clean(text), note=common.clean(note))
     return End("proposed")

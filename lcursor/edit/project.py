@@ -23,6 +23,7 @@ from lcursor.errors import LcursorError
 
 if TYPE_CHECKING:
     from lcursor.edit.plan import Plan, Step
+    from lcursor.llm.reach import Reached
 
 NEW_FILE = "a new file"
 
@@ -48,16 +49,20 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk) -> End:
     )
     context, note = question.context(limit, common.counter(planner))
     job.progress("planning")
-    planned = plan.plan(
-        planner,
-        tools.config,
-        question.text,
-        texts.root,
-        context,
-        tools.codebase(texts.root),
-        job.cancel,
-        files=texts,
-    )
+
+    def make(model: Reached) -> Plan:
+        return plan.plan(
+            model,
+            tools.config,
+            question.text,
+            texts.root,
+            context,
+            tools.codebase(texts.root),
+            job.cancel,
+            files=texts,
+        )
+
+    planned = common.surely(job, tools, planner, make)
     job.cost.add(planned.usage, 0, planned.usage.passes)
     job.check()
     if not planned.steps:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lcursor.config import EditConfig
 from lcursor.edit import messages
@@ -18,7 +18,6 @@ from lcursor.edit.job import Job, Teller
 from lcursor.edit.records import Check, FileChange, Format, Lines, Region
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.edit.sources import Sources
-from lcursor.errors import ServerUnreachable
 from lcursor.llm.reach import Models, Reached
 from lcursor.protocol_chat import ChatAttachment
 from lcursor.protocol_edit import EditBuffer
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from lcursor.edit.rewriting.attempts import Made
     from lcursor.edit.shelf import Shelf
 
+T = TypeVar("T")
 Retrieve = Callable[[Path], "Codebase"]
 Sees = Callable[[str, int], "Sequence[Seen]"]
 CONTEXT_SHARE = 2
@@ -175,6 +175,11 @@ def reach(job: Job, tools: Tools, wished: str, own: str = "") -> Reached:
     return reached
 
 
+def surely(job: Job, tools: Tools, reached: Reached, ask: Callable[[Reached], T]) -> T:
+    """Ask a model that was reached; once more where our own server went before it was asked."""
+    return tools.models.surely(reached, ask, lambda: reach(job, tools, reached.name))
+
+
 def room(reached: Reached, old: Lines = ()) -> int:
     """Return how many tokens what is attached may have; 0 where nobody knows.
 
@@ -248,14 +253,14 @@ def written(
     job.check()
     tools.using()
     failed = (Failed((), before),) if before else ()
-    try:
-        with Trial(texts.root, config, texts.unsaved()) as trial:
-            looks = look.of(job, task.path)
-            attempts = Attempts(Rewriter(reached, config), trial, config, looks)
-            made = attempts.run(task, teller, job.cancel, remark, before=failed)
-    except ServerUnreachable:
-        tools.models.forget(reached.name)
-        raise
+    with Trial(texts.root, config, texts.unsaved()) as trial:
+        looks = look.of(job, task.path)
+
+        def write(model: Reached) -> Made:
+            attempts = Attempts(Rewriter(model, config), trial, config, looks)
+            return attempts.run(task, teller, job.cancel, remark, before=failed)
+
+        made = surely(job, tools, reached, write)
     tools.models.learn(reached.name, made.usage)
     job.cost.add(made.usage, made.attempts, made.passes)
     job.check()

@@ -23,7 +23,7 @@ from typing import Any
 if not __package__:  # run as a file, isolated from the user's own modules
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lcursor.llm import lease
+from lcursor.llm import lease, slots
 from lcursor.llm.lease import Folder, Lease
 
 STEP_S = 1.0
@@ -107,6 +107,7 @@ class Keeper:
                 sys.stderr.write("error: the server's files were removed: it ends\n")
                 return 1
             self._cut_log()
+            slots.settle_left(self._folder.slots_path)
         return 0
 
     def _is_found(self) -> bool:

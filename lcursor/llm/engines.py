@@ -206,8 +206,12 @@ def fewer_cores() -> int:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a server: ours, without what would give it another task."""
-    return {key: value for key, value in os.environ.items() if not OWN_VARIABLES.fullmatch(key)}
+    """Return the environment of a server: ours, without what would give it another task.
+
+    One that fails ends at once: else it would have a debugger write down where, for seconds.
+    """
+    ours = {key: value for key, value in os.environ.items() if not OWN_VARIABLES.fullmatch(key)}
+    return {**ours, "GGML_NO_BACKTRACE": "1"}
 
 
 def _flash(text: str, made: list[str]) -> bool:

@@ -22,14 +22,12 @@ from pathlib import Path
 
 from lcursor import folders
 from lcursor.errors import LcursorError, OutOfMemory, ServerEnded
-from lcursor.llm import engines, fit, guess
+from lcursor.llm import engines, fit, guess, slots
 from lcursor.llm.engines import Address, Engine
 from lcursor.llm.fit import Plan
 from lcursor.llm.lease import Folder
 
 MOST_LOG_BYTES = 1 << 20
-MOST_SLOT_BYTES = 4 << 30
-"""Of the states of chats that are kept on disk; the oldest go first."""
 NO_ROOM = re.compile(
     r"out of memory|OutOfDeviceMemory|failed to allocate(?!.*pinned)|unable to allocate"
     r"|cannot allocate"
@@ -143,7 +141,8 @@ def start(
         ServerEnded: it cannot be started, or could not be reached in a safe way.
     """
     where, key = _address(folder, engine)
-    _forget_old_slots(folder.slots_path)
+    slots.forget_parts(folder.slots_path)
+    slots.forget_old(folder.slots_path)
     argv = []
     if engine.kind == "llama-server":
         argv = engines.arguments(engine, plan, where, folder.slots_path, speculate, int(idle_s))
@@ -237,14 +236,3 @@ def _address(folder: Folder, engine: Engine) -> tuple[Address, str]:
     key, key_path = secrets.token_hex(24), folder.path / "key"
     folders.write(key_path, f"{key}\n".encode())
     return Address(port=free_port(), key_path=str(key_path)), key
-
-
-def _forget_old_slots(folder: Path) -> None:
-    """Remove the oldest states of chats, as far as all together are too large."""
-    with contextlib.suppress(OSError):
-        found = [(path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir()]
-        kept = 0
-        for _, size, path in sorted(found, key=lambda each: -each[0]):
-            kept += size
-            if kept > MOST_SLOT_BYTES:
-                path.unlink(missing_ok=True)

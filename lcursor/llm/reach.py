@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.config import ChatConfig
-from lcursor.errors import Cancelled, LcursorError
+from lcursor.errors import Cancelled, LcursorError, ServerUnreachable
 from lcursor.llm.counting import Counter
 from lcursor.llm.records import Served, Target, Usage
 from lcursor.protocol_chat import ServerTold
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LEAST_READ = 64
 """Tokens of a prompt that say how fast one is read."""
+T = TypeVar("T")
 Says = Callable[[str], bool]
 """Given what a server says of its start, on the thread that waits for it; returns whether that is
 one of its own."""
@@ -161,7 +162,12 @@ class Models:
                 client.close()
                 raise Cancelled("the models were let go of")
             old = self._known.get(name)
-            self._known[name] = reached
+            is_same = old is not None and (old.target, old.server) == (target, run)
+            if not is_same:
+                self._known[name] = reached
+        if old is not None and is_same:  # somebody else was first
+            client.close()
+            return old
         if old is not None:
             old.client.close()
         return reached
@@ -184,12 +190,38 @@ class Models:
         """Return how many tokens a model reads in a millisecond; 0 where nobody knows yet."""
         return self._pace.get(name, 0.0)
 
-    def forget(self, name: str) -> None:
+    def surely(
+        self, reached: Reached, ask: Callable[[Reached], T], again: Callable[[], Reached]
+    ) -> T:
+        """Ask a model; once more where our own server went before it took the question.
+
+        Args:
+            reached: the model.
+            ask: asks it.
+            again: finds it anew, or starts it.
+
+        Raises:
+            LcursorError: as `ask` and `again` do.
+        """
+        try:
+            return ask(reached)
+        except ServerUnreachable:
+            self.forget(reached)
+            if not reached.server:
+                raise
+        return ask(again())
+
+    def forget(self, reached: Reached) -> None:
         """Look again next time: the server did not answer as it should."""
         with self._lock:
-            found = self._known.pop(name, None)
-        if found is not None:
-            found.client.close()
+            found = self._known.get(reached.name)
+            if found is None or found.client is not reached.client:
+                return  # somebody has looked again
+            del self._known[reached.name]
+            server = self._servers.get(_own(reached.name))
+        if server is not None:
+            server.doubt()
+        found.client.close()
 
     def server(self, model: str) -> LocalServer:
         """Return the local server as one model's, "" the recommended; made when it is needed."""

@@ -179,6 +179,10 @@ class LocalServer:
         self.stop()
         return self.ensure(cancel)
 
+    def doubt(self) -> None:
+        """Have the next `ensure` see whether it answers, after it did not."""
+        self._known = None
+
     def close(self) -> None:
         """Use the server no more; it leaves when nobody does, some time later."""
         self._is_closed = True  # whoever waits for it stops doing so

@@ -47,7 +47,14 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(503, {"error": {"message": "Loading model", "code": 503}})
         tables: dict[str, object] = {
             "/health": {"status": "ok"},
-            "/props": {"is_sleeping": False, "pid": os.getpid()},
+            "/props": {
+                "is_sleeping": False,
+                "pid": os.getpid(),
+                "default_generation_settings": {"n_ctx": int(value("--ctx-size", "-c") or 4096)},
+                "total_slots": 1,
+                "model_path": value("--model", "-m"),
+                "build_info": "b9999-fake",
+            },
             "/slots": [{"id": 0, "is_processing": os.path.exists(ENV.get("FAKE_BUSY", "/absent"))}],
             "/v1/models": {"data": [{"id": value("--alias", "-a") or "x"}]},
         }

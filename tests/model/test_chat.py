@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -151,6 +152,13 @@ def test_a_conversation_is_read_once_and_taken_up_after_a_restart(home: Home) ->
     assert editor.lua(TEXT).rstrip().startswith(shown.rstrip().rpartition("\n## You")[0])
     third = ask(editor, "LCChat Which step is the last?")
     assert third["cached_tokens"] >= 0.95 * third["prompt_tokens"]
+
+    (state,) = home.saved()
+    os.truncate(state, state.stat().st_size // 2)  # as a power cut might: a server ends of it
+    assert server.stop()
+    fourth = ask(editor, "LCChat And the first?")
+    assert fourth["cached_tokens"] < 0.5 * fourth["prompt_tokens"]
+    assert not home.saved()
 
 
 def test_a_stop_frees_the_server_and_keeps_what_was_said(home: Home) -> None:

@@ -179,13 +179,14 @@ class Room:
         return told
 
     def clear(self) -> None:
-        """Forget all turns and buffers."""
+        """Forget all turns, buffers and lists."""
         self.nvim.lua(
             """
             local store = require("lcursor.edit.store")
             for _, turn in ipairs(store.turns()) do
               store.drop(turn.key)
             end
+            vim.fn.setqflist({}, "f")
             vim.cmd("silent! %bwipeout!")
             _G.decided, _G.notes = {}, {}
             """

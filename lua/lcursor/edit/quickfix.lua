@@ -55,7 +55,9 @@ local WHOLE = { create = "is created", delete = "is deleted", rename = "is renam
 function M.items()
   local items = {}
   for _, part in ipairs(store.parts()) do
-    local at = part.buf and { bufnr = part.buf } or { filename = part.file.path }
+    -- The buffers that the list makes are called so.
+    local name = vim.fn.fnamemodify(part.file.path, ":.")
+    local at = part.buf and { bufnr = part.buf } or { filename = name }
     if store.is_whole(part) then
       local said = WHOLE[part.file.kind] .. (part.file.kind == "rename" and part.file.to or "")
       local item = { lnum = 1, text = ("%s | %s"):format(said, part.turn.title), type = "I" }

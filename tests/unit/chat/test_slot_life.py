@@ -17,6 +17,7 @@ from lcursor.chat.export import markdown
 from lcursor.chat.stored import Stored
 from tests.fakes.chat_server import Answer, ChatServer, Hang, Wait, say
 from tests.fakes.disk import full_disk
+from tests.fakes.gone import gone_once
 from tests.fakes.heard import config_of
 from tests.unit.chat.desk import Desk, attachment, question
 from tests.unit.chat.test_slot import contents
@@ -379,3 +380,33 @@ def test_a_server_that_was_replaced_is_found_at_the_next_question(tmp_path: Path
             three = desk.turn("", after=two["question"])
             assert three["reason"] == "stop", desk.told("error")
             assert contents(second.bodies[0])[-1] == "Two"
+
+
+def test_a_server_of_ours_that_went_before_the_question_is_reached_once_more(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = gone_once(monkeypatch)
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        done = desk.turn("One")
+        assert (done["reason"], desk.said(done["id"])) == ("stop", "You said: One")
+        assert len(desk.told("chat.started")) == 1
+        assert desk.told("error") == []
+        assert desk.shown() == [("user", "One"), ("assistant", "You said: One")]
+    assert names == ["fake", "fake"]
+
+
+@pytest.mark.parametrize(("is_ours", "times"), [(False, 1), (True, 2)])
+def test_another_server_or_one_that_goes_again_is_told(
+    tmp_path: Path,
+    server: ChatServer,
+    monkeypatch: pytest.MonkeyPatch,
+    is_ours: bool,
+    times: int,
+) -> None:
+    names = gone_once(monkeypatch, is_ours=is_ours, times=times)
+    with Desk(tmp_path, config_of(server)) as desk:
+        desk.open()
+        assert desk.turn("One")["reason"] == "failed"
+        assert desk.told("error")[0]["code"] == "server_unreachable"
+    assert len(names) == times

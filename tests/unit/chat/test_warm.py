@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lcursor.chat.conversation import Conversation
-from lcursor.chat.warm import Warmth, branch_of, file_name, forget_old
+from lcursor.chat.warm import Warmth, branch_of, file_name
+from lcursor.llm import slots
 from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Served, Target
@@ -22,6 +22,7 @@ class Client:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.said = folder, list[tuple[str, str]]()
+        self.reads = True
 
     def save_slot(self, slot: int, filename: str) -> bool:
         self.said.append(("save", filename))
@@ -30,7 +31,7 @@ class Client:
 
     def restore_slot(self, slot: int, filename: str) -> bool:
         self.said.append(("restore", filename))
-        return (self.folder / filename).exists()
+        return self.reads and (self.folder / filename).exists()
 
 
 class Desk:
@@ -154,15 +155,27 @@ def test_a_branch_is_named_by_where_it_begins() -> None:
     assert branch_of(chat, 2) == 0
 
 
-def test_the_oldest_states_go_when_there_are_too_many(tmp_path: Path) -> None:
-    for number in range(4):
-        path = tmp_path / f"{number}.kv"
-        path.write_bytes(b"x" * 100)
-        os.utime(path, ns=(number + 1, number + 1))
-    forget_old(tmp_path, 250)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.kv", "3.kv"]
-    forget_old(tmp_path, 50)
-    assert [path.name for path in tmp_path.iterdir()] == ["3.kv"]
+def test_a_state_has_its_name_when_it_is_whole(desk: Desk) -> None:
+    name = file_name("k", 0, "m")
+    (desk.folder / slots.part(name)).write_text("half of a sta")  # its server was ended
+    assert not desk.warmth.bring(desk.reached("run 2"), written_by("run 1"), 4)
+    assert desk.client.said == []
+    desk.warmth.keep_later(desk.reached("run 2"), written_by("run 2"), 4, 600)
+    assert desk.wait(1) == [name]
+    assert desk.client.said == [("save", slots.part(name))]
+    assert [path.read_text() for path in desk.folder.iterdir()] == ["state"]
+
+
+def test_a_state_that_a_server_cannot_read_is_tried_once(desk: Desk) -> None:
+    chat = written_by("run 1")
+    desk.warmth.keep_later(desk.reached("run 1"), chat, 4, 600)
+    desk.wait(1)
+    desk.client.reads = False
+    assert not desk.warmth.bring(desk.reached("run 2"), chat, 4)
+    assert desk.files() == []
+    desk.warmth.keep_later(desk.reached("run 2"), chat, 4, 600)
+    desk.warmth.close(5.0)
+    assert len(desk.files()) == 1
 
 
 def test_on_a_full_disk_nothing_is_saved(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from lcursor.config import EditConfig
 from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, refuse, say
+from tests.fakes.gone import gone_once
 from tests.unit.edit.desk import Desk, buffer, fenced, made, part_of, reply
 
 TEXT = """\
@@ -243,3 +244,13 @@ def test_an_edit_that_nobody_knows_is_not_stopped(tmp_path: Path) -> None:
         desk.do("edit.choose", id=98, choice=0)
         desk.do("edit.carry_out", id=97, dropped=[])
         assert desk.proposed(desk.ask("a.py", TEXT, "Spell the names out", (4, 6)))
+
+
+def test_a_server_of_ours_that_went_before_it_was_asked_is_reached_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = gone_once(monkeypatch)
+    with scripted(tmp_path, reply(fenced(NEW))) as (_, desk):
+        number = desk.ask("a.py", TEXT, "Spell the names out", (4, 6))
+        assert made(TEXT, desk.proposed(number)["files"][0]) == TEXT.replace(AREA, NEW)
+    assert names == ["fake", "fake"]

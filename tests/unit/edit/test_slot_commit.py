@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.chat_server import ChatServer
+from tests.fakes.gone import gone_once
 from tests.unit.edit.desk import Desk, reply
 
 
@@ -63,3 +64,15 @@ def test_nothing_staged_is_told_with_what_to_do(tmp_path: Path) -> None:
         assert desk.done(number)["reason"] == "failed"
         assert "git add" in desk.told("error", number)[0]["hint"]
         assert not server.bodies
+
+
+def test_a_server_of_ours_that_went_before_it_was_asked_is_reached_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = gone_once(monkeypatch)
+    with ChatServer(lambda _: reply("Return two\n")) as server, Desk(tmp_path, server) as desk:
+        repository(desk)
+        desk.put("a.py", "def one():\n    return 2\n")
+        git(desk, "add", "a.py")
+        assert desk.wait("edit.message", ask(desk))["text"] == "Return two"
+    assert names == ["fake", "fake"]

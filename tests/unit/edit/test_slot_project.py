@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.fakes.chat_server import Answer, ChatServer
+from tests.fakes.gone import gone_once
 from tests.fakes.heard import Told
 from tests.unit.edit.desk import Desk, buffer, fenced, made, part_of, reply
 
@@ -226,3 +229,13 @@ def test_no_plan_and_an_empty_plan_are_told(tmp_path: Path) -> None:
     with ChatServer(lambda _: reply("I cannot.")) as server, Desk(tmp_path, server) as desk:
         end = desk.done(ask(desk))
         assert (end["reason"], bool(end["message"])) == ("refused", True)
+
+
+def test_a_server_of_ours_that_went_before_it_was_asked_is_reached_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = gone_once(monkeypatch)
+    with planned(tmp_path, all_kinds) as (_, desk):
+        number = ask(desk)
+        assert len(desk.wait("edit.planned", number)["steps"]) == 4
+    assert names == ["fake", "fake"]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from lcursor.config import ChatConfig
-from lcursor.llm.reach import Models
+from lcursor.http.client import Client
+from lcursor.llm.reach import Models, Reached
 from tests.unit.llm.serving import Machine, machine_of
 
 
@@ -66,4 +70,65 @@ def test_the_others_are_told_who_fills_the_cache_now(machine: Machine) -> None:
     models.leave(chat)
     models.use(edit)
     assert told == ["chat"]
+    models.close()
+
+
+def pid_of(reached: Reached) -> int:
+    """Return the process of a server, which answers itself."""
+    client = Client(reached.target.url, reached.target.key, "chat")
+    try:
+        return int(json.loads(b"".join(client.ask("/props")))["pid"])
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
+    machine: Machine, how: str
+) -> None:
+    models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
+    name = models.names()[0]
+    first = models.reach(name, cancel)
+    before = pid_of(first)
+    if how == "stopped":
+        assert machine.server().stop()
+    else:
+        os.kill(before, signal.SIGKILL)  # its keeper has not seen it yet
+    asked: list[int] = []
+
+    def ask(reached: Reached) -> int:
+        asked.append(1)
+        reached.client.probe()
+        return pid_of(reached)
+
+    assert models.surely(first, ask, lambda: models.reach(name, cancel)) != before
+    assert len(asked) == 2
+    assert len(machine.commands()) == 2
+    models.close()
+
+
+def test_what_somebody_else_reached_anew_stays(machine: Machine) -> None:
+    models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
+    name = models.names()[0]
+    first = models.reach(name, cancel)
+    models.forget(first)
+    second = models.reach(name, cancel)
+    models.forget(first)  # by another who asked it
+    assert models.known(name) is second
+    second.client.probe()
+    models.close()
+
+
+def test_two_who_reach_a_model_at_once_share_it(machine: Machine) -> None:
+    models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
+    name, found = models.names()[0], list[Reached]()
+    both = [
+        threading.Thread(target=lambda: found.append(models.reach(name, cancel))) for _ in range(4)
+    ]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join(20)
+    assert len({id(each) for each in found}) == 1
+    found[0].client.probe()
     models.close()

@@ -1,14 +1,16 @@
-"""The states of chats that a server keeps on disk do not fill it."""
+"""The files of what a server had read: half of one is never taken for a whole one."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from lcursor.llm import launch
-from tests.unit.llm.serving import Machine, folder_of, machine_of
+from lcursor.llm import child, slots
+from tests.unit.llm.serving import Machine, folder_of, machine_of, until
 
 
 @pytest.fixture
@@ -19,7 +21,50 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
         yield made
 
 
-def test_old_states_of_chats_are_forgotten(
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_is_written_gets_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.kv"
+    path.write_text("old")
+    (tmp_path / slots.part("a.kv")).write_text("new")
+    slots.settle(path)
+    assert (names(tmp_path), path.read_text()) == (["a.kv"], "new")
+    with pytest.raises(FileNotFoundError):
+        slots.settle(path)
+
+
+def test_what_nobody_waited_for_gets_it_when_it_is_not_written_any_more(tmp_path: Path) -> None:
+    for name, age_s in (("a.kv", 60.0), ("b.kv", 0.0)):
+        path = tmp_path / slots.part(name)
+        path.write_text(name)
+        then_s = time.time() - age_s
+        os.utime(path, (then_s, then_s))
+    slots.settle_left(tmp_path)
+    assert names(tmp_path) == ["a.kv", "b.kv.part"]
+
+
+def test_a_state_goes_with_what_is_written_of_it(tmp_path: Path) -> None:
+    for name in ("a.kv", "a.kv.part", "b.kv"):
+        (tmp_path / name).touch()
+    slots.forget(tmp_path / "a.kv")
+    slots.forget(tmp_path / "a.kv")
+    assert names(tmp_path) == ["b.kv"]
+
+
+def test_the_oldest_go_when_there_are_too_many(tmp_path: Path) -> None:
+    for number in range(4):
+        path = tmp_path / f"{number}.kv"
+        path.write_bytes(bytes(100))
+        os.utime(path, (number, number))
+    slots.forget_old(tmp_path, 250)
+    assert names(tmp_path) == ["2.kv", "3.kv"]
+    slots.forget_old(tmp_path, 50)
+    assert names(tmp_path) == ["3.kv"]
+
+
+def test_a_server_begins_without_old_states_and_without_halves(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = folder_of(machine)
@@ -28,6 +73,19 @@ def test_old_states_of_chats_are_forgotten(
         path = folder.slots_path / f"{number}"
         path.write_bytes(bytes(100))
         os.utime(path, (number, number))
-    monkeypatch.setattr(launch, "MOST_SLOT_BYTES", 250)
+    (folder.slots_path / slots.part("3")).touch()
+    monkeypatch.setattr(slots, "MOST_BYTES", 250)
     machine.server().ensure()
-    assert sorted(path.name for path in folder.slots_path.iterdir()) == ["1", "2"]
+    assert names(folder.slots_path) == ["1", "2"]
+
+
+def test_the_keeper_names_what_who_asked_for_it_left(machine: Machine) -> None:
+    folder = folder_of(machine)
+    machine.server().ensure()
+    path = folder.slots_path / slots.part("a.kv")
+    path.write_text("state")
+    time.sleep(3 * child.FIRST_STEP_S)
+    assert names(folder.slots_path) == ["a.kv.part"]
+    then_s = time.time() - 2 * slots.SETTLED_S
+    os.utime(path, (then_s, then_s))
+    until(lambda: names(folder.slots_path) == ["a.kv"], "the keeper looks")

@@ -1,0 +1,30 @@
+"""A server of ours that goes between the moment it was found and the question."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from lcursor.llm.client import ChatClient
+from lcursor.llm.reach import Models, Reached
+from tests.fakes.chat_server import ChatServer
+
+
+def gone_once(patch: pytest.MonkeyPatch, *, is_ours: bool = True, times: int = 1) -> list[str]:
+    """Have what is reached first be gone when it is asked; return the names that are reached."""
+    real, names = Models.reach, list[str]()
+
+    def reach(self: Models, name: str, cancel: threading.Event) -> Reached:
+        names.append(name)
+        found = real(self, name, cancel)
+        if len(names) > times:
+            return found
+        with ChatServer() as gone:
+            url = gone.url
+        client = ChatClient(replace(found.target, url=url))
+        return replace(found, client=client, server="run" if is_ours else "")
+
+    patch.setattr(Models, "reach", reach)
+    return names
