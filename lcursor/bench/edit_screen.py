@@ -22,6 +22,8 @@ FIRST_MS, BUSY_MS = 50, 16
 ROUNDS = 12
 COLUMNS, LINES = 120, 40
 WAIT_S = 20.0
+MODEL_S = 0.5
+"""Least that a model takes to write a change."""
 ADDED = "LCursorEditAdded"
 ALONE = "a key, with no hunks"  # what Neovim does by itself
 Say = Callable[[str], None]
@@ -61,7 +63,8 @@ require("lcursor.edit")
 """
 ASK = """
 local region = require("lcursor.edit.region")
-_G.run = region.ask(0, 10000, 10010, "Make it faster.", {})
+local last = vim.api.nvim_buf_line_count(0)
+_G.run = region.ask(0, math.floor(last / 2), math.floor(last / 2) + 1, "Make it faster.", {})
 """
 STOP = "require('lcursor.edit.requests').fail_all('the next round')"
 
@@ -199,7 +202,7 @@ def _drawn(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
         _room(neovim, home, suffix, shape) as room,
     ):
         screen = room.editor.screen
-        firsts, busies = [], []
+        firsts, busies, asking = [], [], 0.0
         for number in range(rounds + 1):
             room.fresh() if number else None
 
@@ -217,13 +220,19 @@ def _drawn(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
             if not number:
                 row = max(room.changes[0]["first_row"] - 3, 0)
                 room.editor.command(f"normal! {row + 1}Gzt")
+                room.editor.lua(CHANNEL)
+                asking = room.lua_busy(ASK)
+                time.sleep(MODEL_S)
             busies.append(room.busy(draw))
+            if not number:
+                room.editor.lua(STOP)
     name = f"{shape}, {suffix}"
     return [
         figure(f"{name}: first paint", firsts[1:], limit=FIRST_MS, judged="p50"),
         figure(f"{name}: first paint, just opened", firsts[:1], limit=FIRST_MS, judged="worst"),
         figure(f"{name}: busy", busies[1:], limit=BUSY_MS, judged="p50"),
-        figure(f"{name}: busy, just opened", busies[:1]),
+        figure(f"{name}: busy, just opened", busies[:1], limit=BUSY_MS, judged="worst"),
+        figure(f"{name}: asking, just opened", [asking]),
     ]
 
 

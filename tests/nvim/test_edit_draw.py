@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from lcursor.bench.edit_screen import NOTES, big
+from lcursor.bench.edit_screen import DRAWN, NOTES, big
 from lcursor.drive.screen import Screen
 from tests.nvim.edits import Room, file, proposed
 
@@ -362,3 +362,33 @@ def test_a_change_is_seen_while_a_parser_reads_the_file(room: Room) -> None:
     room.offer(path, OLD, NEW)
     assert room.nvim.screen.wait(lambda screen: is_painted(screen, began_s), 10)
     assert not room.nvim.lua("return _G.is_read == true")
+
+
+def test_a_parser_is_there_before_the_first_change(room: Room) -> None:
+    room.open("a.c", ["int one(void) { return 1; }"])
+    room.nvim.command("setfiletype c")
+    if room.nvim.lua("return vim._ts_has_language('c')"):
+        pytest.fail("something else has loaded it: take another language")
+    room.nvim.lua("require('lcursor.edit.colours').prepare(vim.api.nvim_get_current_buf())")
+    room.nvim.wait_lua("return vim._ts_has_language('c')")
+    path = room.open("b.c", OLD)
+    room.offer(path, OLD, NEW)
+    room.nvim.wait_lua(DRAWN)
+
+
+def test_a_parser_that_cannot_be_loaded_costs_the_colours_only(room: Room) -> None:
+    parser = room.home / "runtime" / "parser" / "odd.so"
+    parser.parent.mkdir(parents=True, exist_ok=True)
+    parser.write_bytes(b"of another Neovim")
+    room.nvim.command(f"set runtimepath^={parser.parent.parent}")
+    path = room.open("a.odd", OLD)
+    room.nvim.command("setlocal filetype=odd")
+    room.nvim.lua("require('lcursor.edit.colours').prepare(vim.api.nvim_get_current_buf())")
+    room.offer(path, OLD, NEW)
+    assert room.nvim.screen.wait(lambda screen: screen.has("LCursorEditAdded"), 10)
+    room.nvim.wait_lua(DRAWN)
+    room.nvim.command("setlocal filetype=lua")  # what waits behind it goes on
+    room.nvim.command("edit!")
+    room.offer(path, OLD, NEW, "t2")
+    room.nvim.wait_lua(DRAWN)
+    assert room.notes() == []

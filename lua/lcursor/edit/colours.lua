@@ -14,6 +14,8 @@ local SLICE_NS = 3e6
 local PAUSE_MS = 2
 local LONG_BYTES = 1000 -- no colours behind that byte of a line
 local MOST_LINES = 5000
+local AHEAD_MS = 60 -- until what will be needed is looked for: what was asked for is sent first
+local FIRST_LINES = 20 -- of a buffer, that its parser shows itself with
 local SKIPPED = { spell = true, nospell = true, conceal = true, none = true }
 
 ---@alias lcursor.EditColours table<integer, lcursor.EditColour[]> by the row, 0-based
@@ -114,9 +116,10 @@ local languages = {}
 local function language_of(filetype)
   if languages[filetype] == nil then
     local language = vim.treesitter.language.get_lang(filetype)
-    local is_there = language and vim.treesitter.language.add(language)
+    -- A parser of another Neovim's throws.
+    local can, is_there = pcall(vim.treesitter.language.add, language or "")
     local ok, query = pcall(vim.treesitter.query.get, language or "", "highlights")
-    languages[filetype] = is_there and ok and query and language or false
+    languages[filetype] = can and is_there and ok and query and language or false
   end
   return languages[filetype]
 end
@@ -246,6 +249,45 @@ local function by_syntax(filetype, excerpt)
       finish(excerpt, out)
     end)
   end)
+end
+
+--- Have what the colours of a buffer need, while a model writes: the first time it takes a while.
+---@param buf integer
+function M.prepare(buf)
+  local function wanted()
+    local filetype = api.nvim_buf_is_loaded(buf) and vim.bo[buf].filetype or ""
+    local language = languages[filetype] == nil and vim.treesitter.language.get_lang(filetype)
+    return filetype ~= "" and language or nil, filetype
+  end
+  local steps = {
+    function(language)
+      pcall(vim.treesitter.language.add, language)
+    end,
+    function(language)
+      pcall(vim.treesitter.query.get, language, "highlights")
+    end,
+    function(language, filetype)
+      if language_of(filetype) then
+        local text = table.concat(api.nvim_buf_get_lines(buf, 0, FIRST_LINES, false), "\n")
+        pcall(function()
+          vim.treesitter.get_string_parser(text, language):parse(true)
+        end)
+      end
+    end,
+  }
+  local function step()
+    local language, filetype = wanted()
+    if language then
+      table.remove(steps, 1)(language, filetype)
+    end
+    vim.defer_fn(notify.guarded(language and steps[1] and step or next_job), PAUSE_MS)
+  end
+  vim.defer_fn(
+    notify.guarded(function()
+      queue(step)
+    end),
+    AHEAD_MS
+  )
 end
 
 --- Find the colours of the new lines of a hunk.

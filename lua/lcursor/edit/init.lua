@@ -2,6 +2,7 @@
 -- hands what is proposed to the store. What is asked is in region.lua, many.lua, apply.lua and
 -- commit.lua; the rest of the plugin comes in through reach.lua.
 
+local colours = require("lcursor.edit.colours")
 local direct = require("lcursor.edit.direct")
 local door = require("lcursor.door")
 local free = require("lcursor.edit.free")
@@ -345,6 +346,7 @@ function M.begin(method, params, how)
   runs[id] = run
   if run.buf then
     keys.sync(run.buf)
+    colours.prepare(run.buf)
   end
   tell_status()
   return run
