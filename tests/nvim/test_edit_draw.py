@@ -392,3 +392,22 @@ def test_a_parser_that_cannot_be_loaded_costs_the_colours_only(room: Room) -> No
     room.offer(path, OLD, NEW, "t2")
     room.nvim.wait_lua(DRAWN)
     assert room.notes() == []
+
+
+def test_what_is_far_away_has_its_colours_when_it_comes_near(room: Room) -> None:
+    old = big(1000, 0)
+    new = [
+        line.replace("value", "other") if at in (3, 903) else line for at, line in enumerate(old)
+    ]
+    path = room.open("a.lua", old)
+    room.offer(path, old, new)
+    room.nvim.wait_lua(DRAWN)
+    coloured = """
+        return vim.tbl_map(function(hunk)
+          return type(hunk.colours) == "table"
+        end, require("lcursor.edit.store").hunks(0))
+    """
+    assert room.nvim.lua(coloured) == [True, False]
+    room.nvim.command("normal! 900Gzt")
+    room.nvim.wait_lua(f"return (function() {coloured} end)()[2]")
+    room.nvim.wait_lua(DRAWN)

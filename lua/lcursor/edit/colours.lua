@@ -20,7 +20,7 @@ local SKIPPED = { spell = true, nospell = true, conceal = true, none = true }
 
 ---@alias lcursor.EditColours table<integer, lcursor.EditColour[]> by the row, 0-based
 
---- A piece of text around the new lines, from a line that is not indented on.
+--- A piece of text around the new lines, from a line that is not indented to the next such one.
 ---@param buf integer
 ---@param hunk lcursor.Hunk
 ---@return string[] lines
@@ -34,10 +34,15 @@ local function excerpt_of(buf, hunk)
       break
     end
   end
-  local lines = vim.list_extend(above, hunk.new)
-  local head = #lines - #hunk.new
-  return vim.list_extend(lines, api.nvim_buf_get_lines(buf, hunk.last, hunk.last + BELOW, false)),
-    head
+  local below = api.nvim_buf_get_lines(buf, hunk.last, hunk.last + BELOW, false)
+  for i, line in ipairs(below) do
+    if line:find("^%S") then
+      below = vim.list_slice(below, 1, i)
+      break
+    end
+  end
+  local head = #above
+  return vim.list_extend(vim.list_extend(above, hunk.new), below), head
 end
 
 --- Run a function for row after row, a few milliseconds at a time.

@@ -6,6 +6,7 @@ local badge = require("lcursor.edit.badge")
 local colours = require("lcursor.edit.colours")
 local diff = require("lcursor.edit.diff")
 local flush = require("lcursor.edit.flush")
+local near = require("lcursor.edit.near")
 local notify = require("lcursor.notify")
 local stack = require("lcursor.edit.stack")
 local virtual = require("lcursor.edit.virtual")
@@ -19,6 +20,7 @@ local SLICE_NS = 5e6
 local PAUSE_MS = 3
 local FAR_PAUSE_MS = 8 -- where nothing is left to do that is on the screen
 local FEW = 5 -- hunks that are drawn in colours at once
+local AHEAD_LINES = 100 -- of a window: what is further away has no colours before it comes near
 local MUCH = 60 -- new lines that have no colours yet when they are seen first
 local PIECE_LINES = 50 -- virtual lines that are made at once
 local PRIORITY = 150 -- above tree-sitter's
@@ -37,7 +39,8 @@ local PRIORITY = 150 -- above tree-sitter's
 ---@field pieces lcursor.EditPiece[]
 ---@field plain integer pieces that are drawn
 ---@field painted integer pieces that are drawn in colours
----@field is_asked boolean whether colours were asked for
+---@field is_close boolean whether it was on the screen, or near it: colours are wanted
+---@field is_asked boolean whether they were asked for
 ---@field words table<integer, lcursor.EditBytes[]> by the row of `new`
 ---@field row integer where it was when it was drawn
 ---@field last integer
@@ -152,6 +155,7 @@ local function begin(buf, hunk)
     pieces = is_open and pieces_of(hunk) or {},
     plain = 0,
     painted = 0,
+    is_close = false,
     is_asked = false,
     words = {},
     row = hunk.first,
@@ -266,29 +270,6 @@ local function draw_piece(buf, hunk, piece)
   end
 end
 
----@param buf integer
----@return integer[][] first and last rows of its windows
-local function visible(buf)
-  local found = {}
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    local info = vim.fn.getwininfo(win)[1]
-    table.insert(found, { info.topline - 1, info.botline })
-  end
-  return found
-end
-
----@param hunk lcursor.Hunk
----@param windows integer[][]
----@return boolean
-local function is_visible(hunk, windows)
-  for _, rows in ipairs(windows) do
-    if hunk.first <= rows[2] and hunk.last >= rows[1] then
-      return true
-    end
-  end
-  return false
-end
-
 local slice
 
 ---@param pause_ms? integer
@@ -324,7 +305,6 @@ end
 
 ---@param buf integer
 ---@param hunk lcursor.Hunk
----@return boolean whether anything is left to do for it now
 local function do_one(buf, hunk)
   local now = drawn[hunk]
   if now.plain < #now.pieces then
@@ -333,15 +313,12 @@ local function do_one(buf, hunk)
     if hunk.colours then
       now.painted = now.plain
     end
-  elseif not now.is_asked then
+  elseif now.is_close and not now.is_asked then
     ask_colours(buf, hunk)
   elseif hunk.colours then
     now.painted = now.painted + 1
     draw_piece(buf, hunk, now.pieces[now.painted])
   end
-  return now.plain < #now.pieces
-    or not now.is_asked
-    or (hunk.colours and now.painted < #now.pieces or false)
 end
 
 ---@param hunk lcursor.Hunk
@@ -352,48 +329,58 @@ local function is_unfinished(hunk)
     return now == nil
   end
   return now.plain < #now.pieces
-    or not now.is_asked
+    or (now.is_close and not now.is_asked)
     or (hunk.colours and now.painted < #now.pieces or false)
 end
 
----@return { buf: integer, hunk: lcursor.Hunk }[] what is to be drawn, what is on the screen first
----@return integer near how many of them are on the screen
+---@class (exact) lcursor.EditDrawing
+---@field buf integer
+---@field hunk lcursor.Hunk
+---@field is_close boolean
+
+---@return lcursor.EditDrawing[] what is to be drawn, what is on the screen first
+---@return integer count how many of them are
 local function work()
-  local near, far = {}, {}
+  local seen, unseen = {}, {}
   for buf, hunks in pairs(shown) do
     if api.nvim_buf_is_loaded(buf) then
-      local windows = visible(buf)
+      local windows = near.windows(buf)
       for _, hunk in ipairs(hunks) do
+        local is_close = near.is_within(hunk, windows, AHEAD_LINES)
+        if drawn[hunk] and is_close then
+          drawn[hunk].is_close = true
+        end
         if is_unfinished(hunk) then
-          local is_near = #windows > 0 and is_visible(hunk, windows)
-          table.insert(is_near and near or far, { buf = buf, hunk = hunk })
+          local is_seen = is_close and near.is_within(hunk, windows, 0)
+          table.insert(is_seen and seen or unseen, { buf = buf, hunk = hunk, is_close = is_close })
         end
       end
     else
       shown[buf] = nil
     end
   end
-  local count = #near
-  return vim.list_extend(near, far), count
+  local count = #seen
+  return vim.list_extend(seen, unseen), count
 end
 
 ---@param is_first? boolean without colours, which come right after
 slice = function(is_first)
   local began = uv.hrtime()
-  local jobs, near = work()
+  local jobs, seen = work()
   for i, job in ipairs(jobs) do
     if not looks[job.buf] then
       looks[job.buf] = look_of(job.buf)
     end
     if not drawn[job.hunk] then
       begin(job.buf, job.hunk)
-      if i <= near then
+      drawn[job.hunk].is_close = job.is_close
+      if i <= seen then
         flush.soon()
       end
     end
     while is_unfinished(job.hunk) do
       if uv.hrtime() - began > SLICE_NS then
-        return later(i > near and FAR_PAUSE_MS or nil)
+        return later(i > seen and FAR_PAUSE_MS or nil)
       end
       if is_first and drawn[job.hunk].plain == #drawn[job.hunk].pieces then
         later()
@@ -471,7 +458,9 @@ function M.is_done()
   for _, hunks in pairs(shown) do
     for _, hunk in ipairs(hunks) do
       local now = drawn[hunk]
-      if is_unfinished(hunk) or (hunk.state == "open" and hunk.colours == nil) then
+      if is_unfinished(hunk) then
+        return false
+      elseif now and now.is_close and hunk.state == "open" and hunk.colours == nil then
         return false
       elseif now and hunk.colours and now.painted < #now.pieces then
         return false
