@@ -147,6 +147,7 @@ def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
     assert editor.lines() == mine.splitlines()
     editor.keys("u")  # and has it again where it is as it was
     are(editor, A)
+    editor.wait_lua("return require('lcursor.edit.store').hunks(0)[1].state == 'open'")
     editor.keys("2Ggh")
     are(editor, CHANGED)
 
