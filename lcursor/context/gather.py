@@ -265,8 +265,11 @@ class _Gathering:
         self._taken.update(number for number, _ in found)
         if found:
             return [self._attached(each) for _, each in found]
-        if argument:
-            return self._files(argument)
+        if argument:  # it may be the file's name, of which no buffer is open
+            files = self._files(argument)
+            is_none = len(files) == 1 and files[0].is_left_out and not files[0].path
+            why = f"no open buffer is called so, and {files[0].note}" if is_none else ""
+            return [finding.none("buffer", argument, why)] if why else files
         if not here:
             return [finding.none("buffer", "buffer", NOTHING["buffer"])]
         return [self._file(Path(self._path), 0, -1, "", "buffer")]

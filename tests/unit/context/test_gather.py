@@ -146,6 +146,7 @@ REFUSED = [
     ("@dir:/", "/", "it is your home directory, or above it"),
     ("@dir:hollow", "hollow", "there is no file in it that is not ignored"),
     ("@buffer", "buffer", "no file is open"),
+    ("@buffer:zz", "zz", "no open buffer is called so, and there is no such file"),
     ("@selection", "selection", "nothing is selected"),
     ("@terminal", "terminal", "there is no terminal with anything in it"),
     ("@quickfix", "quickfix", "the quickfix list is empty"),
