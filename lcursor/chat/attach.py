@@ -116,7 +116,17 @@ class Gatherer:
         lasting = gather.lasting(
             question.attachments, root=root, secrets=self._secrets, dropped=question.dropped
         )
-        return Gathered(expanded.text, items, expanded.note, lasting)
+        text = expanded.text
+        if expanded.prompt and expanded.prompt.origin == "built in":
+            text = text.replace("@selection", _about(items), 1)
+        return Gathered(text, items, expanded.note, lasting)
+
+
+def _about(items: Sequence[Item]) -> str:
+    """Return what a command is about, in words: a small model takes `@selection` for code."""
+    if any(item.kind == "selection" for item in items):
+        return "the selection"
+    return next((item.name for item in items if item.kind == "buffer"), "the selection")
 
 
 def asked(chat: Conversation, params: ChatSend | ChatBill) -> Question:

@@ -290,10 +290,14 @@ def test_a_command_is_written_out_for_the_model_alone(tmp_path: Path, server: Ch
         desk.open()
         chosen = attachment("selection", "a.py:1-1", "x = 1\n")
         desk.turn("/explain", attachments=[chosen])
-        assert "Explain" in contents(server.bodies[0])[-1]
+        assert "Explain the selection." in contents(server.bodies[0])[-1]
         assert "x = 1" in contents(server.bodies[0])[-1]
         assert desk.shown()[0] == ("user", "/explain")
-        done = desk.turn("/nonsense at all", after=2)
+        file = attachment("buffer", "a.py", "x = 1\n", is_offered=True)
+        desk.turn("/explain in short", after=2, attachments=[file])
+        assert "Explain a.py." in contents(server.bodies[1])[-1]
+        assert "@selection" not in contents(server.bodies[1])[-1]
+        done = desk.turn("/nonsense at all", after=4)
         assert "no command /nonsense" in done["items"][0]["note"]
 
 
