@@ -170,6 +170,8 @@ def test_export(editor: Start, host: FakeHost, tmp_path: Path) -> None:
     nvim.command("LCursor chats export")
     assert nvim.lua("return _G.asked[#_G.asked]") == "Export to: how-it-works.md"
     assert "no/such/folder/x.md" in reach.told(nvim)[-1]
+    name = "return require('lcursor.chat.transcript').name('Was 中文 is, then…')"
+    assert nvim.lua(name) == "was-中文-is-then.md"
 
 
 def test_another_model(editor: Start, host: FakeHost) -> None:
