@@ -109,15 +109,23 @@ function M.is_sure(buf, hunk)
     and find(buf, hunk) == hunk.first
 end
 
+--- It is nowhere: nothing that is typed brings it back.
+---@param buf integer
+---@param hunk lcursor.Hunk
+local function lose(buf, hunk)
+  local guess = math.min(hunk.base_row, math.max(api.nvim_buf_line_count(buf) - 1, 0))
+  hunk.above, hunk.below = {}, {}
+  anchor.forget(buf, hunk)
+  anchor.set(hunk, guess, guess)
+end
+
 ---@param buf integer
 ---@param hunk lcursor.Hunk
 ---@param row? integer
 local function put(buf, hunk, row)
   if not row then
-    local guess = math.min(hunk.base_row, math.max(api.nvim_buf_line_count(buf) - 1, 0))
     hunk.state = "conflict"
-    anchor.forget(buf, hunk) -- it is nowhere: nothing that is typed brings it back
-    return anchor.set(hunk, guess, guess)
+    return lose(buf, hunk)
   end
   anchor.set(hunk, row, row + #hunk.old)
   hunk.state, hunk.above, hunk.below = "open", {}, {}
@@ -190,7 +198,7 @@ function M.place(part, buf)
         put(buf, hunk, old_row)
         table.insert(undone, hunk)
       else
-        anchor.forget(buf, hunk)
+        lose(buf, hunk)
       end
     elseif hunk.state ~= "rejected" then
       put(buf, hunk, now(rows[hunk], rows[hunk] + #hunk.old))

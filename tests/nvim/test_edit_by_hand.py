@@ -1,0 +1,37 @@
+"""Hunks as people come by them: read anew, undone and redone in one go, gone to from a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.nvim.edits import Room
+
+MEAN = ["def mean(v):", "    n = 0", "    for x in v:", "        n += x", "    return n", "", "z = 1"]
+QUICK = ["def mean(v):", '    """D."""', "    if v:", "        return 0", "    return sum(v)", *MEAN[5:]]
+
+
+@pytest.fixture
+def room(neovim: Path, tmp_path: Path) -> Iterator[Room]:
+    """A Neovim of its own for each test: where its windows are scrolled to counts."""
+    with Room(neovim, tmp_path, columns=76, lines=24) as one:
+        yield one
+
+
+def test_taken_then_read_anew_beside_other_lines_and_undone(room: Room) -> None:
+    path = room.open("a.py", MEAN)
+    room.offer(path, MEAN, QUICK)
+    room.hunks("accept", 2, 4)
+    room.keys("2GA + 1<Esc>")
+    assert room.states() == ["conflict", "accepted", "open"]
+    room.nvim.command("write")
+    room.nvim.command("edit!")
+    assert room.states() == ["conflict", "accepted", "open"]
+    while room.lines() != MEAN:
+        room.keys("u")
+    assert room.states() == ["open"] * 3
+    room.keys("2<C-r>")
+    assert room.lines()[:4] == [MEAN[0], MEAN[1] + " + 1", *QUICK[2:4]]
+    assert room.states() == ["conflict", "accepted", "open"]
