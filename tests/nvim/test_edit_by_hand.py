@@ -9,8 +9,23 @@ import pytest
 
 from tests.nvim.edits import Room
 
-MEAN = ["def mean(v):", "    n = 0", "    for x in v:", "        n += x", "    return n", "", "z = 1"]
-QUICK = ["def mean(v):", '    """D."""', "    if v:", "        return 0", "    return sum(v)", *MEAN[5:]]
+MEAN = [
+    "def mean(v):",
+    "    n = 0",
+    "    for x in v:",
+    "        n += x",
+    "    return n",
+    "",
+    "z = 1",
+]
+QUICK = [
+    "def mean(v):",
+    '    """D."""',
+    "    if v:",
+    "        return 0",
+    "    return sum(v)",
+    *MEAN[5:],
+]
 
 
 @pytest.fixture
@@ -35,3 +50,15 @@ def test_taken_then_read_anew_beside_other_lines_and_undone(room: Room) -> None:
     room.keys("2<C-r>")
     assert room.lines()[:4] == [MEAN[0], MEAN[1] + " + 1", *QUICK[2:4]]
     assert room.states() == ["conflict", "accepted", "open"]
+
+
+@pytest.mark.parametrize("keys", ["<CR>", ":wincmd p|cc 2<CR>"])
+def test_an_entry_of_the_list_shows_the_new_lines_too(room: Room, keys: str) -> None:
+    old = [f"line {i}" for i in range(60)]
+    new = [*old[:12], *(f"new {i}" for i in range(6)), *old[12:]]
+    path = room.open("a.txt", old)
+    room.offer(path, old, ["first", *new[1:]])
+    room.nvim.lua("require('lcursor.edit.quickfix').open()")
+    room.nvim.keys(f"j{keys}")
+    room.nvim.wait_lua("return vim.fn.getline('.') == 'line 11'")
+    room.nvim.wait_lua("return vim.fn.winline() + 6 <= vim.api.nvim_win_get_height(0)")

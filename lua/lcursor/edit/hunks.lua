@@ -44,6 +44,14 @@ local function uncover(hunk)
   end
 end
 
+--- The same for the hunk that the cursor is at.
+function M.uncover()
+  local hunk = M.at_cursor()
+  if hunk then
+    uncover(hunk)
+  end
+end
+
 ---@param hunk lcursor.Hunk
 local function go(hunk)
   vim.cmd("normal! m'")

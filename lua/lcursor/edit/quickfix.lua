@@ -6,6 +6,7 @@ local store = require("lcursor.edit.store")
 
 local M = {}
 
+local api = vim.api
 local DELAY_MS = 50
 local SEEN = { "bufnr", "filename", "lnum", "text" } -- of an item
 
@@ -14,6 +15,9 @@ local list
 ---@type table[]? what it holds
 local held
 local is_due = false
+---@type integer? entry that was gone to last
+local chosen
+local is_left = false -- a window with a list
 
 ---@type table<lcursor.Hunk, { state: lcursor.HunkState, new: string[], text: string }>
 local known = setmetatable({}, { __mode = "k" })
@@ -118,6 +122,7 @@ local function fill(items)
     vim.fn.setqflist({}, " ", what)
     list = vim.fn.getqflist({ id = 0 }).id
   end
+  chosen = vim.fn.getqflist({ id = list, idx = 0 }).idx
 end
 
 --- Open the list of all open hunks.
@@ -153,5 +158,32 @@ function M.follow()
 end
 
 store.on_changed(M.follow)
+
+local group = api.nvim_create_augroup("lcursor.edit.quickfix", { clear = true })
+
+api.nvim_create_autocmd("WinLeave", {
+  group = group,
+  callback = function()
+    is_left = vim.bo.buftype == "quickfix"
+  end,
+})
+
+-- By <CR>, `:cnext` and the like, which know nothing of lines that are in no buffer.
+api.nvim_create_autocmd("CursorMoved", {
+  group = group,
+  callback = notify.guarded(function(args)
+    local now = vim.fn.getqflist({ id = 0, idx = 0 })
+    if now.id ~= list or vim.bo.buftype == "quickfix" then
+      return
+    end
+    local is_jump = is_left or now.idx ~= chosen
+    chosen, is_left = now.idx, false
+    local item = is_jump and held and held[now.idx]
+    local is_there = item and item.lnum == api.nvim_win_get_cursor(0)[1]
+    if is_there and vim.fn.bufnr(item.bufnr or item.filename) == args.buf then
+      require("lcursor.edit.hunks").uncover()
+    end
+  end),
+})
 
 return M
