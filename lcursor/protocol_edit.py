@@ -316,7 +316,7 @@ class EditProposed(TypedDict):
     alternative: int  # which of those for the same edit, from 1
     files: list[EditFile]
     note: str  # what the model said besides, or what was left out and why
-    attempts: int
+    attempts: int  # at the place that took the most
     chat: str  # where it came from a chat
 
 

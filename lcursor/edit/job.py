@@ -36,6 +36,8 @@ class Cost:
     answer_tokens: int = 0
     passes: int = 0
     attempts: int = 0
+    most_attempts: int = 0
+    """Of one rewrite."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, usage: Usage, attempts: int, passes: int) -> None:
@@ -45,6 +47,7 @@ class Cost:
             self.cached_tokens += usage.cached_tokens
             self.answer_tokens += usage.answer_tokens
             self.attempts += attempts
+            self.most_attempts = max(self.most_attempts, attempts)
             self.passes += passes
 
 

@@ -291,7 +291,7 @@ def propose(
         alternative=alternative,
         files=[messages.file(each, texts, (ticks or {}).get(each.path)) for each in files],
         note=clean(note),
-        attempts=job.cost.attempts,
+        attempts=job.cost.most_attempts,
         chat=chat,
     )
     return key

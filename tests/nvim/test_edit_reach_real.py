@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.nvim.home import COUNT, A, Home, proposed
+from tests.nvim.home import COUNT, A, Home, proposed, told
 
 NEW = "def alpha(x):\n    return x + 1\n"
 BETA = "def beta(y):\n    return 2 * y\n"
@@ -94,3 +94,12 @@ def test_what_was_open_when_neovim_ended_is_there_again(home: Home) -> None:
     editor.wait_lua("return vim.bo.buftype == 'quickfix'")
     editor.keys("<CR>gh")
     editor.wait_lua("return vim.fn.getline(6) == '    return 2 * y'")
+
+
+def test_places_of_a_list_are_not_counted_as_attempts(home: Home) -> None:
+    editor = home.open()
+    home.replies += [f"```python\n{NEW}```", f"```python\n{BETA}```"]
+    editor.command("vimgrep /^def/ % | copen")
+    editor.command("LCEdit say it otherwise")
+    proposed(editor, 2)
+    assert told(editor, "proposed") == "lcursor: 2 changes proposed"
