@@ -244,6 +244,19 @@ def test_a_failure_stands_where_the_answer_would(
     assert "went away" not in "\n".join(nvim.screen.rows()[:12])
 
 
+def test_a_failure_can_be_read_to_its_end_in_a_narrow_window(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, columns=80, lines=24, init=NOTES)
+    talk = Talk(nvim, host).open()
+    nvim.command("vertical resize 24")
+    number = talk.ask("why?")
+    talk.fail(number, "the server at /a/folder/with/a/long/name.sock broke off", "Start it anew")
+    talk.done(number, reason="failed", prompt_tokens=0)
+    rows = [row.rpartition("│")[2].strip() for row in nvim.screen.rows()]
+    first = next(at for at, row in enumerate(rows) if row.startswith("✗ the server"))
+    shown = "".join(rows[first : rows.index("", first)])
+    assert shown.replace(" ", "").endswith("/a/folder/with/a/long/name.sockbrokeoff.Startitanew")
+
+
 def test_a_question_that_never_began_is_a_draft_again(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=NOTES)
     talk = Talk(nvim, host).open(messages=HISTORY)

@@ -55,6 +55,19 @@ def test_what_may_be_written(lua: Call, text: str, ready: str, held: str) -> Non
     assert lua("hold", text) == [ready, held]
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("ab cd ef", ["ab cd", "ef"]),
+        ("abcdefg h", ["abcdef", "g h"]),
+        ("日本日本 a", ["日本日", "本 a"]),
+        ("", [""]),
+    ],
+)
+def test_text_in_lines(lua: Call, text: str, lines: list[str]) -> None:
+    assert lua("wrap", text, 6) == [lines]
+
+
 @example(text="\r\r\n`", cuts=[])
 @given(
     text=st.text(alphabet="ab \n\r`é日\U0001f600", max_size=40),

@@ -320,6 +320,22 @@ function M.set_draft(session, text)
   M.placeholder(session)
 end
 
+--- Why a question failed, as lines that the narrowest window of the chat shows whole: virtual lines
+--- are cut off at its border.
+---@param buf integer
+---@param failure lcursor.Error
+---@return [string, string][][]
+local function failed(buf, failure)
+  local cells = vim.o.columns
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    cells = math.min(cells, api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff)
+  end
+  local hint = failure.hint ~= "" and (". " .. failure.hint) or ""
+  return vim.tbl_map(function(line)
+    return { { line, "LCursorChatFailed" } }
+  end, words.wrap("✗ " .. failure.message .. hint, cells))
+end
+
 --- Say in an empty chat what one can do, and nothing where something is typed.
 ---@param session lcursor.ChatSession
 function M.placeholder(session)
@@ -342,10 +358,9 @@ function M.placeholder(session)
   end
   local failure = session.failure
   if failure then
-    local hint = failure.hint ~= "" and (". " .. failure.hint) or ""
-    local line = { { "✗ " .. failure.message .. hint, "LCursorChatFailed" } }
+    local lines = failed(buf, failure)
     api.nvim_buf_set_extmark(buf, notes, heading, 0, {
-      virt_lines = heading > 0 and { line, { { "" } } } or { line },
+      virt_lines = heading > 0 and vim.list_extend(lines, { { { "" } } }) or lines,
       virt_lines_above = heading > 0, -- above the first line nobody would see it
     })
   end

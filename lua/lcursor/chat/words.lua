@@ -133,6 +133,33 @@ function M.pieces(lines, most)
   return pieces
 end
 
+--- Text in lines of at most so many cells, between words where that goes.
+---@param text string
+---@param cells integer
+---@return string[] lines
+function M.wrap(text, cells)
+  local lines, line = {}, ""
+  cells = math.max(cells, 2)
+  for word in text:gmatch("%S+") do
+    local longer = line == "" and word or (line .. " " .. word)
+    if line ~= "" and vim.fn.strdisplaywidth(longer) > cells then
+      table.insert(lines, line)
+      longer = word
+    end
+    line = longer
+    while vim.fn.strdisplaywidth(line) > cells do
+      local count = cells
+      while count > 1 and vim.fn.strdisplaywidth(vim.fn.strcharpart(line, 0, count)) > cells do
+        count = count - 1
+      end
+      table.insert(lines, vim.fn.strcharpart(line, 0, count))
+      line = vim.fn.strcharpart(line, count)
+    end
+  end
+  table.insert(lines, line)
+  return lines
+end
+
 --- Text as a quotation, from its second line on.
 ---@param text string
 ---@return string
