@@ -62,3 +62,25 @@ def test_an_entry_of_the_list_shows_the_new_lines_too(room: Room, keys: str) -> 
     room.nvim.keys(f"j{keys}")
     room.nvim.wait_lua("return vim.fn.getline('.') == 'line 11'")
     room.nvim.wait_lua("return vim.fn.winline() + 6 <= vim.api.nvim_win_get_height(0)")
+
+
+SAID = """
+local ns = vim.api.nvim_create_namespace("lcursor.edit.at")
+local mark = vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })[1]
+local words = vim.iter(mark and mark[4].virt_text or {}):map(function(c) return c[1] end):join("")
+return { mark and mark[2], words:find("gh take", 1, true) ~= nil }
+"""
+
+
+def test_the_keys_are_said_where_and_while_they_do_something(room: Room) -> None:
+    path = room.open("a.py", MEAN)
+    room.offer(path, MEAN, QUICK)
+    room.hunks("next", 1)
+    said = f"return vim.deep_equal((function() {SAID} end)(), {{ ... }})"
+    room.nvim.wait_lua(said, 1, True)
+    room.nvim.keys("A + 1<Esc>")
+    room.nvim.wait_lua(said, 1, False)
+    room.nvim.keys("u")
+    room.nvim.wait_lua(said, 1, True)
+    room.nvim.keys("ddP")
+    room.nvim.wait_lua(said, 1, True)

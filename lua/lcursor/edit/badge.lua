@@ -59,8 +59,20 @@ local function keys(is_high)
   return chunks
 end
 
----@type table<integer, { hunk: lcursor.Hunk, row: integer, text: string, is_high: boolean }>
+---@class (exact) lcursor.EditPointed what is said at the cursor
+---@field hunk lcursor.Hunk
+---@field state lcursor.HunkState
+---@field text string
+---@field is_high boolean
+
+---@type table<integer, lcursor.EditPointed>
 local pointed = {}
+
+---@param buf integer
+---@return integer? row at which it stands now: what is typed moves it
+local function pointed_row(buf)
+  return api.nvim_buf_get_extmark_by_id(buf, namespace, 1, {})[1]
+end
 
 --- Nothing is to be said in a buffer any more.
 ---@param buf integer
@@ -85,11 +97,13 @@ function M.point(buf, hunks)
   local text = ("  %d/%d +%d -%d"):format(index, #hunks, #hunk.new, #hunk.old)
   local is_high = #hunk.new > api.nvim_win_get_height(0) - 2
   local before = pointed[buf]
-  local is_same = before and before.hunk == hunk and before.row == row and before.text == text
-  if is_same and before.is_high == is_high then
-    return
+  local is_same = before and before.hunk == hunk and before.text == text
+  if is_same and before.is_high == is_high and before.state == hunk.state then
+    if pointed_row(buf) == row then
+      return
+    end
   end
-  pointed[buf] = { hunk = hunk, row = row, text = text, is_high = is_high }
+  pointed[buf] = { hunk = hunk, state = hunk.state, text = text, is_high = is_high }
   local chunks = { { text, "LCursorEditBadge" } }
   if hunk.state == "open" then
     vim.list_extend(chunks, keys(is_high))
