@@ -84,3 +84,10 @@ def test_the_keys_are_said_where_and_while_they_do_something(room: Room) -> None
     room.nvim.wait_lua(said, 1, True)
     room.nvim.keys("ddP")
     room.nvim.wait_lua(said, 1, True)
+
+
+def test_it_is_said_at_its_lines_that_a_file_goes(room: Room) -> None:
+    path = room.open("a.py", MEAN)
+    room.offer(path, MEAN, [], kind="delete")
+    said = "the file is deleted by :LCursor accept all"
+    assert room.nvim.screen.wait(lambda screen: any(said in row for row in screen.rows()), 20)

@@ -35,6 +35,20 @@ function M.checks(checks)
   return chunks
 end
 
+--- What is to be done to a file besides its lines, which no key for hunks does.
+---@param file lcursor.EditFile
+---@return lcursor.EditChunk[]
+function M.whole(file)
+  local verb = file.kind == "delete" and "deleted" or file.kind == "rename" and "renamed"
+  if not verb then
+    return {}
+  end
+  return {
+    { (" the file is %s by "):format(verb), "LCursorEditBadge" },
+    { ":LCursor accept all", "LCursorEditKey" },
+  }
+end
+
 --- The row at whose end something is said about a hunk.
 ---@param buf integer
 ---@param hunk lcursor.Hunk

@@ -178,7 +178,8 @@ local function begin(buf, hunk)
     end
     return
   end
-  local chunks = badge.checks(hunk.part.file.checks)
+  local file = hunk.part.file
+  local chunks = vim.list_extend(badge.checks(file.checks), badge.whole(file))
   if #chunks > 0 then
     mark(hunk, buf, row, 0, { virt_text = chunks, priority = PRIORITY })
   end
