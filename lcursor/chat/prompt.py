@@ -21,7 +21,10 @@ SYSTEM = (
 )
 SUMMED = "Summary of our conversation so far, which takes its place:\n\n"
 TAKEN = "Understood. I go on from there."
-SILENT = "(There was no answer.)"
+SILENT = "What is your next question?"
+"""Where an answer is missing. A question: small models say a statement again at the next turn."""
+UNASKED = "Go on."
+"""Where a question is missing."""
 
 
 def messages(chat: Conversation, last: int | None = None) -> list[Message]:
@@ -67,6 +70,7 @@ def spoken(line: Sequence[Said]) -> list[Message]:
         if each.role == "assistant" and not text.strip():
             text = SILENT
         if found and found[-1].role == each.role:
-            found.append(Message("assistant" if each.role == "user" else "user", SILENT))
+            is_silent = each.role == "user"
+            found.append(Message("assistant", SILENT) if is_silent else Message("user", UNASKED))
         found.append(Message(each.role, text))
     return found

@@ -287,6 +287,9 @@ def test_a_question_that_got_no_answer_is_followed_by_a_word_about_that() -> Non
         Message("assistant", prompt.SILENT),
         Message("user", "x"),
     ]
+    assert prompt.SILENT.endswith("?")  # the 0.5B model says a statement again as its next answer
+    asked_on = prompt.spoken([chat.said[2], chat.said[2]])[1:]
+    assert asked_on == [Message("user", prompt.UNASKED), Message("assistant", prompt.SILENT)]
 
 
 def test_the_system_text_is_the_same_on_every_day() -> None:
