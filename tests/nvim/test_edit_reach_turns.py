@@ -259,9 +259,11 @@ def test_what_could_not_be_taken_back_is_said(desk: Desk) -> None:
     desk.turns([row("t1", paths=[str(desk.project / "a.py")])], undo="t1")
     wanted = desk.heard("edit.revert")
     said = {"id": wanted["id"], "turn": "t1", "title": "do it", "do": "undo"}
-    problems = ["b.py was changed since"]
+    here = desk.nvim.lua("return vim.uv.cwd()")
+    problems = [f"{here}/b.py was changed since", "/else/c.py was changed since"]
     desk.say("edit.reverted", {**said, "files": [], "paths": [], "problems": problems})
-    assert "b.py was changed since" in reach.told(desk.nvim)[-1]
+    told = reach.told(desk.nvim)[-1]
+    assert told.endswith(": b.py was changed since; /else/c.py was changed since")
 
 
 @pytest.mark.parametrize(("what", "told"), [("undo", "nothing to take back"), ("redo", "to redo")])

@@ -171,9 +171,18 @@ function M.again(turn, remark)
   end)
 end
 
+--- What begins with the path of a file, with as little of that as says which it is: a message is
+--- cut where it is longer than a line.
+---@param problem string
+---@return string
+local function nearby(problem)
+  local here = (vim.uv.cwd() or "") .. "/"
+  return vim.startswith(problem, here) and problem:sub(#here + 1) or problem
+end
+
 ---@param told table the fields of `edit.reverted`
 local function reverted(told)
-  local problems = vim.list_extend({}, told.problems)
+  local problems = vim.tbl_map(nearby, told.problems)
   local buffers = vim.tbl_filter(function(file)
     return #file.changes > 0
   end, told.files)
