@@ -316,7 +316,12 @@ class _Gathering:
             every = changes.diff("", self._reader)  # `/commit` before anything is staged
             if any(not item.is_left_out for item in every):
                 note = "nothing is staged, so all that is changed"
-                return [item if item.note else replace(item, note=note) for item in every]
+                return [
+                    item
+                    if item.is_left_out
+                    else replace(item, note=f"{note}; {item.note}" if item.note else note)
+                    for item in every
+                ]
         return found
 
     def _knowing(self) -> Codebase:

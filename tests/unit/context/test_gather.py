@@ -363,6 +363,10 @@ def test_a_commit_message_is_about_all_where_nothing_is_staged(root: Path) -> No
     write(root, "src/a.py", text="x = 2\n")
     (item,) = gather("/commit", root=root)
     assert (item.name, item.note) == ("diff src/a.py", "nothing is staged, so all that is changed")
+    here = attached("buffer", "src/a.py", "x = 3\n", root / "src/a.py")
+    found = gather("/commit", root=root, attachments=[here])
+    diff = next(item for item in found if item.kind == "diff")
+    assert diff.note == "nothing is staged, so all that is changed; with what is not saved yet"
     git(root, "add", "-A")
     write(root, "README.md", text="more\n")
     assert [one.name for one in gather("/commit", root=root)] == ["diff src/a.py"]
