@@ -118,6 +118,15 @@ def lasting(
     ]
 
 
+def _is_saved(each: ChatAttachment) -> bool:
+    """Return whether a buffer says what its file says."""
+    data, path = each["text"].encode("utf-8", "surrogatepass"), Path(each["path"])
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except (OSError, ValueError):
+        return False
+
+
 class _Gathering:
     """One question's items, while they are gathered."""
 
@@ -135,7 +144,7 @@ class _Gathering:
         buffers = {
             each["path"]: each["text"]
             for each in attachments
-            if each["kind"] == "buffer" and each["path"]
+            if each["kind"] == "buffer" and each["path"] and not _is_saved(each)
         }
         self._reader = Reader(root, secrets, buffers, cancel, most_s)
         self._root, self._path, self._attachments = self._reader.root, path, attachments

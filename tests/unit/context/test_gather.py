@@ -364,6 +364,9 @@ def test_a_commit_message_is_about_all_where_nothing_is_staged(root: Path) -> No
     (item,) = gather("/commit", root=root)
     assert (item.name, item.note) == ("diff src/a.py", "nothing is staged, so all that is changed")
     here = attached("buffer", "src/a.py", "x = 3\n", root / "src/a.py")
+    same = attached("buffer", "src/a.py", "x = 2\n", root / "src/a.py")
+    saved = gather("@file:src/a.py @diff", root=root, attachments=[same])
+    assert not any("saved yet" in item.note for item in saved)
     found = gather("/commit", root=root, attachments=[here])
     diff = next(item for item in found if item.kind == "diff")
     assert diff.note == "nothing is staged, so all that is changed; with what is not saved yet"
