@@ -42,8 +42,8 @@ end
 ---@param title string
 ---@return string
 function M.name(title)
-  local words = vim.fn.tolower(title):gsub("…", " ") -- a long title ends so
-  local name = words:gsub("[^%w\128-\255]+", "-"):gsub("^%-+", ""):gsub("%-+$", "")
+  local said = vim.fn.tolower(title):gsub("…", " ") -- a long title ends so
+  local name = said:gsub("[^%w\128-\255]+", "-"):gsub("^%-+", ""):gsub("%-+$", "")
   name = vim.fn.strcharpart(name, 0, 60)
   return (name ~= "" and name or "chat") .. ".md"
 end
