@@ -249,6 +249,8 @@ class LocalServer:
         return min(most, self._config.context_tokens) - living.context_tokens if most else 0
 
     def _make_room(self, living: Lease) -> None:
+        if self._config.model:
+            fit.named(self._config.model)  # nothing makes room for a model that is not there
         others = [pid for pid in self._folder.users() if pid != os.getpid()]
         if others:
             raise ServerOccupied(

@@ -150,7 +150,8 @@ def _meant(blocks: Sequence[Block], files: Files) -> tuple[list[Block], str]:
             found.append(block)
     if not left:
         return found, ""
-    return found, f"Left out: {len(left)} blocks that name no file ({', '.join(sorted({*left}))})"
+    count = f"{len(left)} blocks that name" if len(left) > 1 else "1 block that names"
+    return found, f"Left out: {count} no file ({', '.join(sorted({*left}))})"
 
 
 def _is_run(block: Block, own: str) -> bool:

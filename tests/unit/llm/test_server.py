@@ -16,6 +16,7 @@ import pytest
 from lcursor.errors import (
     Cancelled,
     ModelCorrupt,
+    ModelError,
     ModelMissing,
     OutOfMemory,
     ServerEnded,
@@ -391,6 +392,14 @@ def test_other_settings_restart_it_for_one_and_are_refused_for_two(machine: Mach
     finally:
         other.communicate(timeout=10)
     assert machine.commands()[-1].count("16384") == 1
+
+
+def test_nothing_makes_room_for_a_model_that_is_not_there(machine: Machine) -> None:
+    target = machine.server().ensure()
+    with pytest.raises(ModelError, match="nosuch"):
+        machine.server(model="nosuch").ensure()
+    assert answers(target)
+    assert len(machine.commands()) == 1
 
 
 def test_an_answer_that_is_being_written_is_not_broken_off(machine: Machine) -> None:
