@@ -121,7 +121,7 @@ def test_what_the_server_does_not_count_is_estimated_and_timed(make: Make) -> No
     assert last.usage.prompt_tokens == tokens.of_messages(MESSAGES)
     assert last.usage.answer_tokens == 2
     assert last.usage.prompt_ms >= 15, "two pauses before the first word"
-    assert last.usage.answer_ms >= 5
+    assert last.usage.answer_ms > 0
 
 
 @pytest.mark.parametrize("is_done", [True, False])
