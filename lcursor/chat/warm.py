@@ -155,7 +155,9 @@ class Warmth:
         with contextlib.suppress(LcursorError, OSError):
             folder = self._path("")
             is_roomy = shutil.disk_usage(folder).free >= LEAST_FREE_BYTES
-            if is_roomy and reached.client.save_slot(SLOT, slots.part(name)):
+            if is_roomy and not reached.client.save_slot(SLOT, slots.part(name)):
+                slots.forget(self._path(slots.part(name)))  # it may be half of one
+            elif is_roomy:
                 slots.settle(self._path(name))
                 self._saved[name] = read
                 slots.forget_old(folder)

@@ -22,16 +22,16 @@ class Client:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.said = folder, list[tuple[str, str]]()
-        self.reads = True
+        self.works = True
 
     def save_slot(self, slot: int, filename: str) -> bool:
         self.said.append(("save", filename))
-        (self.folder / filename).write_text("state")
-        return True
+        (self.folder / filename).write_text("state" if self.works else "half of a sta")
+        return self.works
 
     def restore_slot(self, slot: int, filename: str) -> bool:
         self.said.append(("restore", filename))
-        return self.reads and (self.folder / filename).exists()
+        return self.works and (self.folder / filename).exists()
 
 
 class Desk:
@@ -166,11 +166,22 @@ def test_a_state_has_its_name_when_it_is_whole(desk: Desk) -> None:
     assert [path.read_text() for path in desk.folder.iterdir()] == ["state"]
 
 
+def test_a_state_that_could_not_be_written_leaves_the_one_before(desk: Desk) -> None:
+    chat, reached = written_by("run 1"), desk.reached("run 1")
+    desk.warmth.keep_later(reached, chat, 4, 600)
+    name = desk.wait(1)[0]
+    desk.client.works = False
+    desk.warmth.keep_later(reached, chat, 4, 1800)
+    desk.warmth.close(5.0)
+    assert [path.name for path in desk.folder.iterdir()] == [name]
+    assert (desk.folder / name).read_text() == "state"
+
+
 def test_a_state_that_a_server_cannot_read_is_tried_once(desk: Desk) -> None:
     chat = written_by("run 1")
     desk.warmth.keep_later(desk.reached("run 1"), chat, 4, 600)
     desk.wait(1)
-    desk.client.reads = False
+    desk.client.works = False
     assert not desk.warmth.bring(desk.reached("run 2"), chat, 4)
     assert desk.files() == []
     desk.warmth.keep_later(desk.reached("run 2"), chat, 4, 600)
