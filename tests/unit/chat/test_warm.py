@@ -167,9 +167,11 @@ def test_a_state_has_its_name_when_it_is_whole(desk: Desk) -> None:
 
 
 def test_a_state_that_could_not_be_written_leaves_the_one_before(desk: Desk) -> None:
+    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=60.0)
     chat, reached = written_by("run 1"), desk.reached("run 1")
     desk.warmth.keep_later(reached, chat, 4, 600)
-    name = desk.wait(1)[0]
+    desk.warmth.close(5.0)
+    (name,) = desk.files()
     desk.client.works = False
     desk.warmth.keep_later(reached, chat, 4, 1800)
     desk.warmth.close(5.0)
@@ -178,12 +180,15 @@ def test_a_state_that_could_not_be_written_leaves_the_one_before(desk: Desk) -> 
 
 
 def test_a_state_that_a_server_cannot_read_is_tried_once(desk: Desk) -> None:
+    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=60.0)
     chat = written_by("run 1")
     desk.warmth.keep_later(desk.reached("run 1"), chat, 4, 600)
-    desk.wait(1)
+    desk.warmth.close(5.0)
+    assert len(desk.files()) == 1
     desk.client.works = False
     assert not desk.warmth.bring(desk.reached("run 2"), chat, 4)
     assert desk.files() == []
+    desk.client.works = True
     desk.warmth.keep_later(desk.reached("run 2"), chat, 4, 600)
     desk.warmth.close(5.0)
     assert len(desk.files()) == 1
