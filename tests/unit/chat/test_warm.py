@@ -82,11 +82,12 @@ def test_a_state_is_saved_when_nothing_happens_and_brought_to_another_run(desk: 
 
 
 def test_a_turn_in_between_puts_the_saving_off(desk: Desk) -> None:
-    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=0.3)
+    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=60.0)
     desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1"), 4, 600)
     desk.warmth.hush()
     desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1", "other"), 4, 600)
-    assert desk.wait(1) == [file_name("other", 0, "m")]
+    desk.warmth.close(5.0)
+    assert desk.files() == [file_name("other", 0, "m")]
 
 
 @pytest.mark.parametrize(("is_asleep", "awake_s", "is_brought"), [
