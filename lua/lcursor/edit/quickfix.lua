@@ -172,6 +172,9 @@ api.nvim_create_autocmd("WinLeave", {
 api.nvim_create_autocmd("CursorMoved", {
   group = group,
   callback = notify.guarded(function(args)
+    if not list then
+      return
+    end
     local now = vim.fn.getqflist({ id = 0, idx = 0 })
     if now.id ~= list or vim.bo.buftype == "quickfix" then
       return
