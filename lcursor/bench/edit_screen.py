@@ -38,17 +38,32 @@ vim.api.nvim_set_hl(0, "LCursorEditAdded", { bg = 0x101011 })
 
 WATCH = """
 local uv = vim.uv
-local check, prepare, woke = uv.new_check(), uv.new_prepare(), nil
-_G.watch = { wall_ms = 0 }
-check:start(function() woke = uv.hrtime() end)
+local check, prepare, woke, began = uv.new_check(), uv.new_prepare(), nil, 0
+_G.watch = { wall_ms = 0, cpu_ms = 0 }
+check:start(function() woke, began = uv.hrtime(), os.clock() end)
 prepare:start(function()
   if woke then
     watch.wall_ms = math.max(watch.wall_ms, (uv.hrtime() - woke) / 1e6)
+    watch.cpu_ms = math.max(watch.cpu_ms, (os.clock() - began) * 1e3)
     woke = nil
   end
 end)
 """
-"""How long the loop was away from waiting, at most."""
+"""How long the loop was away from waiting, at most: by the clock, and of the processor (a machine
+that lets it wait makes it late, but not busy)."""
+
+SPIN = """
+local uv = vim.uv
+local last, worst = uv.hrtime(), 0
+local ends = last + ... * 1e9
+while last < ends do
+  local now = uv.hrtime()
+  worst, last = math.max(worst, now - last), now
+end
+return worst / 1e6
+"""
+"""How long the machine kept a Neovim waiting that did nothing but look at the clock, at most."""
+SPIN_S = 1
 
 SETTLE = "_G.is_later = false; vim.defer_fn(function() _G.is_later = true end, 60)"
 DRAWN = "return require('lcursor.edit.draw').is_done()"
@@ -185,11 +200,15 @@ class Room:
 
     def busy(self, do: Callable[[], object]) -> float:
         """Do something; return how long Neovim was busy at once, at most, in ms."""
-        self.editor.lua("watch.wall_ms = 0")
+        return self.busy_both(do)[0]
+
+    def busy_both(self, do: Callable[[], object]) -> tuple[float, float]:
+        """Do something; return the same by the clock, and of the processor."""
+        self.editor.lua("watch.wall_ms, watch.cpu_ms = 0, 0")
         do()
         self.settle()
-        found: float = self.editor.lua("return watch.wall_ms")
-        return found
+        wall_ms, cpu_ms = self.editor.lua("return { watch.wall_ms, watch.cpu_ms }")
+        return wall_ms, cpu_ms
 
     def lua_busy(self, code: str) -> float:
         """Run Lua; return the same."""
@@ -202,7 +221,8 @@ def _drawn(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
         _room(neovim, home, suffix, shape) as room,
     ):
         screen = room.editor.screen
-        firsts, busies, asking = [], [], 0.0
+        firsts, busies, asked = [], [], []
+        room.editor.lua(CHANNEL)
         for number in range(rounds + 1):
             room.fresh() if number else None
 
@@ -220,20 +240,30 @@ def _drawn(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
             if not number:
                 row = max(room.changes[0]["first_row"] - 3, 0)
                 room.editor.command(f"normal! {row + 1}Gzt")
-                room.editor.lua(CHANNEL)
-                asking = room.lua_busy(ASK)
-                time.sleep(MODEL_S)
-            busies.append(room.busy(draw))
-            if not number:
-                room.editor.lua(STOP)
+            asked.append(room.lua_busy(ASK))
+            time.sleep(MODEL_S)
+            busies.append(room.busy_both(draw))
+            room.editor.lua(STOP)
+    walls, processors = [wall for wall, _ in busies], [cpu for _, cpu in busies]
     name = f"{shape}, {suffix}"
     return [
         figure(f"{name}: first paint", firsts[1:], limit=FIRST_MS, judged="p50"),
         figure(f"{name}: first paint, just opened", firsts[:1], limit=FIRST_MS, judged="worst"),
-        figure(f"{name}: busy", busies[1:], limit=BUSY_MS, judged="p50"),
-        figure(f"{name}: busy, just opened", busies[:1], limit=BUSY_MS, judged="worst"),
-        figure(f"{name}: asking, just opened", [asking]),
+        figure(f"{name}: busy", walls[1:], limit=BUSY_MS, judged="p50"),
+        figure(f"{name}: busy, just opened", walls[:1], limit=BUSY_MS, judged="worst"),
+        figure(f"{name}: busy, of the processor", processors, limit=BUSY_MS, judged="worst"),
+        figure(f"{name}: asking, just opened", asked[:1]),
     ]
+
+
+def _machine(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
+    """Measure what no change has to do with."""
+    with (
+        tempfile.TemporaryDirectory(prefix="lcb") as home,
+        _room(neovim, home, suffix, "one block") as room,
+    ):
+        waits = [room.editor.lua(SPIN, SPIN_S) for _ in range(rounds)]
+    return [figure(f"the machine, {suffix}: a second of spinning, late", waits)]
 
 
 def _room(neovim: Path, home: str, suffix: str, shape: str) -> Room:
@@ -366,7 +396,8 @@ def measure(
         for shape in shapes() if "draw" in names else ():
             say(f"drawing {shape}, {suffix}")
             figures += _drawn(neovim, suffix, shape, rounds)
-        for name, part in (("take", _taken), ("use", _used), ("ask", _asked)):
+        parts = (("draw", _machine), ("take", _taken), ("use", _used), ("ask", _asked))
+        for name, part in parts:
             if name in names:
                 say(f"{name}, {suffix}")
                 figures += part(neovim, suffix, rounds)

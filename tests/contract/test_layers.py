@@ -66,6 +66,7 @@ LUA_FLOORS = {
     "notify": 2,
     "rpc": 3,
     "text": 0,
+    "collector": 0,
     "context": 3,
     "privacy": 3,
     "highlights": 3,

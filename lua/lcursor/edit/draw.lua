@@ -3,6 +3,7 @@
 -- a few milliseconds. Owns the extmarks, decides nothing.
 
 local badge = require("lcursor.edit.badge")
+local collector = require("lcursor.collector")
 local colours = require("lcursor.edit.colours")
 local diff = require("lcursor.edit.diff")
 local flush = require("lcursor.edit.flush")
@@ -16,13 +17,14 @@ local M = {}
 local api, uv = vim.api, vim.uv
 local namespace = api.nvim_create_namespace("lcursor.edit")
 
-local SLICE_NS = 5e6
+local SLICE_NS = 4e6
+local YOUNG_NS = 1.5e6 -- a slice that may still look for colours
 local PAUSE_MS = 3
 local FAR_PAUSE_MS = 8 -- where nothing is left to do that is on the screen
 local FEW = 5 -- hunks that are drawn in colours at once
 local AHEAD_LINES = 100 -- of a window: what is further away has no colours before it comes near
 local MUCH = 60 -- new lines that have no colours yet when they are seen first
-local PIECE_LINES = 50 -- virtual lines that are made at once
+local PIECE_LINES = 25 -- virtual lines that are made at once
 local PRIORITY = 150 -- above tree-sitter's
 
 ---@class (exact) lcursor.EditPiece a part of a hunk that is drawn at once
@@ -364,10 +366,13 @@ local function work()
   return vim.list_extend(seen, unseen), count
 end
 
----@param is_first? boolean without colours, which come right after
-slice = function(is_first)
+---@param paint? "now"|"next" colours; nil: they are asked for where the slice has done little yet
+slice = function(paint)
   local began = uv.hrtime()
   local jobs, seen = work()
+  if #jobs > 0 then
+    collector.rest()
+  end
   for i, job in ipairs(jobs) do
     if not looks[job.buf] then
       looks[job.buf] = look_of(job.buf)
@@ -383,7 +388,9 @@ slice = function(is_first)
       if uv.hrtime() - began > SLICE_NS then
         return later(i > seen and FAR_PAUSE_MS or nil)
       end
-      if is_first and drawn[job.hunk].plain == #drawn[job.hunk].pieces then
+      local now, spent = drawn[job.hunk], uv.hrtime() - began
+      local is_late = not paint and not now.is_asked and spent > YOUNG_NS
+      if now.plain == #now.pieces and (paint == "next" or is_late) then
         later()
         break
       end
@@ -430,7 +437,7 @@ function M.update(buf, hunks)
   M.clear(buf, gone)
   shown[buf] = #hunks > 0 and hunks or nil
   if shown[buf] then
-    slice(#hunks > FEW or #hunks[1].new > MUCH)
+    slice((#hunks > FEW or #hunks[1].new > MUCH) and "next" or "now")
     M.point(buf)
   else
     looks[buf] = nil

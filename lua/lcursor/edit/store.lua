@@ -3,6 +3,7 @@
 -- buffer (decide.lua does) and knows no keys.
 
 local anchor = require("lcursor.edit.anchor")
+local collector = require("lcursor.collector")
 local direct = require("lcursor.edit.direct")
 local draw = require("lcursor.edit.draw")
 local kept = require("lcursor.edit.kept")
@@ -15,6 +16,7 @@ local M = {}
 local api = vim.api
 local group = api.nvim_create_augroup("lcursor.edit.store", { clear = true })
 local MANY = 50 -- hunks: what is to be done about them is not done all at once
+local LONG = 100 -- lines of a change, likewise
 local MOST_DECIDED = 20 -- turns without open hunks that are kept, for `u`
 
 -- What is asked of the table is asked here: who changes hunks needs one door.
@@ -54,14 +56,24 @@ end
 
 --- The same, a little later where the editor has had much to do for it just now.
 ---@param buf integer
----@param count integer of hunks
-local function changed_after(buf, count)
-  if count <= MANY then
+---@param is_much boolean
+local function changed_after(buf, is_much)
+  if not is_much then
     return M.changed(buf)
   end
   vim.schedule(notify.guarded(function()
     M.changed(buf)
   end))
+end
+
+---@param part lcursor.EditPart
+---@return boolean
+local function is_much(part)
+  local count = 0
+  for _, hunk in ipairs(part.hunks) do
+    count = count + #hunk.old + #hunk.new
+  end
+  return #part.hunks > MANY or count > LONG
 end
 
 ---@param decided lcursor.EditDecided
@@ -142,6 +154,7 @@ local hear ---@type lcursor.EditHear
 ---@param part lcursor.EditPart
 ---@param buf integer
 local function place_now(part, buf)
+  collector.rest()
   anchor.watch(buf, hear)
   tell(part, placing.place(part, buf), true)
 end
@@ -149,23 +162,27 @@ end
 --- Put a file's hunks into its buffer, a little later where there is much to do for it.
 ---@param part lcursor.EditPart
 ---@param buf integer
+---@return boolean whether they are there; else they are drawn when they are
 local function place(part, buf)
   if part.base or #part.hunks == 0 then
-    return place_now(part, buf)
+    place_now(part, buf)
+    return true
   end
   local function later()
     local is_wanted = part.state == "waiting" and kept.has(part.turn)
     if is_wanted and api.nvim_buf_is_loaded(buf) then
       place_now(part, buf)
-      changed_after(buf, #part.hunks)
+      changed_after(buf, is_much(part))
     end
   end
   if trace.prepare(buf, part.file, later) then
-    return
-  elseif #part.hunks > MANY then
-    return vim.schedule(notify.guarded(later))
+    return false
+  elseif is_much(part) then
+    vim.schedule(notify.guarded(later))
+    return false
   end
   place_now(part, buf)
+  return true
 end
 
 --- Put what waits for this buffer into it.
@@ -175,8 +192,7 @@ local function arrive(buf)
   for _, turn in ipairs(kept.turns()) do
     for _, part in ipairs(turn.parts) do
       if part.state == "waiting" and direct.buffer(part.file.path) == buf then
-        place(part, buf)
-        is_any = true
+        is_any = place(part, buf) or is_any
       end
     end
   end
@@ -223,7 +239,7 @@ hear = function(buf, what)
     arrive(buf)
   end
   if is_other then
-    changed_after(buf, count)
+    changed_after(buf, count > MANY)
   end
 end
 
@@ -275,6 +291,7 @@ end
 ---@param instead? string key of a turn for the same edit, which is hidden for this one
 ---@return lcursor.EditTurn
 function M.propose(msg, instead)
+  collector.rest()
   M.drop(msg.turn)
   local other = instead and M.turn(instead)
   ---@type lcursor.EditTurn
@@ -298,11 +315,10 @@ function M.propose(msg, instead)
   end
   for _, part in ipairs(turn.parts) do
     local buf = direct.buffer(part.file.path)
-    if buf then
-      place(part, buf)
-      changed_after(buf, #part.hunks)
-    else
+    if not buf then
       M.changed(nil)
+    elseif place(part, buf) then
+      changed_after(buf, is_much(part))
     end
   end
   tidy()
