@@ -9,6 +9,7 @@ local uv = vim.uv
 local REST_MS = 60 -- after the last word that it is to rest
 local TURN_NS = 1.5e6
 local PAUSE_MS = 6
+local FINE = 20 -- "step multiplier" of a turn: what a long string has put off is done in one step
 local MOST_KB = 48 * 1024 -- that come in the meantime: then it works as ever
 
 local timer = assert(uv.new_timer())
@@ -36,13 +37,15 @@ end
 
 local function turn()
   local ends = uv.hrtime() + TURN_NS
+  local usual = collectgarbage("setstepmul", FINE)
+  local is_over
   repeat
-    if collectgarbage("step", 0) then
-      is_held = false -- it is between two cycles, and works as ever
-      return
-    end
-  until uv.hrtime() > ends
-  if hold() then
+    is_over = collectgarbage("step", 0)
+  until is_over or uv.hrtime() > ends
+  collectgarbage("setstepmul", usual)
+  if is_over then
+    is_held = false -- it is between two cycles, and works as ever
+  elseif hold() then
     timer:start(PAUSE_MS, 0, turn)
   end
 end

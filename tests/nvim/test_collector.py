@@ -45,8 +45,9 @@ def test_the_cycle_is_ended_in_turns(editor: Editor) -> None:
     editor.wait_lua(IS_SWEPT)
 
 
-def test_no_turn_is_long(editor: Editor) -> None:
-    editor.lua("_G.kept = {} for i = 1, 4e5 do kept[i] = { i } end")
+@pytest.mark.parametrize("megabytes", [0, 8])
+def test_no_turn_is_long(editor: Editor, megabytes: int) -> None:
+    editor.lua("_G.kept = {} for i = 1, 4e5 do kept[i % 1000] = { i, kept[i % 1000] } end")
     editor.lua(
         """
 local check, prepare, woke = vim.uv.new_check(), vim.uv.new_prepare(), nil
@@ -58,6 +59,11 @@ prepare:start(function()
   end
 end)
 """
+    )
+    # A long string in the middle of a cycle: what is owed for it is worked off in the next step.
+    editor.lua(
+        "collectgarbage() for _ = 1, 20 do collectgarbage('step', 0) end"
+        f" _G.long = ('x'):rep({megabytes} * 1024 * 1024)"
     )
     editor.lua(f"_G.busy_ms = 0 {TIDY}")
     editor.wait_lua(IS_RUNNING)
