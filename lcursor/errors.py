@@ -20,6 +20,7 @@ file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lu
     ├── ChatFailed             a chat cannot be read, or changed as was asked
     │   ├── ChatMissing        there is no such chat, or no such message in it
     │   ├── ChatBusy           an answer is being written in it
+    │   ├── CommandUnknown     a question begins with what is nearly a command
     │   ├── ChatDamaged        a part of its file cannot be read; the rest is there
     │   └── ChatUnsaved        its file cannot be written; it goes on in memory
     ├── EditFailed             an edit could not be made, kept or taken back
@@ -190,6 +191,13 @@ class ChatBusy(ChatFailed):
     """An answer is being written in the chat."""
 
     code = "chat_busy"
+    level = "warn"
+
+
+class CommandUnknown(ChatFailed):
+    """A question begins with what is nearly a command; it is not sent."""
+
+    code = "command_unknown"
     level = "warn"
 
 

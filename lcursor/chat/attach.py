@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lcursor.chat import prompt
 from lcursor.chat.conversation import Attached, Conversation
+from lcursor.errors import CommandUnknown
 from lcursor.llm.counting import Counter, digest
 from lcursor.protocol_chat import ChatAttachment, ChatBill, ChatItem, ChatSend
 
@@ -135,6 +136,22 @@ def asked(chat: Conversation, params: ChatSend | ChatBill) -> Question:
     there = list(before.attachments) if before else []
     there += [each for each in params["attachments"] if each not in there]
     return Question(clean(params["text"]), params["path"], there, params["dropped"])
+
+
+def refuse_mistyped(text: str, root: str) -> None:
+    """See that a question does not begin with what is nearly a command.
+
+    Raises:
+        CommandUnknown: it does; the model could only guess what was meant.
+    """
+    from lcursor.context import prompts
+
+    if found := prompts.mistyped(text, Path(root)):
+        name, near = found
+        raise CommandUnknown(
+            f"there is no command /{name}; did you mean /{near}?",
+            f"To say it as it is, begin with a backslash: \\/{name}",
+        )
 
 
 def _codebase_tokens(limit_tokens: int) -> int:

@@ -264,6 +264,7 @@ class ChatSlot:
     def _send(self, params: wire.ChatSend) -> None:
         """Thread: the front lane."""
         stored = self._stored(params["chat"])
+        attach.refuse_mistyped(params["text"], stored.chat.root)
         stored.hold()
         try:
             turn = self._asked(stored, params)

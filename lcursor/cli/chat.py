@@ -149,7 +149,7 @@ class _Talk:
 
     def _is_refused(self, failed: Mapping[str, Any]) -> bool:
         """Return whether an error came before the turn began, so that no end follows."""
-        return failed["code"] in {"chat_busy", "chat_missing"}
+        return failed["code"] in {"chat_busy", "chat_missing", "command_unknown"}
 
     def _coming(self, stops: int | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield messages; an interrupt stops a turn, a second one leaves it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -131,10 +131,29 @@ def expand(text: str, root: Path | None = None) -> Expanded:
     known = {prompt.name.lower(): prompt for prompt in library(root)}
     prompt = known.get(name.lower())
     if prompt is None:
-        near = difflib.get_close_matches(name.lower(), known, 1)
+        near = _near(name, known)
         hint = f"; did you mean /{near[0]}?" if near else f"; there are: {_list(list(known))}"
         return Expanded(text, None, f"there is no command /{name}{hint}")
     return Expanded(_filled(prompt, rest), prompt)
+
+
+def mistyped(text: str, root: Path | None = None) -> tuple[str, str] | None:
+    """Return the command that a question begins with and there is not, and one nearly called so.
+
+    None where it begins with no command, with one that there is, or with one like no other.
+    """
+    match = _COMMAND.match(text)
+    if not match:
+        return None
+    name = match["name"]
+    known = {prompt.name.lower() for prompt in library(root)}
+    near = _near(name, known) if name.lower() not in known else []
+    return (name, near[0]) if near else None
+
+
+def _near(name: str, known: Collection[str]) -> list[str]:
+    """Return the one of the known names that a name was meant to be, if there is such a one."""
+    return difflib.get_close_matches(name.lower(), known, 1)
 
 
 def _list(names: Sequence[str]) -> str:

@@ -248,6 +248,7 @@ M.levels = {
   chat_failed = "error",
   chat_missing = "warn",
   chat_busy = "warn",
+  command_unknown = "warn",
   chat_damaged = "warn",
   chat_unsaved = "warn",
   edit_failed = "error",

@@ -55,10 +55,12 @@ local function finish(session, turn, done)
   end
   if is_alive(session) then
     if not turn.is_known then
-      -- Nothing of it is kept anywhere: the question is a draft again.
+      -- Nothing of it is kept anywhere: it is a draft again, before what was typed since.
       session.messages = turn.before
       stream.drop(turn.stream)
-      buffer.render(session, turn.draft)
+      local typed = buffer.text(session, buffer.draft(session))
+      local between = turn.asked ~= "" and typed ~= "" and "\n\n" or ""
+      buffer.render(session, turn.asked .. between .. typed)
     else
       stream.close(turn.stream)
       buffer.badge(session, turn.stream.span)
@@ -180,7 +182,7 @@ HEAR["chat.done"] = finish
 
 HEAR["error"] = function(session, turn, params)
   turn.failure = params
-  if params.code == "host_died" then
+  if params.code == "host_died" or params.code == "command_unknown" then -- no end follows
     abandon(session, turn, "failed")
   else
     abandon_later(session, turn, "failed")

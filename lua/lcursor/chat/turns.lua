@@ -119,7 +119,7 @@ local function start(session, plan, opts)
     is_stopping = false,
     is_followed = false,
     before = session.messages,
-    draft = plan.draft ~= "" and plan.draft or plan.text,
+    asked = plan.text,
   }
   session.failure = nil
   session.messages = vim.list_slice(session.messages, 1, plan.kept)

@@ -103,7 +103,7 @@
 ---@field texts string[] pieces of the answer
 ---@field thoughts string[] pieces of what the model thinks
 ---@field before lcursor.ChatMessage[] what was shown before it was asked
----@field draft string what the draft is again if the host knows nothing of the question
+---@field asked string what is in the draft again if the host knows nothing of the question
 ---@field stream lcursor.ChatStream
 ---@field failure? lcursor.Error
 

@@ -97,6 +97,15 @@ def test_what_the_chat_has_already_is_not_attached_again(desk: Desk, server: Cha
     )
 
 
+def test_what_is_nearly_a_command_is_not_sent(desk: Desk, server: ChatServer) -> None:
+    error = desk.wait("error", desk.ask("/explian @file:a.py"))
+    assert (error["code"], error["level"]) == ("command_unknown", "warn")
+    assert error["message"] == "there is no command /explian; did you mean /explain?"
+    assert desk.shown() == []
+    desk.turn("\\/explian as it is")  # and the chat is free
+    assert [contents(body)[-1] for body in server.bodies] == ["\\/explian as it is"]
+
+
 def test_rules_are_attached_once(tmp_path: Path, server: ChatServer) -> None:
     with Desk(tmp_path, config_of(server, rules=True)) as desk:
         (desk.root / "AGENTS.md").write_text("Use tabs.\n")

@@ -53,6 +53,26 @@ def test_an_unknown_one_is_said(root: Path) -> None:
     assert expand("/zzz", root).text == "/zzz"
 
 
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("/explian x", ("explian", "explain")),
+        ("/Reviw", ("Reviw", "review")),
+        ("/depoly now", ("depoly", "deploy")),  # of the project
+        ("/explain x", None),
+        ("/zzz", None),
+        ("\\/explian x", None),
+        ("/usr/bin is full", None),
+        ("why /explian", None),
+    ],
+)
+def test_what_was_meant_to_be_a_command(
+    root: Path, text: str, near: tuple[str, str] | None
+) -> None:
+    write(root, ".lcursor/prompts/deploy.md", text="How?\n")
+    assert prompts.mistyped(text, root) == near
+
+
 def test_files_of_the_project_and_of_the_user(root: Path, home: Path) -> None:
     write(root, ".lcursor/prompts/explain.md", text="Ours: $ARGUMENTS!\n")
     write(

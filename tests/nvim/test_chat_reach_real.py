@@ -1,0 +1,63 @@
+"""The chat as people have it: a real Neovim, its real host, a server that follows a script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lcursor.drive.editor import Editor
+from tests.nvim.home import Home
+
+IDLE = "local s = require('lcursor.chat').current() return s and s.chat ~= '' and not s.turn"
+FAILURE = "local f = require('lcursor.chat').current().failure return f and f.message"
+LINES = """
+local buf = require("lcursor.chat").current().buf
+return vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+"""
+
+
+def opened(editor: Editor) -> None:
+    """Open a chat, and wait until it can be asked."""
+    editor.command("LCChat")
+    editor.wait_lua(IDLE)
+
+
+def lines(editor: Editor) -> list[str]:
+    """Return the lines of the chat."""
+    found: list[str] = editor.lua(LINES)
+    return found
+
+
+def last(body: dict[str, Any]) -> str:
+    """Return the question as the model reads it."""
+    text: str = body["messages"][-1]["content"]
+    return text
+
+
+def test_a_mistyped_command_is_said_and_not_sent(home: Home) -> None:
+    editor = home.open()
+    home.replies += ["One.", "Two."]
+    opened(editor)
+    editor.keys("i/explian this please<Esc><CR>")
+    said = editor.wait_lua(FAILURE)
+    assert said == "there is no command /explian; did you mean /explain?"
+    assert lines(editor) == ["## You", "", "/explian this please"]
+    assert home.asked == []
+    shown = "✗ there is no command /explian"
+    assert editor.screen.wait(lambda screen: shown in "\n".join(screen.rows()), 20)
+    editor.keys("0ea<BS><BS><BS>ain<Esc><CR>")
+    editor.wait_lua("return vim.tbl_contains((function() " + LINES + " end)(), 'One.')")
+    assert "Explain" in last(home.asked[0])
+
+
+def test_a_mistyped_command_in_an_earlier_place_keeps_the_draft(home: Home) -> None:
+    editor = home.open()
+    home.replies += ["One."]
+    opened(editor)
+    editor.keys("iwhat?<Esc><CR>")
+    editor.wait_lua("return vim.tbl_contains((function() " + LINES + " end)(), 'One.')")
+    editor.wait_lua(IDLE)
+    editor.keys("Goa draft<Esc>3GS/explian it<Esc><CR>")
+    editor.wait_lua(FAILURE)
+    assert lines(editor)[-5:] == ["## You", "", "/explian it", "", "a draft"]
+    assert lines(editor)[:5] == ["## You", "", "what?", "", "## Model"]
+    assert len(home.asked) == 1
