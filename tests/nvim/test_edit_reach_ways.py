@@ -239,6 +239,61 @@ def test_a_block_of_a_chat_becomes_an_edit(editor: Start, host: FakeHost) -> Non
     assert desk.heard("edit.decided")["turn"] == key
 
 
+def test_a_block_that_is_proposed_already_is_led_to(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    desk = Desk(nvim, host)
+    said = "```python path=a.py\ndef alpha(x):\n    return 2 * x\n```\n"
+    talk = [reach.message(1, "user", "how?"), reach.message(2, "assistant", said)]
+    reach.chat(nvim, host, talk)
+    nvim.press("ga")
+    asked = desk.heard("edit.apply")
+    nvim.press("ga")  # while it is looked for
+    assert "where this goes" in reach.told(nvim)[-1]
+    desk.propose(asked["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
+    desk.done(asked["id"])
+    nvim.press("ga")
+    assert reach.told(nvim)[-1] == "lcursor: this is proposed already, here"
+    assert nvim.lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0))") == "a.py"
+    assert nvim.lua("return vim.api.nvim_win_get_cursor(0)[1]") == 2
+    assert len(host.messages("edit.apply")) == 1
+    nvim.press("gH")  # it was decided: it may be asked for again
+    nvim.command("wincmd p")
+    nvim.press("ga")
+    again = desk.heard("edit.apply", 2)
+    desk.propose(again["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
+    desk.done(again["id"])
+    nvim.command("wincmd p")
+    nvim.press("2Ggh")
+    assert desk.lines()[1] == "    return x + 1"
+
+
+def applied(desk: Desk, name: str, changed: dict[str, Any], count: int) -> None:
+    """Have what was yanked proposed for a file."""
+    desk.nvim.command("LCursor apply")
+    asked = desk.heard("edit.apply", count)
+    desk.propose(asked["id"], [file(desk.project / name, [changed])])
+    desk.done(asked["id"])
+
+
+def test_what_is_proposed_for_a_file_that_is_not_seen_is_named(desk: Desk) -> None:
+    desk.nvim.lua("vim.fn.setreg('\"', '```python\\nb = 2\\n```')")
+    applied(desk, "b.py", change(0, ["b = 1"], ["b = 2"]), 1)
+    desk.nvim.command("LCursor apply")
+    assert reach.told(desk.nvim)[-1].endswith("for b.py; :LCursor hunks lists it")
+    assert len(desk.host.messages("edit.apply")) == 1
+
+
+def test_a_block_whose_lines_are_others_now_is_asked_for_anew(desk: Desk) -> None:
+    desk.nvim.lua("vim.fn.setreg('\"', '```python\\nreturn x + 1\\n```')")
+    applied(desk, "a.py", RETURN, 1)
+    desk.nvim.press("2Gfxry")
+    desk.nvim.command("write")
+    applied(desk, "a.py", change(1, ["    return y"], ["    return x + 1"]), 2)
+    desk.nvim.press("2Ggh")
+    assert desk.lines()[1] == "    return x + 1"
+    assert desk.nvim.lua("return #require('lcursor.edit.store').hunks(0)") == 0
+
+
 def test_one_instruction_for_all_entries_of_a_list(desk: Desk) -> None:
     desk.nvim.lua(
         """

@@ -81,15 +81,20 @@ local function neighbour(by)
   return parts[(start - 1 + (by > 0 and 1 or -1)) % #parts + 1]
 end
 
+---@param buf integer
+---@return integer? window of this tab page that shows it
+local function window_of(buf)
+  local win = vim.fn.bufwinid(buf)
+  return win > 0 and win or nil
+end
+
 ---@param part lcursor.EditPart
 ---@return boolean
 local function open(part)
-  local target = part.buf and vim.fn.win_findbuf(part.buf) or {}
-  for _, win in ipairs(target) do
-    if api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
-      api.nvim_set_current_win(win)
-      return true
-    end
+  local win = part.buf and window_of(part.buf)
+  if win then
+    api.nvim_set_current_win(win)
+    return true
   end
   local ok, err = pcall(function()
     if part.buf then
@@ -103,6 +108,23 @@ local function open(part)
     notify.warn(("cannot go to %s: %s"):format(part.file.name, tostring(err):gsub("^.-:%s*", "")))
   end
   return ok
+end
+
+--- Go to the first hunk of a turn that is open, where a window of this tab page shows its file.
+---@param turn lcursor.EditTurn
+---@return boolean whether there is one
+function M.show(turn)
+  for _, part in ipairs(turn.parts) do
+    local win = part.buf and window_of(part.buf)
+    for _, hunk in ipairs(win and part.hunks or {}) do
+      if hunk.state == "open" then
+        api.nvim_set_current_win(win)
+        go(hunk)
+        return true
+      end
+    end
+  end
+  return false
 end
 
 ---@param row integer
