@@ -2,7 +2,7 @@
 
 Where the text is what it was, or what it was with the accepted hunks in it, the rows are known;
 else each hunk is looked for, and one that is not sure to be found is left out, with a word about
-it. Reads files; writes none. Any thread.
+it. A check that was passed in another text is left out, too. Reads files; writes none. Any thread.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ def placed(file: FileTurn, lines: Lines) -> FileChange | None:
     pairs = itertools.pairwise(changes)
     if not changes or any(a.last_row > b.first_row for a, b in pairs):
         return None
-    return replace(change, base=now, changes=changes)
+    # What passed its checks did so in another text, unless nothing but the edit has changed it.
+    is_same = carry.split(carry.marks(lines)) == after
+    checks = tuple(each for each in change.checks if is_same or not each.is_ok)
+    return replace(change, base=now, changes=changes, checks=checks)
 
 
 def _beside(rest: Sequence[Change], made: Sequence[Change]) -> list[Change]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lcursor.edit.records import Change, FileChange, FileKind, Lines
+from lcursor.edit.records import Change, Check, FileChange, FileKind, Lines
 from lcursor.edit.turns import carry
 from lcursor.edit.turns.oplog import Op
 from lcursor.edit.turns.text import Text
@@ -397,6 +397,7 @@ def to_row(change: FileChange, base: Sequence[str] | None = None) -> Op:
         "to": change.to,
         "base": change.base,
         "changes": [asdict(each) for each in change.changes],
+        "checks": [asdict(each) for each in change.checks],
         "marks": carry.marks(base) if base is not None else "",
     }
 
@@ -407,7 +408,11 @@ def change_of(row: Mapping[str, Any]) -> FileChange:
     if kind not in ("edit", "create", "delete", "rename"):
         raise ValueError(f"no such change of a file: {kind}")
     changes = tuple(_change_of(one) for one in row["changes"])
-    return FileChange(str(row["path"]), kind, str(row["to"]), str(row["base"]), changes)
+    checks = tuple(
+        Check(str(one["name"]), bool(one["is_ok"]), str(one["text"]))
+        for one in row.get("checks", ())  # older turns have none
+    )
+    return FileChange(str(row["path"]), kind, str(row["to"]), str(row["base"]), changes, checks)
 
 
 def _change_of(row: Mapping[str, Any]) -> Change:

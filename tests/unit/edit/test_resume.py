@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.edit import diff
-from lcursor.edit.records import FileChange, digest
+from lcursor.edit.records import Check, FileChange, digest
 from lcursor.edit.turns import text
 from lcursor.edit.turns.ledger import Ledger
 from lcursor.edit.turns.resume import Resumed, resume
@@ -16,6 +16,7 @@ from lcursor.errors import EditMissing
 from lcursor.protocol_edit import EditDecided
 
 BASE = "".join(f"def f{number}():\n    return {number}\n\n" for number in range(6))
+CHECKS = (Check("parses", True), Check("test", False, "1 failed"))
 AFTER = (
     BASE.replace("return 0", "return zero\n    # more")
     .replace("    return 2\n", "")
@@ -30,12 +31,13 @@ class Desk:
         self.root = place / "project"
         self.root.mkdir()
         self.file = self.root / "a.py"
-        self.ledger = Ledger(self.root, place / "data")
+        self.data = place / "data"
+        self.ledger = Ledger(self.root, self.data)
         self.put(BASE)
         lines, after = (text.of_bytes(one.encode()).lines for one in (BASE, AFTER))
         self.changes = diff.changes(lines, after)
         assert len(self.changes) == 3
-        change = FileChange(str(self.file), base=digest(lines), changes=self.changes)
+        change = FileChange(str(self.file), "edit", "", digest(lines), self.changes, CHECKS)
         self.key = self.ledger.begin("t", [change], bases={str(self.file): lines})
 
     def put(self, body: str) -> None:
@@ -89,7 +91,7 @@ class Desk:
         self.ledger.decided(said)
 
     def resume(self) -> Resumed:
-        return resume(self.ledger, self.key)
+        return resume(Ledger(self.root, self.data), self.key)  # as after a restart
 
     def all_taken(self, found: Resumed) -> str:
         """The file with all open hunks made."""
@@ -141,6 +143,14 @@ def test_hunks_move_with_what_was_typed(desk: Desk) -> None:
     found = desk.resume()
     assert desk.all_taken(found) == "import os\n\n" + AFTER.replace("return 5", "return 5 + 5")
     assert found.problems == ()
+
+
+def test_checks_come_back_with_the_text_that_they_are_of(desk: Desk) -> None:
+    assert desk.resume().files[0].checks == CHECKS
+    desk.accept(1)
+    assert desk.resume().files[0].checks == CHECKS
+    desk.put("import os\n\n" + desk.file.read_text())
+    assert desk.resume().files[0].checks == CHECKS[1:]  # it was passed without that line
 
 
 def test_a_hunk_whose_place_is_gone_is_left_out(desk: Desk) -> None:

@@ -139,6 +139,7 @@ def test_open_hunks_are_had_again_after_a_restart(tmp_path: Path, server: ChatSe
         (file,) = again["files"]
         text = TEXT.removesuffix("\n")
         assert made(text, file) == WANTED.removesuffix("\n")
+        assert file["checks"] == found["files"][0]["checks"] != []
         decided(later, again)
         assert turns(later)["turns"][0]["state"] == "done"
 
