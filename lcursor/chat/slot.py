@@ -199,7 +199,12 @@ class ChatSlot:
 
     def use(self, params: wire.ChatUse) -> None:
         """Talk to another model from now on."""
-        self._change(params, lambda _: [{"op": "model", "model": params["model"]}])
+
+        def make(_: Conversation) -> Sequence[Op]:
+            self._models.check(params["model"])
+            return [{"op": "model", "model": params["model"]}]
+
+        self._change(params, make)
 
     def expand(self, params: wire.ChatAt) -> None:
         """Have the messages themselves in the prompt again, instead of their summary."""

@@ -6,11 +6,13 @@ server's, which `server.LocalServer` knows.
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from lcursor.config import ChatConfig, ModelConfig
-from lcursor.errors import ConfigInvalid
+from lcursor.errors import ConfigInvalid, ModelMissing, ModelUnknown
 from lcursor.http import address, keys
 from lcursor.http.kind import Kind
 from lcursor.llm.records import Target
@@ -71,6 +73,49 @@ def local(config: ChatConfig) -> str:
 def is_remote(config: ChatConfig, name: str) -> bool:
     """Whether a name is one of `models`, and not for the local server."""
     return any(model.name == name for model in config.models)
+
+
+def check(config: ChatConfig, name: str, running: str = "") -> None:
+    """See that there is a model of a name: of `models`, or for the local server.
+
+    That its file is on this machine is not asked for: who talks to it first is told how to get it.
+
+    Args:
+        config: the settings.
+        name: as the user typed it.
+        running: the model that the local server has now, which may be called as it likes.
+
+    Raises:
+        ModelUnknown: there is none; the nearest are suggested.
+        ModelMissing: it is a path, and there is no such file.
+        ModelUnsuitable: it is a model for something else.
+    """
+    from lcursor.catalog import manifest, store
+
+    has_local = config.server != "off"
+    if is_remote(config, name) or (has_local and name in {LOCAL, local(config), running}):
+        return
+    known = [model.name for model in config.models]
+    if has_local:
+        known += [LOCAL, *(model.name for model in manifest.load() if "chat" in model.slots)]
+        is_listed = any(model.name == name.lower() for model in manifest.load())
+        if is_listed or "/" in name or name.endswith(".gguf"):
+            try:
+                store.resolve(name, "chat")
+            except ModelMissing:
+                if not is_listed:
+                    raise
+            return
+    raise ModelUnknown(f"there is no model called {name!r}", _nearest(name, known))
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """Return which models a name could mean, as a hint; where none is near, which there are."""
+    folded = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), folded, n=3)
+    if near:
+        return f"Did you mean {' or '.join(folded[each] for each in near)}?"
+    return f"There are {', '.join(known)}" if known else "chat.models is empty"
 
 
 def target(config: ChatConfig, name: str) -> Target:

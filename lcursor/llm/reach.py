@@ -108,6 +108,18 @@ class Models:
 
         return models.targets(self.config)
 
+    def check(self, name: str) -> None:
+        """See that there is a model of a name, where one can know; nothing is started or asked.
+
+        Raises:
+            ModelError: there is none, or it is none for a chat.
+        """
+        from lcursor.llm import models
+        from lcursor.llm.lease import Folder
+
+        living = Folder(self.server_folder).living()
+        models.check(self.config, name, living.model if living else "")
+
     def choose(self, wished: str, own: str, question: str) -> str:
         """Return the name of the model that answers a question.
 

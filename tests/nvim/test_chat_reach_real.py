@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lcursor.drive.editor import Editor
-from tests.nvim.home import Home
+from tests.nvim.home import Home, told
 
 IDLE = "local s = require('lcursor.chat').current() return s and s.chat ~= '' and not s.turn"
 FAILURE = "local f = require('lcursor.chat').current().failure return f and f.message"
@@ -61,3 +61,14 @@ def test_a_mistyped_command_in_an_earlier_place_keeps_the_draft(home: Home) -> N
     assert lines(editor)[-5:] == ["## You", "", "/explian it", "", "a draft"]
     assert lines(editor)[:5] == ["## You", "", "what?", "", "## Model"]
     assert len(home.asked) == 1
+
+
+def test_a_model_that_there_is_not_is_refused(home: Home) -> None:
+    editor = home.open()
+    opened(editor)
+    editor.command("LCursor chats model bgi")
+    assert told(editor, "bgi").startswith(
+        "lcursor: there is no model called 'bgi'. Did you mean big"
+    )
+    editor.command("LCursor chats model big")
+    editor.wait_lua("return require('lcursor.chat').current().model == 'big'")

@@ -252,9 +252,11 @@ def test_another_model_answers_from_then_on(tmp_path: Path, server: ChatServer) 
         desk.turn("Two", after=first["answer"])
         assert (len(server.bodies), len(second.bodies)) == (1, 1)
         assert contents(second.bodies[0])[1] == "One"  # it is told all that was said
-        desk.wait("chat.opened", desk.do("chat.use", model="none"))
-        done = desk.turn("Three", after=4)
-        assert (done["reason"], len(desk.told("error", done["id"]))) == ("failed", 1)
+        error = desk.wait("error", desk.do("chat.use", model="fkae2"))
+        assert error["code"] == "model_unknown"
+        assert error["message"] == "there is no model called 'fkae2'"
+        assert error["hint"] == "Did you mean fake2 or fake?"
+        assert desk.open(desk.chat)["model"] == "fake2"
 
 
 def test_a_bill_is_the_servers_own_count(tmp_path: Path, server: ChatServer) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lcursor.config import ChatConfig, ModelConfig
-from lcursor.errors import ConfigInvalid, KeyMissing
+from lcursor.errors import ConfigInvalid, KeyMissing, ModelError, ModelUnknown
 from lcursor.llm import models
 from lcursor.llm.records import Target
 
@@ -30,6 +32,44 @@ def test_the_models_one_can_talk_to(config: ChatConfig, names: list[str]) -> Non
     assert models.targets(config) == names
     if names:
         assert models.default(config) == names[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("big", ""),
+        ("local", ""),
+        ("mine", ""),  # what the server has now
+        ("qwen2.5-coder-7b", ""),  # of the manifest, here or not
+        ("bigg", "Did you mean big?"),
+        ("qwen2.5-coder-7", "Did you mean qwen2.5-coder-7b or "),
+        ("zzzz", "There are big, near, local, "),
+        ("/nowhere/a.gguf", "Correct the path"),
+        ("codestral-22b", "Models for it: "),
+    ],
+)
+def test_a_name_that_no_model_has(name: str, hint: str) -> None:
+    config = ChatConfig(models=(BIG, NEAR))
+    if not hint:
+        return models.check(config, name, "mine")
+    with pytest.raises(ModelError) as e:
+        models.check(config, name, "mine")
+    assert e.value.hint.startswith(hint)
+    return None
+
+
+def test_names_without_a_local_server() -> None:
+    config = ChatConfig(server="off", models=(BIG, NEAR))
+    models.check(config, "near")
+    for name in ("local", "qwen2.5-coder-7b", "/nowhere/a.gguf"):
+        with pytest.raises(ModelUnknown, match="no model called"):
+            models.check(config, name)
+
+
+def test_a_file_of_ones_own_is_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "own.gguf"
+    path.touch()
+    models.check(ChatConfig(), str(path))
 
 
 def test_none_to_talk_to() -> None:
