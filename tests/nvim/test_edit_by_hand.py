@@ -91,3 +91,28 @@ def test_it_is_said_at_its_lines_that_a_file_goes(room: Room) -> None:
     room.offer(path, MEAN, [], kind="delete")
     said = "the file is deleted by :LCursor accept all"
     assert room.nvim.screen.wait(lambda screen: any(said in row for row in screen.rows()), 20)
+
+
+@pytest.mark.parametrize(
+    ("line", "lnum"), [(1, 3), (3, 3), (4, 3), (9, 11), (11, 11), (40, 21), (21, 21)]
+)
+def test_the_list_begins_at_what_is_looked_at(room: Room, line: int, lnum: int) -> None:
+    old = [f"line {i}" for i in range(40)]
+    new = [*old[:2], "two", *old[3:10], "ten", *old[11:21], "new", *old[21:]]
+    other = room.write("other.txt", old)
+    room.offer(other, old, ["first", *old[1:]])
+    room.offer(room.open("a.txt", old), old, new, "t2")
+    room.cursor(line - 1)
+    at = "local i = vim.fn.getqflist({ idx = 0 }).idx return { vim.fn.line('.') == i, "
+    at += "vim.fn.bufname(vim.fn.getqflist()[i].bufnr), vim.fn.getqflist()[i].lnum }"
+    for _ in range(2):  # also where the list is there already
+        room.nvim.lua("require('lcursor.edit.quickfix').open()")
+        assert room.nvim.lua(at) == [True, "a.txt", lnum]
+        room.nvim.lua("require('lcursor.edit.quickfix').open()")  # in its own window
+        assert room.nvim.lua(at) == [True, "a.txt", lnum]
+        room.nvim.command("wincmd p")
+        room.cursor(39)
+        room.nvim.lua("require('lcursor.edit.quickfix').open()")
+        assert room.nvim.lua(at) == [True, "a.txt", 21]
+        room.nvim.command("wincmd p")
+        room.cursor(line - 1)

@@ -56,8 +56,9 @@ local WHOLE = { create = "is created", delete = "is deleted", rename = "is renam
 
 --- All open hunks, as items of a quickfix list.
 ---@return table[]
+---@return table<lcursor.Hunk, integer> index of each
 function M.items()
-  local items = {}
+  local items, places = {}, {}
   for _, part in ipairs(store.parts()) do
     -- The buffers that the list makes are called so.
     local name = vim.fn.fnamemodify(part.file.path, ":.")
@@ -79,10 +80,31 @@ function M.items()
           text = text(hunk),
           type = hunk.state == "conflict" and "W" or "I",
         }
+        places[hunk] = #items
       end
     end
   end
-  return items
+  return items, places
+end
+
+--- The entry of the hunk that the cursor is at, else of the nearest one in the same file.
+---@param items table[]
+---@param places table<lcursor.Hunk, integer>
+---@return integer? index nil where the list tells nothing of the file that is looked at
+local function nearest(items, places)
+  local hunk = require("lcursor.edit.hunks").at_cursor()
+  if hunk then
+    return places[hunk]
+  end
+  local buf, line = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1]
+  local found, least = nil, math.huge
+  for i, item in ipairs(items) do
+    local away = math.max(item.lnum - line, line - (item.end_lnum or item.lnum), 0)
+    if item.bufnr == buf and away < least then
+      found, least = i, away
+    end
+  end
+  return found
 end
 
 ---@return boolean whether our list is still there
@@ -107,11 +129,12 @@ local function is_held(items)
 end
 
 ---@param items table[]
-local function fill(items)
+---@param index? integer entry that is the current one; nil: the one that was
+local function fill(items, index)
   held = items
   local many = #items == 1 and "" or "s"
   local what = { title = ("lcursor: %d open change%s"):format(#items, many), items = items }
-  local before = is_kept() and vim.fn.getqflist({ id = list, idx = 0 }).idx or 0
+  local before = index or (is_kept() and vim.fn.getqflist({ id = list, idx = 0 }).idx) or 0
   if before > 0 and #items > 0 then
     what.idx = math.min(before, #items)
   end
@@ -125,13 +148,13 @@ local function fill(items)
   chosen = vim.fn.getqflist({ id = list, idx = 0 }).idx
 end
 
---- Open the list of all open hunks.
+--- Open the list of all open hunks, at the one that is looked at.
 function M.open()
-  local items = M.items()
+  local items, places = M.items()
   if #items == 0 then
     return notify.info("there are no open changes")
   end
-  fill(items)
+  fill(items, nearest(items, places))
   local number = vim.fn.getqflist({ id = list, nr = 0 }).nr
   if vim.fn.getqflist({ nr = 0 }).nr ~= number then
     vim.cmd(("silent %dchistory"):format(number))
