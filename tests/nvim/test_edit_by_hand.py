@@ -116,3 +116,24 @@ def test_the_list_begins_at_what_is_looked_at(room: Room, line: int, lnum: int) 
         assert room.nvim.lua(at) == [True, "a.txt", 21]
         room.nvim.command("wincmd p")
         room.cursor(line - 1)
+
+
+def test_a_hunk_that_is_nowhere_is_shown_where_its_lines_were(room: Room) -> None:
+    old = [f"line {i}" for i in range(8)]
+    new = ["zero", *old[1:4], "four", *old[5:], "end"]
+    path = room.open("a.txt", old)
+    room.offer(path, old, new)
+    room.write("a.txt", [f"other {i}" for i in range(8)])
+    room.nvim.command("edit!")
+    assert room.states() == ["conflict"] * 3
+    room.nvim.command("redraw!")
+    rows = [row for row in room.nvim.screen.rows() if "conflict:" in row]
+    assert [row.split(" conflict")[0].strip() for row in rows] == ["other 0", "other 4", "other 7"]
+    room.cursor(1)
+    for row in (4, 7, 0):
+        room.hunks("next", 1)
+        assert room.row() == row
+        assert room.nvim.lua("return require('lcursor.edit.hunks').at_cursor().state") == "conflict"
+    room.nvim.lua("require('lcursor.edit.quickfix').open()")
+    lines = "return vim.tbl_map(function(i) return i.lnum end, vim.fn.getqflist())"
+    assert room.nvim.lua(lines) == [1, 5, 8]

@@ -109,11 +109,13 @@ function M.is_sure(buf, hunk)
     and find(buf, hunk) == hunk.first
 end
 
---- It is nowhere: nothing that is typed brings it back.
+--- It is nowhere: nothing that is typed brings it back. It is shown where its lines began, as an
+--- area of no lines below that one.
 ---@param buf integer
 ---@param hunk lcursor.Hunk
 local function lose(buf, hunk)
-  local guess = math.min(hunk.base_row, math.max(api.nvim_buf_line_count(buf) - 1, 0))
+  local row = hunk.base_row + (#hunk.old > 0 and 1 or 0)
+  local guess = math.min(row, api.nvim_buf_line_count(buf))
   hunk.above, hunk.below = {}, {}
   anchor.forget(buf, hunk)
   anchor.set(hunk, guess, guess)
