@@ -56,6 +56,7 @@ class ChatMessage(TypedDict):
     branch: int  # of how many that were said in its place this one is, from 1
     branches: int
     is_partial: bool  # it was stopped or broke off
+    model: str  # that gave the answer; empty for what is none, and where nobody knows
     items: list[ChatItem]  # what was attached to it
 
 
@@ -127,6 +128,7 @@ class ChatStarted(TypedDict):
     question: int  # number of the user's message
     answer: int
     items: list[ChatItem]
+    model: str  # that is asked; empty where it did not come to that
 
 
 class ChatProgress(TypedDict):

@@ -291,7 +291,7 @@ def amended(chat: Conversation, number: int, text: str) -> list[Op]:
     if old.role != "assistant":
         raise ValueError("only an answer can be amended")
     return [
-        {"op": "answer", "number": new, "parent": old.parent, "model": old.model},
+        {"op": "answer", "number": new, "parent": old.parent, "model": ""},
         {"op": "more", "number": new, "text": text, "reasoning": old.reasoning},
         {"op": "end", "number": new, "reason": "stop"},
     ]

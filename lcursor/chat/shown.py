@@ -51,6 +51,7 @@ def messages(chat: Conversation, line: Sequence[Said]) -> list[ChatMessage]:
                 "branch": among.index(each.number) + 1,
                 "branches": len(among),
                 "is_partial": each.is_partial,
+                "model": each.model,
                 "items": [line_of(item) for item in each.items],
             }
         )
@@ -81,5 +82,6 @@ def _summary(summary: Summary) -> ChatMessage:
         "branch": 1,
         "branches": 1,
         "is_partial": False,
+        "model": "",
         "items": [],
     }

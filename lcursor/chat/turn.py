@@ -169,6 +169,7 @@ class Turn:
                 "question": self.asked,
                 "answer": self._answer,
                 "items": [attach.line_of(each) for each in asked.items],
+                "model": model,
             },
         )
 

@@ -174,7 +174,7 @@ M.to_lua = {
     "used_tokens",
   },
   ["chat.billed"] = { "id", "chat", "items", "total_tokens", "limit_tokens" },
-  ["chat.started"] = { "id", "chat", "question", "answer", "items" },
+  ["chat.started"] = { "id", "chat", "question", "answer", "items", "model" },
   ["chat.progress"] = { "id", "phase", "detail", "done", "total", "cached", "seconds_left" },
   ["chat.delta"] = { "id", "text", "reasoning" },
   ["chat.done"] = {

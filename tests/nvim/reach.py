@@ -55,6 +55,7 @@ def message(number: int, role: str, text: str, items: Sequence[Params] = ()) -> 
         "branch": 1,
         "branches": 1,
         "is_partial": False,
+        "model": "small" if role == "assistant" else "",
         "items": list(items),
     }
 

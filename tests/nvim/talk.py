@@ -43,6 +43,7 @@ def message(number: int, text: str, **other: Any) -> dict[str, Any]:
         "branch": 1,
         "branches": 1,
         "is_partial": False,
+        "model": "" if number % 2 else "qwen",
         "items": [],
         **other,
     }
@@ -102,7 +103,12 @@ class Talk:
         """Say that a turn begins; return its id."""
         number: int = asked["id"]
         self._number += 2
-        started = {"question": self._number - 1, "answer": self._number, "items": items or []}
+        started = {
+            "question": self._number - 1,
+            "answer": self._number,
+            "items": items or [],
+            "model": "qwen",
+        }
         self.say("chat.started", {"id": number, "chat": self.key, **started, **other})
         return number
 

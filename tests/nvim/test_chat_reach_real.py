@@ -21,6 +21,12 @@ def opened(editor: Editor) -> None:
     editor.wait_lua(IDLE)
 
 
+def answered(editor: Editor, text: str) -> None:
+    """Wait until an answer that ends with a line is whole."""
+    editor.wait_lua("return vim.tbl_contains((function() " + LINES + " end)(), ...)", text)
+    editor.wait_lua(IDLE)
+
+
 def lines(editor: Editor) -> list[str]:
     """Return the lines of the chat."""
     found: list[str] = editor.lua(LINES)
@@ -45,7 +51,7 @@ def test_a_mistyped_command_is_said_and_not_sent(home: Home) -> None:
     shown = "✗ there is no command /explian"
     assert editor.screen.wait(lambda screen: shown in "\n".join(screen.rows()), 20)
     editor.keys("0ea<BS><BS><BS>ain<Esc><CR>")
-    editor.wait_lua("return vim.tbl_contains((function() " + LINES + " end)(), 'One.')")
+    answered(editor, "One.")
     assert "Explain" in last(home.asked[0])
 
 
@@ -54,8 +60,7 @@ def test_a_mistyped_command_in_an_earlier_place_keeps_the_draft(home: Home) -> N
     home.replies += ["One."]
     opened(editor)
     editor.keys("iwhat?<Esc><CR>")
-    editor.wait_lua("return vim.tbl_contains((function() " + LINES + " end)(), 'One.')")
-    editor.wait_lua(IDLE)
+    answered(editor, "One.")
     editor.keys("Goa draft<Esc>3GS/explian it<Esc><CR>")
     editor.wait_lua(FAILURE)
     assert lines(editor)[-5:] == ["## You", "", "/explian it", "", "a draft"]
@@ -72,3 +77,26 @@ def test_a_model_that_there_is_not_is_refused(home: Home) -> None:
     )
     editor.command("LCursor chats model big")
     editor.wait_lua("return require('lcursor.chat').current().model == 'big'")
+
+
+def test_an_export_says_who_gave_each_answer(home: Home) -> None:
+    editor = home.open()
+    home.replies += ["One.", "Two.", "Three."]
+    opened(editor)
+    for number, word in enumerate(("One.", "Two.", "Three.")):
+        if number == 1:
+            editor.command("LCursor chats model big")
+            editor.wait_lua("return require('lcursor.chat').current().model == 'big'")
+        editor.keys(f"GAask {number}<Esc><CR>")
+        answered(editor, word)
+    editor.keys("G?^Three<CR>CMine<Esc><CR>")  # what one puts in its place is no model's
+    editor.wait_lua("return require('lcursor.chat').current().messages[6].branches == 2")
+    live, stored = home.project / "live.md", home.project / "stored.md"
+    editor.command(f"LCursor chats export {live}")
+    heads = [line for line in live.read_text().splitlines() if line.startswith("## M")]
+    assert heads == ["## Model (fake)", "## Model (big)", "## Model"]
+    editor = home.open()
+    editor.command("LCursor chats last")
+    editor.wait_lua(IDLE)
+    editor.command(f"LCursor chats export {stored}")
+    assert stored.read_text() == live.read_text()

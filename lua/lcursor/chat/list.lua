@@ -165,10 +165,10 @@ end
 local function export(row)
   local session = state.named(row.chat)
   if session then
-    return transcript.save(session.title, session.model, session.messages, "")
+    return transcript.save(session.title, session.messages, "")
   end
   requests.ask("chat.open", { chat = row.chat, path = row.root }, function(opened)
-    transcript.save(opened.title, opened.model, opened.messages, "")
+    transcript.save(opened.title, opened.messages, "")
   end)
 end
 

@@ -120,7 +120,7 @@ local WITH_CHAT = {
   rename = rename,
   delete = delete,
   export = function(session, rest)
-    transcript.save(session.title, session.model, session.messages, rest)
+    transcript.save(session.title, session.messages, rest)
   end,
   bill = bill.open,
   receipts = receipts.open,

@@ -116,6 +116,7 @@ HEAR["chat.started"] = function(session, turn, params)
   turn.is_known = true
   turn.question.number, turn.answer.number = params.question, params.answer
   turn.question.items = params.items
+  turn.answer.model = params.model
   session.attached, session.dropped = {}, {}
   if is_alive(session) then
     stream.push(turn.stream, "items", table.concat(words.context(params.items), "\n"))
@@ -154,6 +155,7 @@ HEAR["chat.summed"] = function(session, turn, params)
     branch = 1,
     branches = 1,
     is_partial = false,
+    model = "",
     items = {},
   }
   local at

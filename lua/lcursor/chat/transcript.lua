@@ -6,17 +6,16 @@ local words = require("lcursor.chat.words")
 
 local M = {}
 
---- A chat as markdown.
+--- A chat as markdown; each answer says whose it is, where that is known.
 ---@param title string
----@param model string
 ---@param messages lcursor.ChatMessage[]
 ---@return string[]
-function M.lines(title, model, messages)
+function M.lines(title, messages)
   local lines = { "# " .. (title ~= "" and title or "Chat"), "" }
   for _, message in ipairs(messages) do
     local heading = words.HEADINGS[message.role]
-    if message.role == "assistant" and model ~= "" then
-      heading = ("%s (%s)"):format(heading, model)
+    if message.role == "assistant" and message.model ~= "" then
+      heading = ("%s (%s)"):format(heading, message.model)
     end
     vim.list_extend(lines, { heading, "" })
     local items = vim.tbl_filter(function(item)
@@ -61,14 +60,13 @@ end
 
 --- Write a chat into a file; asks for its name where none is given.
 ---@param title string
----@param model string
 ---@param messages lcursor.ChatMessage[]
 ---@param path string "" to be asked
-function M.save(title, model, messages, path)
+function M.save(title, messages, path)
   if #messages == 0 then
     return notify.info("nothing was said in this chat yet")
   end
-  local lines = M.lines(title, model, messages)
+  local lines = M.lines(title, messages)
   local function to(name)
     if not name or not name:find("%S") then
       return

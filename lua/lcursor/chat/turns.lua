@@ -6,6 +6,7 @@ local notify = require("lcursor.notify")
 local requests = require("lcursor.chat.requests")
 local running = require("lcursor.chat.running")
 local shown = require("lcursor.chat.shown")
+local spelled = require("lcursor.chat.spelled")
 local state = require("lcursor.chat.state")
 local stream = require("lcursor.chat.stream")
 local winbar = require("lcursor.chat.winbar")
@@ -76,6 +77,8 @@ local function message(role, text, old)
     branch = branches,
     branches = branches,
     is_partial = false,
+    model = "",
+    why = "",
     items = {},
   }
 end

@@ -28,6 +28,7 @@
 ---@field branch integer
 ---@field branches integer
 ---@field is_partial boolean
+---@field model string that gave the answer; "" where nobody knows
 ---@field items lcursor.ChatItem[]
 
 ---@class (exact) lcursor.ChatOpened the fields of `chat.opened`
