@@ -257,6 +257,28 @@ def test_a_failure_can_be_read_to_its_end_in_a_narrow_window(editor: Start, host
     assert shown.replace(" ", "").endswith("/a/folder/with/a/long/name.sockbrokeoff.Startitanew")
 
 
+def test_a_failure_is_laid_out_anew_for_another_width(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, columns=100, lines=24, init=NOTES)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    talk.fail(number, "the server at that place broke off", "Start it anew")
+    talk.done(number, reason="failed", prompt_tokens=0)
+
+    def shown() -> str:
+        nvim.settle()
+        rows = [row.rpartition("│")[2].strip() for row in nvim.screen.rows()]
+        first = next(at for at, row in enumerate(rows) if row.startswith("✗"))
+        return " | ".join(rows[first : rows.index("", first)])
+
+    assert shown() == "✗ the server at that place broke off. | Start it anew"
+    nvim.command("vertical resize 24")
+    assert shown() == "✗ the server at that | place broke off. Start | it anew"
+    nvim.command("vertical resize 80")
+    assert shown() == "✗ the server at that place broke off. Start it anew"
+    nvim.command("split | vertical split")  # where it is narrower once more
+    assert shown() == "✗ the server at that place broke | off. Start it anew"
+
+
 def test_a_question_that_never_began_is_a_draft_again(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=NOTES)
     talk = Talk(nvim, host).open(messages=HISTORY)

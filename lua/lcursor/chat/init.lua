@@ -37,6 +37,20 @@ local function start()
       state.notice(event.buf)
     end),
   })
+  api.nvim_create_autocmd({ "WinResized", "BufWinEnter" }, {
+    group = group,
+    callback = notify.guarded(function(event)
+      local bufs = { event.buf }
+      if event.event == "WinResized" then
+        bufs = vim.tbl_map(api.nvim_win_get_buf, vim.v.event.windows)
+      end
+      for _, session in ipairs(state.all()) do
+        if session.failure and vim.list_contains(bufs, session.buf) then
+          buffer.placeholder(session) -- why it failed is laid out for the narrowest window
+        end
+      end
+    end),
+  })
 end
 
 local is_told = false -- that a changed answer stays on the screen
