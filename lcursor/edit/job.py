@@ -21,8 +21,8 @@ from lcursor.telling import Tell, failure, foreseen
 
 NOTHING = frozenset({"empty", "prose"})
 """Reasons of an unusable reply that mean that no code was written at all."""
-LOOK_S = 4.0
-"""The editor says within three seconds what language servers say; else it hears nothing now."""
+LOOK_S = 6.0
+"""The editor says within five seconds what language servers say; else it hears nothing now."""
 PROGRESS_S = 0.1
 """Least time between two messages about how far the same thing is."""
 

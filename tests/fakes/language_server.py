@@ -11,6 +11,12 @@ without versions) and `pull`; they do so for documents whose name begins with a 
     halts   ends when one gets another text
     odd     does not know what the project defines
     twins   takes it for another file of the project, and says so of the other one
+    late    first says that nothing is wrong, and a little later what is
+    later   the same, and nobody waits so long who does not know it
+    loads   says that it is at work, that nothing is wrong, and what is wrong when it is done
+    stuck   says that it is at work and that nothing is wrong, and is never done
+    asked   as `loads`, and says nothing by itself but answers, as `pull` does
+    far     says that it is no part of the project
 """
 
 from __future__ import annotations
@@ -19,10 +25,13 @@ import json
 import re
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 SLOW_S = 5.0
+LATE_S = {"late": 0.5, "later": 1.5, "loads": 1.5, "asked": 1.0}
+LOADING = {"kind": "begin", "title": "Loading"}
 WORD = re.compile(r"\bmissing_\w+")
 
 
@@ -32,6 +41,7 @@ class Server:
     def __init__(self, mode: str, log: Path) -> None:
         self.mode, self.log = mode, log.open("a", buffering=1)
         self.texts: dict[str, str] = {}
+        self.loading: set[str] = set()
         self.lock = threading.Lock()
 
     def run(self) -> None:
@@ -62,7 +72,7 @@ class Server:
         method, params = message.get("method"), message.get("params") or {}
         if method == "initialize":
             can: dict[str, Any] = {"textDocumentSync": {"openClose": True, "change": 2}}
-            if self.mode == "pull":
+            if self.is_pulled:
                 can["diagnosticProvider"] = {
                     "identifier": "fake", "interFileDependencies": False,
                     "workspaceDiagnostics": False,
@@ -81,19 +91,28 @@ class Server:
         elif method == "textDocument/didClose":
             uri = params["textDocument"]["uri"]
             self.texts.pop(uri, None)
-            if self.mode != "pull":
+            if not self.is_pulled:
                 self.publish(uri, [])
             self.say_twins()
         elif method == "textDocument/diagnostic":
             uri = params["textDocument"]["uri"]
-            self.send(id=message["id"], result={"kind": "full", "items": self.errors(uri)})
+            found = [] if uri in self.loading else self.errors(uri)
+            self.send(id=message["id"], result={"kind": "full", "items": found})
         elif "id" in message and method:
             self.send(id=message["id"], result=None)
 
     def say(self, uri: str, version: int, is_new: bool = False) -> None:
         """Say what is wrong with a text, in the manner of the mode."""
         is_odd = "/." in uri
-        if self.mode == "pull" or (self.mode == "silent" and is_odd):
+        if is_odd and self.mode in {"loads", "stuck", "asked"} and is_new:
+            self.loading.add(uri)
+            self.send(method="$/progress", params={"token": uri, "value": LOADING})
+        if is_odd and self.mode in LATE_S and (is_new or self.mode.startswith("late")):
+            if not self.is_pulled:
+                self.publish(uri, [], version)
+            self.soon(LATE_S[self.mode], self.loaded, uri, version)
+            return
+        if self.is_pulled or (self.mode == "silent" and is_odd):
             return
         if is_odd and self.mode == ("dies" if is_new else "halts"):
             sys.exit(1)
@@ -102,13 +121,34 @@ class Server:
             found.append(error(0, "`project` is not defined"))
         if is_odd and self.mode == "slow":
             found.append(error(0, "too late"))
-            timer = threading.Timer(SLOW_S, self.publish, (uri, found))
-            timer.daemon = True
-            timer.start()
+            self.soon(SLOW_S, self.publish, uri, found)
             return
+        if is_odd and self.mode == "far":
+            found = [{**error(0, "No packages found for open file"), "severity": 2}]
+        if self.mode == "stuck" and is_odd:
+            found = []
         self.publish(uri, found, None if self.mode == "plain" else version)
         if is_odd:
             self.say_twins()
+
+    @property
+    def is_pulled(self) -> bool:
+        """Whether it says nothing by itself."""
+        return self.mode in {"pull", "asked"}
+
+    def soon(self, delay_s: float, do: Callable[..., None], *args: Any) -> None:
+        """Do something later."""
+        timer = threading.Timer(delay_s, do, args)
+        timer.daemon = True
+        timer.start()
+
+    def loaded(self, uri: str, version: int) -> None:
+        """Say what is wrong with a text at last, unless there is another. Thread: any."""
+        if not self.is_pulled:
+            self.publish(uri, self.errors(uri), version)
+        if uri in self.loading:
+            self.loading.discard(uri)
+            self.send(method="$/progress", params={"token": uri, "value": {"kind": "end"}})
 
     def say_twins(self) -> None:
         """Say of the user's documents that others define the same."""

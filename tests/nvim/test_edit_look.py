@@ -222,6 +222,54 @@ def test_a_new_error_is_mended_before_anything_is_shown(home: Home, mode: str) -
     assert editor.lua("return _G.seen") in ([], {})
 
 
+@pytest.mark.parametrize("mode", ["late", "loads", "asked"])
+def test_an_empty_list_is_not_the_last_word(home: Home, mode: str) -> None:
+    home.open(mode, retries=1)
+    for _ in range(2):
+        asked = len(home.asked)
+        assert home.edit(BAD, GOOD)["diagnostics"] == "ok"
+        assert len(home.asked) == asked + 2
+        assert "line 2: `missing_x` is not defined [E1]: return missing_x" in home.asked[-1]
+        home.refuse()
+    home.wait(lambda: len(home.sent(mode, "didClose")) == len(home.sent(mode, "didOpen")) - 1)
+    home.left_alone(mode)
+    assert home.editor.lua("return _G.seen") in ([], {})
+
+
+def test_how_late_a_server_is_gets_known(home: Home) -> None:
+    home.open("later", retries=0)
+    found = home.edit(BAD)["diagnostics"]
+    for tried in range(5):
+        home.refuse()
+        home.wait(
+            lambda: len(home.sent("later", "didClose")) == len(home.sent("later", "didOpen")) - 1
+        )
+        if found != "ok":
+            break
+        assert tried < 4, "it is believed each time"
+        found = home.edit(BAD).get("diagnostics", "ok")
+    assert found.startswith("line 2: `missing_x`")
+    home.left_alone("later")
+
+
+def test_of_a_server_that_is_at_work_all_the_time_nothing_good_is_believed(home: Home) -> None:
+    home.open("stuck", retries=0)
+    for _ in range(3):
+        assert "diagnostics" not in home.edit(BAD)
+        home.refuse()
+    assert len(home.sent("stuck", "didOpen")) == 1 + 3
+    home.left_alone("stuck")
+
+
+def test_what_a_server_says_is_no_part_of_the_project_is_not_believed(home: Home) -> None:
+    home.open("far", retries=1)
+    for _ in range(3):
+        assert "diagnostics" not in home.edit(BAD)
+        home.refuse()
+    assert len(home.sent("far", "didOpen")) == 1 + 2
+    home.left_alone("far")
+
+
 def test_what_is_still_wrong_is_shown_at_the_hunk(home: Home) -> None:
     editor = home.open("push", retries=0)
     assert home.edit(BAD)["diagnostics"].startswith("line 2: `missing_x`")

@@ -6,6 +6,7 @@ local config = require("lcursor.config")
 local direct = require("lcursor.edit.direct")
 local log = require("lcursor.log")
 local notify = require("lcursor.notify")
+local patience = require("lcursor.edit.patience")
 local reader = require("lcursor.edit.reader")
 local shadow = require("lcursor.edit.shadow")
 
@@ -16,19 +17,32 @@ local STEP_MS = 40
 local FIRST_MS = 1500 -- who has said nothing by then is not waited for
 local COLD_MS = 2500 -- the same, the first time: some load a project of their own for it
 local WHOLE_MS = 3000
-local QUIET_MS = 250 -- without more, who says things by himself has said all
+local FOUND_MS = 5000 -- the same where errors were found, of which it is not known if they are new
 local MOST_LATE = 3 -- looks in a row without an answer, after which a server is left alone
 local MOST_ODD = 2 -- looks after which it is not asked about a file that it does not know
 local MOST_ERRORS = 200
+-- What servers say, not as an error, of a document that is no part of the project to them: they
+-- look at its syntax at most. gopls, rust-analyzer and jdtls know a project's files by their names.
+local OUTSIDE = {
+  "No packages found for",
+  "No active builds contain",
+  "may be excluded due to",
+  "not included in module tree",
+  "not included anywhere in the module tree",
+  "not included in any crates",
+  "not included in your workspace",
+  "only syntax errors are reported",
+}
 
 ---@class (exact) lcursor.EditGlance one server that is asked
 ---@field client vim.lsp.Client
 ---@field shadow? lcursor.EditShadow nil as long as it was not asked
 ---@field heard? lsp.Diagnostic[] errors of the text that it has now
----@field heard_ms integer
+---@field word lcursor.EditWord how it came to that
 ---@field after? lsp.Diagnostic[] errors of the proposal
 ---@field before? lsp.Diagnostic[] errors of what was there
 ---@field first_ms integer until when it has to have said something
+---@field is_outside boolean it says itself that it does not know such a document
 ---@field is_over boolean
 
 ---@class (exact) lcursor.EditLook
@@ -86,6 +100,21 @@ local function errors(diagnostics)
   return vim.tbl_filter(function(each)
     return (each.severity or 1) == 1 -- what a server leaves open is for us to say
   end, diagnostics)
+end
+
+---@param diagnostics lsp.Diagnostic[]
+---@return boolean
+local function is_outside(diagnostics)
+  for _, each in ipairs(diagnostics) do
+    if (each.severity or 1) > 1 and type(each.message) == "string" then
+      for _, said in ipairs(OUTSIDE) do
+        if each.message:find(said) then
+          return true
+        end
+      end
+    end
+  end
+  return false
 end
 
 ---@param each lsp.Diagnostic
@@ -150,14 +179,21 @@ end
 local function judged(look)
   local found = {}
   for _, glance in ipairs(look.glances) do
-    local client, is_heard = glance.client, glance.after ~= nil
-    if is_heard then
+    local client = glance.client
+    if glance.is_outside then
+      local key = key_of(client, look.buf)
+      odd[key] = (odd[key] or 0) + 1
+      log.debug("%s knows no text beside the file", client.name)
+    elseif glance.after or glance.heard then
       late[client.id] = 0
+      if not glance.is_over and glance.heard and #glance.heard == 0 then
+        patience.unsettled(glance.word)
+      end
     elseif not glance.is_over then
       late[client.id] = (late[client.id] or 0) + 1
       log.debug("%s said nothing in time about a proposal", client.name)
     end
-    if glance.is_over and glance.before then
+    if glance.before and glance.is_over and not glance.is_outside then
       if is_file_to(glance, look.buf) then
         local before, after = problems(glance.before), problems(glance.after)
         table.insert(found, { name = client.name, before = before, after = after })
@@ -172,14 +208,22 @@ local function judged(look)
 end
 
 ---@param look lcursor.EditLook
-local function close(look)
+---@param may_listen boolean to what is said of an empty list later, to know it the next time
+local function close(look, may_listen)
   looks[look] = nil
   if not look.timer:is_closing() then
     look.timer:close()
   end
   for _, glance in ipairs(look.glances) do
-    if glance.shadow then
-      shadow.close(glance.shadow)
+    local document = glance.shadow
+    local is_told = may_listen and document and not document.is_pulled and not glance.is_outside
+    local ms = is_told and patience.listen_ms(glance.word) or 0
+    if document and ms > 0 then
+      vim.defer_fn(function()
+        shadow.close(document)
+      end, ms)
+    elseif document then
+      shadow.close(document)
     end
   end
 end
@@ -188,7 +232,9 @@ end
 ---@param glance lcursor.EditGlance
 local function open(look, glance)
   glance.shadow = shadow.open(glance.client, look.buf, look.after, function(diagnostics)
-    glance.heard, glance.heard_ms = errors(diagnostics), vim.uv.now()
+    glance.heard = errors(diagnostics)
+    glance.is_outside = glance.is_outside or is_outside(diagnostics)
+    patience.hear(glance.word, #glance.heard)
   end)
   glance.is_over = not glance.shadow
 end
@@ -196,10 +242,9 @@ end
 --- Go on with one server, as far as it has said something.
 ---@param look lcursor.EditLook
 ---@param glance lcursor.EditGlance
----@param now integer
 ---@return boolean is_sent it was given a text, which takes some milliseconds
-local function step(look, glance, now)
-  if glance.is_over or glance.client:is_stopped() then
+local function step(look, glance)
+  if glance.is_over or glance.is_outside or glance.client:is_stopped() then
     glance.is_over = true
     return false
   elseif not glance.shadow then
@@ -207,10 +252,19 @@ local function step(look, glance, now)
     return true
   end
   local document, heard = glance.shadow, glance.heard
-  if not heard or (not document.is_pulled and now - glance.heard_ms < QUIET_MS) then
+  if not heard then
+    return false
+  end
+  local is_last, is_stale = patience.is_last(glance.word, document.is_pulled)
+  if not is_last and not is_stale then
+    glance.is_over = patience.is_hopeless(glance.word, look.began_ms)
     return false
   end
   glance.heard = nil
+  if is_stale then
+    shadow.again(document)
+    return true
+  end
   if #heard > MOST_ERRORS then
     glance.is_over = true
   elseif glance.after then
@@ -219,6 +273,7 @@ local function step(look, glance, now)
     glance.after, glance.before, glance.is_over = heard, {}, true
   else
     glance.after = heard
+    glance.word = patience.word(glance.client)
     shadow.change(document, look.before)
     return true
   end
@@ -230,25 +285,27 @@ local function go_on(look)
   if not looks[look] then
     return
   elseif not api.nvim_buf_is_loaded(look.buf) then
-    close(look)
+    close(look, false)
     return look.done({})
   end
-  local now, is_waiting, is_sent = vim.uv.now(), false, false
-  local passed = now - look.began_ms
+  local passed, whole_ms = vim.uv.now() - look.began_ms, WHOLE_MS
+  local is_waiting, is_sent = false, false
   for _, glance in ipairs(look.glances) do
-    is_sent = is_sent or step(look, glance, now) -- one text at a time: the editor is not held up
+    is_sent = is_sent or step(look, glance) -- one text at a time: the editor is not held up
     local is_late = not glance.after and not glance.heard and passed > glance.first_ms
     is_waiting = is_waiting or not (glance.is_over or is_late)
+    whole_ms = glance.after and not glance.is_over and FOUND_MS or whole_ms
   end
-  if not is_waiting or passed > WHOLE_MS then
-    close(look)
-    look.done(judged(look))
+  if not is_waiting or passed > whole_ms then
+    local servers = judged(look)
+    close(look, true)
+    look.done(servers)
   end
 end
 
 --- Ask about a proposal.
 ---@param asked lcursor.EditLookAsked
----@param done fun(servers: lcursor.EditServer[]) called once, at once or after three seconds at
+---@param done fun(servers: lcursor.EditServer[]) called once, at once or after five seconds at
 --- most; never after `stop`
 function M.look(asked, done)
   local buf = direct.buffer(asked.path)
@@ -272,8 +329,9 @@ function M.look(asked, done)
     ---@type lcursor.EditGlance
     local glance = {
       client = client,
-      heard_ms = 0,
+      word = patience.word(client),
       first_ms = late[client.id] and FIRST_MS or COLD_MS,
+      is_outside = false,
       is_over = false,
     }
     table.insert(look.glances, glance)
@@ -293,7 +351,7 @@ end
 function M.stop(id)
   for look in pairs(looks) do
     if look.id == id then
-      close(look)
+      close(look, false)
     end
   end
 end

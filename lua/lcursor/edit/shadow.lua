@@ -232,6 +232,12 @@ function M.change(shadow, text)
   end
 end
 
+--- Ask for what is wrong with a document once more, when it was answered.
+---@param shadow lcursor.EditShadow that is pulled
+function M.again(shadow)
+  pull(shadow)
+end
+
 --- Close a document; nothing of it is heard any more.
 ---@param shadow lcursor.EditShadow
 function M.close(shadow)
