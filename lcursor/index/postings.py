@@ -7,6 +7,7 @@ segment of its own, and segments are joined on a thread of their own (`lcursor-w
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -138,8 +139,12 @@ class Postings:
                 self._forget()
             self._take_in(base)
             self._seen = seen
-        finally:
             base.execute("COMMIT")
+        except BaseException:
+            self._forget()  # half of it is no state
+            with contextlib.suppress(sqlite3.Error):  # what went wrong is said, not what follows
+                base.execute("ROLLBACK")
+            raise
         self._join()
         return self._count <= MOST_CHUNKS
 

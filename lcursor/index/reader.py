@@ -80,6 +80,7 @@ class Reader:
         path: the database.
         damaged: told when it turns out to be broken, with the number of that file.
         postings: the words in memory; readers of one store share them.
+        replacing: held by the writer while it begins anew, and here while connecting.
 
     Raises:
         IndexFailed: from every method, where the database cannot be read.
@@ -90,9 +91,11 @@ class Reader:
         path: Path,
         damaged: Callable[[int], None] = lambda inode: None,
         postings: Postings | None = None,
+        replacing: contextlib.AbstractContextManager[object] | None = None,
     ) -> None:
         self.path = path
         self._damaged = damaged
+        self._replacing = replacing or contextlib.nullcontext()
         self._lock = threading.RLock()
         self._base: sqlite3.Connection | None = None
         self._inode = 0
@@ -376,16 +379,18 @@ class Reader:
         end_s = time.monotonic() + ANEW_S
         while True:
             with contextlib.suppress(FileNotFoundError):
-                inode = os.stat(self.path).st_ino
-                if self._base is not None and inode == self._inode:
+                if self._base is not None and os.stat(self.path).st_ino == self._inode:
                     return self._base
                 self._close()
-                self._inode = inode
-                if base := self._connect():
-                    self._base = base
-                    return base
+                # Else the old file would be opened with the -wal and -shm of the new one, and both
+                # be spoiled by it: SQLite opens those by their names, a moment later.
+                with self._replacing:
+                    self._inode = os.stat(self.path).st_ino
+                    self._base = self._connect()
+                if self._base is not None:
+                    return self._base
                 if time.monotonic() > end_s:
-                    self._damaged(inode)
+                    self._damaged(self._inode)
             if time.monotonic() > end_s:
                 raise schema.anew(self.path, "it is not there")
             time.sleep(0.005)

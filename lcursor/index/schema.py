@@ -150,15 +150,25 @@ def prepare(base: sqlite3.Connection, wanted: str) -> bool:
     return bool(row) and row[0] == wanted
 
 
-BROKEN = ("no such table", "vtable constructor", "Could not decode", "UNIQUE constraint")
-"""In what SQLite says of errors that may have other causes: names that were there, a page that is
-gone, numbers that came twice."""
+BROKEN = (
+    "image is malformed", "malformed database", "not a database", "no such table",
+    "no such fts5 table", "invalid fts5 file format", "vtable constructor", "Could not decode",
+    "UNIQUE constraint", "too big",
+)  # fmt: skip
+"""In what SQLite says of errors whose class may also have other causes: names that were there, a
+page that is gone, numbers that came twice, a row of no possible length."""
+TORN = ("SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS")
+"""Names of "disk I/O error" where no disk failed: the file ends too soon. From Python 3.11 on."""
 
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Tell whether an error means that the file is broken; not busy, full, or a bad question."""
-    # Malformed, or no database at all, is of this very class.
-    return type(error) is sqlite3.DatabaseError or any(said in str(error) for said in BROKEN)
+    # Most are of this very class, but what SQLite says and its class do not always agree.
+    return (
+        type(error) is sqlite3.DatabaseError
+        or getattr(error, "sqlite_errorname", "") in TORN
+        or any(said in str(error) for said in BROKEN)
+    )
 
 
 def failure(error: Exception, path: Path) -> IndexFailed:
@@ -170,7 +180,7 @@ def failure(error: Exception, path: Path) -> IndexFailed:
             f"the index of the project does not fit on the disk ({path})",
             f"Make room there: df -h {path.parent}; what was indexed before stays searchable",
         )
-    if "locked" in said or "busy" in said:
+    if "locked" in said or "busy" in said or "locking protocol" in said:
         return IndexFailed(
             f"the index of the project is held by another process ({path})",
             f"End it, or wait: fuser {path}",
@@ -179,7 +189,7 @@ def failure(error: Exception, path: Path) -> IndexFailed:
 
 
 def anew(path: Path, said: str) -> IndexFailed:
-    """Return what a reader says of a database that the writer is about to replace."""
+    """Return what is said of a database that is being replaced, whoever met the damage."""
     return IndexFailed(
         f"the index of the project is damaged, and is made anew ({path}: {said})",
         "Ask again in a moment",

@@ -71,6 +71,8 @@ class Store:
         self._text_of = text_of
         self._revision = schema.REVISION if revision is None else revision
         self._lock = threading.RLock()
+        self._replacing = threading.RLock()
+        """Held while the file is replaced: no reader connects meanwhile."""
         self.on_damage: Callable[[], None] = lambda: None
         """Called when a reader found damage: the next who writes mends it. Thread: any."""
         self._damaged = -1
@@ -101,7 +103,7 @@ class Store:
 
     def reader(self) -> Reader:
         """Return a reader with a connection of its own."""
-        return Reader(self.path, self._note_damage, self._postings)
+        return Reader(self.path, self._note_damage, self._postings, self._replacing)
 
     def files(self) -> dict[str, FileState]:
         """Return all files and what they looked like when they were read."""
@@ -272,6 +274,10 @@ class Store:
 
     def _begin(self) -> sqlite3.Connection:
         """Open the database, or a new one in place of one that cannot be used."""
+        with self._replacing:
+            return self._begun()
+
+    def _begun(self) -> sqlite3.Connection:
         self._embedded_to.clear()
         if self._held < 0:
             self._held = self._hold()
@@ -315,9 +321,10 @@ class Store:
         self._end()
         if _inode(self.folder / LOCK) != _inode(self._held):  # someone emptied the folder
             self._let_go()
-        if self.path.exists():
-            self._move_aside(error)
-        self._base = self._begin()
+        with self._replacing:
+            if self.path.exists():
+                self._move_aside(error)
+            self._base = self._begin()
         self._damaged = -1
 
     def _end(self) -> None:
@@ -343,6 +350,7 @@ class Store:
             except (sqlite3.Error, OSError) as error:
                 if isinstance(error, sqlite3.Error) and schema.is_damage(error):
                     self._renew(error)
+                    raise schema.anew(self.path, str(error)) from error
                 raise schema.failure(error, self.path) from error
 
     @contextlib.contextmanager
