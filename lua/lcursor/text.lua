@@ -118,6 +118,15 @@ function M.join(lines)
   return table.concat(lines, "\n")
 end
 
+--- So many of something.
+---@param count integer
+---@param one string
+---@param more? string where it is not `one` with an s
+---@return string
+function M.many(count, one, more)
+  return count == 1 and ("1 " .. one) or ("%d %s"):format(count, more or (one .. "s"))
+end
+
 --- How long ago something was.
 ---@param seconds number
 ---@return string

@@ -215,3 +215,40 @@ def test_two_edits_of_two_buffers_run_side_by_side(editor: Start, host: FakeHost
     assert desk.lines() == ["b = 2"]
     desk.edited(one, [RETURN])
     assert desk.running() == 0
+
+
+def test_two_edits_of_the_same_lines_are_told_apart(
+    desk: Desk, golden: Callable[[str, str], None]
+) -> None:
+    one = desk.ask("1,2LCEdit say what it does")
+    two = desk.ask("1,2LCEdit rename x", 2)
+    assert "  2 edits run here  <Esc> stops them\n" in desk.drawn()
+    assert "rename x: looking at what is attached" in desk.drawn()
+    for asked in (one, two):
+        desk.started(asked, 0, 2)
+    desk.progress(one["id"], "writing", done=1, total=2)
+    desk.delta(one["id"], ["def alpha(x):"])
+    desk.progress(two["id"], "writing", done=1, total=1)
+    desk.delta(two["id"], ["def alpha(n):"])
+    desk.nvim.command("redraw")
+    golden("edit-running-two", re.sub("[⠀-⣿]", "*", desk.nvim.grid()))
+    desk.done(two["id"], reason="same")
+    assert "edits run here" not in desk.drawn()
+    assert "rename x" not in desk.drawn()
+    assert "writing function alpha, 1 of 2 lines  <Esc> stops" in desk.drawn()
+    assert "\ndef alpha(x):" in f"\n{desk.drawn()}"
+
+
+def test_what_two_edits_write_below_the_same_line_is_told_apart(desk: Desk) -> None:
+    one, two = desk.ask("1,2LCEdit all of it"), desk.ask("2LCEdit rename x", 2)
+    desk.started(one, 0, 2)
+    desk.started(two, 1, 2, what="a line")
+    for asked in (one, two):
+        desk.progress(asked["id"], "writing")
+        desk.delta(asked["id"], ["def"])
+    said = re.sub("[⠀-⣿]", "*", desk.drawn())
+    assert "  * all of it: writing function alpha\ndef" in said
+    assert "  * rename x: writing a line\ndef" in said
+    assert said.count("<Esc> stops") == 2  # each says at its own first line what it does
+    desk.done(one["id"], reason="same")
+    assert "rename x" not in desk.drawn()

@@ -325,7 +325,7 @@ function M.begin(method, params, how)
     id = 0,
     what = how.what,
     buf = how.buf,
-    view = running.open(how.buf, how.first or 0, how.last or 0),
+    view = running.open(how.buf, how.first or 0, how.last or 0, how.instruction),
     instruction = how.instruction or "",
     model = how.model or "",
     instead = how.instead,

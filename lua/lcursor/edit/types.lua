@@ -132,6 +132,8 @@
 
 ---@class (exact) lcursor.EditView
 ---@field buf? integer nil: it is about no buffer, and is told in the message line
+---@field number integer of those that ran, in the order in which they began
+---@field title string what was asked for; "" where nothing was said
 ---@field tick integer of the base
 ---@field mark? integer its region
 ---@field head? integer extmark of the line above
@@ -148,6 +150,7 @@
 ---@field lines string[] written at this attempt
 ---@field is_stopping boolean
 ---@field drawn string what the line above says
+---@field titled string what is said above the new lines; "" where no other edit is there
 
 ---@class (exact) lcursor.EditStep the fields of `EditStep`
 ---@field key string

@@ -1,15 +1,10 @@
 -- Pure functions of what is said about edits. Must not read a buffer or an option.
 
+local many = require("lcursor.text").many
+
 local M = {}
 
---- So many of something.
----@param count integer
----@param one string
----@param more? string where it is not `one` with an s
----@return string
-function M.many(count, one, more)
-  return count == 1 and ("1 " .. one) or ("%d %s"):format(count, more or (one .. "s"))
-end
+M.many = many
 
 --- A place in a file, as editors write it.
 ---@param name string
@@ -37,7 +32,7 @@ function M.proposal(msg)
       end
     end
   end
-  local text = M.many(hunks, "change") .. " proposed"
+  local text = many(hunks, "change") .. " proposed"
   if #msg.files > 1 then
     text = ("%s in %d files"):format(text, #msg.files)
   end
