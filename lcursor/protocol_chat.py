@@ -57,6 +57,7 @@ class ChatMessage(TypedDict):
     branches: int
     is_partial: bool  # it was stopped or broke off
     model: str  # that gave the answer; empty for what is none, and where nobody knows
+    why: str  # it broke off; empty where it did not, or the user stopped it
     items: list[ChatItem]  # what was attached to it
 
 

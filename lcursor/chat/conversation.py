@@ -77,6 +77,13 @@ class Said:
     cost: Cost = field(default_factory=Cost)
     server: str = ""
     """Which run of which server wrote it."""
+    why: str = ""
+    """Why an answer broke off, for people."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is an answer of which no end is known."""
+        return self.role == "assistant" and not self.end
 
     @property
     def is_partial(self) -> bool:
@@ -228,7 +235,8 @@ class Conversation:
     def _end(self, op: Mapping[str, Any]) -> None:
         cost = _made(Cost, op.get("cost", {}))
         server = op.get("server", self.said[op["number"]].server)
-        self._change(op["number"], end=op["reason"], cost=cost, server=server)
+        why = op.get("why", "")
+        self._change(op["number"], end=op["reason"], cost=cost, server=server, why=why)
 
     def _show(self, op: Mapping[str, Any]) -> None:
         self._bring(self.said[op["number"]].number)

@@ -29,5 +29,7 @@ def _message(said: Said) -> list[str]:
     if said.text.strip():
         parts.append(said.text.strip())
     if said.is_partial:
-        parts.append("*(It was stopped here.)*")
+        parts.append(
+            f"*(It broke off here: {said.why}.)*" if said.why else "*(It was stopped here.)*"
+        )
     return parts

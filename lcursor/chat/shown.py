@@ -9,9 +9,16 @@ from lcursor.chat.attach import line_of
 from lcursor.chat.conversation import Conversation, Said, Summary
 from lcursor.protocol_chat import ChatMessage, ChatOpened, ChatRow
 
+GONE = "Neovim or its Python host ended while it was written"
+
 
 def opened(
-    chat: Conversation, number: int, models: Sequence[str], context_tokens: int
+    chat: Conversation,
+    number: int,
+    models: Sequence[str],
+    context_tokens: int,
+    *,
+    is_written: bool = False,
 ) -> ChatOpened:
     """Return what is shown of a chat.
 
@@ -20,6 +27,7 @@ def opened(
         number: id of what asked for it.
         models: that one can choose from, the default first.
         context_tokens: of its model, where that is known; else that of its last answer is told.
+        is_written: somebody has an answer written in it now.
     """
     line = chat.line()
     paid = next((each.cost for each in reversed(line) if each.cost.prompt_tokens), None)
@@ -30,13 +38,15 @@ def opened(
         "root": chat.root,
         "model": chat.model or (models[0] if models else ""),
         "models": list(models),
-        "messages": messages(chat, line),
+        "messages": messages(chat, line, is_written=is_written),
         "context_tokens": context_tokens or (paid.context_tokens if paid else 0),
         "used_tokens": paid.prompt_tokens + paid.answer_tokens if paid else 0,
     }
 
 
-def messages(chat: Conversation, line: Sequence[Said]) -> list[ChatMessage]:
+def messages(
+    chat: Conversation, line: Sequence[Said], *, is_written: bool = False
+) -> list[ChatMessage]:
     """Return a line as it is shown, with the summary where what it stands for ends."""
     standing = chat.summary(line)
     found = list[ChatMessage]()
@@ -52,6 +62,7 @@ def messages(chat: Conversation, line: Sequence[Said]) -> list[ChatMessage]:
                 "branches": len(among),
                 "is_partial": each.is_partial,
                 "model": each.model,
+                "why": GONE if each.is_open and not is_written else each.why,
                 "items": [line_of(item) for item in each.items],
             }
         )
@@ -83,5 +94,6 @@ def _summary(summary: Summary) -> ChatMessage:
         "branches": 1,
         "is_partial": False,
         "model": "",
+        "why": "",
         "items": [],
     }

@@ -20,7 +20,7 @@ from lcursor.chat.archive import Archive
 from lcursor.chat.aside import Aside
 from lcursor.chat.attach import Gatherer, Retrieve
 from lcursor.chat.conversation import Conversation, Op, amended
-from lcursor.chat.shown import opened, row
+from lcursor.chat.shown import GONE, opened, row
 from lcursor.chat.stored import Stored
 from lcursor.chat.turn import Tools, Turn
 from lcursor.chat.warm import IDLE_S, Warmth
@@ -256,7 +256,7 @@ class ChatSlot:
         with self._lock:
             turns, chats = list(self._turns.values()), list(self._chats.values())
         for turn in turns:
-            turn.stop()
+            turn.stop(GONE)
         for turn in turns:
             turn.leave(LEAVE_S)
         self._warmth.close(LEAVE_S if is_leaving else 0.0)
@@ -363,7 +363,8 @@ class ChatSlot:
         if chat.model or names:
             known = self._models.known(chat.model or names[0])
             context = known.context_tokens if known else 0
-        self._tell("chat.opened", opened(chat, number, names, context))
+        is_written = any(each.is_open for each in chat.line()) and stored.is_written()
+        self._tell("chat.opened", opened(chat, number, names, context, is_written=is_written))
 
     def _listed(self, number: int, root: str) -> None:
         rows, note = self._archive.rows(root)

@@ -150,6 +150,15 @@ class Stored:
                         )
             self._is_held = True
 
+    def is_written(self) -> bool:
+        """Return whether somebody, here or elsewhere, has an answer written."""
+        try:
+            self.hold()
+        except ChatBusy:
+            return True
+        self.let_go()
+        return False
+
     def let_go(self) -> None:
         """End `hold`; who has unsaved messages goes on holding it, as their numbers are taken."""
         with self.lock:

@@ -93,15 +93,20 @@ class Turn:
         self._answer = 0
         self._said_chars = 0
         self._cost = Cost()
-        self._server = ""
+        self._server = self._why = ""
         self._thread = threading.Thread(target=self._run, name="lcursor-chat-turn", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End it at once; what was said is kept. Thread: any."""
+    def stop(self, why: str = "") -> None:
+        """End it at once; what was said is kept. Thread: any.
+
+        Args:
+            why: for people, where it is not the user who wants it.
+        """
+        self._why = self._why or why
         self._stopped.set()
         with self._lock:
             stream = self._stream
@@ -129,7 +134,9 @@ class Turn:
         except Cancelled:
             reason = "stopped"
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._fail(foreseen(self._tools.tell, error, "the chat could not answer"))
+            told = foreseen(self._tools.tell, error, "the chat could not answer")
+            self._why = told.message
+            self._fail(told)
         self._finish(reason)
 
     def _answered(self) -> ChatEnd:
@@ -388,6 +395,7 @@ class Turn:
                     "reason": reason,
                     "cost": asdict(self._cost),
                     "server": self._server,
+                    "why": self._why,
                 }
                 self.stored.change(lambda _: [op])
         finally:

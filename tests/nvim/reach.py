@@ -56,6 +56,7 @@ def message(number: int, role: str, text: str, items: Sequence[Params] = ()) -> 
         "branches": 1,
         "is_partial": False,
         "model": "small" if role == "assistant" else "",
+        "why": "",
         "items": list(items),
     }
 

@@ -44,6 +44,7 @@ def message(number: int, text: str, **other: Any) -> dict[str, Any]:
         "branches": 1,
         "is_partial": False,
         "model": "" if number % 2 else "qwen",
+        "why": "",
         "items": [],
         **other,
     }

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from signal import SIGKILL
 from typing import Any
 
+import pytest
+
 from lcursor.drive.editor import Editor
+from tests.fakes.chat_server import Answer, Hang, delta
+from tests.fakes.loopback import sse
 from tests.nvim.home import Home, told
 
 IDLE = "local s = require('lcursor.chat').current() return s and s.chat ~= '' and not s.turn"

@@ -320,20 +320,36 @@ function M.set_draft(session, text)
   M.placeholder(session)
 end
 
---- Why a question failed, as lines that the narrowest window of the chat shows whole: virtual lines
+--- Why something failed, as lines that the narrowest window of the chat shows whole: virtual lines
 --- are cut off at its border.
 ---@param buf integer
----@param failure lcursor.Error
+---@param why string
 ---@return [string, string][][]
-local function failed(buf, failure)
+local function failed(buf, why)
   local cells = vim.o.columns
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     cells = math.min(cells, api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff)
   end
-  local hint = failure.hint ~= "" and (". " .. failure.hint) or ""
   return vim.tbl_map(function(line)
     return { { line, "LCursorChatFailed" } }
-  end, words.wrap("✗ " .. failure.message .. hint, cells))
+  end, words.wrap("✗ " .. why, cells))
+end
+
+--- Say below each answer that broke off why it did; of the last one the failure says it.
+---@param session lcursor.ChatSession
+local function broken(session)
+  local last = session.failure and #session.spans - 1 or #session.spans
+  for i, span in ipairs(session.spans) do
+    local message = span.message
+    if i < last and message and message.is_partial and message.why ~= "" then
+      local _, behind = M.rows(session, span)
+      local lines = vim.list_extend(failed(session.buf, message.why), { { { "" } } })
+      api.nvim_buf_set_extmark(session.buf, notes, behind, 0, {
+        virt_lines = lines,
+        virt_lines_above = true,
+      })
+    end
+  end
 end
 
 --- Say in an empty chat what one can do, and nothing where something is typed.
@@ -344,6 +360,7 @@ function M.placeholder(session)
   if not draft then
     return
   end
+  broken(session)
   local _, last, heading = M.rows(session, draft)
   local names = vim.tbl_map(function(piece)
     return "+ " .. piece.name
@@ -358,7 +375,8 @@ function M.placeholder(session)
   end
   local failure = session.failure
   if failure then
-    local lines = failed(buf, failure)
+    local hint = failure.hint ~= "" and (". " .. failure.hint) or ""
+    local lines = failed(buf, failure.message .. hint)
     api.nvim_buf_set_extmark(buf, notes, heading, 0, {
       virt_lines = heading > 0 and vim.list_extend(lines, { { { "" } } }) or lines,
       virt_lines_above = heading > 0, -- above the first line nobody would see it

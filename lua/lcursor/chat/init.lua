@@ -45,7 +45,7 @@ local function start()
         bufs = vim.tbl_map(api.nvim_win_get_buf, vim.v.event.windows)
       end
       for _, session in ipairs(state.all()) do
-        if session.failure and vim.list_contains(bufs, session.buf) then
+        if vim.list_contains(bufs, session.buf) then
           buffer.placeholder(session) -- why it failed is laid out for the narrowest window
         end
       end

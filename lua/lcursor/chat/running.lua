@@ -35,6 +35,7 @@ local function finish(session, turn, done)
   answer.text, answer.reasoning = table.concat(turn.texts), table.concat(turn.thoughts)
   answer.is_partial = done.reason == "stopped" or done.reason == "failed"
   if done.reason == "failed" then
+    answer.why = turn.failure and turn.failure.message or ""
     session.failure = turn.failure
       or {
         code = "chat_failed",
@@ -156,6 +157,7 @@ HEAR["chat.summed"] = function(session, turn, params)
     branches = 1,
     is_partial = false,
     model = "",
+    why = "",
     items = {},
   }
   local at

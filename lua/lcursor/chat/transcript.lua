@@ -29,7 +29,8 @@ function M.lines(title, messages)
     end
     vim.list_extend(lines, vim.split(vim.trim(message.text), "\n", { plain = true }))
     if message.is_partial then
-      vim.list_extend(lines, { "", "(not complete)" })
+      local why = message.why ~= "" and (": " .. message.why) or ""
+      vim.list_extend(lines, { "", ("(not complete%s)"):format(why) })
     end
     table.insert(lines, "")
   end

@@ -29,6 +29,7 @@
 ---@field branches integer
 ---@field is_partial boolean
 ---@field model string that gave the answer; "" where nobody knows
+---@field why string it broke off; "" where there is nothing to say
 ---@field items lcursor.ChatItem[]
 
 ---@class (exact) lcursor.ChatOpened the fields of `chat.opened`

@@ -15,7 +15,7 @@ import pytest
 
 from lcursor.chat.export import markdown
 from lcursor.chat.stored import Stored
-from tests.fakes.chat_server import Answer, ChatServer, Hang, Wait, say
+from tests.fakes.chat_server import Answer, ChatServer, Hang, Wait, refuse, say
 from tests.fakes.disk import full_disk
 from tests.fakes.gone import gone_once
 from tests.fakes.heard import config_of
@@ -109,7 +109,7 @@ def test_two_editors_have_one_chat(tmp_path: Path) -> None:
             one.open()
             running = one.ask("From one")
             one.wait("chat.started", running)
-            other.open(one.chat)
+            assert other.open(one.chat)["messages"][1]["why"] == ""  # it is being written
             refused = other.ask("From the other", after=1)
             assert other.wait("error", refused)["code"] == "chat_busy"
             hold.event.set()
@@ -153,6 +153,7 @@ def test_a_kill_in_the_middle_of_an_answer_loses_next_to_nothing(
         messages = desk.open(key)["messages"]
         assert [each["text"] for each in messages] == ["Asked before the kill", "Said before"]
         assert messages[1]["is_partial"]
+        assert messages[1]["why"] == "Neovim or its Python host ended while it was written"
         again = desk.turn("", after=2)  # the dead one does not hold the chat
         assert (again["reason"], again["question"]) == ("stop", 1)
 
@@ -168,6 +169,19 @@ def test_leaving_in_the_middle_of_an_answer_keeps_all_of_it(
         messages = desk.open("last")["messages"]
         assert messages[1]["text"] == "Said before"
         assert messages[1]["is_partial"]
+        assert messages[1]["why"] == "Neovim or its Python host ended while it was written"
+        key = desk.chat
+    bad = ChatServer([refuse(500, "oops"), Answer([Hang()])])
+    with bad, Desk(tmp_path, config_of(bad)) as desk:
+        desk.chat = key
+        failed = desk.turn("And now?", after=2)
+        stopped = desk.ask("And then?", after=failed["answer"])
+        desk.wait("chat.started", stopped)
+        desk.do("chat.stop", id=stopped)
+        desk.wait("chat.done", stopped)
+        whys = [each["why"] for each in desk.open(key)["messages"][3::2]]
+        assert "oops" in whys[0]
+        assert whys[1] == ""  # the user knows
 
 
 def test_a_full_disk_stops_no_turn(tmp_path: Path, server: ChatServer) -> None:
