@@ -106,3 +106,30 @@ def test_an_export_says_who_gave_each_answer(home: Home) -> None:
     editor.wait_lua(IDLE)
     editor.command(f"LCursor chats export {stored}")
     assert stored.read_text() == live.read_text()
+
+
+@pytest.mark.parametrize("way", ["quit", "kill the host", "kill both", "restart"])
+def test_an_answer_that_broke_off_says_why_ever_after(home: Home, way: str) -> None:
+    home.answer = lambda _: Answer([sse(delta(content="So")), Hang()])
+    editor = home.open()
+    opened(editor)
+    editor.keys("iwhy?<Esc><CR>")
+    editor.wait_lua("return vim.tbl_contains((function() " + LINES + " end)(), 'So')")
+    if way.startswith("kill"):
+        os.kill(editor.lua("return vim.fn.jobpid(require('lcursor.host').info().job)"), SIGKILL)
+    if way == "kill both":
+        home.kill(editor)
+    elif way == "restart":
+        editor.command("LCursor restart")
+    if way in ("kill the host", "restart"):
+        assert editor.wait_lua(FAILURE) == "the Python host ended"
+    editor = home.open()
+    editor.command("LCursor chats last")
+    editor.wait_lua(IDLE)
+    said = "✗ Neovim or its Python host"  # the rest is on the next line
+    assert editor.screen.wait(lambda screen: said in "\n".join(screen.rows()), 20)
+    home.answer = None
+    home.replies += ["Whole."]
+    editor.keys("GAagain?<Esc><CR>")
+    answered(editor, "Whole.")
+    assert said in "\n".join(editor.screen.rows())
