@@ -17,7 +17,7 @@ ChatEnd = Literal["stop", "length", "stopped", "failed"]
 """The model ended; it may write no more; the user stopped it; it broke off."""
 AttachmentKind = Literal[
     "buffer", "selection", "diagnostics", "quickfix", "terminal", "file", "dir", "symbol",
-    "diff", "commit", "codebase", "rules", "text",
+    "diff", "commit", "codebase", "rules", "text", "screen",
 ]  # fmt: skip
 
 

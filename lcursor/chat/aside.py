@@ -84,7 +84,10 @@ class Aside:
         name = self._models.choose(params["model"], chat.model, question.text)
         known = self._models.known(name)
         limit = known.context_tokens if known else 0
-        found = self._tools.gatherer.gather(chat, last, question, threading.Event(), limit)
+        may_see = self._models.may_see(name, question.text)
+        found = self._tools.gatherer.gather(
+            chat, last, question, threading.Event(), limit, with_screen=may_see
+        )
         if known is None:
             self._thread(partial(self._warm_up, name, self._starting))
         counter = known.counter if known else Counter()

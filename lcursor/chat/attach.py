@@ -7,7 +7,7 @@ letter, is not attached again. Reads files and asks the index: blocks; for threa
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +76,8 @@ class Gatherer:
         question: Question,
         cancel: threading.Event,
         limit_tokens: int = 0,
+        *,
+        with_screen: bool = False,
     ) -> Gathered:
         """Return a question with all that it brings, each with a note why, or why not.
 
@@ -85,6 +87,7 @@ class Gatherer:
             question: what is asked.
             cancel: ends it.
             limit_tokens: of the prompt, of which the codebase gets a part; 0 where nobody knows.
+            with_screen: whether what is on the screen goes with what mentions nothing.
 
         Raises:
             Cancelled: `cancel` was set.
@@ -103,19 +106,27 @@ class Gatherer:
             cancel=cancel.is_set,
             dropped=question.dropped,
             with_rules=self._rules,
+            with_screen=with_screen,
             codebase_tokens=_codebase_tokens(limit_tokens),
         )
         line = chat.line(last)
         rest = prompt.after(line, chat.summary(line))
         there = {item.digest for each in rest for item in each.items if not item.is_left_out}
+        numbers = {each.number for each in rest}
         items = [
-            replace(item, note=REPEATED, is_left_out=True)
-            if item.text and not item.is_left_out and fingerprint(item) in there
+            replace(item, text="", note=REPEATED, is_left_out=True)
+            if item.text
+            and not item.is_left_out
+            and (fingerprint(item) in there or _is_seen(item, chat, last, numbers))
             else item
             for item in found
         ]
+        on_screen = any(item.kind == "screen" for item in found)
         lasting = gather.lasting(
-            question.attachments, root=root, secrets=self._secrets, dropped=question.dropped
+            [each for each in question.attachments if on_screen or each["kind"] != "screen"],
+            root=root,
+            secrets=self._secrets,
+            dropped=question.dropped,
         )
         text = expanded.text
         if expanded.prompt and expanded.prompt.origin == "built in":
@@ -130,11 +141,31 @@ def _about(items: Sequence[Item]) -> str:
     return next((item.name for item in items if item.kind == "buffer"), "the selection")
 
 
+def _is_seen(item: Item, chat: Conversation, last: int, numbers: Collection[int]) -> bool:
+    """Return whether what is on the screen is in messages that the model still reads."""
+    if item.kind != "screen" or not last:
+        return False
+    from lcursor.chat import seen
+
+    lines = tuple(item.text.removesuffix("\n").split("\n"))
+    for each in seen.seen(chat, last):
+        at = item.first_row - each.first_row
+        is_of_file = each.path and each.path == item.path and each.message in numbers
+        if is_of_file and at >= 0 and each.lines[at : at + len(lines)] == lines:
+            return True
+    return False
+
+
 def asked(chat: Conversation, params: ChatSend | ChatBill) -> Question:
     """Return a question, with what was attached to the one in whose place it is said."""
     before = chat.said.get(params["again"])
     there = list(before.attachments) if before else []
-    there += [each for each in params["attachments"] if each not in there]
+    has_screen = any(each["kind"] == "screen" for each in there)
+    there += [
+        each
+        for each in params["attachments"]
+        if each not in there and not (has_screen and each["kind"] == "screen")
+    ]
     return Question(clean(params["text"]), params["path"], there, params["dropped"])
 
 

@@ -16,7 +16,7 @@ from lcursor.context import layout
 from lcursor.context.items import Item, Seen
 from lcursor.protocol_chat import AttachmentKind
 
-OF_FILES: Final = frozenset({"file", "buffer", "selection", "symbol", "codebase", "dir"})
+OF_FILES: Final = frozenset({"file", "buffer", "selection", "screen", "symbol", "codebase", "dir"})
 """Kinds whose text is rows of a file."""
 
 

@@ -197,9 +197,13 @@ class Turn:
     def _attach(self, question: Question) -> None:
         chat = self.stored.snapshot()
         before = chat.said[self.asked].parent
-        known = self._tools.models.known(self._chosen())
+        models, chosen = self._tools.models, self._chosen()
+        known = models.known(chosen)
         limit = known.context_tokens if known else 0
-        found = self._tools.gatherer.gather(chat, before, question, self._stopped, limit)
+        may_see = models.may_see(chosen, question.text)
+        found = self._tools.gatherer.gather(
+            chat, before, question, self._stopped, limit, with_screen=may_see
+        )
         counter = known.counter if known else Counter()
         receipt = attach.receipt(found, counter.known)
         op: Op = {

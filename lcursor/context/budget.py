@@ -16,8 +16,8 @@ Count = Callable[[str], tuple[int, bool]]
 """Returns the tokens of a text, and whether they are counted rather than estimated."""
 MOST_KEPT = 2000
 DROPPED_FIRST: Final = (
-    "codebase", "dir", "rules", "commit", "quickfix", "terminal", "file", "symbol", "diff",
-    "diagnostics", "buffer", "text", "selection",
+    "screen", "codebase", "dir", "rules", "commit", "quickfix", "terminal", "file", "symbol",
+    "diff", "diagnostics", "buffer", "text", "selection",
 )  # fmt: skip
 """What is dropped sooner when there is no room: what nobody named one by one."""
 

@@ -29,6 +29,7 @@ FRAME_ROWS = 20
 NOTHING: Final = {
     "buffer": "no file is open",
     "selection": "nothing is selected",
+    "screen": "no code is on the screen",
     "diagnostics": "there are no diagnostics",
     "quickfix": "the quickfix list is empty",
     "terminal": "there is no terminal with anything in it",
@@ -48,6 +49,7 @@ def gather(
     codebase_tokens: int = CODEBASE_TOKENS,
     with_rules: bool = False,
     is_command: bool = False,
+    with_screen: bool = False,
     most_s: float = MOST_S,
 ) -> list[Item]:
     """Return what a question brings with it, each thing once.
@@ -68,6 +70,7 @@ def gather(
         codebase_tokens: that `@codebase` may bring.
         with_rules: whether rules files that hold are added.
         is_command: the text is that of a command which was written out already.
+        with_screen: whether the lines on the screen go with what says nothing of what it is about.
         most_s: for all of it; what is not read by then is said.
 
     Raises:
@@ -85,6 +88,8 @@ def gather(
         gathering.take_frames(expanded.text)
     elif brings == "tests":
         gathering.take_tests()
+    elif with_screen and not gathering.items and not gathering.is_command:
+        gathering.take_screen()
     items = overlaps.once(gathering.items, dropped)
     if with_rules:
         items = [*gathering.rules(items), *items]
@@ -105,14 +110,14 @@ def lasting(
 ) -> list[ChatAttachment]:
     """Return what may be kept with a question, and go along with what is asked in its place.
 
-    That is what was attached on purpose, and what was selected then: later something else is. What
-    is secret or was dropped is not kept.
+    That is what was attached on purpose, and what was selected or seen then: later something else
+    is. What is secret or was dropped is not kept.
     """
     reader = Reader(root, secrets)
     return [
         each
         for each in attachments
-        if (each["kind"] == "selection" or not _is_offered(each))
+        if (each["kind"] in {"selection", "screen"} or not _is_offered(each))
         and _key(each) not in dropped
         and not _secret(each, reader)
     ]
@@ -200,6 +205,10 @@ class _Gathering:
             if not item.is_left_out and len(item.text) <= MOST_OF_TESTS_CHARS:
                 self.items.append(item)
                 return
+
+    def take_screen(self) -> None:
+        """Add the lines that one sees."""
+        self.items += [self._attached(each) for each in self._attachments if _is_screen(each)]
 
     def rules(self, items: Sequence[Item]) -> list[Item]:
         """Return the rules that hold for the file one is in and for what is attached."""
@@ -349,7 +358,13 @@ def _is_offered(each: ChatAttachment) -> bool:
     return each.get("is_offered", False)  # a program need not say it
 
 
+def _is_screen(each: ChatAttachment) -> bool:
+    return each["kind"] == "screen"
+
+
 def _key(each: ChatAttachment) -> str:
+    if _is_screen(each):
+        return "screen"  # there is one, and its name goes with the cursor
     key = f"{each['kind']}:{each['name']}" if each["name"] != each["kind"] else each["kind"]
     return f"{key}:{each['first_row'] + 1}" if each["kind"] == "selection" else key
 
@@ -363,6 +378,7 @@ def _secret(each: ChatAttachment, reader: Reader) -> str:
 def _kind(name: str) -> AttachmentKind:
     known: dict[str, AttachmentKind] = {
         "selection": "selection",
+        "screen": "screen",
         "diagnostics": "diagnostics",
         "quickfix": "quickfix",
         "terminal": "terminal",

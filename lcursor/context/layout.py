@@ -14,7 +14,7 @@ from lcursor.context.items import DROPPED, Item
 
 ORDER: Final = (
     "rules", "codebase", "dir", "file", "symbol", "commit", "diff", "quickfix", "terminal",
-    "diagnostics", "buffer", "text", "selection",
+    "diagnostics", "buffer", "screen", "text", "selection",
 )  # fmt: skip
 TITLES: Final = {
     "quickfix": "Quickfix list",
@@ -22,6 +22,7 @@ TITLES: Final = {
     "diagnostics": "Diagnostics",
     "text": "Text",
     "selection": "Selection",
+    "screen": "On the screen",
 }
 _LANGUAGES: Final = {"commit": "diff", "diff": "diff", "rules": "markdown"}
 _FENCED: Final = re.compile(r"^[ \t]{0,3}(`{3,})", re.MULTILINE)

@@ -22,6 +22,7 @@ KINDS: Final = {
     "file": "a file, or some of its rows: @file:a.py:10-20; or all that a glob names",
     "dir": "all files in a folder",
     "selection": "what is selected",
+    "screen": "the lines of code on the screen",
     "symbol": "a definition, by its name",
     "diagnostics": "errors and warnings of the file one is in",
     "diff": "what is not committed yet; @diff:main, @diff:--staged",

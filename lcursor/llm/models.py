@@ -165,9 +165,19 @@ def is_small(question: str) -> bool:
     text = question.strip()
     if not text or LARGE.search(text) or len(text.split()) > SHORT_WORDS:
         return False
-    if TALK.match(text):
-        return len(text.split()) <= SHORT_WORDS // 3
-    return bool(SMALL.match(text))
+    return is_talk(text) if TALK.match(text) else bool(SMALL.match(text))
+
+
+def is_talk(question: str) -> bool:
+    """Whether a question is small talk, which is about no code."""
+    text = question.strip()
+    return bool(TALK.match(text)) and len(text.split()) <= SHORT_WORDS // 3
+
+
+def is_near(config: ChatConfig, name: str) -> bool:
+    """Whether what a model is asked stays on this machine."""
+    found = next((model for model in config.models if model.name == name), None)
+    return found is None or address.is_local(found.url)
 
 
 def _kind(found: ModelConfig, setting: str) -> Kind | Literal[""]:

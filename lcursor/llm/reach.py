@@ -135,6 +135,17 @@ class Models:
 
         return wished or models.route(self.config, question, own)
 
+    def may_see(self, name: str, question: str) -> bool:
+        """Return whether what is on the screen may go with a question that does not mention it.
+
+        Args:
+            name: of the model that answers; what leaves the machine was asked for.
+            question: which small talk is not.
+        """
+        from lcursor.llm import models
+
+        return models.is_near(self.config, name) and not models.is_talk(question)
+
     def known(self, name: str) -> Reached | None:
         """Return a model that was asked before; nothing is started for it."""
         with self._lock:

@@ -122,10 +122,12 @@ def test_a_range_goes_along_and_again_with_a_branch(editor: Start, host: FakeHos
     assert "+ a.py" not in "\n".join(nvim.screen.rows())
     nvim.press("gg2jA then<Esc><CR>")
     again = talk.heard()
-    assert (again["text"], again["again"], again["attachments"]) == ("why? then", 1, [])
+    assert (again["text"], again["again"]) == ("why? then", 1)
+    assert [each["kind"] for each in again["attachments"]] == ["screen"]  # no selection once more
     talk.done(talk.begin(again, question=3, answer=4))
     talk.ask("more?")
-    assert host.messages("chat.send")[-1]["attachments"] == []
+    last = host.messages("chat.send")[-1]
+    assert [each["kind"] for each in last["attachments"]] == ["screen"]
 
 
 def test_nothing_is_sent_without_a_question(editor: Start, host: FakeHost) -> None:

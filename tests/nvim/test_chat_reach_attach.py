@@ -108,11 +108,60 @@ def test_what_is_mentioned_is_read(editor: Start, host: FakeHost) -> None:
     assert pieces[3]["text"] == "sub/b.py:1:3: E: bad b\nmake: done"
 
 
-def test_nothing_goes_along_unasked(editor: Start, host: FakeHost) -> None:
+def test_what_is_on_the_screen_is_offered_where_nothing_else_is_named(
+    editor: Start, host: FakeHost
+) -> None:
     nvim = editor(FILES)
     nvim.press("Goz = 3<Esc>ggVj<Esc>")
     reach.chat(nvim, host)
+
+    (piece,) = sent(nvim, host, "What is alpha?")
+
+    assert piece == {
+        "kind": "screen",
+        "name": "a.py:1-7 (cursor in line 2)",
+        "path": str(nvim.home / "project/a.py"),
+        "first_row": 0,
+        "text": CODE + "z = 3",
+        "is_offered": True,
+    }
+    assert named(sent(nvim, host, "Is this right? @buffer")) == [("buffer", "a.py")]
+
+
+def test_only_what_one_sees_is_on_the_screen(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "".join(f"x{row} = {row}\n" for row in range(400))}, lines=24)
+    nvim.press("200Gzt203G")
+    reach.chat(nvim, host)
+
+    (piece,) = sent(nvim, host, "What is this?")
+
+    rows = piece["text"].split("\n")
+    assert (rows[0], piece["first_row"]) == ("x199 = 199", 199)
+    assert 10 < len(rows) <= 24
+    assert piece["name"] == f"a.py:200-{199 + len(rows)} (cursor in line 203)"
+
+
+def test_of_a_very_high_window_the_rows_around_the_cursor_go_along(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor({"a.py": "".join(f"x{row} = {row}\n" for row in range(400))}, lines=210)
+    nvim.press("100Gzt250G")
+    reach.chat(nvim, host)
+
+    (piece,) = sent(nvim, host, "What is this?")
+
+    assert len(piece["text"].split("\n")) == 120
+    assert piece["first_row"] < 249 < piece["first_row"] + 120
+
+
+def test_nothing_goes_along_unasked_where_the_user_says_so(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, config={"chat": {"screen": False}})
+    nvim.press("Goz = 3<Esc>ggVj<Esc>")
+    reach.chat(nvim, host)
     assert sent(nvim, host, "What is alpha?") == []
+    assert named(sent(nvim, host, "What is on @screen?")) == [
+        ("screen", "a.py:1-7 (cursor in line 2)")
+    ]
 
 
 def test_unsaved_text_of_a_file_that_is_mentioned(editor: Start, host: FakeHost) -> None:
@@ -154,7 +203,9 @@ def test_what_is_not_saved_is_sent_for_a_diff(editor: Start, host: FakeHost) -> 
     assert all(each["is_offered"] for each in pieces)
     assert "b = 1\nx = 2\n" in [each["text"] for each in pieces]
     assert [each for each in reach.told(nvim) if ".env is not attached" in each]
-    assert sent(nvim, host, "what is in @different") == []
+    assert named(sent(nvim, host, "what is in @different")) == [
+        ("screen", "a.py:1-6 (cursor in line 1)")
+    ]
 
 
 def test_what_a_program_attaches_is_whole(editor: Start, host: FakeHost) -> None:

@@ -16,6 +16,7 @@ local api = vim.api
 local MOST_BYTES = 1024 * 1024
 local MOST_ENTRIES = 200 -- of diagnostics, of the quickfix list
 local MOST_TERMINAL_LINES = 400
+local MOST_SCREEN_ROWS, MOST_SCREEN_BYTES = 120, 16000
 local SEVERITIES = { "error", "warning", "info", "hint" }
 
 ---@param name string
@@ -129,6 +130,36 @@ function M.selected(buf)
   if first > 0 and last >= first then
     return first - 1, math.min(last, api.nvim_buf_line_count(buf))
   end
+end
+
+--- The rows of code that one sees, beside the chat or before it came; around the cursor where that
+--- is much.
+---@return lcursor.ChatAttachment? nil for none, and for what must not be given away; tells nothing
+function M.screen()
+  local win = place.window()
+  local buf = win and api.nvim_win_get_buf(win)
+  if not win or not buf or vim.bo[buf].buftype ~= "" or privacy.kept_back(buf) then
+    return nil
+  elseif size(buf) > MOST_BYTES then
+    return nil
+  end
+  local all = api.nvim_buf_get_lines(buf, 0, -1, false)
+  if privacy.has_private_key(table.concat(all, "\n")) then
+    return nil
+  end
+  local shown, row = vim.fn.getwininfo(win)[1], api.nvim_win_get_cursor(win)[1] - 1
+  local first, last = shown.topline - 1, math.min(shown.botline, #all)
+  if last - first > MOST_SCREEN_ROWS then
+    local half = math.floor(MOST_SCREEN_ROWS / 2)
+    first = math.max(math.min(row - half, last - MOST_SCREEN_ROWS), first)
+    last = first + MOST_SCREEN_ROWS
+  end
+  local text = table.concat(vim.list_slice(all, first + 1, last), "\n")
+  if not text:find("%S") or #text > MOST_SCREEN_BYTES then
+    return nil
+  end
+  local name = ("%s:%d-%d (cursor in line %d)"):format(name_of(buf), first + 1, last, row + 1)
+  return piece("screen", name, path_of(buf), first, text)
 end
 
 ---@param buf integer
@@ -318,6 +349,9 @@ local READ = {
       first, last = M.selected(buf)
     end
     return buf and first and last and M.range(buf, first, last) or nil
+  end,
+  screen = function()
+    return M.screen()
   end,
   diagnostics = function(_, buf)
     return buf and M.diagnostics(buf)

@@ -7,6 +7,7 @@ local M = {}
 local KINDS = {
   buffer = true,
   selection = true,
+  screen = true,
   diagnostics = true,
   quickfix = true,
   terminal = true,
@@ -34,6 +35,7 @@ local WORDS = {
   "@quickfix",
   "@rules:",
   "@selection",
+  "@screen",
   "@symbol:",
   "@terminal",
 }

@@ -2,6 +2,7 @@
 -- again. Puts together what is sent; what comes of it is running.lua's.
 
 local buffer = require("lcursor.chat.buffer")
+local config = require("lcursor.config")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.chat.requests")
 local running = require("lcursor.chat.running")
@@ -40,7 +41,15 @@ function M.collect(session, text, opts, before)
   local attach = require("lcursor.chat.attach")
   local all = vim.list_extend({}, session.attached)
   vim.list_extend(all, vim.tbl_map(attach.whole, opts.attachments or {}))
-  return vim.list_extend(all, attach.collect(session, text, before))
+  vim.list_extend(all, attach.collect(session, text, before))
+  local is_plain = not spelled.command(text) and #spelled.mentions(text) == 0
+  local is_vague = #all == 0 and is_plain and #(before and before.items or {}) == 0
+  local screen = is_vague and config.get().chat.screen and attach.screen()
+  if screen then
+    screen.is_offered = true
+    table.insert(all, screen)
+  end
+  return all
 end
 
 --- What to send for a question; the bill asks with the same.

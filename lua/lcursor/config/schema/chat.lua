@@ -100,6 +100,13 @@ return {
       .. " prompt.",
   },
   {
+    key = "chat.screen",
+    type = "boolean",
+    default = true,
+    desc = "Whether the lines of code on the screen go with a question that says nothing of what"
+      .. " it is about (no mention, no selection, no command), if the model is on this machine.",
+  },
+  {
     key = "chat.route",
     type = "boolean",
     default = false,

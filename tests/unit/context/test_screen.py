@@ -1,0 +1,41 @@
+"""What one sees goes with a question that names nothing, and with no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lcursor.context.gather import gather
+from tests.unit.context.test_gather import attached, keys, offered, out
+
+
+@pytest.mark.parametrize(
+    ("text", "is_in"),
+    [
+        ("why is this slow?", True),
+        ("why is @screen slow?", True),
+        ("why is @file:src/a.py slow?", False),
+        ("/explain", False),
+    ],
+)
+def test_what_one_sees_goes_with_what_names_nothing(root: Path, text: str, is_in: bool) -> None:
+    name = "README.md:1-1 (cursor in line 1)"
+    sent = [offered("screen", name, "read", root / "README.md")]
+    found = gather(text, root=root, attachments=sent, with_screen=True)
+    assert ("screen" in keys(found)) == is_in
+    found = gather(text, root=root, attachments=sent)
+    assert ("screen" in keys(found)) == ("@screen" in text)
+    with_more = [*sent, attached("text", "note", "x")]
+    found = gather(text, root=root, attachments=with_more, with_screen=True)
+    assert ("screen" in keys(found)) == ("@screen" in text)
+
+
+def test_what_one_sees_is_dropped_whatever_it_is_called(root: Path) -> None:
+    sent = [offered("screen", "README.md:1-1 (cursor in line 1)", "read", root / "README.md")]
+    (item,) = gather("so?", root=root, attachments=sent, with_screen=True, dropped=["screen"])
+    assert item.is_left_out
+
+
+def test_no_code_on_the_screen_is_said(root: Path) -> None:
+    assert out(gather("@screen", root=root)) == {"screen": "no code is on the screen"}
