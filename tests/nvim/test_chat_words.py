@@ -225,3 +225,11 @@ def test_a_winbar_in_little_room(lua: Call, width: int, title: str, shown: list[
     said, left = lua("fit", "a title of some length", parts, width)
     assert [part["text"] for part in left] == shown
     assert said == title
+
+
+def test_one_is_one(lua: Call) -> None:
+    one = {**ITEM, "tokens": 1, "is_exact": True}
+    ((head, line),) = lua("context", [one])
+    assert "1 item, " in head
+    assert line.endswith(": 1 token")
+    assert lua("fold", "> context", 2) == ["▸ context (1 line)"]

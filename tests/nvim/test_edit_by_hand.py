@@ -137,3 +137,18 @@ def test_a_hunk_that_is_nowhere_is_shown_where_its_lines_were(room: Room) -> Non
     room.nvim.lua("require('lcursor.edit.quickfix').open()")
     lines = "return vim.tbl_map(function(i) return i.lnum end, vim.fn.getqflist())"
     assert room.nvim.lua(lines) == [1, 5, 8]
+
+
+@pytest.mark.parametrize(("touched", "said"), [(1, "1 change is"), (2, "2 changes are")])
+def test_what_is_left_out_is_counted_in_words(room: Room, touched: int, said: str) -> None:
+    old = [f"line {i}" for i in range(12)]
+    path = room.open("a.txt", old)
+    room.offer(path, old, ["a", *old[1:5], "b", *old[6:10], "c", old[11]])
+    for row in (0, 5)[:touched]:
+        room.cursor(row)
+        room.keys("Amine<Esc>")
+    room.notes()
+    room.hunks("accept_file")
+    assert room.notes() == [f"lcursor: {said} in conflict, left out"]
+    whole = room.hunks("accept_turn", "t1")
+    assert whole["problems"] == [f"a.txt: {said} in conflict, left out"]

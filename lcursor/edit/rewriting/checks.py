@@ -327,7 +327,7 @@ def _size(
     if was >= LEAST_ROWS and was - now > max_deleted * was and not may_shrink:
         return Check("size", False, f"{was - now} of {was} lines are gone")
     if now > MOST_GROWTH * was + GROWTH_ROWS:
-        return Check("size", False, f"{was} lines became {now}")
+        return Check("size", False, f"{was} line{'s' * (was != 1)} became {now}")
     if (rows := _repeated(after)) and not _repeated(before):
         return Check("size", False, f"its last {rows} lines repeat themselves")
     return Check("size", True)

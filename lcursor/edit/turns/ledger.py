@@ -79,10 +79,11 @@ class Ledger:
         """What was forgotten or could not be read; empty for nothing."""
         told = []
         if self._log.damaged:
-            told.append(f"{self._log.damaged} damaged lines were left out ({self.path})")
+            many = "line was" if self._log.damaged == 1 else "lines were"
+            told.append(f"{self._log.damaged} damaged {many} left out ({self.path})")
         if self._forgotten:
-            words = f"{self._forgotten} old turns were forgotten: they cannot be taken back"
-            told.append(words)
+            many = "turn was" if self._forgotten == 1 else "turns were"
+            told.append(f"{self._forgotten} old {many} forgotten and cannot be taken back")
         return "; ".join(told)
 
     # What is done.

@@ -63,7 +63,8 @@ def resume(ledger: Ledger, key: str, buffers: Sequence[EditBuffer] = ()) -> Resu
         left = max(len(file.wanted()), 1) - len(file.hunks)
         if 0 < len(found.changes) < left:
             lost = left - len(found.changes)
-            problems.append(f"{change.path} was changed since: {lost} of its hunks fit no more")
+            many = "hunks fits" if lost == 1 else "hunks fit"
+            problems.append(f"{change.path} was changed since: {lost} of its {many} no more")
     return Resumed(tuple(files), tuple(problems))
 
 

@@ -2,6 +2,7 @@
 -- opens it in a buffer of its own. Writes only into the user's own buffer, and only when told to.
 
 local buffer = require("lcursor.chat.buffer")
+local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local place = require("lcursor.chat.place")
 
@@ -122,8 +123,8 @@ end
 ---@param block lcursor.ChatBlock
 ---@return string
 local function size(block)
-  local many = #block.lines == 1 and "1 line" or ("%d lines"):format(#block.lines)
-  return block.language ~= "" and ("%s of %s"):format(many, block.language) or many
+  local lines = many(#block.lines, "line")
+  return block.language ~= "" and ("%s of %s"):format(lines, block.language) or lines
 end
 
 ---@param buf integer

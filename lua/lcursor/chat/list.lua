@@ -5,6 +5,7 @@ local requests = require("lcursor.chat.requests")
 local sheet = require("lcursor.sheet")
 local state = require("lcursor.chat.state")
 local ago = require("lcursor.text").ago
+local many = require("lcursor.text").many
 local short = require("lcursor.text").short
 local transcript = require("lcursor.chat.transcript")
 
@@ -60,8 +61,7 @@ end
 local function draw(shelf)
   local cells = M.cells(shelf.rows, os.time(), shelf.path == "")
   local where = shelf.path == "" and "all projects" or "this project"
-  local head = ("%d chats of %s"):format(#shelf.rows, where)
-  head = #shelf.rows == 1 and ("1 chat of " .. where) or head
+  local head = ("%s of %s"):format(many(#shelf.rows, "chat"), where)
   head = shelf.note ~= "" and ("%s (%s)"):format(head, shelf.note) or head
   local help = "<CR> opens, r renames, dd deletes, e exports, a other projects too, q closes"
   if #cells == 0 then

@@ -6,6 +6,7 @@ local blocks = require("lcursor.chat.blocks")
 local door = require("lcursor.door")
 local keys = require("lcursor.chat.keys")
 local list = require("lcursor.chat.list")
+local many = require("lcursor.text").many
 local models = require("lcursor.chat.models")
 local notify = require("lcursor.notify")
 local receipts = require("lcursor.chat.receipts")
@@ -58,9 +59,9 @@ function M.compact(session)
   local function hear(method, params)
     if method == "chat.summed" then
       notify.info(
-        ("%d messages were summarized: %d tokens are now %d"):format(
-          params.messages,
-          params.tokens_before,
+        ("%s summarized: %s now %d"):format(
+          many(params.messages, "message was", "messages were"),
+          many(params.tokens_before, "token is", "tokens are"),
           params.tokens_after
         )
       )

@@ -2,6 +2,7 @@
 -- its turn; who asks is turns.lua.
 
 local buffer = require("lcursor.chat.buffer")
+local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local requests = require("lcursor.chat.requests")
 local rpc = require("lcursor.rpc")
@@ -174,8 +175,8 @@ HEAR["chat.summed"] = function(session, turn, params)
     table.insert(session.messages, at, message)
   end
   notify.info(
-    ("%d messages were summarized: %s tokens are now %s"):format(
-      params.messages,
+    ("%s summarized: %s tokens are now %s"):format(
+      many(params.messages, "message was", "messages were"),
       words.short(params.tokens_before),
       words.short(params.tokens_after)
     )

@@ -1,6 +1,8 @@
 -- Pure functions of a chat's text: headings, what is folded, the winbar, what of a stream may be
 -- written yet. Must not read a buffer or an option.
 
+local many = require("lcursor.text").many
+
 local M = {}
 
 M.HEADINGS = { user = "## You", assistant = "## Model", summary = "## Summary" }
@@ -184,7 +186,8 @@ function M.item(item)
     name = ("%s:%d"):format(name, item.first_row + 1)
   end
   local cost = item.is_left_out and "left out"
-    or ("%s%s tokens"):format(item.is_exact and "" or "about ", M.short(item.tokens))
+    or (item.is_exact and "" or "about ")
+      .. (item.tokens == 1 and "1 token" or M.short(item.tokens) .. " tokens")
   local note = item.note ~= "" and ("; " .. item.note) or ""
   return ("- %s %s: %s%s"):format(item.kind, name, cost, note)
 end
@@ -203,8 +206,7 @@ function M.context(items)
     out = out + (item.is_left_out and 1 or 0)
   end
   local left = out > 0 and (", %d left out"):format(out) or ""
-  local words = #shown == 1 and "item" or "items"
-  local head = ("> context: %d %s, %s tokens%s"):format(#shown, words, M.short(tokens), left)
+  local head = ("> context: %s, %s tokens%s"):format(many(#shown, "item"), M.short(tokens), left)
   local lines = { head }
   for _, item in ipairs(shown) do
     table.insert(lines, "> " .. M.item(item))
@@ -218,8 +220,7 @@ end
 ---@return string
 function M.fold(line, count)
   local text = line:gsub("^> ?", "")
-  local more = count - 1
-  return ("▸ %s (%d %s)"):format(text, more, more == 1 and "line" or "lines")
+  return ("▸ %s (%s)"):format(text, many(count - 1, "line"))
 end
 
 --- The text of an answer, less what is put above it: its context, what the model thought.

@@ -5,6 +5,7 @@ local anchor = require("lcursor.edit.anchor")
 local decide = require("lcursor.edit.decide")
 local notify = require("lcursor.notify")
 local store = require("lcursor.edit.store")
+local words = require("lcursor.edit.words")
 
 local M = {}
 
@@ -204,7 +205,7 @@ local function act(what, buf, hunks)
   end
   if #sure < #hunks then
     problem = #hunks == 1 and "the lines that this was about are others now; u brings them back"
-      or ("%d changes are in conflict and were left out"):format(#hunks - #sure)
+      or words.many(#hunks - #sure, "change is", "changes are") .. " in conflict, left out"
   end
   complain(problem)
   return count
@@ -339,7 +340,8 @@ function M.accept_turn(key)
         problem = failed
       end
       if conflicts > 0 then
-        problem = ("%s: %d in conflict, left out"):format(part.file.name, conflicts)
+        local what = words.many(conflicts, "change is", "changes are")
+        problem = ("%s: %s in conflict, left out"):format(part.file.name, what)
       end
     end
     if problem then

@@ -3,6 +3,7 @@
 
 local notify = require("lcursor.notify")
 local store = require("lcursor.edit.store")
+local words = require("lcursor.edit.words")
 
 local M = {}
 
@@ -132,8 +133,7 @@ end
 ---@param index? integer entry that is the current one; nil: the one that was
 local function fill(items, index)
   held = items
-  local many = #items == 1 and "" or "s"
-  local what = { title = ("lcursor: %d open change%s"):format(#items, many), items = items }
+  local what = { title = "lcursor: " .. words.many(#items, "open change"), items = items }
   local before = index or (is_kept() and vim.fn.getqflist({ id = list, idx = 0 }).idx) or 0
   if before > 0 and #items > 0 then
     what.idx = math.min(before, #items)

@@ -23,7 +23,7 @@ local api = vim.api
 ---@return string
 local function title(target)
   if target.items then
-    return ("edit %d places"):format(#target.items)
+    return "edit " .. words.many(#target.items, "place")
   elseif target.project then
     return "edit the project"
   end

@@ -280,8 +280,7 @@ function M.list()
       local rows = vim.tbl_map(function(row)
         return cells(row, width)
       end, listed.turns)
-      local head = #rows == 1 and "1 edit of this project"
-        or ("%d edits of this project"):format(#rows)
+      local head = words.many(#rows, "edit") .. " of this project"
       if #rows == 0 then
         rows = { { { "  no edit yet; :LCEdit asks for one", "LCursorEditBadge" } } }
       end

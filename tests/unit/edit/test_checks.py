@@ -198,6 +198,14 @@ def test_the_size_stays_sane(rows: list[str], instruction: str, is_ok: bool) -> 
     assert made["size"].is_ok is is_ok, made["size"].text
 
 
+def test_a_line_that_becomes_many_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "GROWTH_ROWS", 2)
+    made = found(
+        "\n".join(f"x{i} = {i}" for i in range(30)), old=["x = 1"], region=Region(0, 1, "")
+    )
+    assert made["size"].text == "1 line became 30"
+
+
 def test_a_large_file_is_looked_at_quickly() -> None:
     import time
 

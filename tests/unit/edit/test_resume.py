@@ -156,7 +156,7 @@ def test_checks_come_back_with_the_text_that_they_are_of(desk: Desk) -> None:
 def test_a_hunk_whose_place_is_gone_is_left_out(desk: Desk) -> None:
     desk.put(BASE.replace("return 0", "return 0 + 0"))
     found = desk.resume()
-    assert found.problems == (f"{desk.file} was changed since: 1 of its hunks fit no more",)
+    assert found.problems == (f"{desk.file} was changed since: 1 of its hunks fits no more",)
     assert desk.all_taken(found) == AFTER.replace("return zero\n    # more", "return 0 + 0")
 
 
