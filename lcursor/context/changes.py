@@ -232,7 +232,7 @@ def _item(
     size = len(section.encode("utf-8", "replace"))
     if not why and size > MOST_OF_A_FILE_BYTES:
         why = f"its changes have {size >> 10:,} kB"
-    shown = f"{'commit' if kind == 'commit' else 'diff'} {path}"
+    shown = f"{prefix.rstrip(':').replace(':', ' ')} {path}" if kind == "commit" else f"diff {path}"
     where = str(full)
     if why:
         return Item(f"{prefix}{path}", kind, shown, where, row, "", why, is_left_out=True)

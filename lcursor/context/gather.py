@@ -255,7 +255,10 @@ class _Gathering:
             ]
         if self.is_command and kind != "terminal":
             return []  # it would have come along
-        return [finding.none(_kind(kind), argument or kind, NOTHING.get(kind, "there is none"))]
+        why = NOTHING.get(kind, "there is none")
+        if kind == "terminal" and argument:
+            why = "no terminal that is called so has anything in it"
+        return [finding.none(_kind(kind), argument or kind, why)]
 
     def _attached(self, each: ChatAttachment) -> Item:
         kind, name, path, row = each["kind"], each["name"], each["path"], each["first_row"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from functools import partial
 from signal import SIGKILL
 from typing import Any
 
@@ -133,3 +135,40 @@ def test_an_answer_that_broke_off_says_why_ever_after(home: Home, way: str) -> N
     editor.keys("GAagain?<Esc><CR>")
     answered(editor, "Whole.")
     assert said in "\n".join(editor.screen.rows())
+
+
+def test_what_is_mentioned_is_sent_as_a_reader_would_name_it(home: Home) -> None:
+    git = partial(subprocess.run, cwd=home.project, check=True, capture_output=True)
+    who = ("-c", "user.name=x", "-c", "user.email=x@x")
+    git(("git", "init", "-q"))
+    git(("git", "add", "."))
+    git(("git", *who, "commit", "-qm", "First"))
+    name = git(("git", "rev-parse", "--short", "HEAD")).stdout.decode().strip()
+    (home.project / "Makefile").write_text('all:\n\t@echo "a.py:2: bad return"; exit 1\n')
+    editor = home.open()
+    home.replies += ["One."]
+    editor.command("set errorformat=%f:%l:\\ %m")
+    editor.command("silent! make!")
+    opened(editor)
+    editor.keys("isee @quickfix and @commit and @terminal:zsh<Esc><CR>")
+    answered(editor, "One.")
+    sent = last(home.asked[0])
+    assert "Quickfix list, :make:" in sent
+    assert "\na.py:2: bad return\n" in sent
+    assert f"Commit {name} First:\n" in sent
+    assert f"\nCommit {name} b.py:\n" in sent
+    assert "zsh (no terminal that is called so has anything in it)" in sent
+
+
+def test_an_answer_that_was_put_right_is_what_the_model_reads(home: Home) -> None:
+    editor = home.open()
+    home.replies += ["One.", "Two."]
+    opened(editor)
+    editor.keys("iask<Esc><CR>")
+    answered(editor, "One.")
+    editor.keys("G?^One<CR>CMine.<Esc><CR>")
+    editor.wait_lua("return require('lcursor.chat').current().messages[2].branches == 2")
+    editor.keys("GAand?<Esc><CR>")
+    answered(editor, "Two.")
+    said = [each["content"] for each in home.asked[1]["messages"] if each["role"] == "assistant"]
+    assert said == ["Mine."]

@@ -230,10 +230,9 @@ function M.quickfix()
     elseif path ~= "" and item.lnum > 0 then
       local text = vim.trim(item.text):sub(1, 500)
       local kind = item.type ~= "" and (item.type:upper() .. ": ") or ""
-      table.insert(
-        lines,
-        ("%s:%d:%d: %s%s"):format(place.name(path), item.lnum, item.col, kind, text)
-      )
+      local col = item.col > 0 and (":%d"):format(item.col) or ""
+      local row = ("%s:%d%s: %s%s"):format(place.name(path), item.lnum, col, kind, text)
+      table.insert(lines, row)
     elseif item.text:find("%S") then
       table.insert(lines, item.text:sub(1, 500))
     end
@@ -247,8 +246,9 @@ function M.quickfix()
   if #lines == 0 then
     return nil
   end
-  local title = list.title ~= "" and list.title or "quickfix list"
-  return piece("quickfix", title:gsub("%c", " "), "", 0, table.concat(lines, "\n"))
+  local title = vim.trim(list.title:gsub("%c", " "))
+  title = title ~= "" and title or "quickfix list"
+  return piece("quickfix", title, "", 0, table.concat(lines, "\n"))
 end
 
 ---@param buf integer

@@ -147,7 +147,7 @@ def test_a_commit_has_its_message_and_its_files(root: Path) -> None:
     assert "Mend x" in found[0].name
     assert "because" in found[0].text
     assert "a@example.org" not in found[0].text
-    assert found[1].name == "commit src/a.py"
+    assert found[1].name == f"commit {found[1].note.removeprefix('of ')} src/a.py"
     assert "+x = 2" in found[1].text
     assert changes.commit("HEAD~1", Reader(root))[1].text.startswith("diff --git")
     assert "write @diff:a..b" in changes.commit("a..b", Reader(root))[0].note
@@ -164,7 +164,8 @@ def test_a_merge_shows_what_it_brought(root: Path) -> None:
     git(root, "add", "-A")
     git(root, "commit", "-qm", "main")
     git(root, "merge", "-q", "--no-edit", "side")
-    assert [item.name for item in changes.commit("HEAD", Reader(root))[1:]] == ["commit side.py"]
+    (brought,) = changes.commit("HEAD", Reader(root))[1:]
+    assert brought.name == f"commit {brought.note.removeprefix('of ')} side.py"
 
 
 def test_odd_names(root: Path) -> None:
