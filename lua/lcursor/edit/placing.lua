@@ -109,8 +109,8 @@ function M.is_sure(buf, hunk)
     and find(buf, hunk) == hunk.first
 end
 
---- It is nowhere: nothing that is typed brings it back. It is shown where its lines began, as an
---- area of no lines below that one.
+--- It is nowhere: nothing that is typed brings it back. It is shown at the line where its own would
+--- begin, as an area of no lines below that.
 ---@param buf integer
 ---@param hunk lcursor.Hunk
 local function lose(buf, hunk)
