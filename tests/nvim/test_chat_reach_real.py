@@ -138,12 +138,12 @@ def test_an_answer_that_broke_off_says_why_ever_after(home: Home, way: str) -> N
 
 
 def test_what_is_mentioned_is_sent_as_a_reader_would_name_it(home: Home) -> None:
-    git = partial(subprocess.run, cwd=home.project, check=True, capture_output=True)
+    git = partial(subprocess.run, cwd=home.project, check=True, capture_output=True, text=True)
     who = ("-c", "user.name=x", "-c", "user.email=x@x")
     git(("git", "init", "-q"))
     git(("git", "add", "."))
     git(("git", *who, "commit", "-qm", "First"))
-    name = git(("git", "rev-parse", "--short", "HEAD")).stdout.decode().strip()
+    name = git(("git", "rev-parse", "--short", "HEAD")).stdout.strip()
     (home.project / "Makefile").write_text('all:\n\t@echo "a.py:2: bad return"; exit 1\n')
     editor = home.open()
     home.replies += ["One."]
