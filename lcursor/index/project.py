@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,8 @@ class Project:
         self.own = own.kept(root)
         """What the user calls secret."""
         self._is_kept = True
+        self._is_anew = False
+        """While what there was is forgotten, and nothing is in its place yet."""
         self._said: set[str] = set()
 
     @property
@@ -100,16 +102,20 @@ class Project:
                 f"{self.root} is a home directory or above one: all that is in it would be read",
                 "If that is meant, run :LCursor index and say yes; else open a folder in it",
             )
-        if rebuild:
-            self._forget()
-            self.own.replace(secrets)
-        self.own.add(secrets)
-        self._write_begun(is_confirmed)
-        if self._open is None:
-            self._start()
-        else:
-            self._open.embedding.retry()
-            self._open.pipeline.begin()
+        self._is_anew = rebuild
+        try:
+            if rebuild:
+                self._forget()
+                self.own.replace(secrets)
+            self.own.add(secrets)
+            self._write_begun(is_confirmed)
+            if self._open is None:
+                self._start()
+            else:
+                self._open.embedding.retry()
+                self._open.pipeline.begin()
+        finally:
+            self._is_anew = False
 
     def hide(self, globs: Sequence[str]) -> None:
         """Answer `secrets`: index nothing any more that one of some globs names.
@@ -139,9 +145,8 @@ class Project:
         overlay: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Answer `search`. Thread: the one that searches."""
-        there = self._there()
         start_s = time.perf_counter()
-        with self.gate.query():
+        with self._asked() as there:
             hits = there.searcher().search(
                 text,
                 limit=limit,
@@ -159,8 +164,7 @@ class Project:
 
     def symbols(self, name: str, limit: int, prefix: bool) -> dict[str, Any]:
         """Answer `symbols`. Thread: the one that searches."""
-        there = self._there()
-        with self.gate.query():
+        with self._asked() as there:
             found = there.reader.symbols(name, limit, prefix=prefix)
         return {"symbols": [wire.symbol(each) for each in found]}
 
@@ -175,8 +179,7 @@ class Project:
         """Answer `retrieve`. Thread: the one that searches."""
         from lcursor.index import retrieve
 
-        there = self._there()
-        with self.gate.query():
+        with self._asked() as there:
             receipt = retrieve.retrieve(
                 there.searcher(),
                 text,
@@ -207,8 +210,7 @@ class Project:
         """Answer `around`. Thread: the one that searches."""
         from lcursor.index import around
 
-        there = self._there()
-        with self.gate.query():
+        with self._asked() as there:
             hits = around.around(
                 there.searcher(), path, before, after, recent=recent, overlay=overlay
             )
@@ -315,6 +317,8 @@ class Project:
     def _there(self) -> Opened:
         there = self._open
         if there is None:
+            if self._is_anew:
+                raise _anew()
             if self._trouble:
                 raise IndexFailed(self._trouble)
             raise IndexRefused(
@@ -322,6 +326,18 @@ class Project:
                 f"Run :LCursor index, or in a shell python -m lcursor index {self.root}",
             )
         return there
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[Opened]:
+        """Give what answers a question, which goes before bulk work."""
+        there = self._there()
+        try:
+            with self.gate.query():
+                yield there
+        except IndexFailed as error:
+            if self._is_anew or self._open not in (there, None):
+                raise _anew() from error
+            raise
 
     def _start(self) -> None:
         self.gate = Gate()
@@ -385,3 +401,7 @@ class Project:
                 f"the index cannot be begun: {error.strerror or error} ({self.folder})",
                 "See who may write there and whether the disk is full",
             ) from error
+
+
+def _anew() -> IndexFailed:
+    return IndexFailed("the index of the project is made anew", "Ask again in a moment")

@@ -98,7 +98,7 @@ class Reader:
         self._replacing = replacing or contextlib.nullcontext()
         self._lock = threading.RLock()
         self._base: sqlite3.Connection | None = None
-        self._inode = 0
+        self._inode, self._broken = 0, -1
         self._is_closed = False
         self._frequencies = Frequencies()
         self._postings = postings or Postings()
@@ -370,6 +370,7 @@ class Reader:
             except (sqlite3.Error, OSError) as error:
                 self._close()
                 if isinstance(error, sqlite3.Error) and schema.is_damage(error):
+                    self._broken = self._inode
                     self._damaged(self._inode)
                     raise schema.anew(self.path, str(error)) from error
                 raise schema.failure(error, self.path) from error
@@ -379,18 +380,21 @@ class Reader:
         end_s = time.monotonic() + ANEW_S
         while True:
             with contextlib.suppress(FileNotFoundError):
-                if self._base is not None and os.stat(self.path).st_ino == self._inode:
+                inode = os.stat(self.path).st_ino
+                if self._base is not None and inode == self._inode:
                     return self._base
                 self._close()
-                # Else the old file would be opened with the -wal and -shm of the new one, and both
-                # be spoiled by it: SQLite opens those by their names, a moment later.
-                with self._replacing:
-                    self._inode = os.stat(self.path).st_ino
-                    self._base = self._connect()
+                # Who asks all the time must not keep the writer from replacing a broken file.
+                if inode != self._broken or time.monotonic() > end_s:
+                    # Else the old file would be opened with the -wal and -shm of the new one, and
+                    # both be spoiled: SQLite opens those by their names, a moment later.
+                    with self._replacing:
+                        self._inode = os.stat(self.path).st_ino
+                        self._base = self._connect()
                 if self._base is not None:
                     return self._base
                 if time.monotonic() > end_s:
-                    self._damaged(self._inode)
+                    self._damaged(inode)
             if time.monotonic() > end_s:
                 raise schema.anew(self.path, "it is not there")
             time.sleep(0.005)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexFailed
+from lcursor.index.project import Project
 from lcursor.index.reader import Reader
 from lcursor.index.store import Store
 from tests.unit.index.pieces import entry
@@ -234,3 +235,27 @@ def test_no_reader_connects_while_the_file_is_replaced(
     assert len(store.remarks) == 1
     reader.close()
     whole(store)
+
+
+def test_a_question_while_the_user_has_all_made_anew_is_told_so(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(root, "none")
+    project.begin()
+    start, told = project._start, []
+
+    def ask_and_start() -> None:
+        with pytest.raises(IndexFailed) as error:
+            project.search("needle7", 5, "hybrid")
+        told.append(error.value)
+        start()
+
+    monkeypatch.setattr(project, "_start", ask_and_start)
+    with pytest.raises(IndexFailed) as error, project._asked() as there:
+        project.begin(rebuild=True)
+        there.reader.files()  # of what was closed meanwhile
+    told.append(error.value)
+    assert ["made anew" in each.message for each in told] == [True, True]
+    assert [each.hint for each in told] == [AGAIN, AGAIN]
+    assert project.search("needle7", 5, "hybrid")["phase"] != "failed"
+    project.close()
