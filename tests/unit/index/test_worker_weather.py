@@ -19,6 +19,7 @@ import pytest
 from lcursor.errors import IndexFailed
 from lcursor.index import launch, place, schema
 from lcursor.index.client import Client
+from lcursor.index.pipeline import CHECK_S
 from tests.unit.index.trees import modules
 from tests.unit.index.workers import (
     FILES,
@@ -76,6 +77,10 @@ def spoil(path: Path) -> None:
             file.write(b"\xff" * 3900)
 
 
+LOOK_S = 2 * CHECK_S + 20
+"""Until a writer that still has all pages in its memory looks at the file."""
+
+
 def cut(path: Path) -> None:
     """Truncate the database."""
     os.truncate(path, 5000)
@@ -97,7 +102,7 @@ def test_damage_while_one_asks_is_mended_and_said_once(
             until(lambda: asker.counts)
             damage(place.folder(root) / schema.FILE)
             (root / "f3.py").write_text("fresh_words = 1\n")  # the writer comes upon it too
-            until(lambda: client.call("status")["remarks"])
+            until(lambda: client.call("status")["remarks"], LOOK_S)
             until(lambda: filled(client)["files"] == FILES)
             until(lambda: "fresh_words" in _texts(client, "fresh_words"))
             asked = len(asker.counts)
