@@ -8,13 +8,14 @@ and how they are started is the other rooms' of `lcursor.llm`.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.config import ChatConfig
-from lcursor.errors import Cancelled, LcursorError, ServerUnreachable
+from lcursor.errors import Cancelled, LcursorError, ServerSlow, ServerUnreachable
 from lcursor.llm.counting import Counter
 from lcursor.llm.records import Served, Target, Usage
 from lcursor.protocol_chat import ServerTold
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 LEAST_READ = 64
 """Tokens of a prompt that say how fast one is read."""
+PATIENCE_S = 60.0
+"""For a server of ours to say what it is: one that slept may have to come back from the disk."""
 T = TypeVar("T")
 Says = Callable[[str], bool]
 """Given what a server says of its start, on the thread that waits for it; returns whether that is
@@ -173,7 +176,7 @@ class Models:
                 return found
         client = ChatClient(target)
         try:
-            served = client.probe()
+            served = self._served(client, bool(run), cancel)
             if cancel.is_set():
                 raise Cancelled("the turn was stopped")
         except BaseException:
@@ -270,6 +273,21 @@ class Models:
         from lcursor.llm.server import default_folder
 
         return self._folder or default_folder()
+
+    def _served(self, client: ChatClient, is_ours: bool, cancel: threading.Event) -> Served:
+        """Ask a server what it is; one of ours that slept may have to be read from the disk first.
+
+        Raises:
+            LcursorError: it does not say so, or not in time.
+        """
+        ends_s = time.monotonic() + (PATIENCE_S if is_ours else 0.0)
+        while True:
+            try:
+                return client.probe()
+            except ServerSlow:
+                if cancel.is_set() or time.monotonic() > ends_s:
+                    raise
+                self._heard("it is slow to answer")
 
     def _heard(self, words: str) -> None:
         """Thread: of who waits for the server."""

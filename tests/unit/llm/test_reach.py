@@ -12,7 +12,9 @@ import pytest
 
 from lcursor.config import ChatConfig
 from lcursor.http.client import Client
+from lcursor.llm.client import ChatClient
 from lcursor.llm.reach import Models, Reached
+from lcursor.llm.records import Served
 from tests.unit.llm.serving import Machine, machine_of
 
 
@@ -105,6 +107,35 @@ def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
     assert len(asked) == 2
     assert len(machine.commands()) == 2
     models.close()
+
+
+def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcursor.llm.client.NEAR_ANSWER_S", 0.3)
+    heard = list[str]()
+    config, cancel = ChatConfig(model=str(machine.model)), threading.Event()
+    models = Models(config, machine.folder)
+    name = models.names()[0]
+    pid = pid_of(models.reach(name, cancel))
+    others = Models(config, machine.folder, heard.append)
+    probe, tries = ChatClient.probe, list[int]()
+
+    def slow(client: ChatClient) -> Served:
+        tries.append(len(tries))
+        os.kill(pid, signal.SIGSTOP if len(tries) < 3 else signal.SIGCONT)
+        return probe(client)
+
+    monkeypatch.setattr(ChatClient, "probe", slow)
+    try:
+        assert pid_of(others.reach(name, cancel)) == pid
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert len(tries) == 3
+    assert heard == ["it is slow to answer"] * 2
+    models.local_server().stop()
+    for each in (models, others):
+        each.close()
 
 
 def test_what_somebody_else_reached_anew_stays(machine: Machine) -> None:
