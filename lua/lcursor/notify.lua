@@ -14,6 +14,24 @@ local SEVERITY = {
 
 ---@type table<string, integer> code -> time it was last told
 local told = {}
+local is_unseen = false -- Neovim has shown nothing since the last message
+
+vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace("lcursor.notify"), {
+  on_start = function()
+    is_unseen = false
+    return false
+  end,
+})
+
+--- Of two messages at once Neovim makes a hit-enter prompt, which stops the editor and whoever
+--- asks it; after a redraw the second takes the place of the first, which is in :messages.
+local function make_way()
+  local mode = vim.api.nvim_get_mode()
+  if is_unseen and not mode.blocking and not mode.mode:find("^[cr]") then
+    vim.cmd.redraw()
+  end
+  is_unseen = true
+end
 
 --- Neovim's own notifier stops the editor with a hit-enter prompt when a text does not fit the
 --- command line; a plugin's does not.
@@ -51,6 +69,9 @@ local function tell(message, hint, level)
     -- What to do matters more than every word of what failed; the log has it whole.
     local rest = cells - vim.fn.strdisplaywidth(hint) - 2
     all = rest > 30 and hint ~= "" and (cut(text, rest) .. ". " .. hint) or cut(all, cells)
+  end
+  if cells then
+    make_way()
   end
   vim.notify(all, SEVERITY[level], { title = "lcursor" })
 end
@@ -115,6 +136,7 @@ function M.progress(text, done)
   end
   is_progress = text ~= ""
   local shown = is_progress and cut("lcursor: " .. text, math.max(vim.o.columns - 12, 20)) or ""
+  make_way()
   vim.api.nvim_echo({ { shown } }, done or false, {})
 end
 

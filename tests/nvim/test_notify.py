@@ -1,0 +1,55 @@
+"""What is said stops nobody: no hit-enter prompt, however much comes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lcursor.drive.editor import Editor
+
+ONE = "require('lcursor.notify').info('one thing')"
+OTHER = "require('lcursor.notify').warn('another thing')"
+PROGRESS = "require('lcursor.notify').progress('half of it')"
+
+
+@pytest.fixture
+def editor(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
+    with Editor(neovim, tmp_path, columns=80, lines=12) as one:
+        one.wait_lua("return vim.v.vim_did_enter == 1")
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("said", "last"),
+    [
+        ((ONE, OTHER), "lcursor: another thing"),
+        ((OTHER, PROGRESS), "lcursor: half of it"),
+        ((PROGRESS, OTHER, ONE), "lcursor: one thing"),
+        ((ONE, ONE, ONE, ONE), "lcursor: one thing"),
+    ],
+)
+def test_messages_at_once_are_no_prompt(editor: Editor, said: tuple[str, ...], last: str) -> None:
+    code = " ".join(said)
+    editor.lua(f"vim.api.nvim_create_user_command('Say', function() {code} end, {{}})")
+    editor.client.notify("nvim_input", ":Say<CR>")
+
+    assert editor.screen.wait(lambda screen: last in "\n".join(screen.rows()), 10)
+    mode = editor.client.request("nvim_get_mode")
+    assert mode == {"mode": "n", "blocking": False}
+    assert "Press ENTER" not in "\n".join(editor.screen.rows())
+
+
+def test_what_was_overwritten_is_kept(editor: Editor) -> None:
+    editor.lua(f"{ONE} {OTHER}")
+    said = editor.lua("return vim.fn.execute('messages')")
+    assert "one thing" in said
+    assert "another thing" in said
+
+
+def test_who_types_a_command_is_not_disturbed(editor: Editor) -> None:
+    editor.keys(":echo 12")
+    editor.lua(f"{ONE} {OTHER}")
+    editor.keys("3<CR>")
+    assert editor.screen.wait(lambda screen: "123" in "\n".join(screen.rows()), 10)
