@@ -36,8 +36,8 @@ chat.ask(question, { new = true, enter = false })
 """
 IS_WRITING = """
 local session = require("lcursor.chat").current()
-local stream = session and session.turn and session.turn.stream
-return stream ~= nil and stream.cost.writes > 0
+local turn = session and session.turn
+return turn ~= nil and turn.bytes > 0
 """
 
 
@@ -49,7 +49,8 @@ class BesideChat(Lcursor):
     """
 
     def __init__(self, model: str) -> None:
-        settings = {"chat": {"model": model, "context_tokens": CONTEXT_TOKENS, "idle_minutes": 1}}
+        chat = {"model": model, "context_tokens": CONTEXT_TOKENS, "idle_minutes": 1}
+        settings = {"chat": {**chat, "screen": False}}  # what is asked is about no code
         super().__init__(init=f"vim.g.lcursor = vim.json.decode([==[{json.dumps(settings)}]==])\n")
         self.covered = 0
         """Lines that were typed while an answer was written, to the last ghost."""

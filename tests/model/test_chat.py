@@ -28,7 +28,7 @@ CODE = "".join(
 RUNNING = "local s = require('lcursor.chat').current() return s ~= nil and s.turn ~= nil"
 WRITES = """
 local session = require("lcursor.chat").current()
-return session and session.turn and session.turn.stream.cost.writes > 0
+return session and session.turn and session.turn.bytes > 0
 """
 LAST_ID = """
 local session = require("lcursor.chat").current()
