@@ -71,7 +71,7 @@ class Home:
         chat = {"model": MODEL, "context_tokens": TOKENS, "temperature": 0, "max_tokens": 24}
         table = {
             "completion": {"auto_trigger": False},
-            "chat": {**chat, "idle_minutes": 1, **settings},
+            "chat": {**chat, "idle_minutes": 1, "screen": False, **settings},
         }
         init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
         editor = Editor(
