@@ -114,7 +114,7 @@ class Gatherer:
         there = {item.digest for each in rest for item in each.items if not item.is_left_out}
         numbers = {each.number for each in rest}
         items = [
-            replace(item, text="", note=REPEATED, is_left_out=True)
+            replace(item, note=REPEATED, is_left_out=True)
             if item.text
             and not item.is_left_out
             and (fingerprint(item) in there or _is_seen(item, chat, last, numbers))
