@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,23 +10,9 @@ from lcursor.chat.attach import REPEATED
 from lcursor.config import ChatConfig, ModelConfig
 from lcursor.llm.reach import Models
 from tests.fakes.chat_server import ChatServer
-from tests.fakes.heard import config_of
 from tests.unit.chat.desk import Desk, attachment
 
 CODE = "def a(x):\n    return x\n\n\ndef b(y):\n    return y"
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer() as fake:
-        yield fake
-
-
-@pytest.fixture
-def desk(tmp_path: Path, server: ChatServer) -> Iterator[Desk]:
-    with Desk(tmp_path, config_of(server)) as it:
-        it.open()
-        yield it
 
 
 def screen(desk: Desk, text: str = CODE, row: int = 0, cursor: int = 1) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,6 @@ from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, delta
 from tests.fakes.heard import config_of
 from tests.fakes.loopback import sse
 from tests.unit.chat.desk import Desk, attachment, question
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer() as fake:
-        yield fake
-
-
-@pytest.fixture
-def desk(tmp_path: Path, server: ChatServer) -> Iterator[Desk]:
-    with Desk(tmp_path, config_of(server)) as it:
-        it.open()
-        yield it
 
 
 def scripted(tmp_path: Path, *answers: Answer, **more: Any) -> tuple[ChatServer, Desk]:

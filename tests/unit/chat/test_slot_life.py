@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,6 @@ from tests.unit.chat.desk import Desk, attachment, question
 from tests.unit.chat.test_slot import contents
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with ChatServer() as fake:
-        yield fake
 
 
 def test_a_chat_goes_on_after_a_restart_as_if_there_was_none(
