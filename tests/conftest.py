@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,16 @@ ROOT = Path(__file__).resolve().parent.parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--update-screens`."""
     parser.addoption("--update-screens", action="store_true", help="rewrite the golden screens")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outside of pytest-timeout: waiting is no hang
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run the tests that are marked `process` one at a time, whichever worker has them."""
+    if not item.get_closest_marker("process"):
+        return (yield)
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,25 @@
+"""Waiting for a condition, with a deadline that only a hang reaches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+Value = TypeVar("Value")
+POLL_S = 0.01
+
+
+def wait_for(predicate: Callable[[], Value], timeout_s: float = 30.0, what: str = "") -> Value:
+    """Poll `predicate` until its value is true, and return that value.
+
+    Fails the test when the deadline passes; `what` says what was waited for.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (value := predicate()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {timeout_s:g} s: {what or predicate}")
+        time.sleep(POLL_S)
+    return value
