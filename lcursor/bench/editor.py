@@ -101,12 +101,22 @@ def startup(neovim: Path) -> Figure:
     return figure("sourcing the plugin at start", samples, limit=1, judged="p50")
 
 
-def keystrokes(neovim: Path, host: str) -> Figure:
+BUFFER_SETTINGS = """
+vim.b.lcursor = {
+  completion = { max_lines = 4, filetypes = { markdown = true }, secrets = { "*.private" } },
+  keymaps = { accept_word = false },
+}
+"""
+
+
+def keystrokes(neovim: Path, host: str, case: str = "", prepare: str = "") -> Figure:
     """Time the Lua work of each key typed.
 
     Args:
         neovim: the executable.
         host: "real", "dead" (its process ends at once) or "slow" (it never answers).
+        case: what is special about the buffer, for the name of the figure.
+        prepare: Lua that makes it so.
     """
     init = PROBE
     if host != "real":
@@ -122,6 +132,8 @@ def keystrokes(neovim: Path, host: str) -> Figure:
         editor.lua("probe.wrap_messages()")
         if host == "real":
             editor.wait_state("ready", timeout_s=120)
+        if prepare:
+            editor.lua(prepare)
         text = "def measure(values, weights):\n    total = sum(values)\n    return total / len(w"
         editor.lua("probe.key() probe.all = {}")
         for number in range(KEYS):
@@ -129,7 +141,8 @@ def keystrokes(neovim: Path, host: str) -> Figure:
             editor.type(char, pace_ms=40)
             editor.lua("probe.key()")
         samples: list[float] = editor.lua("return probe.all")
-    return figure(f"Lua work per keystroke, host {host}", samples, limit=2)
+    name = f"Lua work per keystroke, host {host}" + (f", {case}" if case else "")
+    return figure(name, samples, limit=2)
 
 
 def draws(neovim: Path) -> Figure:

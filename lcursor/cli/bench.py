@@ -41,7 +41,10 @@ def promises(names: Names = None, as_json: Json = False) -> None:
     neovim = find_neovim()
     runs: dict[str, Callable[[], list[Figure]]] = {
         "start": lambda: [editor.startup(neovim)],
-        "keystroke": lambda: [editor.keystrokes(neovim, host) for host in ("real", "slow", "dead")],
+        "keystroke": lambda: [
+            *(editor.keystrokes(neovim, host) for host in ("real", "slow", "dead")),
+            editor.keystrokes(neovim, "real", "vim.b.lcursor set", editor.BUFFER_SETTINGS),
+        ],
         "draw": lambda: [editor.draws(neovim)],
         "host": lambda: editor.host_starts(neovim),
         "cancel": lambda: [engine.stops()],

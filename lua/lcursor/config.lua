@@ -14,6 +14,20 @@ local resolved
 ---@type lcursor.Problem[]
 local problems = {}
 
+---@class (exact) lcursor.BufferConfig the settings of a buffer that has vim.b.lcursor
+---@field own any what vim.b.lcursor was
+---@field base lcursor.Config what it was merged into
+---@field merged lcursor.Config
+---@field problems lcursor.Problem[]
+
+---@type table<integer, lcursor.BufferConfig> by buffer
+local of_buffers = {}
+
+--- Called, later, with what is wrong in a vim.b.lcursor that was read for the first time;
+--- notify.lua sets it.
+---@type fun(problems: lcursor.Problem[])
+M.on_problems = function() end
+
 ---@param tree table
 ---@param key string dotted path
 ---@return any
@@ -71,18 +85,16 @@ local function distance(a, b)
 end
 
 ---@param key string
----@return string nearest key of the schema
-local function nearest(key)
+---@param candidates string[]
+---@return string the candidate with the least edits
+local function nearest(key, candidates)
   local best, least = "", math.huge
-  local function consider(candidate)
+  table.sort(candidates)
+  for _, candidate in ipairs(candidates) do
     local edits = distance(key, candidate)
     if edits < least then
       best, least = candidate, edits
     end
-  end
-  for _, setting in ipairs(M.schema) do
-    consider(setting.key)
-    consider(setting.key:match("^%w+")) -- the table that it is in
   end
   return best
 end
@@ -115,6 +127,27 @@ local function row_complaint(rows, value)
 end
 
 ---@param setting lcursor.Setting
+---@param value table
+---@return string? complaint
+local function entry_complaint(setting, value)
+  local is_key = setting.each == "key"
+  for name, one in pairs(value) do
+    if type(name) ~= "string" then
+      return ("expected a table with names, found %s"):format(vim.inspect(value))
+    elseif is_key and setting.default[name] == nil then
+      return ('%s: no such key, did you mean "%s"?'):format(
+        name,
+        nearest(name, vim.tbl_keys(setting.default))
+      )
+    elseif is_key and one ~= false and type(one) ~= "string" then
+      return ("%s: expected a key or false, found %s"):format(name, vim.inspect(one))
+    elseif not is_key and type(one) ~= setting.each then
+      return ("%s: expected a %s, found %s"):format(name, setting.each, vim.inspect(one))
+    end
+  end
+end
+
+---@param setting lcursor.Setting
 ---@param value any
 ---@return string? complaint
 local function complaint(setting, value)
@@ -126,10 +159,16 @@ local function complaint(setting, value)
         vim.inspect(value)
       )
     end
+  elseif setting.type == "key" then
+    if value ~= false and type(value) ~= "string" then
+      return ("expected a key or false, found %s"):format(vim.inspect(value))
+    end
   elseif type(value) ~= setting.type then
     return ("expected a %s, found %s"):format(setting.type, vim.inspect(value))
   elseif setting.rows then
     return row_complaint(setting.rows, value)
+  elseif setting.each then
+    return entry_complaint(setting, value)
   elseif setting.share then
     if value < 0 or value > 1 then
       return ("expected 0 to 1, found %s"):format(vim.inspect(value))
@@ -141,6 +180,21 @@ local function complaint(setting, value)
   end
 end
 
+--- A key that is switched off is an empty one, for all who map keys.
+---@param setting lcursor.Setting
+---@param value any
+---@return any
+local function normalize(setting, value)
+  if setting.type == "key" then
+    return value or ""
+  elseif setting.each == "key" then
+    return vim.tbl_map(function(lhs)
+      return lhs or ""
+    end, value)
+  end
+  return vim.deepcopy(value)
+end
+
 --- Check a user's table and copy what is right into `into`.
 ---@param user table
 ---@param into table
@@ -148,11 +202,13 @@ end
 ---@return lcursor.Problem[]
 local function merge(user, into, where)
   local found, known = {}, {}
+  local sections = {} ---@type table<string, boolean> the tables that settings are in
   local function add(key, text)
     table.insert(found, { key = key, message = ("%s: %s: %s"):format(where, key, text) })
   end
   for _, setting in ipairs(M.schema) do
     known[setting.key] = setting
+    sections[setting.key:match("^(%w+)%.") or ""] = true
   end
   local function walk(tree, path)
     for name, value in pairs(tree) do
@@ -162,15 +218,17 @@ local function merge(user, into, where)
         local text = complaint(setting, value)
         if text then
           add(key, text)
-        elseif setting.type == "table" and not vim.islist(value) then
-          put(into, key, vim.tbl_extend("force", get(into, key) or {}, value))
+        elseif setting.each or setting.type == "table" and not vim.islist(value) then
+          local all = vim.tbl_extend("force", get(into, key) or {}, normalize(setting, value))
+          put(into, key, all)
         else
-          put(into, key, vim.deepcopy(value))
+          put(into, key, normalize(setting, value))
         end
-      elseif type(value) == "table" and type(get(M.defaults(), key)) == "table" then
+      elseif type(value) == "table" and sections[key] then
         walk(value, key)
       else
-        add(key, ('no such setting, did you mean "%s"?'):format(nearest(key)))
+        local names = vim.list_extend(vim.tbl_keys(known), vim.tbl_keys(sections))
+        add(key, ('no such setting, did you mean "%s"?'):format(nearest(key, names)))
       end
     end
   end
@@ -212,17 +270,58 @@ function M.get()
   return config
 end
 
---- The settings as one buffer sees them.
+--- What a buffer's own settings make of the others. Merging takes milliseconds and this is called
+--- several times per key, so it is done again only when either has changed.
+---@param buf integer
+---@return lcursor.BufferConfig?
+local function of_buffer(buf)
+  local base, own = M.get(), vim.b[buf].lcursor
+  if own == nil then
+    return nil
+  end
+  local known = of_buffers[buf]
+  -- Each read of vim.b makes a new table, so contents are compared.
+  if known and known.base == base and vim.deep_equal(known.own, own) then
+    return known
+  end
+  local entry = { own = own, base = base, merged = base, problems = {} }
+  if type(own) == "table" then
+    entry.merged = vim.deepcopy(base)
+    entry.problems = merge(own, entry.merged, "vim.b.lcursor")
+  else
+    local message = "vim.b.lcursor: expected a table, found " .. vim.inspect(own)
+    entry.problems = { { key = "vim.b.lcursor", message = message } }
+  end
+  of_buffers[buf] = entry
+  local is_new = not known or not vim.deep_equal(known.problems, entry.problems)
+  if is_new and #entry.problems > 0 then
+    vim.schedule(function()
+      M.on_problems(entry.problems)
+    end)
+  end
+  return entry
+end
+
+--- The settings as one buffer sees them. Must not be changed.
 ---@param buf integer
 ---@return lcursor.Config
 function M.for_buffer(buf)
-  local config, own = M.get(), vim.b[buf].lcursor
-  if type(own) ~= "table" then
-    return config
-  end
-  local copy = vim.deepcopy(config)
-  merge(own, copy, "vim.b.lcursor")
-  return copy
+  local entry = of_buffer(buf)
+  return entry and entry.merged or M.get()
+end
+
+--- What is wrong with a buffer's own settings.
+---@param buf integer
+---@return lcursor.Problem[]
+function M.buffer_problems(buf)
+  local entry = of_buffer(buf)
+  return entry and entry.problems or {}
+end
+
+--- Forget the settings of a buffer (it was unloaded).
+---@param buf integer
+function M.forget(buf)
+  of_buffers[buf] = nil
 end
 
 --- What is wrong with the user's settings, for start-up and health.

@@ -1,6 +1,7 @@
 -- The only caller of vim.notify: errors by code, progress in place.
 -- The same code is told once in 30 seconds; each message also goes to the log.
 
+local config = require("lcursor.config")
 local log = require("lcursor.log")
 
 local M = {}
@@ -34,10 +35,13 @@ local function make_way()
 end
 
 --- Neovim's own notifier stops the editor with a hit-enter prompt when a text does not fit the
---- command line; a plugin's does not.
+--- command line; a plugin's does not. Neovim's own Lua is compiled in under names that begin with
+--- "vim/", or comes from its runtime folder.
 ---@return integer? cells there are; nil for as many as one likes
 local function room()
-  local is_builtin = debug.getinfo(vim.notify, "S").source:find("vim/_editor", 1, true)
+  local source = debug.getinfo(vim.notify, "S").source
+  local is_builtin = vim.startswith(source, "@vim/")
+    or vim.startswith(source, "@" .. vim.env.VIMRUNTIME)
   return is_builtin and vim.o.columns * math.max(vim.o.cmdheight, 1) - 12 or nil
 end
 
@@ -77,8 +81,9 @@ local function tell(message, hint, level)
 end
 
 ---@param text string
-function M.info(text)
-  tell(text, "", "info")
+---@param hint? string what to do about it
+function M.info(text, hint)
+  tell(text, hint or "", "info")
 end
 
 ---@param text string
@@ -99,6 +104,21 @@ function M.error(err)
   told[err.code] = now
   tell(err.message, err.hint, err.level)
 end
+
+--- Report what is wrong with settings, in one message.
+---@param problems lcursor.Problem[]
+function M.config_problems(problems)
+  if #problems > 0 then
+    local messages = vim.tbl_map(function(problem)
+      return problem.message
+    end, problems)
+    local text = table.concat(messages, "; ")
+    log.warn("config_invalid: %s", text)
+    tell(text, "See :help lcursor-config", "warn")
+  end
+end
+
+config.on_problems = M.config_problems
 
 --- A callback of ours whose errors are told once instead of stopping the user at every key.
 ---@generic F: fun(...)

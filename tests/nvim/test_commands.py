@@ -269,6 +269,30 @@ def test_wrong_settings_are_told_once_with_the_nearest_name(editor: Start, host:
         assert part in str(told[0][0])
 
 
+def test_wrong_settings_of_a_buffer_are_reported_once(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.lua("vim.b.lcursor = { keymaps = { acept = 'x' }, completion = { max_lines = 'two' } }")
+    nvim.insert("o")
+    nvim.press("abc")
+    told = notes(nvim)
+    assert len(told) == 1
+    for part in ("vim.b.lcursor", 'did you mean "keymaps.accept"', "completion.max_lines"):
+        assert part in str(told[0][0])
+
+    nvim.lua("vim.b.lcursor = 7")
+    nvim.press("def")
+    assert [str(note[0]) for note in notes(nvim)][1:] == [
+        "lcursor: vim.b.lcursor: expected a table, found 7. See :help lcursor-config"
+    ]
+
+
+def test_a_key_that_is_false_is_not_mapped(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, config={"keymaps": {"accept": False}})
+    nvim.offer("return x", "o")
+    code = "return vim.fn.maparg(..., 'i', false, true).buffer == 1"
+    assert [nvim.lua(code, key) for key in ("<Tab>", "<S-Tab>")] == [False, True]
+
+
 def test_the_ghosts_colour_follows_the_colour_scheme_and_the_user(editor: Start) -> None:
     nvim = editor(DEF, init="vim.cmd('hi clear LCursorGhost')\n")
     link = "return vim.api.nvim_get_hl(0, { name = 'LCursorGhost' }).link"

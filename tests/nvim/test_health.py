@@ -389,7 +389,7 @@ def test_everything_that_is_switched_off_is_named(
     assert "`enabled = true`" in found.warning("Switched off by the setting enabled")
     assert "`:LCursor toggle`" in found.warning("vim.g.lcursor_enabled")
     assert "`:LCursor toggle buffer`" in found.warning(f"Switched off in {path}")
-    assert ".lcursor = nil`" in found.warning("is no table")
+    assert "vim.b.lcursor" in found.warning("expected a table, found 7")
 
 
 def test_the_plugin_file_was_not_sourced(start: Callable[..., Editor]) -> None:

@@ -41,6 +41,30 @@ def test_messages_at_once_are_no_prompt(editor: Editor, said: tuple[str, ...], l
     assert "Press ENTER" not in "\n".join(editor.screen.rows())
 
 
+LONG = f"require('lcursor.notify').info('{'long ' * 60}')"
+LAYOUT = """
+local builtin = vim.notify
+vim.notify = loadstring("local builtin = ... return function(...) builtin(...) end", %r)(builtin)
+"""
+
+
+@pytest.mark.parametrize("source", ["@vim/_editor.lua", "@vim/_core/editor.lua"])
+def test_a_long_message_is_no_prompt(editor: Editor, source: str) -> None:
+    """Neovim's own notifier is recognized wherever Neovim keeps it; 0.12 has moved it."""
+    editor.lua(LAYOUT % source)
+    editor.lua(f"vim.schedule(function() {LONG} end)")
+
+    assert editor.screen.wait(lambda screen: "long" in "\n".join(screen.rows()), 10)
+    assert not editor.client.request("nvim_get_mode")["blocking"]
+    assert editor.lua("return vim.fn.execute('messages')").strip().endswith("…")
+
+
+def test_a_plugin_that_shows_messages_has_them_whole(editor: Editor) -> None:
+    editor.lua("vim.notify = function(text) vim.g.said = text end")
+    editor.lua(LONG)
+    assert editor.lua("return vim.g.said") == f"lcursor: {'long ' * 60}"
+
+
 def test_what_was_overwritten_is_kept(editor: Editor) -> None:
     editor.lua(f"{ONE} {OTHER}")
     said = editor.lua("return vim.fn.execute('messages')")

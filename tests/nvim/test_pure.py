@@ -270,6 +270,51 @@ def test_merging_settings(lua: Call) -> None:
     assert lua(code) == [20, 1, "debug", False, False, "<Tab>", 7, 20, 0]
 
 
+def test_the_settings_of_a_buffer_are_merged_once(lua: Call) -> None:
+    """They are read several times at each key."""
+    code = """
+    local config, seen = require("lcursor.config"), {}
+    config.setup()
+    local function see() table.insert(seen, config.for_buffer(0)) end
+    vim.b.lcursor = { completion = { max_lines = 3 } }
+    see() see()
+    vim.b.lcursor = { completion = { max_lines = 4 } }
+    see()
+    config.setup({ completion = { max_tokens = 20 } })
+    see()
+    vim.b.lcursor = nil
+    see()
+    config.setup()
+    return {
+      rawequal(seen[1], seen[2]),
+      vim.tbl_map(function(each)
+        return { each.completion.max_lines, each.completion.max_tokens == 20 }
+      end, { seen[2], seen[3], seen[4] }),
+      rawequal(seen[5], seen[4]),
+      seen[5].completion.max_tokens,
+    }
+    """
+    assert lua(code) == [True, [[3, False], [4, False], [4, True]], False, 20]
+
+
+def test_false_is_no_key(lua: Call) -> None:
+    code = """
+    local config = require("lcursor.config")
+    config.setup({
+      keymaps = { accept = false },
+      chat = { mappings = { send = false } },
+      edit = { mappings = { stop = false } },
+    })
+    local all, problems = config.get(), #config.problems()
+    config.setup()
+    return {
+      all.keymaps.accept, all.chat.mappings.send, all.edit.mappings.stop,
+      all.chat.mappings.help, problems,
+    }
+    """
+    assert lua(code) == ["", "", "", "g?", 0]
+
+
 def test_named_models(lua: Call) -> None:
     code = """
     local config = require("lcursor.config")
@@ -314,6 +359,13 @@ def test_settings_as_a_function(lua: Call) -> None:
         ({"chat": {"models": {"big": {"api": "x"}}}}, "big.api: expected one of auto, llama.cpp"),
         ({"chat": {"models": {"big": "http://x"}}}, "found a string at big"),
         ({"chat": {"models": ["http://x"]}}, "found a string at 1"),
+        ({"edit": {"mappings": {"acept": "x"}}}, 'acept: no such key, did you mean "accept"?'),
+        ({"chat": {"mappings": {"sendd": "x"}}}, 'sendd: no such key, did you mean "send"?'),
+        ({"chat": {"mappings": {"send": 3}}}, "send: expected a key or false, found 3"),
+        ({"chat": {"mappings": ["x"]}}, "expected a table with names"),
+        ({"keymaps": {"accept": True}}, "expected a key or false, found true"),
+        ({"completion": {"filetypes": ["lua"]}}, "expected a table with names"),
+        ({"completion": {"filetypes": {"lua": "off"}}}, 'lua: expected a boolean, found "off"'),
     ],
 )
 def test_wrong_settings(lua: Call, given_settings: dict[str, Any], message: str) -> None:

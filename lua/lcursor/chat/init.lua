@@ -68,6 +68,7 @@ local function changed(session)
     local key = config.get().chat.mappings.send
     local how = message.role == "user" and "changed: %s asks it so"
       or "changed here only: %s keeps it"
+    key = key ~= "" and key or "sending"
     local is_changed = buffer.changed(session, span) ~= nil
     buffer.badge(session, span, nil, is_changed and how:format(key) or nil)
     if is_changed and message.role == "assistant" and not is_told then

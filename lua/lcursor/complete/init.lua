@@ -274,23 +274,6 @@ local function leave()
   requests.stop("cancelled") -- nobody's menu is left either
 end
 
---- What is wrong with the settings, in one message.
-local function tell_problems()
-  local problems = config.problems()
-  if #problems == 0 then
-    return
-  end
-  local messages = vim.tbl_map(function(problem)
-    return problem.message
-  end, problems)
-  notify.error({
-    code = "config_invalid",
-    message = table.concat(messages, "; "),
-    hint = "See :help lcursor-config",
-    level = "warn",
-  })
-end
-
 --- Begin to work. Called at the first insert in a normal buffer, or by a command.
 function M.start()
   if started then
@@ -312,6 +295,7 @@ function M.start()
       why.forget(buf)
       privacy.forget(buf)
       context.forget(buf)
+      config.forget(buf)
     end,
     host = function(state)
       if state == "ready" then
@@ -328,7 +312,7 @@ function M.start()
   })
   gather.start()
   warm.start()
-  tell_problems()
+  notify.config_problems(config.problems())
   ask_later()
 end
 

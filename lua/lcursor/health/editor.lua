@@ -66,14 +66,15 @@ function M.check_switches(found)
     off("Switched off by vim.g.lcursor_enabled", "Run `:LCursor toggle`")
   end
   for _, buf in ipairs(file_buffers()) do
-    local own = vim.b[buf].lcursor
     if vim.b[buf].lcursor_enabled == false then
       local advice = ("Run `:LCursor toggle buffer` in it (`:buffer %d`)"):format(buf)
       off("Switched off in " .. name_of(buf), advice)
     end
-    if own ~= nil and type(own) ~= "table" then
-      local advice = ("Remove it: `:lua vim.b[%d].lcursor = nil`"):format(buf)
-      off(("vim.b.lcursor of %s is no table, so it is ignored"):format(name_of(buf)), advice)
+    for _, problem in ipairs(require("lcursor.config").buffer_problems(buf)) do
+      health.warn(
+        ("%s: %s"):format(name_of(buf), problem.message),
+        "Correct it where you set vim.b.lcursor; all settings are in :help lcursor-config"
+      )
     end
   end
   if all then

@@ -142,6 +142,7 @@ return {
   {
     key = "chat.mappings",
     type = "table",
+    each = "key",
     default = {
       send = "<CR>",
       send_insert = "<C-s>",
@@ -164,7 +165,7 @@ return {
       close = "q",
       help = "g?",
     },
-    desc = "Keys of Normal mode in the chat's buffer; an empty one is not mapped. send_insert is of"
-      .. " Insert mode, stop of both.",
+    desc = "Keys of Normal mode in the chat's buffer; false disables one. send_insert is of Insert"
+      .. " mode, stop of both.",
   },
 }

@@ -193,6 +193,7 @@ return {
   {
     key = "completion.filetypes",
     type = "table",
+    each = "boolean",
     default = {
       gitcommit = false,
       gitrebase = false,

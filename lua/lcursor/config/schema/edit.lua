@@ -105,6 +105,7 @@ return {
   {
     key = "edit.mappings",
     type = "table",
+    each = "key",
     default = {
       next = "]h",
       previous = "[h",
@@ -123,7 +124,7 @@ return {
       stop = "<Esc>",
     },
     desc = "Keys that are mapped in a buffer while changes are proposed in it, and stop while one"
-      .. " is being written; an empty one is not mapped. accept and reject take part of a change in"
+      .. " is being written; false disables one. accept and reject take part of a change in"
       .. " Visual mode, object is of Visual and Operator-pending mode.",
   },
 }
