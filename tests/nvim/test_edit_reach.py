@@ -107,7 +107,7 @@ def test_what_it_does_is_seen_and_goes_when_it_ends(
     desk.started(asked, 0, 2)
     desk.progress(asked["id"], "writing", done=1, total=2, seconds_left=3.2)
     assert "writing function alpha, 1 of 2 lines, 4 s left" in desk.drawn()
-    assert "<Esc> stops" in desk.drawn()
+    assert "<C-c> stops" in desk.drawn()
     desk.delta(asked["id"], ["def alpha(x):"])
     desk.delta(asked["id"], ["\treturn x"])
     assert "def alpha(x):\n    return x" in desk.drawn()
@@ -140,16 +140,24 @@ def test_the_region_moves_with_what_is_typed(desk: Desk) -> None:
 
 
 def test_a_key_stops_it_and_is_the_users_again(desk: Desk) -> None:
-    desk.nvim.command("nnoremap <buffer> <Esc> <Cmd>let g:own = 1<CR>")
+    desk.nvim.command("nnoremap <buffer> <C-c> <Cmd>let g:own = 1<CR>")
     asked = desk.ask()
-    desk.nvim.press("<Esc>")
+    desk.nvim.press("<C-c>")
     assert desk.heard("edit.stop")["id"] == asked["id"]
     assert "stopping" in desk.drawn()
     desk.done(asked["id"], reason="stopped")
     assert desk.running() == 0
-    desk.nvim.press("<Esc>")
+    desk.nvim.press("<C-c>")
     assert desk.nvim.lua("return vim.g.own") == 1
     assert len(desk.host.messages("edit.stop")) == 1
+
+
+def test_escape_leaves_insert_mode_and_does_not_stop_it(desk: Desk) -> None:
+    desk.ask()
+    desk.nvim.press("ix<Esc><Esc>")
+    assert desk.nvim.lua("return vim.fn.mode()") == "n"
+    assert desk.running() == 1
+    assert "stopping" not in desk.drawn()
 
 
 def test_a_host_that_does_not_answer_a_stop_is_not_waited_for(desk: Desk) -> None:
@@ -222,7 +230,7 @@ def test_two_edits_of_the_same_lines_are_told_apart(
 ) -> None:
     one = desk.ask("1,2LCEdit say what it does")
     two = desk.ask("1,2LCEdit rename x", 2)
-    assert "  2 edits run here  <Esc> stops them\n" in desk.drawn()
+    assert "  2 edits run here  <C-c> stops them\n" in desk.drawn()
     assert "rename x: looking at what is attached" in desk.drawn()
     for asked in (one, two):
         desk.started(asked, 0, 2)
@@ -235,7 +243,7 @@ def test_two_edits_of_the_same_lines_are_told_apart(
     desk.done(two["id"], reason="same")
     assert "edits run here" not in desk.drawn()
     assert "rename x" not in desk.drawn()
-    assert "writing function alpha, 1 of 2 lines  <Esc> stops" in desk.drawn()
+    assert "writing function alpha, 1 of 2 lines  <C-c> stops" in desk.drawn()
     assert "\ndef alpha(x):" in f"\n{desk.drawn()}"
 
 
@@ -249,6 +257,6 @@ def test_what_two_edits_write_below_the_same_line_is_told_apart(desk: Desk) -> N
     said = re.sub("[⠀-⣿]", "*", desk.drawn())
     assert "  * all of it: writing function alpha\ndef" in said
     assert "  * rename x: writing a line\ndef" in said
-    assert said.count("<Esc> stops") == 2  # each says at its own first line what it does
+    assert said.count("<C-c> stops") == 2  # each says at its own first line what it does
     desk.done(one["id"], reason="same")
     assert "rename x" not in desk.drawn()

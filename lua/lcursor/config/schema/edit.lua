@@ -121,7 +121,7 @@ return {
       previous_alternative = "[H",
       again = "g.",
       list = "gl",
-      stop = "<Esc>",
+      stop = "<C-c>",
     },
     desc = "Keys that are mapped in a buffer while changes are proposed in it, and stop while one"
       .. " is being written; false disables one. accept and reject take part of a change in"
