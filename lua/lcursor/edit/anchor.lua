@@ -3,6 +3,7 @@
 -- they are found in it again where they come back. Writes nothing, draws nothing.
 
 local diff = require("lcursor.edit.diff")
+local notify = require("lcursor.notify")
 
 local M = {}
 
@@ -10,7 +11,7 @@ local api = vim.api
 
 ---@alias lcursor.EditHear fun(buf: integer, what: "changed"|"reloaded"|"gone")
 
----@class (exact) lcursor.EditWatch
+---@class (exact) lcursor.EditBufferWatch
 ---@field spans lcursor.EditSpan[] in no order; a loop over an array is compiled
 ---@field places table<lcursor.EditSpan, integer> where each is in it
 ---@field is_aside boolean spans are left as they are: who changes the text sets them
@@ -18,7 +19,7 @@ local api = vim.api
 ---@field is_due boolean
 ---@field count integer lines of the buffer
 
----@type table<integer, lcursor.EditWatch> by the buffer
+---@type table<integer, lcursor.EditBufferWatch> by the buffer
 local watched = {}
 
 ---@param first integer
@@ -157,12 +158,12 @@ local function later(buf)
     return
   end
   watch.is_due = true
-  vim.schedule(function()
+  vim.schedule(notify.guarded(function()
     if watched[buf] == watch then
       watch.is_due = false
       watch.hear(buf, "changed")
     end
-  end)
+  end))
 end
 
 --- Follow a buffer; `hear` is told of changes soon after them, and at once that it was read anew or
@@ -174,7 +175,7 @@ function M.watch(buf, hear)
     return
   end
   local count = api.nvim_buf_line_count(buf)
-  ---@type lcursor.EditWatch
+  ---@type lcursor.EditBufferWatch
   local watch =
     { spans = {}, places = {}, is_aside = false, hear = hear, is_due = false, count = count }
   watched[buf] = watch
@@ -182,21 +183,24 @@ function M.watch(buf, hear)
     return function()
       if watched[buf] == watch then
         watched[buf] = nil
-        vim.schedule(function()
+        vim.schedule(notify.guarded(function()
           hear(buf, what)
-        end)
+        end))
       end
       return true
     end
   end
+  local follow = notify.guarded(function(first, last, now)
+    now, watch.count = M.told(watch.count, last, now)
+    move_all(watch.spans, first, last, now)
+    later(buf) -- also where there is no span: an undo may bring back what was nowhere
+  end)
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last, now)
       if watched[buf] ~= watch then
         return true
       end
-      now, watch.count = M.told(watch.count, last, now)
-      move_all(watch.spans, first, last, now)
-      later(buf) -- also where there is no span: an undo may bring back what was nowhere
+      follow(first, last, now)
     end,
     on_reload = over("reloaded"),
     on_detach = over("gone"),

@@ -3,6 +3,7 @@
 
 local anchor = require("lcursor.edit.anchor")
 local diff = require("lcursor.edit.diff")
+local notify = require("lcursor.notify")
 local texts = require("lcursor.edit.texts")
 
 local M = {}
@@ -56,25 +57,28 @@ function M.remember(buf)
     trace.is_whole, trace.events = false, {}
     return true
   end
+  local follow = notify.guarded(function(first, last, now)
+    now, count = anchor.told(count, last, now)
+    local events = trace.events
+    local before = events[#events]
+    local is_again = before
+      and before[1] == first
+      and before[3] == last
+      and last == first + 1
+      and now == last
+    if not is_again then -- else the same line once more
+      events[#events + 1] = { first, last, now }
+    end
+    if #events > MOST_EVENTS then
+      lost()
+    end
+  end)
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last, now)
       if not trace.is_whole or not is_kept(buf, trace) then
         return true
       end
-      now, count = anchor.told(count, last, now)
-      local events = trace.events
-      local before = events[#events]
-      local is_again = before
-        and before[1] == first
-        and before[3] == last
-        and last == first + 1
-        and now == last
-      if not is_again then -- else the same line once more
-        events[#events + 1] = { first, last, now }
-      end
-      if #events > MOST_EVENTS then
-        return lost()
-      end
+      follow(first, last, now)
     end,
     on_reload = lost,
     on_detach = lost,
