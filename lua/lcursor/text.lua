@@ -3,6 +3,9 @@
 
 local M = {}
 
+--- Neovim's diff of two strings: Neovim 0.12 renamed `vim.diff` to `vim.text.diff`.
+M.diff = vim.text and vim.text.diff or vim.diff
+
 ---@alias lcursor.Kind "all"|"line"|"word"
 
 --- The piece of a suggestion that an accept takes.

@@ -1,6 +1,8 @@
 -- The user's last changes as text for the model: what stood there, what stands there now.
 -- Pure functions of text and time; who calls keeps the list.
 
+local text = require("lcursor.text")
+
 local M = {}
 
 local NEAR_LINES = 8
@@ -21,8 +23,7 @@ local MOST_AGE_MS = 5 * 60 * 1000
 ---@param now_ms integer
 ---@return lcursor.Change[]
 function M.between(old, new, name, now_ms)
-  local diff = vim.text and vim.text.diff or vim.diff
-  local hunks = diff(old, new, { result_type = "indices" }) --[[@as integer[][] ]]
+  local hunks = text.diff(old, new, { result_type = "indices" }) --[[@as integer[][] ]]
   local spans = {}
   for _, hunk in ipairs(hunks) do
     -- A hunk without lines stands behind the line that it names.

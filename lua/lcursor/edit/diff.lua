@@ -1,6 +1,8 @@
 -- Pure functions of lines: what differs, as lines, as words; where rows of one text are in another.
 -- Must not touch a buffer. A change is `{ first_row, last_row, old, new }`, as on the wire.
 
+local text = require("lcursor.text")
+
 local M = {}
 
 local LINEMATCH = 60 -- lines: aligning more of them takes seconds
@@ -15,12 +17,12 @@ local function joined(lines, first, last)
   if last <= first then
     return ""
   end
-  local text = {}
+  local found = {}
   for row = first, last - 1 do
     local line = lines[row + 1]
-    text[row - first + 1] = line:find("\n", 1, true) and line:gsub("\n", "\0") or line
+    found[row - first + 1] = line:find("\n", 1, true) and line:gsub("\n", "\0") or line
   end
-  return table.concat(text, "\n") .. "\n"
+  return table.concat(found, "\n") .. "\n"
 end
 
 --- Rows that differ, in order. Equal ends are left out before anything is compared in earnest.
@@ -51,7 +53,7 @@ function M.blocks(old, new, linematch)
     opts.linematch = LINEMATCH
   end
   ---@type integer[][]
-  local found = vim.diff(joined(old, head, #old - tail), joined(new, head, #new - tail), opts)
+  local found = text.diff(joined(old, head, #old - tail), joined(new, head, #new - tail), opts)
   local blocks = {}
   for _, indices in ipairs(found) do
     local at, count, new_at, new_count = unpack(indices)
