@@ -23,8 +23,8 @@ FILES = {
 }
 RETURN = change(1, ["    return x"], ["    return x + 1"])
 HUNKS = "return #require('lcursor.edit.store').hunks(vim.api.nvim_get_current_buf())"
-YES = "vim.fn.confirm = function(text) _G.asked = text return 1 end\n"
-NO = "vim.fn.confirm = function(text) _G.asked = text return 2 end\n"
+ANSWER = "vim.ui.select = function(_, opts, choose) _G.asked = opts.prompt choose('%s') end\n"
+YES, NO = ANSWER % "Yes", ANSWER % "No"
 
 
 @pytest.fixture

@@ -239,8 +239,12 @@ def test_outside_of_the_project_only_what_the_user_says(home: Home, is_sure: boo
     editor.command(f"split {path} | wincmd p")
     editor.command("LCursor apply")
     proposed(editor)
-    editor.lua("_G.asked = {}; vim.fn.confirm = function(text) table.insert(asked, text) "
-               f"return {1 if is_sure else 2} end")  # fmt: skip
+    editor.lua(
+        "local choice = ... _G.asked = {}"
+        " vim.ui.select = function(_, opts, on_choice)"
+        " table.insert(asked, opts.prompt) on_choice(choice) end",
+        "Yes" if is_sure else "No",
+    )
     editor.command("bwipeout outside.py")  # it is in no buffer any more: it would be written
     editor.command("LCursor accept all")
     editor.wait_lua("return #asked > 0")

@@ -97,8 +97,20 @@ local function write(turn, paths, is_outside)
   )
 end
 
---- Take all of a turn: hunks in buffers, which stay to be saved, and what no buffer has, which is
---- written. What is outside of the project is asked for first.
+---@param turn lcursor.EditTurn
+---@param is_outside boolean the user agreed to change files outside of the project
+local function accept(turn, is_outside)
+  local whole = require("lcursor.edit.hunks").accept_turn(turn.key)
+  if #whole.problems > 0 then
+    notify.warn(table.concat(whole.problems, "; "))
+  end
+  if #whole.paths > 0 then
+    write(turn, whole.paths, is_outside)
+  end
+end
+
+--- Accept all hunks of a turn: those in buffers stay to be saved, those in files that no buffer has
+--- are written. Asks first where a file is outside of the project.
 ---@param turn lcursor.EditTurn
 function M.accept(turn)
   local parts = unloaded(turn)
@@ -111,20 +123,20 @@ function M.accept(turn)
   local outside = vim.tbl_filter(function(part)
     return part.file.is_outside
   end, parts)
-  if #outside > 0 then
-    local list = table.concat(names(outside), "\n")
-    local text = "Outside of the project:\n" .. list .. "\nDo it?"
-    if vim.fn.confirm(text, "&Yes\n&No", 2) ~= 1 then
-      return notify.info("nothing was changed")
-    end
+  if #outside == 0 then
+    return accept(turn, false)
   end
-  local whole = require("lcursor.edit.hunks").accept_turn(turn.key)
-  if #whole.problems > 0 then
-    notify.warn(table.concat(whole.problems, "; "))
-  end
-  if #whole.paths > 0 then
-    write(turn, whole.paths, #outside > 0)
-  end
+  local prompt = ("Outside of the project: %s. Do it?"):format(table.concat(names(outside), ", "))
+  vim.ui.select(
+    { "Yes", "No" },
+    { prompt = prompt },
+    notify.guarded(function(choice)
+      if choice ~= "Yes" then
+        return notify.info("nothing was changed")
+      end
+      accept(turn, true)
+    end)
+  )
 end
 
 --- Refuse all of a turn.
