@@ -195,6 +195,15 @@ def test_only_one_file_speaks_to_the_user_and_one_to_the_wire() -> None:
         assert not re.search(r"^\s*print\(", code, re.M), path
 
 
+def test_each_lua_class_is_declared_once() -> None:
+    """The language server merges classes of the same name, and then checks neither."""
+    declared: dict[str, Path] = {}
+    for path in lua_files():
+        for name in re.findall(r"^---@class (?:\(exact\) )?([\w.]+)", path.read_text(), re.M):
+            assert name not in declared, f"{name}: {path} and {declared[name]}"
+            declared[name] = path
+
+
 def test_no_file_is_longer_than_500_lines() -> None:
     folders = ("lcursor", "lua", "plugin", "rplugin", "tests", "bench", "scripts")
     for folder in folders:

@@ -52,12 +52,12 @@ local PRIORITY = 150 -- above tree-sitter's
 local drawn = setmetatable({}, { __mode = "k" })
 ---@type table<integer, lcursor.Hunk[]> by the buffer
 local shown = {}
----@type table<integer, lcursor.EditLook>
+---@type table<integer, lcursor.EditWindowOptions>
 local looks = {}
 local is_due = false
 
 ---@param buf integer
----@return lcursor.EditLook
+---@return lcursor.EditWindowOptions
 local function look_of(buf)
   local width, is_wrapped = nil, false
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do

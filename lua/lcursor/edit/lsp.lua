@@ -13,14 +13,14 @@ local group = api.nvim_create_augroup("lcursor.edit.lsp", { clear = true })
 local QUIET_MS = 700 -- without news, the servers have said what they have to say
 local PATIENCE_MS = 8000
 
----@class (exact) lcursor.EditWatch
+---@class (exact) lcursor.EditErrorWatch
 ---@field before integer
 ---@field mark integer
 ---@field timer uv.uv_timer_t
 ---@field since_ms integer
 ---@field has_news boolean
 
----@type table<integer, lcursor.EditWatch> by buffer
+---@type table<integer, lcursor.EditErrorWatch> by buffer
 local watches = {}
 
 ---@param buf integer
@@ -62,7 +62,7 @@ function M.badge(before, after)
 end
 
 ---@param buf integer
----@param watch lcursor.EditWatch
+---@param watch lcursor.EditErrorWatch
 local function say(buf, watch)
   stop(buf)
   if not api.nvim_buf_is_loaded(buf) then
@@ -99,7 +99,7 @@ local function watch_for(buf, row)
   clear(buf)
   local mark = api.nvim_buf_set_extmark(buf, namespace, row, 0, { strict = false })
   local now = vim.uv.now()
-  ---@type lcursor.EditWatch
+  ---@type lcursor.EditErrorWatch
   local watch = {
     before = errors(buf),
     mark = mark,

@@ -10,7 +10,7 @@ local ADDED, WORD = "LCursorEditAdded", "LCursorEditAddedWord"
 
 ---@alias lcursor.EditChunk { [1]: string, [2]: string|string[] }
 
----@class (exact) lcursor.EditLook how a buffer shows its lines
+---@class (exact) lcursor.EditWindowOptions how a buffer shows its lines
 ---@field tabstop integer
 ---@field stops integer[]
 ---@field width integer cells of the narrowest window that shows it
@@ -76,7 +76,7 @@ end
 
 --- One new line, as one row of chunks, or several where it is wider than the window.
 ---@param line string
----@param look lcursor.EditLook
+---@param look lcursor.EditWindowOptions
 ---@param colours? lcursor.EditColour[]
 ---@param spans? lcursor.EditBytes[]
 ---@return lcursor.EditChunk[][]
