@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import skips
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
 
@@ -31,6 +32,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with Path(__file__).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI, let no test be skipped but for a reason that is listed."""
+    report = yield
+    if os.environ.get("CI") == "true":
+        skips.refuse(report)
+    return report
 
 
 @pytest.fixture(scope="session")
