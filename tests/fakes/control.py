@@ -19,9 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lcursor.protocol import PROTOCOL
+from lcursor.errors import MessageInvalid
+from lcursor.protocol import PROTOCOL, TO_LUA, check
 
 SCRIPT = Path(__file__).with_name("host.py")
+ECHO = "echo"
+"""The harness's own message, which no real host knows."""
 STATS = {
     "prompt_tokens": 100,
     "reused_tokens": 90,
@@ -48,6 +51,8 @@ class FakeHost:
         reply: when set, each request is answered at once with what it returns.
         log: all messages from Neovim, as (process, method, params).
         pids: the processes, oldest first.
+        invalid: what is wrong with messages that a real host would have refused. Leaving the
+            context fails if there were any.
     """
 
     def __init__(self) -> None:
@@ -56,6 +61,7 @@ class FakeHost:
         self.reply: Callable[[Params], str] | None = None
         self.log: list[tuple[int, str, Params]] = []
         self.pids: list[int] = []
+        self.invalid: list[str] = []
         self._ends: dict[int, socket.socket] = {}
         self._changed = threading.Condition()
         self._echoes = itertools.count(1)
@@ -80,6 +86,7 @@ class FakeHost:
         for end in self._ends.values():
             end.close()
         shutil.rmtree(self._folder)
+        assert not self.invalid, f"Neovim sent messages that the host refuses: {self.invalid}"
 
     def init(self) -> str:
         """Return Lua for an init.lua that puts this host in the place of the real one."""
@@ -131,7 +138,15 @@ class FakeHost:
         return [params["id"] for params in self.messages("fim.cancel")]
 
     def send(self, method: str, params: Params, pid: int | None = None) -> None:
-        """Say something to Neovim, from the newest process unless told otherwise."""
+        """Send a valid message to Neovim, from the newest process unless told otherwise.
+
+        Raises:
+            MessageInvalid: the real host would never send this; see `send_unchecked`.
+        """
+        self.send_unchecked(method, check(method, params, TO_LUA), pid)
+
+    def send_unchecked(self, method: str, params: object, pid: int | None = None) -> None:
+        """Send any message to Neovim, for the tests of what it does with a bad one."""
         self._order({"do": "send", "method": method, "params": params}, pid)
 
     def ready(self, pid: int | None = None) -> None:
@@ -185,9 +200,9 @@ class FakeHost:
     def sync(self) -> None:
         """Return when Neovim has handled all that was said to it, and what it said has arrived."""
         number = next(self._echoes)
-        code = 'local chan, n = ... vim.rpcnotify(chan, "echo", { n = n })'
+        code = f'local chan, n = ... vim.rpcnotify(chan, "{ECHO}", {{ n = n }})'
         self._order({"do": "lua", "code": code, "args": [number]})
-        self.wait(lambda: {"n": number} in self.messages("echo"))
+        self.wait(lambda: {"n": number} in self.messages(ECHO))
 
     def _of(self, request: Params) -> Params:
         return {"id": request["id"], "buf": request["buf"], "tick": request["tick"]}
@@ -221,6 +236,11 @@ class FakeHost:
             return
 
     def _hear(self, pid: int, method: str, params: Params) -> None:
+        if method != ECHO:
+            try:
+                check(method, params)
+            except MessageInvalid as error:
+                self.invalid.append(str(error))
         if method == "fim.request":
             params = {**params, "pid": pid}
         self.log.append((pid, method, params))

@@ -130,10 +130,10 @@ def test_another_version_of_the_protocol(editor: Start, host: FakeHost) -> None:
 def test_messages_that_nobody_knows(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
     request = nvim.insert("o")
-    host.send("fim.dance", {"id": 1})
-    host.send("fim.partial", {"id": request["id"]})
-    host.send("fim.partial", {**request, "text": 7})
-    host.send("fim.done", {})
+    host.send_unchecked("fim.dance", {"id": 1})
+    host.send_unchecked("fim.partial", {"id": request["id"]})
+    host.send_unchecked("fim.partial", {**request, "text": 7})
+    host.send_unchecked("fim.done", {})
     host.partial({**request, "id": 99}, "STALE")
     host.partial({**request, "id": 0}, "STALE")
     assert nvim.shows() == ""
