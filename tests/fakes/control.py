@@ -51,8 +51,8 @@ class FakeHost:
         reply: when set, each request is answered at once with what it returns.
         log: all messages from Neovim, as (process, method, params).
         pids: the processes, oldest first.
-        invalid: what is wrong with messages that a real host would have refused. Leaving the
-            context fails if there were any.
+        invalid: what is wrong with messages that a real host would have refused, among them
+            Neovim's own about an error in Lua. Leaving the context fails if there were any.
     """
 
     def __init__(self) -> None:
@@ -240,7 +240,7 @@ class FakeHost:
             try:
                 check(method, params)
             except MessageInvalid as error:
-                self.invalid.append(str(error))
+                self.invalid.append(f"{error}: {params}")
         if method == "fim.request":
             params = {**params, "pid": pid}
         self.log.append((pid, method, params))

@@ -66,6 +66,8 @@ def main() -> None:
                 known.set()
             else:
                 params = message[2][0] if message[2] else {}
+                if message[1] == "nvim_error_event":  # a Lua handler raised an error
+                    params = {"error": message[2][1]}
                 tell(event="message", method=message[1], params=params)
 
 
