@@ -11,7 +11,9 @@ import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from lcursor.errors import LcursorError
 
@@ -68,10 +70,21 @@ def write(path: Path, *parts: bytes, is_firm: bool = False) -> None:
     Raises:
         OSError: it cannot be written; what was there stays.
     """
+    with replacing(path, is_firm=is_firm) as file:
+        file.writelines(parts)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, is_firm: bool = False) -> Iterator[BinaryIO]:
+    """Write a file piece by piece; it takes its place when the block ends without an exception.
+
+    Raises:
+        OSError: see `write`.
+    """
     fd, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)  # mode 0600
     try:
         with os.fdopen(fd, "wb") as file:
-            file.writelines(parts)
+            yield file
             if is_firm:
                 file.flush()
                 os.fsync(fd)

@@ -384,7 +384,6 @@ TO_PYTHON: dict[str, type] = {
     "hello": Hello,
     "config": ConfigChanged,
     "shutdown": Empty,
-    "model.load": Empty,
     "fim.request": FimRequest,
     "fim.warm": FimWarm,
     "fim.cancel": FimCancel,

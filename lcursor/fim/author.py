@@ -67,6 +67,10 @@ class Author:
         self.vocabulary: Vocabulary | None = None
         """Heals the token at the cursor, once it is there."""
 
+    def configure(self, config: CompletionConfig) -> None:
+        """Apply other budgets."""
+        self._config = config
+
     def write(
         self,
         place: Place,

@@ -81,11 +81,11 @@ class Cache:
         self.cells = other.cells.copy()
         self.first_logits, self.lineage = other.first_logits, other.lineage
 
-    def state(self) -> bytes:
-        """Return what is in it, for `restore`."""
-        return self._context.state(self.lanes.full)
+    def state(self, max_bytes: int) -> memoryview:
+        """Return what is in it, for `restore`; nothing where that is more than `max_bytes`."""
+        return self._context.state(self.lanes.full, max_bytes)
 
-    def restore(self, cells: Cells, state: bytes) -> bool:
+    def restore(self, cells: Cells, state: memoryview) -> bool:
         """Hold what another one held, in another run perhaps; False, and empty, if that fails.
 
         Args:

@@ -1,14 +1,15 @@
-"""Request in, events out: the engine's front door for the host.
+"""Turns messages of the wire into work for the engine, and its results into messages.
 
-Turns messages of the wire into work for the scheduler, and what the engine says into messages. Owns
-the engine's life: load, reload, close. `emit` is called on the engine's thread.
+Owns the engine's life: it is opened, configured and closed on the scheduler's thread alone, one at
+a time, so that two models are never in memory. Methods return at once on any thread, except
+`close`. `emit` is called on the engine's thread, and by whoever cancels a request that never ran.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,42 @@ class More:
 
 Work = FimRequest | More
 
+NEEDS_MODEL = ("backend", "model", "gpu_layers", "threads", "context_tokens")
+"""Settings for which a model in this process is loaded again; the others apply to a loaded one."""
+NEEDS_SERVER = (
+    "backend",
+    "endpoint_url",
+    "endpoint_api",
+    "endpoint_model",
+    "endpoint_family",
+    "endpoint_key_env",
+    "endpoint_key_command",
+)
+"""Settings for which the connection to a server is opened again."""
+
+Progress = Callable[[float], bool]
+"""Told how far a load is, 0 to 1; returning False stops it."""
+
+
+def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
+    """Return whether a change of settings needs the model or the connection to be opened again."""
+    names = NEEDS_SERVER if after.backend == "endpoint" else NEEDS_MODEL
+    return any(getattr(before, name) != getattr(after, name) for name in names)
+
+
+def open_engine(config: CompletionConfig, progress: Progress) -> Any:
+    """Load the model that the settings name, in this process.
+
+    Raises:
+        LcursorError: the model is missing, or see `engine.Engine`.
+        Cancelled: `progress` returned False.
+    """
+    from lcursor.fim.engine import Engine  # imports llama.cpp: 0.3 s, only on the engine's thread
+
+    path = store.resolve(config.model, "completion")
+    known = {model.file: model.family for model in manifest.load()}
+    return Engine(path, known.get(path.name) or "", config, progress)
+
 
 class Completer:
     """The completion slot.
@@ -53,14 +90,21 @@ class Completer:
         config: its settings.
         emit: sends a message to the editor; callable on any thread.
         retriever: finds pieces of the project; none by default.
+        open_engine: loads the model of a backend "inproc"; called on the engine's thread.
     """
 
     def __init__(
-        self, config: CompletionConfig, emit: Tell, retriever: Retriever | None = None
+        self,
+        config: CompletionConfig,
+        emit: Tell,
+        retriever: Retriever | None = None,
+        open_engine: Callable[[CompletionConfig, Progress], Any] = open_engine,
     ) -> None:
-        self.config = config
+        self._wanted = config  # replaced by any thread; the engine's thread applies it
+        self._config = config  # what the engine has; of the engine's thread
         self._emit = emit
-        self._engine: Any = None  # an Engine; llama.cpp is imported on the engine's thread alone
+        self._open_engine = open_engine
+        self._engine: Any = None  # an Engine or an Endpoint; of the engine's thread
         self._is_closing = False
         self._shown_percent = -1
         self._trouble: str | None = None  # what keeps the server away; None before the first try
@@ -71,12 +115,14 @@ class Completer:
         self._base = 0.0  # the engine's threshold before anything was learned
         self.thresholds: dict[str, float] = {"": 0.0}
         self._scheduler: Scheduler[Work] = Scheduler(
-            prepare=self._load,
+            prepare=self._prepare,
             run=self._run,
             abort=self._abort,
             resume=self._resume,
             idle=self._idle,
             dropped=lambda job: self._done(job, "cancelled"),
+            failed=self._failed,
+            finish=self._unload,
         )
         self.ring.news = lambda: self._scheduler.call(_nothing)  # so that idle work goes on
 
@@ -96,8 +142,20 @@ class Completer:
         """Find alternatives to the answer of request `number`; `fim.alternatives` follows."""
         self._scheduler.submit(Job(number, More(typed)))
 
+    def configure(self, config: CompletionConfig) -> None:
+        """Apply settings; a model is loaded again only where they need it.
+
+        A running request is abandoned only for that; one that waits is answered afterwards.
+        """
+        before, self._wanted = self._wanted, config
+        if before != config:
+            self._scheduler.prepare_again(interrupts=needs_reload(before, config))
+
     def offer(self, params: ContextChunk) -> None:
         """Put a piece of a file where later completions may find it."""
+        self._scheduler.call(lambda: self._take_chunk(params), interrupts=False)
+
+    def _take_chunk(self, params: ContextChunk) -> None:
         path, text = params["name"] or params["path"], params["text"]
         if params["kind"] == "import":
             text = headers.of(path, text, params["symbols"])
@@ -119,49 +177,67 @@ class Completer:
         self._scheduler.cancel(number)
 
     def close(self, timeout_s: float = 1.0) -> bool:
-        """Stop the engine; return whether it ended in time."""
+        """Stop the engine and free the model; return whether that was done in time."""
         self._is_closing = True
-        has_ended = self._scheduler.close(timeout_s)
-        if self._engine is None:
-            return has_ended
-        if self.config.backend == "endpoint":
-            self._engine.close()  # it has a thread of its own
-        elif has_ended:
-            self._engine.save()
-        return has_ended
+        return self._scheduler.close(timeout_s)
+
+    def _prepare(self) -> None:
+        """Bring the engine to the settings that are wanted now."""
+        before, self._config = self._config, self._wanted
+        if self._engine is None or needs_reload(before, self._config):
+            self._unload()
+            self._load()
+        else:
+            self._engine.configure(self._config)
+            self._set_threshold()
+
+    def _unload(self) -> None:
+        """Free the model, and save what it has read."""
+        engine, self._engine = self._engine, None
+        self._answered, self._shown_percent, self._trouble = 0, -1, None
+        if engine is None:
+            return
+        engine.abort.clear()  # it may be set because the scheduler was closed
+        try:
+            engine.save()
+        finally:
+            engine.close()
+
+    def _set_threshold(self) -> None:
+        # A server tells no probabilities, so there is nothing to compare with a threshold.
+        self._base = self._config.min_confidence if self._config.backend == "inproc" else 0.0
+        self.learn(self._history)
 
     def _load(self) -> None:
-        if self.config.backend == "endpoint":
-            self._state("loading_model", self.config.endpoint_url)
+        self._set_threshold()
+        if self._config.backend == "endpoint":
+            self._state("loading_model", self._config.endpoint_url)
             if self._reach():
                 self._is_reached()
             return
-        self._state("loading_model", self.config.model, 0.0)
+        self._state("loading_model", self._config.model, 0.0)
         started = time.perf_counter()
         try:
-            from lcursor.fim.engine import Engine  # imports llama.cpp: 0.3 s, only here
-
-            path = store.resolve(self.config.model, "completion")
-            known = {model.file: model.family for model in manifest.load()}
-            self._engine = Engine(path, known.get(path.name) or "", self.config, self._progress)
-            self._engine.ring = self.ring
-            self._base = self._engine.threshold
-            self.learn(self._history)
+            self._engine = self._open_engine(self._config, self._progress)
         except Cancelled:
             return
-        except Exception as error:  # noqa: BLE001 - the root of a thread
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the state of the host
             self._state("failed", self._report(error))
             return
+        self._engine.ring = self.ring
         if self._is_closing:
             return
         took = time.perf_counter() - started
         model = self._engine.model
         self._emit(
             "log",
-            {"level": "info", "message": f"{path.name} ({model.description}) in {took:.1f} s"},
+            {
+                "level": "info",
+                "message": f"{model.path.name} ({model.description}) in {took:.1f} s",
+            },
         )
         self._remark()
-        self._state("ready", path.name)
+        self._state("ready", model.path.name)
 
     def _remark(self) -> None:
         """Tell what the engine has to say though all goes on."""
@@ -178,7 +254,7 @@ class Completer:
             from lcursor.fim.endpoint import Endpoint
 
             if self._engine is None:
-                self._engine = Endpoint(self.config)
+                self._engine = Endpoint(self._config)
                 self._engine.ring = self.ring
             if not self._engine.is_connected:
                 self._engine.connect()
@@ -206,11 +282,11 @@ class Completer:
         percent = int(fraction * 100)
         if percent > self._shown_percent:
             self._shown_percent = percent
-            self._state("loading_model", self.config.model, fraction)
-        return not self._is_closing
+            self._state("loading_model", self._config.model, fraction)
+        return not (self._is_closing or needs_reload(self._config, self._wanted))
 
     def _run(self, job: Job[Work]) -> None:
-        is_remote = self.config.backend == "endpoint"
+        is_remote = self._config.backend == "endpoint"
         if not (self._reach() if is_remote else self._engine):
             is_stopped = self._engine is not None and self._engine.abort.is_set()
             return self._done(job, "cancelled" if is_stopped else "failed")
@@ -232,11 +308,10 @@ class Completer:
             )
         except Cancelled:
             return self._done(job, "cancelled", "", _no_stats(job, self._engine.read_tokens))
-        except Exception as error:  # noqa: BLE001 - the root of a thread
-            if is_remote and not self._engine.is_connected:
-                self._lost(error, job.id)
-            else:
-                self._report(error, job.id)
+        except LcursorError as error:
+            if not is_remote or self._engine.is_connected:
+                raise
+            self._lost(error, job.id)
             return self._done(job, "failed")
         if is_remote:
             self._is_reached()
@@ -266,9 +341,6 @@ class Completer:
             texts: list[str] = self._engine.alternatives(typed)
         except Cancelled:
             return self._done(job, "cancelled")
-        except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._report(error, job.id)
-            return self._done(job, "failed")
         return self._emit("fim.alternatives", FimAlternatives(id=job.id, texts=texts))
 
     def _done(
@@ -293,7 +365,7 @@ class Completer:
         return self._emit("fim.done", done)
 
     def _warm(self, place: FimWarm) -> None:
-        if self._engine is not None and self.config.backend == "inproc":
+        if self._engine is not None and self._config.backend == "inproc":
             self._engine.warm(_source(place))
 
     def _tell_prompt(self) -> None:
@@ -318,10 +390,15 @@ class Completer:
             more: bool = self._engine.idle()
         except Cancelled:
             return True
-        except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._report(error)
-            return False
         return more
+
+    def _failed(self, error: Exception, job: Job[Work] | None) -> None:
+        """Report what broke off a piece of work; a job has its answer all the same."""
+        try:
+            self._report(error, job.id if job else 0)
+        finally:
+            if job:
+                self._done(job, "failed")
 
     def _abort(self) -> None:
         if self._engine is not None:

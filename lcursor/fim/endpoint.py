@@ -120,6 +120,13 @@ class Endpoint:
         family = self._family.name if self._family else "?"
         return f"{self.model or 'no model'} ({family}) by {api} at {self._client.name}"
 
+    def configure(self, config: CompletionConfig) -> None:
+        """Apply settings that need no other server; see `completer.NEEDS_SERVER`."""
+        self.config = config
+
+    def save(self) -> None:
+        """Do nothing: the server keeps what it has read; see `engine.Engine`."""
+
     def close(self) -> None:
         """Drop the connections."""
         self.abort.set()

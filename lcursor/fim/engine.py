@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from lcursor.catalog import gguf, hardware
@@ -56,15 +57,26 @@ class Engine:
         head = gguf.check_for_completion(path)
         self.config = config
         try:
-            self.model = llama.Model(path, config.gpu_layers, progress)
-            self._open(family)
+            with ExitStack() as opened:
+                self._open(path, family, progress, opened)
+                self._opened = opened.pop_all()
         except OutOfMemory as error:
             if not self._on_gpu:
                 raise
             cells = config.context_tokens
             raise placement.advice(head, path.name, cells, hardware.detect()) from error
-        disk = Warmth(default_folder(), self._fingerprint()) if config.save_cache else None
-        self.reader = Reader(self.model, self._context, self.family, config, self._on_gpu, disk)
+
+    def _open(self, path: Path, family: str, progress: llama.Progress, opened: ExitStack) -> None:
+        """Load the model and read a first token; `opened` frees all of it."""
+        config = self.config
+        self.model = llama.Model(path, config.gpu_layers, progress)
+        opened.callback(self.model.close)
+        self.family: Resolved = families.resolve(family, self.model.tokenize)
+        self._context = llama.Context(self.model, self._size())
+        opened.callback(self._context.close)
+        self._disk = Warmth(default_folder(), self._fingerprint())
+        self.reader = Reader(self.model, self._context, self.family, config, self._on_gpu)
+        self.reader.warmth = self._disk if config.save_cache else None
         self._seats = self.reader.seats
         self._author = Author(
             self.model, self._context, self._seats, self.family, config, self._most_guesses
@@ -76,6 +88,7 @@ class Engine:
         self._is_behind = False
         self._read_ahead: prompt.Source | None = None
         self._to_warm: prompt.Source | None = None
+        self._has_told_shrink = False
         self.remarks: list[LcursorError] = []
         """What the user should know though all goes on; whoever tells it empties the list."""
         if not gives_back(self.model.tokenize, self.model.piece):
@@ -86,13 +99,15 @@ class Engine:
         self._vocabulary = threading.Thread(target=self._read_vocabulary, daemon=True)
         self._vocabulary.start()
 
-    def _open(self, family: str) -> None:
-        try:
-            self.family: Resolved = families.resolve(family, self.model.tokenize)
-            self._context = llama.Context(self.model, self._size())
-        except Exception:
-            self.model.close()
-            raise
+    def configure(self, config: CompletionConfig) -> None:
+        """Apply settings that do not need the model to be loaded again."""
+        self.config = config
+        self.reader.configure(config)
+        self.reader.warmth = self._disk if config.save_cache else None
+        self._author.configure(config)
+        self.threshold = config.min_confidence
+        self._recall.clear()
+        self._latest = self._next_files = self._read_ahead = None
 
     @property
     def threshold(self) -> float:
@@ -119,8 +134,7 @@ class Engine:
         """Free the cache and the weights."""
         self._is_closing = True
         self._vocabulary.join()
-        self._context.close()
-        self.model.close()
+        self._opened.close()
 
     def complete(
         self,
@@ -147,14 +161,19 @@ class Engine:
         """
         while True:
             try:
-                return self._complete(source, on_text, single_line, afresh)
+                result = self._complete(source, on_text, single_line, afresh)
             except OutOfMemory as error:
                 if not self.reader.shrink():
                     raise
                 self._recall.clear()
                 window = self.reader.prefix_tokens
-                error.message += f"; only {window} tokens before the cursor are read from now on"
-                self.remarks.append(error)
+                error.message += f"; only {window} tokens before the cursor are read for a while"
+                if not self._has_told_shrink:
+                    self._has_told_shrink = True
+                    self.remarks.append(error)
+            else:
+                self.reader.grow_back()
+                return result
 
     def _complete(
         self, source: prompt.Source, on_text: OnText, single_line: bool, afresh: bool

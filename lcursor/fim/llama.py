@@ -169,9 +169,11 @@ class Model:
 
     def piece(self, token: int) -> bytes:
         """Return the bytes of one token; b"" for a marker."""
-        buffer = ctypes.create_string_buffer(256)
-        length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
-        return buffer.raw[: max(length, 0)]
+        length = -256
+        while length < 0:  # the size that the piece needs, where the buffer is too small
+            buffer = ctypes.create_string_buffer(-length)
+            length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
+        return buffer.raw[:length]
 
     def is_end(self, token: int) -> bool:
         """Whether the model means "nothing follows" by this token."""
@@ -361,24 +363,31 @@ class Context:
         """
         L.llama_memory_seq_add(self._memory, sequence, start, end, by)
 
-    def state(self, sequence: int) -> bytes:
+    def state(self, sequence: int, max_bytes: int) -> memoryview:
         """Return the cells of a sequence, with their positions, in llama.cpp's own form.
+
+        Args:
+            sequence: its id.
+            max_bytes: where they are more, nothing is copied and the result is empty.
 
         Cost: a copy; 12 kB a token for a model of 0.5B.
         """
         size = L.llama_state_seq_get_size(self.handle, sequence)
+        if size > max_bytes:
+            return memoryview(b"")
         buffer = (ctypes.c_uint8 * size)()
         count = L.llama_state_seq_get_data(self.handle, buffer, size, sequence)
-        return memoryview(buffer)[:count].tobytes()
+        return memoryview(buffer).cast("B")[:count]
 
-    def restore(self, sequence: int, state: bytes) -> bool:
+    def restore(self, sequence: int, state: memoryview) -> bool:
         """Fill a sequence with what `state` gave, also in another run; False if it does not fit.
 
         llama.cpp compares shapes and types, not the model: whoever calls must know that it is the
         same one.
         """
-        buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
-        return bool(L.llama_state_seq_set_data(self.handle, buffer, len(state), sequence))
+        data = np.frombuffer(state, dtype=np.uint8)
+        pointer = data.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        return bool(L.llama_state_seq_set_data(self.handle, pointer, len(data), sequence))
 
     def length(self, sequence: int = 0) -> int:
         """Return the position behind the sequence's last token; 0 when it is empty."""

@@ -18,12 +18,14 @@ from lcursor.fim.files import File, FileTokens, budget
 from lcursor.fim.result import Result
 from lcursor.fim.seats import Seats
 from lcursor.fim.vocabulary import Vocabulary
-from lcursor.fim.warmth import Saved, Warmth
+from lcursor.fim.warmth import MAX_STATE_BYTES, Saved, Warmth
 
 WORTH_SAVING = 96
 """Tokens that the next start must be spared by writing a file of cells anew."""
 LEAST_WINDOW = 64
 """Tokens before the cursor, to which the window may shrink where memory is short."""
+GROW_AFTER = 200
+"""Requests without a lack of memory after which a window that was halved is doubled again."""
 NAMES_TOKENS = 64
 """Kept free for the names of the project and the file, and for markers."""
 
@@ -37,8 +39,10 @@ class Reader:
         family: lays prompts out.
         config: budgets.
         on_gpu: whether reading is cheap.
-        warmth: where cells outlive this process; None keeps them in memory.
     """
+
+    warmth: Warmth | None = None
+    """Where cells outlive this process; None keeps them in memory."""
 
     splices = True
     """Whether a keystroke may keep the suffix where it is; off, every prompt is read exactly."""
@@ -56,19 +60,26 @@ class Reader:
         family: Resolved,
         config: CompletionConfig,
         on_gpu: bool,
-        warmth: Warmth | None,
     ) -> None:
         self._model, self._context, self._family, self._config = model, context, family, config
-        self.warmth = warmth
+        self._on_gpu = on_gpu
         self.seats = Seats(context)
-        self.files_tokens = budget(config.files_tokens, on_gpu)
-        """Most tokens of other files, and of the file's own top."""
         self._file_tokens = FileTokens()
         self._shrunk = 1
+        self._since_shrunk = 0
         self._prompt: prompt.Prompt | None = None
         self._kept: frozenset[int] = frozenset()
         self._on_disk: dict[tuple[str, str], Cells] = {}
         self._bos = model.bos if model.add_bos else None
+
+    def configure(self, config: CompletionConfig) -> None:
+        """Apply other budgets."""
+        self._config = config
+
+    @property
+    def files_tokens(self) -> int:
+        """Most tokens of other files, and of the file's own top."""
+        return budget(self._config.files_tokens, self._on_gpu)
 
     @property
     def prefix_tokens(self) -> int:
@@ -78,13 +89,21 @@ class Reader:
         return max(min(self._config.prefix_tokens, room) // self._shrunk, 1)
 
     def shrink(self) -> bool:
-        """Read half as much before the cursor from now on; False where that is too little."""
+        """Read half as much before the cursor; False where that is too little."""
         if self.prefix_tokens // 2 < LEAST_WINDOW:
             return False
         self._shrunk *= 2
+        self._since_shrunk = 0
         for cache in self.seats.all():
             cache.clear()
         return True
+
+    def grow_back(self) -> None:
+        """Count a request that had memory enough; in time, read as much as before `shrink`."""
+        self._since_shrunk += 1
+        if self._shrunk > 1 and self._since_shrunk >= GROW_AFTER:
+            self._shrunk //= 2
+            self._since_shrunk = 0
 
     def built(self, source: prompt.Source, others: tuple[File, ...] | None = None) -> prompt.Prompt:
         """Lay out a prompt, with other pieces of files than those of now where some are given."""
@@ -134,14 +153,20 @@ class Reader:
         ]
 
     def save(self, place: Place) -> None:
-        """Put the cells of a place's file on the disk, if much of them is not there."""
+        """Put the cells of a place's file on the disk, if much of them is not there.
+
+        Raises:
+            Cancelled: `abort` was set; what was on the disk stays.
+        """
         source, built, seat = place.source, place.built, self.seats.current
         key = (source.root, source.path)
         if self.warmth is None or not source.root or seat.cost(built) > len(built.middle):
             return
         if cost(self._on_disk.get(key, Cells()), built) < WORTH_SAVING:
             return
-        if self.warmth.save(*key, Saved(seat.cells, self.files, seat.state())):
+        state = seat.state(MAX_STATE_BYTES)
+        saved = Saved(seat.cells, self.files, state)
+        if state and self.warmth.save(*key, saved, self._context.abort.is_set):
             self._on_disk[key] = seat.cells.copy()
 
     def recover(self, place: Place) -> Place:

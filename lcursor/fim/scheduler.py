@@ -2,22 +2,29 @@
 
 The latest request wins: it takes the place of a waiting one and aborts a running one. When nobody
 has asked for a moment, idle work runs, which any request aborts as well. Nothing here waits for the
-model, so every method but `close` returns at once on any thread.
+model, so every method but `close` returns at once on any thread. An exception in a callback is
+reported and never ends the thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
 Work = TypeVar("Work")
+Returned = TypeVar("Returned")
 
 IDLE_S = 0.25
 """Pause after the last request before idle work begins."""
+
+Step = Callable[[], float | None]
+"""Does one piece of work; returns the longest wait before the next one, None for no limit."""
 
 
 @dataclass(slots=True)
@@ -33,12 +40,16 @@ class Scheduler(Generic[Work]):
     """Runs jobs one by one on its own thread.
 
     Args:
-        prepare: called once on the thread, before the first job (loads the model).
+        prepare: called on the thread before the first job (loads the model), and again after
+            `prepare_again`.
         run: called for each job that still matters.
-        abort: makes a running `run` or `prepare` return soon; called on any thread.
+        abort: makes a running `run` or `idle` return soon; called on any thread.
         resume: takes the abort back, on the thread, before the next job.
         idle: does one piece of work that nobody waits for; returns whether there is more.
         dropped: told of each job that was superseded or cancelled before it ran.
+        failed: told what a callback raised, and the job that ran, if one did.
+        finish: called on the thread, once, as its last act (frees the model).
+        changed: guards the mailbox and wakes the thread.
     """
 
     def __init__(
@@ -50,14 +61,18 @@ class Scheduler(Generic[Work]):
         resume: Callable[[], None],
         idle: Callable[[], bool],
         dropped: Callable[[Job[Work]], None],
+        failed: Callable[[Exception, Job[Work] | None], None],
+        finish: Callable[[], None],
+        changed: threading.Condition | None = None,
     ) -> None:
-        self._prepare, self._run = prepare, run
-        self._abort, self._resume, self._dropped = abort, resume, dropped
-        self._idle = idle
-        self._changed = threading.Condition()
+        self._prepare, self._run, self._idle, self._finish = prepare, run, idle, finish
+        self._abort, self._resume = abort, resume
+        self._dropped, self._failed = dropped, failed
+        self._changed = changed or threading.Condition()
         self._waiting: Job[Work] | None = None
         self._running: Job[Work] | None = None
         self._calls: deque[Callable[[], None]] = deque()
+        self._must_prepare = True
         self._is_idling = False
         self._is_closed = False
         self._thread = threading.Thread(target=self._loop, name="lcursor-engine", daemon=True)
@@ -87,11 +102,28 @@ class Scheduler(Generic[Work]):
         if older:
             self._dropped(older)
 
-    def call(self, work: Callable[[], None]) -> None:
-        """Run `work` on the thread once no request waits or runs; it makes idle work pause."""
+    def call(self, work: Callable[[], None], *, interrupts: bool = True) -> None:
+        """Run `work` on the thread once no request waits or runs.
+
+        Args:
+            work: what to run.
+            interrupts: abort idle work that runs now; otherwise `work` waits for its end.
+        """
         with self._changed:
             self._calls.append(work)
-            if self._is_idling:
+            if interrupts and self._is_idling:
+                self._abort()
+            self._changed.notify()
+
+    def prepare_again(self, *, interrupts: bool) -> None:
+        """Run `prepare` before the next job; a job that waits runs after it.
+
+        Args:
+            interrupts: abort what runs now, be it a job, idle work or `prepare` itself.
+        """
+        with self._changed:
+            self._must_prepare = True
+            if interrupts:
                 self._abort()
             self._changed.notify()
 
@@ -99,39 +131,61 @@ class Scheduler(Generic[Work]):
         """Stop; return whether the thread ended in time."""
         with self._changed:
             self._is_closed = True
-            self._waiting = None
+            older, self._waiting = self._waiting, None
             self._abort()
             self._changed.notify()
+        if older:
+            self._dropped(older)
         if self._thread.is_alive():
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
-        self._prepare()
-        pause_s: float | None = IDLE_S
-        while True:
-            job = self._next(pause_s)
-            if job:
-                self._run(job)
-                pause_s = IDLE_S
-            elif self._is_closed:
-                return
-            elif self._calls:
-                self._calls.popleft()()
-                pause_s = IDLE_S
-            else:
-                pause_s = 0.0 if self._idle() else None
+        wait_s: float | None = None
+        while (step := self._next(wait_s)) is not None:
+            wait_s = step()
+        self._guard(self._finish)
 
-    def _next(self, timeout_s: float | None) -> Job[Work] | None:
-        """Wait for a job; None when the time is up or all is over."""
+    def _next(self, timeout_s: float | None) -> Step | None:
+        """Wait for work, or until it is time for idle work; None when the scheduler was closed."""
         with self._changed:
             self._running, self._is_idling = None, False
-            self._changed.wait_for(
-                lambda: self._waiting is not None or self._is_closed or self._calls, timeout_s
-            )
+            self._changed.wait_for(self._has_work, timeout_s)
             if self._is_closed:
                 return None
-            self._running, self._waiting = self._waiting, None
-            self._is_idling = self._running is None
             self._resume()
-            return self._running
+            if self._must_prepare:
+                self._must_prepare = False
+                return self._do_prepare
+            if self._waiting:
+                self._running, self._waiting = self._waiting, None
+                return partial(self._do_job, self._running)
+            self._is_idling = True
+            return partial(self._do_call, self._calls.popleft()) if self._calls else self._do_idle
+
+    def _has_work(self) -> bool:
+        return bool(self._is_closed or self._must_prepare or self._waiting or self._calls)
+
+    def _do_prepare(self) -> float | None:
+        self._guard(self._prepare)
+        return IDLE_S
+
+    def _do_job(self, job: Job[Work]) -> float | None:
+        self._guard(partial(self._run, job), job)
+        return IDLE_S
+
+    def _do_call(self, work: Callable[[], None]) -> float | None:
+        self._guard(work)
+        return IDLE_S
+
+    def _do_idle(self) -> float | None:
+        return 0.0 if self._guard(self._idle) else None
+
+    def _guard(self, work: Callable[[], Returned], job: Job[Work] | None = None) -> Returned | None:
+        """Do some work; report what it raises and return None then."""
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - the root of the thread
+            with contextlib.suppress(Exception):  # nobody is left to report it to
+                self._failed(error, job)
+            return None

@@ -2,7 +2,8 @@
 
 Owns a folder of `$XDG_CACHE_HOME/lcursor/kv`, one subfolder a project and one file a buffer,
 readable by the user alone. A file that is broken, or was made by another model or another
-llama.cpp, is as good as none. Used on the engine's thread alone; raises nothing.
+llama.cpp, is as good as none. Several editors may use the folder at once. Used on the engine's
+thread alone; raises nothing but `Cancelled`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import hashlib
 import json
 import os
 import struct
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from lcursor import folders
+from lcursor.errors import Cancelled
 from lcursor.fim.cells import Cells
 from lcursor.fim.files import File
 
@@ -23,6 +26,10 @@ MAGIC = b"lcursor kv 1\n"
 DIGEST_BYTES = 32
 MOST_BYTES = 512 << 20
 """Of all files of all projects; what was used longest ago goes first."""
+MAX_STATE_BYTES = MOST_BYTES // 4
+"""Of one file: copying more than this out of the model would keep a request waiting too long."""
+PART_BYTES = 4 << 20
+"""Written at a time, some 5 ms; a request waits no longer than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class Saved:
     cells: Cells
     files: tuple[File, ...]
     """The pieces of other files before it."""
-    state: bytes
+    state: memoryview
     """The cells themselves, in llama.cpp's form."""
 
 
@@ -70,7 +77,7 @@ class Warmth:
         """Return what was saved for a file; None where there is nothing that can be used."""
         path = self.path(root, name)
         try:
-            data = path.read_bytes()
+            data = memoryview(path.read_bytes())
         except OSError:
             return None
         saved = self._read(data, name)
@@ -81,23 +88,46 @@ class Warmth:
                 os.utime(path)
         return saved
 
-    def save(self, root: str, name: str, saved: Saved) -> bool:
+    def save(
+        self,
+        root: str,
+        name: str,
+        saved: Saved,
+        is_aborted: Callable[[], bool] = lambda: False,
+    ) -> bool:
         """Keep what stands in the cache for a file; return whether that went well.
 
         A disk that is full or may not be written to ends all saving: it is only a matter of speed.
+
+        Args:
+            root: folder of its project.
+            name: its path in there.
+            saved: what to keep.
+            is_aborted: asked between parts.
+
+        Raises:
+            Cancelled: `is_aborted` returned True; what was on the disk stays.
         """
         if not self._is_writable:
             return False
-        path, data = self.path(root, name), self._written(name, saved)
+        path, head = self.path(root, name), self._head(name, saved)
+        digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._make_room(len(data), path)
-            folders.write(path, data)
+            self._make_room(len(head) + len(saved.state) + DIGEST_BYTES, path)
+            with folders.replacing(path) as file:
+                parts: list[bytes | memoryview] = [head, *_parts(saved.state)]
+                for part in parts:
+                    if is_aborted():
+                        raise Cancelled("a newer request came")
+                    digest.update(part)
+                    file.write(part)
+                file.write(digest.digest())
         except OSError:
             self._is_writable = False
         return self._is_writable
 
-    def _written(self, name: str, saved: Saved) -> bytes:
+    def _head(self, name: str, saved: Saved) -> bytes:
         cells = saved.cells
         head = json.dumps(
             {
@@ -111,37 +141,46 @@ class Warmth:
                 "files": [[file.path, file.text] for file in saved.files],
             }
         ).encode()
-        data = MAGIC + struct.pack("<Q", len(head)) + head + saved.state
-        return data + hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
+        return MAGIC + struct.pack("<Q", len(head)) + head
 
-    def _read(self, data: bytes, name: str) -> Saved | None:
+    def _read(self, data: memoryview, name: str) -> Saved | None:
         body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
-        is_whole = body.startswith(MAGIC) and len(body) >= len(MAGIC) + 8
+        at = len(MAGIC) + 8
+        is_whole = body[: len(MAGIC)] == MAGIC and len(body) >= at
         if not is_whole or hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest() != digest:
             return None
-        at = len(MAGIC) + 8
-        [length] = struct.unpack("<Q", body[len(MAGIC) : at])
-        head = json.loads(body[at : at + length])
-        if head["made_by"] != self._fingerprint or head["name"] != name:
+        try:
+            [length] = struct.unpack("<Q", body[len(MAGIC) : at])
+            head = json.loads(bytes(body[at : at + length]))
+            if head["made_by"] != self._fingerprint or head["name"] != name:
+                return None
+            cells = Cells()
+            cells.prefix, cells.has_marker = head["prefix"], head["has_marker"]
+            cells.suffix = None if head["suffix"] is None else tuple(head["suffix"])
+            cells.suffix_at, cells.stale = head["suffix_at"], head["stale"]
+            files = tuple(File(*file) for file in head["files"])
+        except (KeyError, TypeError, ValueError):  # another version wrote it
             return None
-        cells = Cells()
-        cells.prefix, cells.has_marker = head["prefix"], head["has_marker"]
-        cells.suffix = None if head["suffix"] is None else tuple(head["suffix"])
-        cells.suffix_at, cells.stale = head["suffix_at"], head["stale"]
-        return Saved(cells, tuple(File(*file) for file in head["files"]), body[at + length :])
+        return Saved(cells, files, body[at + length :])
 
     def _make_room(self, size: int, own: Path) -> None:
         others = []
         for path in self.folder.glob("*/*.kv"):
             if path != own:
-                stat = path.stat()
-                others.append((stat.st_mtime, stat.st_size, path))
+                with contextlib.suppress(FileNotFoundError):  # another editor removed it
+                    stat = path.stat()
+                    others.append((stat.st_mtime, stat.st_size, path))
         total = sum(each for _, each, _ in others)
         for _, each, path in sorted(others):
             if total + size <= self._most_bytes:
                 break
-            path.unlink()
+            path.unlink(missing_ok=True)
             total -= each
+
+
+def _parts(state: memoryview) -> Iterator[memoryview]:
+    for start in range(0, len(state), PART_BYTES):
+        yield state[start : start + PART_BYTES]
 
 
 def _hash(text: str) -> str:

@@ -28,7 +28,8 @@ class Beside:
 
     def __init__(self, index: Indexing) -> None:
         self._index = index
-        self._is_busy = threading.Event()
+        self._lock = threading.Lock()
+        self._is_done: threading.Event | None = None  # ends the thread of the present work
 
     def knows(self, root: Path, secrets: Sequence[str]) -> Codebase:
         """Return what knows a project."""
@@ -40,15 +41,19 @@ class Beside:
         return plain if worker is None else Indexed(worker, plain)
 
     def busy(self, is_busy: bool) -> None:
-        """Take that the slot works now, or does not any more."""
-        if not is_busy:
-            self._is_busy.clear()
-        elif not self._is_busy.is_set():
-            self._is_busy.set()
-            threading.Thread(target=self._rest, name="lcursor-rest", daemon=True).start()
+        """Let the index rest while the slot works."""
+        with self._lock:
+            if is_busy and self._is_done is None:
+                self._is_done = threading.Event()
+                thread = threading.Thread(
+                    target=self._rest, args=(self._is_done,), name="lcursor-rest", daemon=True
+                )
+                thread.start()
+            elif not is_busy and self._is_done is not None:
+                self._is_done.set()
+                self._is_done = None
 
-    def _rest(self) -> None:
-        pause = threading.Event()
-        while self._is_busy.is_set():
+    def _rest(self, is_done: threading.Event) -> None:
+        while not is_done.is_set():
             self._index.typing()
-            pause.wait(REST_S)
+            is_done.wait(REST_S)

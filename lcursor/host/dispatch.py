@@ -47,11 +47,10 @@ class Dispatch:
         self._brains = Brains(send)
         self._chat = Chatting(send, index, self._brains)
         self._edit = Editing(send, index, self._brains, self._chat.edited, self._chat.seen)
-        self._handlers: dict[str, Handler] = {
+        self.handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
             "shutdown": lambda _: self._stop(),
-            "model.load": lambda _: self._load(),
             "fim.request": lambda params: self._slot().request(params),
             "fim.warm": lambda params: self._slot().warm(params),
             "fim.cancel": lambda params: self._slot().cancel(params["id"]),
@@ -78,7 +77,7 @@ class Dispatch:
     def __call__(self, method: str, params: object) -> None:
         """Handle one message."""
         try:
-            self._handlers.get(method, _unknown)(protocol.check(method, params))
+            self.handlers.get(method, _unknown)(protocol.check(method, params))
         except Exception as error:  # noqa: BLE001 - the root of every handler
             tell_failed(self._send, error, 0, f"{method} failed")
 
@@ -108,33 +107,26 @@ class Dispatch:
             )
         self._settings = config.from_table(params["config"])
         self._configure()
-        self._load()
 
     def _config(self, params: protocol.ConfigChanged) -> None:
-        before, self._settings = self._settings, config.from_table(params["config"])
+        self._settings = config.from_table(params["config"])
         self._configure()
-        same = replace(self._settings.completion, secrets=before.completion.secrets)
-        if same != before.completion:
-            self._load()
 
     def _configure(self) -> None:
-        """Hand out the settings, but for the completion slot."""
+        """Hand out the settings; the first ones start the completion slot."""
         slot = self._settings.completion
         self._index.configure(self._settings.index, slot.secrets)
         here = slot.model if slot.backend == "inproc" else ""
         self._brains.configure(self._settings.chat, here)
         self._chat.configure(self._settings.chat, slot.secrets, here)
         self._edit.configure(self._settings.edit, slot.secrets, (self._settings.chat, here))
-
-    def _load(self) -> None:
-        """Load the model, anew when one is loaded."""
+        own = replace(slot, secrets=())  # the editor sends no text of such files
         if self._completer:
-            self._completer.close()
-        self._completer = Completer(
-            self._settings.completion, self._send, IndexRetriever(self._index)
-        )
-        self._completer.start()
-        self._journal.refresh()
+            self._completer.configure(own)
+        else:
+            self._completer = Completer(own, self._send, IndexRetriever(self._index))
+            self._completer.start()
+            self._journal.refresh()
 
     def _outcome(self, params: FimOutcome) -> None:
         self._journal.add(

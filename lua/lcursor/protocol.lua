@@ -10,7 +10,6 @@ M.to_python = {
   hello = { "protocol", "version", "config" },
   config = { "config" },
   shutdown = {},
-  ["model.load"] = {},
   ["fim.request"] = {
     "id",
     "buf",

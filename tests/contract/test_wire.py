@@ -12,6 +12,7 @@ import pytest
 import lcursor
 from lcursor import config, errors, protocol
 from lcursor.drive.editor import Editor
+from lcursor.host.dispatch import Dispatch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,6 +48,29 @@ def test_messages_and_their_fields(lua: dict[str, Any]) -> None:
     assert lua["version"] == protocol.PROTOCOL
     assert as_lists(lua["to_python"]) == names(protocol.TO_PYTHON)
     assert as_lists(lua["to_lua"]) == names(protocol.TO_LUA)
+
+
+def sources(folder: str, suffix: str, *without: str) -> str:
+    """Return the text of all files of a half, but for some that only describe or drive it."""
+    files = sorted((ROOT / folder).rglob(f"*{suffix}"))
+    names = [(path.relative_to(ROOT / folder).parts[0], path) for path in files]
+    return "\n".join(path.read_text() for name, path in names if not name.startswith(without))
+
+
+def is_named(method: str, text: str, call: str) -> bool:
+    """Whether a message is an argument of a call; one without a dot is a common word elsewhere."""
+    before = r"(?:[(,{]\s*|=\s*|^\s*)" if "." in method else call
+    return bool(re.search(rf'{before}"{re.escape(method)}"', text, re.M))
+
+
+def test_each_message_has_a_sender_and_a_handler() -> None:
+    lua = sources("lua/lcursor", ".lua", "protocol")
+    python = sources("lcursor", ".py", "protocol", "drive", "bench", "evals", "cli")
+    handled = set(Dispatch(lambda method, params: None, lambda: None).handlers)
+    assert handled == set(protocol.TO_PYTHON)
+    assert not {name for name in protocol.TO_PYTHON if not is_named(name, lua, r"notify\(")}
+    assert not {name for name in protocol.TO_LUA if not is_named(name, lua, r"rpc\.on\(")}
+    assert not {name for name in protocol.TO_LUA if not is_named(name, python, r"\(\s*")}
 
 
 def test_error_codes_and_levels(lua: dict[str, Any]) -> None:

@@ -78,11 +78,11 @@ class Memory:
     def length(self, sequence: int = 0) -> int:
         return max((p for _, p, owners in self.cells if sequence in owners), default=-1) + 1
 
-    def state(self, sequence: int) -> bytes:
-        return json.dumps(self.of(sequence)).encode()
+    def state(self, sequence: int, max_bytes: int) -> memoryview:
+        return memoryview(json.dumps(self.of(sequence)).encode())
 
-    def restore(self, sequence: int, state: bytes) -> bool:
-        cells = json.loads(state)
+    def restore(self, sequence: int, state: memoryview) -> bool:
+        cells = json.loads(bytes(state))
         if len(self.cells) + len(cells) > self.room:
             return False
         self.remove(sequence, 0)
@@ -253,7 +253,7 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
             after = some
         elif kind == "spm":  # what stands in the cache comes from the disk as well
             there = seats.current
-            assert seats.restore(there.cells.copy(), there.state())
+            assert seats.restore(there.cells.copy(), there.state(1 << 20))
         wanted = prompt(before, after)
         memory.abort.looks_left = patience
         try:
@@ -318,7 +318,7 @@ def test_a_restored_cache_is_gone_on_with(
     old.write([5, 6])
     memory = Memory()
     new = Cache(memory)  # type: ignore[arg-type]
-    assert new.restore(old.cells, old.state())
+    assert new.restore(old.cells, old.state(1 << 20))
     agree(memory, new)
     cost = new.cost(prompt([*before, *typed], after))
     new.bring(prompt([*before, *typed], after))
@@ -332,7 +332,7 @@ def test_what_does_not_fit_leaves_an_empty_cache() -> None:
     old.bring(prompt(range(1, 60), [70]))
     memory = Memory(room=50)
     new = Cache(memory)  # type: ignore[arg-type]
-    assert not new.restore(old.cells, old.state())
+    assert not new.restore(old.cells, old.state(1 << 20))
     assert new.is_empty
     agree(memory, new)
 

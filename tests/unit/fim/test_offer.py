@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.fim.completer import Completer
+from lcursor.fim.files import File
 from lcursor.fim.ring import Query
 from lcursor.protocol import ChunkKind, ContextChunk, check
+from tests.fakes.engine import Models
 
 TEXT = "import os\n\n\ndef shown(a):\n    return a\n\n\ndef other():\n    pass"
+
+
+def files_of(chunk: ContextChunk, query: Query) -> tuple[File, ...]:
+    """Offer a chunk; return what the ring would show."""
+    models = Models()
+    completer = Completer(CompletionConfig(), models._tell, open_engine=models.open)
+    completer.start()
+    completer.offer(chunk)
+    completer.prompt()  # behind the chunk in the queue
+    models.wait("prompt")
+    assert completer.close(10)
+    completer.ring.promote()
+    return completer.ring.arrange(query, 9999, len)
 
 
 def offered(kind: ChunkKind, text: str = TEXT, symbols: tuple[str, ...] = ()) -> list[str]:
@@ -18,10 +35,7 @@ def offered(kind: ChunkKind, text: str = TEXT, symbols: tuple[str, ...] = ()) ->
         path="/r/a.py", name="a.py", first_row=4, text=text, kind=kind, symbols=list(symbols)
     )
     check("context.chunk", dict(chunk))
-    completer = Completer(CompletionConfig(), lambda method, params: None)
-    completer.offer(chunk)
-    completer.ring.promote()
-    files = completer.ring.arrange(Query("b.py", "", ""), 9999, len)
+    files = files_of(chunk, Query("b.py", "", ""))
     assert all(file.path == "a.py" for file in files)
     return [file.text for file in files]
 
@@ -42,8 +56,17 @@ def test_of_an_imported_file_its_headers(symbols: tuple[str, ...], shown: list[s
 
 
 def test_a_buffer_without_a_name_has_its_path() -> None:
-    completer = Completer(CompletionConfig(), lambda method, params: None)
     chunk = ContextChunk(path="/r/x", name="", first_row=0, text=TEXT, kind="yanked", symbols=[])
-    completer.offer(chunk)
-    completer.ring.promote()
-    assert completer.ring.arrange(Query("", "", ""), 999, len)[0].path == "/r/x"
+    assert files_of(chunk, Query("", "", ""))[0].path == "/r/x"
+
+
+def test_a_chunk_is_looked_at_on_the_thread_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def of(path: str, text: str, symbols: object) -> str:
+        threads.append(threading.current_thread().name)
+        return text
+
+    monkeypatch.setattr("lcursor.fim.headers.of", of)
+    assert offered("import")
+    assert threads == ["lcursor-engine"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pytest
 
 from lcursor.fim.scheduler import IDLE_S, Job, Scheduler
+from tests.fakes.engine import fail
 
 
 class Desk:
@@ -19,18 +20,35 @@ class Desk:
         self.finished: list[tuple[int, str]] = []
         self.dropped: list[int] = []
         self.idled: list[str] = []
+        self.failures: list[tuple[str, int]] = []
+        self.prepared = 0
+        self.is_finished = False
+        self.fails = False
         self.threads: set[int] = set()
         self._aborted = threading.Event()
         self.released = threading.Event()
         self._changed = threading.Condition()
         self.scheduler: Scheduler[str] = Scheduler(
-            prepare=lambda: None,
+            prepare=self._prepare,
             run=self._run,
             abort=self._abort,
             resume=self._aborted.clear,
             idle=self._idle,
             dropped=self._drop,
+            failed=self._fail,
+            finish=self._finish,
         )
+
+    def _prepare(self) -> None:
+        self.prepared += 1
+
+    def _finish(self) -> None:
+        self.threads.add(threading.get_ident())
+        self.is_finished = True
+
+    def _fail(self, error: Exception, job: Job[str] | None) -> None:
+        self._note(lambda: self.failures.append((str(error), job.id if job else 0)))
+        raise RuntimeError("and that could not be reported")
 
     def _note(self, act: Callable[[], None]) -> None:
         with self._changed:
@@ -46,6 +64,8 @@ class Desk:
     def _run(self, job: Job[str]) -> None:
         self.threads.add(threading.get_ident())
         self._note(lambda: self.started.append(job.id))
+        if self.fails:
+            raise RuntimeError("broken")
         with self._changed:
             self._changed.wait_for(lambda: self._aborted.is_set() or self.released.is_set(), 10)
         how = "aborted" if self._aborted.is_set() else "done"
@@ -152,15 +172,30 @@ def test_a_call_interrupts_idle_work_and_waits_for_a_job(desk: Desk) -> None:
     assert called[1] == (next(iter(desk.threads)), [(1, "done")])
 
 
+T = TypeVar("T")
+
+
+class Waits(threading.Condition):
+    """Waits for nothing; keeps how long it would have waited."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[float | None] = []
+
+    def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
+        self.asked.append(timeout)
+        return super().wait_for(predicate, timeout if timeout is None else 0.0)
+
+
 def test_only_the_first_piece_of_idle_work_waits() -> None:
-    times_s: list[float] = []
+    waits, done = Waits(), list[int]()
     ended = threading.Event()
 
     def idle() -> bool:
-        times_s.append(time.monotonic())
-        if len(times_s) == 50:
+        done.append(len(done))
+        if len(done) == 50:
             ended.set()
-        return len(times_s) < 50
+        return len(done) < 50
 
     scheduler: Scheduler[None] = Scheduler(
         prepare=lambda: None,
@@ -169,10 +204,57 @@ def test_only_the_first_piece_of_idle_work_waits() -> None:
         resume=lambda: None,
         idle=idle,
         dropped=lambda job: None,
+        failed=lambda error, job: None,
+        finish=lambda: None,
+        changed=waits,
     )
-    began_s = time.monotonic()
     scheduler.start()
     assert ended.wait(20)
-    assert scheduler.close()
-    assert times_s[0] - began_s >= IDLE_S
-    assert times_s[-1] - times_s[0] < 49 * IDLE_S / 2
+    assert scheduler.close(10)
+    assert waits.asked == [None, IDLE_S, *[0.0] * 49, None]
+
+
+def test_a_job_that_raises_is_reported_and_the_next_one_runs(desk: Desk) -> None:
+    desk.fails = True
+    desk.scheduler.submit(Job(1, ""))
+    desk.wait(lambda: desk.failures == [("broken", 1)])
+    desk.fails = False
+    desk.scheduler.call(fail)
+    desk.wait(lambda: len(desk.failures) == 2)
+    desk.scheduler.submit(Job(2, ""))
+    desk.wait(lambda: desk.started == [1, 2])
+    desk.release()
+    desk.wait(lambda: desk.finished == [(2, "done")])
+
+
+@pytest.mark.parametrize("interrupts", [True, False])
+def test_to_prepare_again_comes_before_a_job_that_waits(desk: Desk, interrupts: bool) -> None:
+    desk.scheduler.submit(Job(1, ""))
+    desk.wait(lambda: desk.started == [1])
+    desk.scheduler.prepare_again(interrupts=interrupts)
+    if not interrupts:
+        desk.release()
+    desk.wait(lambda: desk.finished == [(1, "aborted" if interrupts else "done")])
+    desk.scheduler.submit(Job(2, ""))
+    desk.wait(lambda: desk.started == [1, 2])
+    assert desk.prepared == 2
+
+
+def test_a_call_that_does_not_interrupt_waits_for_idle_work(desk: Desk) -> None:
+    called = threading.Event()
+    desk.wait(lambda: desk.idled == ["began"])
+    desk.scheduler.call(called.set, interrupts=False)
+    desk.release()
+    assert called.wait(10)
+    assert desk.idled[:2] == ["began", "done"]
+
+
+def test_what_is_left_ends_at_the_close_on_the_thread(desk: Desk) -> None:
+    desk.scheduler.submit(Job(1, ""))
+    desk.wait(lambda: desk.started == [1])
+    with desk._changed:  # so that the thread cannot take the second job
+        desk.scheduler._waiting = Job(2, "")
+    assert desk.scheduler.close(5)
+    assert desk.dropped == [2]
+    assert desk.is_finished
+    assert len(desk.threads) == 1

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import struct
 from pathlib import Path
 
 import pytest
 
+from lcursor.errors import Cancelled
 from lcursor.fim.cells import Cells
 from lcursor.fim.files import File
-from lcursor.fim.warmth import Saved, Warmth
+from lcursor.fim.warmth import MAGIC, PART_BYTES, Saved, Warmth
 
 ROOT, NAME = "/home/anna/project", "src/a.py"
 
 
 def saved(state: bytes = b"\x00\x01cells") -> Saved:
+    """Return cells with this state."""
     cells = Cells()
     cells.prefix, cells.suffix, cells.suffix_at = [1, 2, 3], (4, 5), 28
     cells.has_marker, cells.stale, cells.tail = True, 2, [9]
-    return Saved(cells, (File("b.py", "def b(): ...\n"),), state)
+    return Saved(cells, (File("b.py", "def b(): ...\n"),), memoryview(state))
 
 
 @pytest.fixture
@@ -103,5 +108,54 @@ def test_a_failed_write_leaves_the_old_one_and_nothing_else(
     assert not warmth.save(ROOT, NAME, saved(b"new"))
     found = warmth.load(ROOT, NAME)
     assert found is not None
-    assert found.state == b"old"
+    assert bytes(found.state) == b"old"
     assert [path.suffix for path in warmth.folder.glob("*/*")] == [".kv"]
+
+
+@pytest.mark.parametrize("head", [{}, {"made_by": "model 1", "name": NAME}, [1], None, "{"])
+def test_a_head_of_another_version_is_nothing(warmth: Warmth, head: object) -> None:
+    path = warmth.path(ROOT, NAME)
+    path.parent.mkdir(parents=True)
+    text = head.encode() if isinstance(head, str) else json.dumps(head).encode()
+    data = MAGIC + struct.pack("<Q", len(text)) + text + b"cells"
+    path.write_bytes(data + hashlib.blake2b(data, digest_size=32).digest())
+    assert warmth.load(ROOT, NAME) is None
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("act", ["stat", "unlink"])
+def test_a_file_that_another_editor_removes_meanwhile_is_no_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    warmth = Warmth(tmp_path, "model 1", most_bytes=20_000)
+    for number in range(2):
+        assert warmth.save(ROOT, f"{number}.py", saved(bytes(9000)))
+    victim, plain = warmth.path(ROOT, "0.py"), getattr(Path, act)
+
+    def vanish(path: Path, *args: object, **options: object) -> object:
+        if path == victim and os.path.lexists(victim):
+            os.unlink(victim)
+        found: object = plain(path, *args, **options)
+        return found
+
+    monkeypatch.setattr(Path, act, vanish)
+    assert warmth.save(ROOT, "2.py", saved(bytes(9000)))
+    assert warmth.load(ROOT, "2.py") is not None
+
+
+def test_saving_stops_between_two_parts_when_a_request_comes(warmth: Warmth) -> None:
+    warmth.save(ROOT, NAME, saved(b"old"))
+    asked: list[int] = []
+
+    def is_aborted() -> bool:
+        asked.append(len(asked))
+        return len(asked) == 3
+
+    with pytest.raises(Cancelled):
+        warmth.save(ROOT, NAME, saved(bytes(5 * PART_BYTES)), is_aborted)
+    assert len(asked) == 3
+    found = warmth.load(ROOT, NAME)
+    assert found is not None
+    assert bytes(found.state) == b"old"
+    assert [path.suffix for path in warmth.folder.glob("*/*")] == [".kv"]
+    assert warmth.save(ROOT, NAME, saved(b"new"))

@@ -1,0 +1,151 @@
+"""A model that never computes: opened, asked and closed as `lcursor.fim.engine.Engine` is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from lcursor import protocol
+from lcursor.config import CompletionConfig
+from lcursor.errors import Cancelled, LcursorError
+from lcursor.fim.ring import Ring
+from tests.fakes.heard import WAIT_S, Heard
+
+Act = Callable[[], None]
+
+
+def fail() -> None:
+    """Be broken."""
+    raise RuntimeError("broken")
+
+
+def wait_for(event: threading.Event) -> Act:
+    """Return what waits for an event."""
+
+    def wait() -> None:
+        assert event.wait(WAIT_S)
+
+    return wait
+
+
+def request(number: int, filetype: str = "") -> Any:
+    """Return a request from an empty buffer."""
+    kinds: dict[object, object] = {int: 1, str: "", bool: False}
+    found = protocol.fields(protocol.FimRequest).items()
+    fields = {name: kinds.get(kind, "auto") for name, kind in found}
+    return fields | {"id": number, "filetype": filetype}
+
+
+class FakeEngine:
+    """Completes with the name of its model.
+
+    Attributes:
+        acts: by the name of a method, what to do when it is called.
+        read_tokens, remarks, family, threshold, ring, model, abort: see `engine.Engine`.
+    """
+
+    read_tokens = 0
+
+    def __init__(self, models: Models, config: CompletionConfig) -> None:
+        self._models = models
+        self.config, self.acts = config, models.acts
+        self.threshold = config.min_confidence
+        self.ring: Ring | None = None
+        self.remarks: list[LcursorError] = []
+        self.family = SimpleNamespace(ids={"prefix": 900, "suffix": 901})
+        self.model = SimpleNamespace(path=Path(config.model), description="fake")
+        self.abort = threading.Event()
+
+    def _act(self, name: str) -> None:
+        self._models.note(name, self.config)
+        self.acts.get(name, lambda: None)()
+
+    def wait_abort(self) -> None:
+        """Work until somebody sets `abort`, as a long computation would."""
+        assert self.abort.wait(WAIT_S)
+        raise Cancelled("a newer request came")
+
+    def configure(self, config: CompletionConfig) -> None:
+        self.config, self.threshold = config, config.min_confidence
+        self._act("configure")
+
+    def complete(
+        self, source: object, on_text: Callable[[str], None], **options: bool
+    ) -> SimpleNamespace:
+        self._act("complete")
+        on_text(self.config.model)
+        return SimpleNamespace(
+            text=self.config.model, reason="end", replaces=0, source="model", confidence=0.42,
+            prompt_tokens=0, read_tokens=0, generated_tokens=0,
+            prompt_ms=0.0, first_ms=0.0, total_ms=0.0,
+        )  # fmt: skip
+
+    def alternatives(self, typed: str = "") -> list[str]:
+        self._act("alternatives")
+        return ["b", "c"]
+
+    def last_prompt(self) -> list[tuple[int, bytes, bool]]:
+        return [
+            (900, b"<prefix>", True),
+            (5, "é".encode()[:1], True),
+            (901, b"<suffix>", False),
+        ]
+
+    def warm(self, source: object) -> None:
+        self._act("warm")
+
+    def idle(self) -> bool:
+        self._act("idle")
+        return False
+
+    def save(self) -> None:
+        self._act("save")
+
+    def close(self) -> None:
+        self._act("close")
+
+
+class Models(Heard):
+    """Opens engines, keeps what they are asked, and hears what a completer says.
+
+    Attributes:
+        notes: (what, model, thread) of each call, in their order.
+        acts: see `FakeEngine`; "open" is called while one is opened.
+        engine: the last one that was opened.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[tuple[str, str, str]] = []
+        self.acts: dict[str, Act] = {}
+        self.engine: FakeEngine | None = None
+        self.progress: Callable[[float], bool] = lambda fraction: True
+
+    def open(self, config: CompletionConfig, progress: Callable[[float], bool]) -> FakeEngine:
+        """Stand in for `completer.open_engine`."""
+        self.note("open", config)
+        self.progress = progress
+        self.acts.get("open", lambda: None)()
+        self.engine = FakeEngine(self, config)
+        return self.engine
+
+    def note(self, what: str, config: CompletionConfig) -> None:
+        """Write down a call."""
+        with self._changed:
+            self.notes.append((what, config.model, threading.current_thread().name))
+            self._changed.notify_all()
+
+    def names(self, *which: str) -> list[tuple[str, str]]:
+        """Return the calls of these names, with the model."""
+        with self._changed:
+            return [(what, model) for what, model, _ in self.notes if what in which]
+
+    def wait_call(self, what: str, count: int = 1) -> None:
+        """Wait until something was called so often."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.names(what)) >= count, WAIT_S), (
+                self.notes
+            )

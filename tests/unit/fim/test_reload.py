@@ -1,0 +1,184 @@
+"""What a change of settings does to the model: applied or loaded again, never two at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+import pytest
+
+from lcursor.config import CompletionConfig
+from lcursor.errors import Cancelled, OutOfMemory
+from lcursor.fim import completer as module
+from lcursor.fim.completer import Completer
+from tests.fakes.engine import Models, fail, request, wait_for
+
+CONFIG = CompletionConfig(model="one")
+
+
+@pytest.fixture
+def models() -> Models:
+    return Models()
+
+
+@pytest.fixture
+def completer(models: Models) -> Iterator[Completer]:
+    slot = Completer(CONFIG, models._tell, open_engine=models.open)
+    slot.start()
+    models.wait("state", count=2)
+    yield slot
+    assert slot.close(10)
+
+
+def test_a_budget_applies_to_the_loaded_model(models: Models, completer: Completer) -> None:
+    for number in range(20):
+        completer.configure(replace(CONFIG, min_confidence=number / 40, max_tokens=number + 1))
+    models.wait_call("configure")
+    completer.request(request(1))
+    models.wait("fim.done", 1)
+    assert models.engine is not None
+    assert models.engine.config == replace(CONFIG, min_confidence=19 / 40, max_tokens=20)
+    assert models.wait("fim.done", 1)["stats"]["threshold"] == round(19 / 40, 4)
+    assert models.names("open", "close") == [("open", "one")]
+    assert [told["state"] for told in models.told("state")] == ["loading_model", "ready"]
+
+
+def test_another_model_is_opened_when_the_old_one_is_freed(
+    models: Models, completer: Completer
+) -> None:
+    for number in range(20):
+        completer.configure(replace(CONFIG, model=f"m{number}"))
+        models.wait_call("open", number + 2)
+    assert completer.close(10)
+    calls = models.names("open", "close")
+    assert [what for what, _ in calls] == ["open", "close"] * 21
+    assert [model for _, model in calls[::2]] == [model for _, model in calls[1::2]]
+    assert {thread for _, _, thread in models.notes} == {"lcursor-engine"}
+
+
+def test_requests_around_a_change_end_once_and_the_new_model_answers(
+    models: Models, completer: Completer
+) -> None:
+    is_open = threading.Event()
+
+    def compute() -> None:
+        del models.acts["complete"]
+        assert models.engine is not None
+        models.engine.wait_abort()
+
+    models.acts["complete"] = compute
+    completer.request(request(1))
+    models.wait_call("complete")
+    models.acts["open"] = wait_for(is_open)
+    completer.configure(replace(CONFIG, model="two"))
+    assert models.wait("fim.done", 1)["reason"] == "cancelled"
+    models.wait_call("open", 2)
+    completer.request(request(2))  # waits for the load
+    completer.request(request(3))
+    assert models.wait("fim.done", 2)["reason"] == "cancelled"
+    is_open.set()
+    assert models.wait("fim.done", 3)["text"] == "two"
+    assert [told["id"] for told in models.told("fim.done")] == [1, 2, 3]
+
+
+def test_nobody_waits_while_a_model_is_saved_and_freed(
+    models: Models, completer: Completer
+) -> None:
+    may_end = threading.Event()
+    models.acts["close"] = wait_for(may_end)
+    completer.configure(replace(CONFIG, model="two"))
+    models.wait_call("close")
+    completer.configure(replace(CONFIG, model="three"))
+    completer.request(request(1))
+    completer.cancel(1)
+    completer.prompt()
+    assert models.names("save", "open") == [("open", "one"), ("save", "one")]
+    may_end.set()  # only now: each of the calls above has returned
+    models.wait_call("open", 2)
+    assert models.names("open")[-1] == ("open", "three")
+
+
+def test_a_load_stops_when_another_model_is_wanted(models: Models, completer: Completer) -> None:
+    goes_on: list[bool] = []
+    may_look = threading.Event()
+
+    def load() -> None:
+        del models.acts["open"]
+        assert may_look.wait(20)
+        goes_on.append(models.progress(0.5))
+        raise Cancelled("the load was stopped")
+
+    models.acts["open"] = load
+    completer.configure(replace(CONFIG, model="two"))
+    models.wait_call("open", 2)
+    completer.configure(replace(CONFIG, model="three"))
+    may_look.set()
+    models.wait_call("open", 3)
+    completer.request(request(1))
+    assert models.wait("fim.done", 1)["text"] == "three"
+    assert goes_on == [False]
+
+
+def test_a_model_that_cannot_be_opened_leaves_room_for_the_next(
+    models: Models, completer: Completer
+) -> None:
+    def refuse() -> None:
+        raise OutOfMemory("does not fit")
+
+    models.acts["open"] = refuse
+    completer.configure(replace(CONFIG, model="huge"))
+    models.wait("error")
+    completer.request(request(1))
+    assert models.wait("fim.done", 1)["reason"] == "failed"
+    del models.acts["open"]
+    completer.configure(CONFIG)
+    completer.request(request(2))
+    assert models.wait("fim.done", 2)["text"] == "one"
+    assert models.names("open", "close") == [
+        ("open", "one"), ("close", "one"), ("open", "huge"), ("open", "one"),
+    ]  # fmt: skip
+
+
+def test_a_model_is_freed_also_when_it_cannot_be_saved(
+    models: Models, completer: Completer
+) -> None:
+    models.acts["save"] = fail
+    completer.configure(replace(CONFIG, model="two"))
+    models.wait("error")
+    models.wait_call("close")
+    del models.acts["save"]
+    completer.configure(replace(CONFIG, model="three"))
+    completer.request(request(1))
+    assert models.wait("fim.done", 1)["text"] == "three"
+
+
+@pytest.mark.parametrize("what", ["complete", "alternatives", "idle", "warm", "configure"])
+def test_an_exception_ends_a_piece_of_work_and_not_the_engine(
+    models: Models, completer: Completer, what: str
+) -> None:
+    models.acts[what] = fail
+    completer.request(request(1))
+    if what == "alternatives":
+        models.wait("fim.done", 1)
+        completer.more(1)
+        assert models.wait("fim.alternatives", 1)["texts"] == []
+    completer.warm(request(1))
+    completer.configure(replace(CONFIG, max_tokens=2))
+    models.wait_call(what)
+    models.wait("error")
+    del models.acts[what]
+    completer.request(request(2))
+    assert models.wait("fim.done", 2)["text"] == "one"
+    assert len(models.told("fim.done", 1)) == 1
+
+
+def test_each_setting_is_one_of_a_model_or_of_a_server_or_applied() -> None:
+    names = {field.name for field in fields(CompletionConfig)}
+    assert {*module.NEEDS_MODEL, *module.NEEDS_SERVER} < names
+    server = replace(CONFIG, backend="endpoint")
+    assert module.needs_reload(CONFIG, server)
+    assert module.needs_reload(server, CONFIG)
+    assert not module.needs_reload(CONFIG, replace(CONFIG, endpoint_url="http://127.0.0.1:1"))
+    assert not module.needs_reload(server, replace(server, model="two"))
+    assert module.needs_reload(server, replace(server, endpoint_model="two"))

@@ -1,0 +1,43 @@
+"""The index rests while a slot works: one thread says so, and ends with the work."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, cast
+
+from lcursor.host.beside import Beside
+
+
+class Index:
+    """Notes which threads let it rest."""
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+        self.rested = threading.Condition()
+
+    def typing(self) -> None:
+        with self.rested:
+            self.threads.append(threading.current_thread())
+            self.rested.notify_all()
+
+
+def test_work_that_begins_again_at_once_has_one_thread() -> None:
+    index = Index()
+    beside = Beside(cast(Any, index))
+    beside.busy(True)
+    beside.busy(True)
+    with index.rested:
+        assert index.rested.wait_for(lambda: index.threads, 10)
+    [first] = index.threads
+    beside.busy(False)
+    beside.busy(True)
+    first.join(10)
+    assert not first.is_alive()
+    with index.rested:
+        assert index.rested.wait_for(lambda: index.threads[-1] is not first, 10)
+    second = index.threads[-1]
+    assert second.is_alive()
+    beside.busy(False)
+    second.join(10)
+    assert not second.is_alive()
+    beside.busy(False)
