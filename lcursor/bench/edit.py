@@ -51,7 +51,7 @@ CASES: Final = (
         "Sink",
         "Behind the method `close`, add a method `__len__` that returns `self.size`.",
     ),
-    Case("http/near.py", "Stream", "Rename the attribute `_held` to `_waiting`, everywhere."),
+    Case("http/events.py", "Lines", "Rename the attribute `_rest` to `_pending`, everywhere."),
     Case(
         "index/outline.py",
         "outline",

@@ -34,7 +34,6 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 from lcursor.http import address, events
-from lcursor.http.near import Backend
 
 CONNECT_S = 2.0
 ANSWER_S = 4.0
@@ -293,17 +292,16 @@ class Client:
         bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context = httpx2.create_ssl_context() if is_secure else bare
         limits = httpx2.Limits(keepalive_expiry=5.0 if is_local else KEEP_S)
-        near = None
-        if is_local and not is_secure:
-            near = httpx2.AsyncHTTPTransport(verify=bare, limits=limits, uds=self._socket or None)
-            near._pool._network_backend = Backend()  # the library has no door for it
+        transport = None
+        if self._socket:
+            transport = httpx2.AsyncHTTPTransport(verify=bare, limits=limits, uds=self._socket)
         return httpx2.AsyncClient(
             headers=headers,
             verify=context,
             # What else takes long is seen by `_watch`, without a timer for each read.
             timeout=httpx2.Timeout(None, connect=self._patience.connect_s),
             limits=limits,
-            transport=near,
+            transport=transport,
             # A proxy would take to its own machine what is meant for this one.
             trust_env=not is_local,
             follow_redirects=False,

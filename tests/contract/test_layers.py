@@ -54,7 +54,6 @@ ONE_IMPORTER = {
     "watchdog": "lcursor/index/inotify.py",
     "pathspec": "lcursor/index/ignore.py",
     "httpx2": "lcursor/http/client.py",
-    "httpcore2": "lcursor/http/near.py",
     "xllamacpp": "lcursor/llm/child.py",
 }
 
