@@ -8,6 +8,7 @@ Redirects are not followed: what is sent goes where the user said, or nowhere.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import queue
 import ssl
@@ -77,7 +78,7 @@ class Call:
         # By all that came at once, so that who waits is woken once.
         self._lines: queue.SimpleQueue[list[bytes] | Exception | None] = queue.SimpleQueue()
         self._is_closed = threading.Event()
-        self._work: Any = None  # a concurrent future
+        self._work: concurrent.futures.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heard_s = 0.0
         self._is_slow = False
@@ -96,6 +97,11 @@ class Call:
             return
         with contextlib.suppress(RuntimeError):  # the client is closed
             self._loop.call_soon_threadsafe(self._loop.call_later, REST_S, self._work.cancel)
+
+    def _end(self, work: concurrent.futures.Future[None]) -> None:
+        """Tell the reader that the request was cancelled."""
+        if work.cancelled():
+            self._lines.put(Cancelled("the request was stopped"))
 
     def __iter__(self) -> Iterator[bytes]:
         while True:
@@ -142,6 +148,9 @@ class Client:
         self._loop = asyncio.new_event_loop()
         self._library: httpx2.AsyncClient | None = None
         self._is_used = False
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._works: set[concurrent.futures.Future[None]] = set()
         self._thread = threading.Thread(target=self._serve, name="lcursor-http", daemon=True)
         self._thread.start()
 
@@ -163,18 +172,20 @@ class Client:
         return self._begin("POST", path, body, None)
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """Drop all connections and end the thread; no call may begin any more."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout_s)
+        """Drop all connections and end the thread; each call ends with `Cancelled`."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout_s)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        for work in list(self._works):  # the library ends the tasks that are its own
+            work.cancel()
+        while tasks := asyncio.all_tasks(self._loop):
+            self._loop.run_until_complete(asyncio.wait(tasks))
         if self._library is not None:
             self._loop.run_until_complete(self._library.aclose())
         self._loop.run_until_complete(asyncio.sleep(0))  # connections close one round later
@@ -184,12 +195,17 @@ class Client:
         self, method: str, path: str, body: dict[str, Any] | None, limit_s: float | None
     ) -> Call:
         call = Call()
-        if not self._thread.is_alive():
-            call.close()
-            return call
-        work = self._run(call, method, path, body, limit_s)
-        call._loop = self._loop
-        call._work = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._lock:  # the loop creates the tasks of all calls begun before it stops
+            if self._is_closed:
+                call.close()
+                return call
+            work = self._run(call, method, path, body, limit_s)
+            call._loop = self._loop
+            call._work = asyncio.run_coroutine_threadsafe(work, self._loop)
+            self._works.add(call._work)
+        call._work.add_done_callback(self._works.discard)
+        # A task that is cancelled before its first step runs no code of its own.
+        call._work.add_done_callback(call._end)
         return call
 
     async def _run(
@@ -203,11 +219,9 @@ class Client:
             await (exchange if limit_s is None else asyncio.wait_for(exchange, limit_s))
             tell(None)
         except asyncio.CancelledError:
-            if call._is_slow:
-                tell(self._slow(f"sent nothing for {self._patience.silence_s:.0f} s"))
-                return
-            tell(Cancelled("the request was stopped"))  # the client may have been closed, not it
-            raise
+            if not call._is_slow:
+                raise
+            tell(self._slow(f"sent nothing for {self._patience.silence_s:.0f} s"))
         except asyncio.TimeoutError:
             tell(self._slow(f"gave no whole answer in {limit_s or 0:.0f} s"))
         except LcursorError as e:
