@@ -127,7 +127,13 @@ def _environment() -> Fact:
     fact = Fact(
         "environment",
         f"{venv}, made by lcursor {stamp.lcursor}" if is_ours else f"{venv}, not made by lcursor",
-        {"path": str(venv), "is_ours": is_ours, "parts": stamp.parts, "cpu_runs": True},
+        {
+            "path": str(venv),
+            "is_ours": is_ours,
+            "parts": stamp.parts,
+            "engine": stamp.engine,
+            "cpu_runs": True,
+        },
     )
     if not is_ours:
         return fact
@@ -320,22 +326,50 @@ def _grammars() -> Fact:
     return fact
 
 
-def _engine(vendor: str) -> Fact:
-    fact = Fact("engine", "llama.cpp", {"has_gpu": False, "system_info": ""})
+def _engine(vendor: str, installed: dict[str, str]) -> Fact:
+    """Describe the engine.
+
+    Args:
+        vendor: of the GPU, `none` without one.
+        installed: what the environment's stamp says of it; empty in another environment.
+    """
+    fact = Fact("engine", "llama.cpp", {"has_gpu": False, "system_info": "", **installed})
     try:
         from lcursor.fim import llama
 
-        fact.data = {"has_gpu": llama.has_gpu(), "system_info": llama.system_info().strip()}
+        fact.data |= {"has_gpu": llama.has_gpu(), "system_info": llama.system_info().strip()}
     except LcursorError as error:
         fact.problem = error
         return fact
     kind = "with" if fact.data["has_gpu"] else "without"
     fact.text = f"llama.cpp {kind} a GPU backend: {fact.data['system_info']}"
-    if vendor == "nvidia" and not fact.data["has_gpu"]:
+    if step := installed.get("step"):
+        fact.text = f"the {step} build of {fact.text}"
+    if reason := installed.get("reason"):
+        fact.level = "warn"
+        fact.problem = EngineFailed(
+            f"A slower engine ({step}) is in use. {reason}", f"{AGAIN}, to try the faster one again"
+        )
+    elif vendor == "nvidia" and not fact.data["has_gpu"]:
         fact.level = "warn"
         fact.problem = EngineFailed(
             "There is an NVIDIA GPU, but this llama.cpp was built without CUDA",
             "Install the CUDA toolkit, so that nvcc is on PATH, then run :LCursor install",
+        )
+    return fact
+
+
+def _selftest(is_on_gpu: bool) -> Fact:
+    """Run the engine's self-test in a process of its own, which may crash."""
+    from lcursor.installer import selftest
+
+    outcome = selftest.run_engine(Path(sys.executable), on_gpu=is_on_gpu)
+    fact = Fact("selftest", f"the engine {outcome.sentence}", {"kind": outcome.kind})
+    if outcome.kind != "passed":
+        fact.problem = EngineFailed(
+            f"The engine {outcome.sentence}",
+            "Run :LCursor install, which finds a build that works; in a checkout:"
+            f" python3 lcursor/install.py --venv {shlex.quote(sys.prefix)} --verify",
         )
     return fact
 
@@ -359,6 +393,8 @@ def examine(
     endpoint: CompletionConfig | None = None,
     embedder: str = IndexConfig().embedder,
     chat: ChatConfig | None = None,
+    *,
+    with_selftest: bool = False,
 ) -> Iterator[Fact]:
     """Find out everything, the harmless first and what may crash the process last.
 
@@ -368,6 +404,7 @@ def examine(
         endpoint: the settings, where the model runs on a server; then it is asked instead.
         embedder: the setting index.embedder.
         chat: the settings of the chat.
+        with_selftest: also run the self-test of the engine, which takes seconds.
     """
     yield _python()
     environment = _guarded("environment", _environment)
@@ -394,7 +431,11 @@ def examine(
         yield package
     if engine_is_there:
         trying("llama.cpp")
-        yield _guarded("engine", lambda: _engine(here.data.get("vendor", "none")))
+        installed = environment.data.get("engine", {})
+        built = _guarded("engine", lambda: _engine(here.data.get("vendor", "none"), installed))
+        yield built
+        if with_selftest:
+            yield _guarded("selftest", lambda: _selftest(bool(built.data.get("has_gpu"))))
 
 
 def tell(
@@ -458,7 +499,7 @@ def add_to(app: typer.Typer) -> None:
             endpoint_key_env=endpoint_key_env,
         )
         facts = []
-        for fact in examine(model, endpoint=server if endpoint else None):
+        for fact in examine(model, endpoint=server if endpoint else None, with_selftest=True):
             facts.append(fact)
             if as_json:
                 continue

@@ -1,8 +1,11 @@
-"""The engine: llama-cpp-python compiled for this machine, and only what the Python half loads.
+"""The engine: llama-cpp-python compiled for this machine, and only what the backend loads.
 
 Takes the source package that the lock names, builds `libllama` and `libggml*` with our cmake hook
 (2 minutes on 2 cores, where a plain build takes 9), and keeps the wheel under a name that says what
 it was built for. Each stage survives an interruption: package, unpacked tree, ninja's objects.
+
+Which instruction sets a build may use is its step: `ladder` lists them from the fastest to the one
+that runs everywhere, and `plan.py` takes the first one that passes its self-test.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -56,6 +59,38 @@ def cpu_runs(flags: list[str], here: list[str] | None = None) -> bool:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One step of the ladder: which instruction sets of the CPU a build may use."""
+
+    name: str
+    cmake_args: tuple[str, ...]
+    cpu: tuple[str, ...] | None
+    """The instruction sets that it needs; None takes those of this machine."""
+    speed: str
+    """How fast it is beside the step above, for people (bench/results, engine ladder)."""
+
+
+NATIVE = Step("native", (), None, "the fastest")
+NO_AMX = Step("no-amx", ("-DLCURSOR_NO_AMX=ON",), None, "1.1 to 1.4 times the time of native")
+AVX2 = Step(
+    "avx2",
+    ("-DGGML_NATIVE=OFF",),
+    ("avx", "avx2", "bmi2", "f16c", "fma", "sse4_2"),
+    "1.5 times the time of native",
+)
+BASELINE = Step(
+    "baseline",
+    (
+        "-DGGML_NATIVE=OFF",
+        *(f"-DGGML_{name}=OFF" for name in ("AVX", "AVX2", "BMI2", "FMA", "F16C")),
+    ),
+    ("sse4_2",),
+    "10 times the time of native",
+)
+STEPS = {step.name: step for step in (NATIVE, NO_AMX, AVX2, BASELINE)}
+
+
+@dataclass(frozen=True)
 class Target:
     """What to build for.
 
@@ -68,11 +103,26 @@ class Target:
     cuda: str
     """Version of nvcc and the GPUs' compute capabilities; empty for the CPU."""
     why: str
+    step: Step = NATIVE
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages and in the stamp: a step, or CUDA with one."""
+        return f"cuda, {self.step.name}" if self.nvcc else self.step.name
+
+    @property
+    def cpu(self) -> list[str]:
+        """The instruction sets that its code may use."""
+        here = cpu_flags()
+        if self.step.cpu is not None:
+            return [flag for flag in self.step.cpu if flag in here]
+        return [flag for flag in here if not (self.step is NO_AMX and flag.startswith("amx"))]
 
     @property
     def cmake_args(self) -> list[str]:
         """The options for CMake; a user's own `CMAKE_ARGS` come after them and win."""
         args = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={HOOK}", "-DLLAVA_BUILD=OFF"]
+        args += self.step.cmake_args
         if self.nvcc:
             args += ["-DGGML_CUDA=on", f"-DCMAKE_CUDA_COMPILER={self.nvcc}"]
             if self.cuda.endswith("-none"):
@@ -83,10 +133,43 @@ class Target:
     def key(self) -> str:
         """The name under which the wheel is kept: what the code in it depends on."""
         hook = [line for line in HOOK.read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
-        recipe = [*hook, *self.cmake_args[1:], os.environ.get("CMAKE_ARGS", ""), *cpu_flags()]
+        recipe = [*hook, *self.cmake_args[1:], os.environ.get("CMAKE_ARGS", ""), *self.cpu]
         digest = hashlib.sha256("\n".join(recipe).encode()).hexdigest()[:12]
         kind = f"cuda{self.cuda}" if self.nvcc else "cpu"
-        return f"{locked_version()}-{platform.machine()}-{kind}-{digest}"
+        return f"{locked_version()}-{platform.machine()}-{kind}-{self.step.name}-{digest}"
+
+
+def ladder() -> list[Target]:
+    """Return what to try, the fastest first; `LCURSOR_ENGINE` leaves only the step it names.
+
+    Raises:
+        InstallFailed: `LCURSOR_ENGINE` names no step, or one that this CPU cannot run.
+    """
+    first = find_target()
+    wish = os.environ.get("LCURSOR_ENGINE", "")
+    if wish:
+        if wish not in STEPS:
+            raise InstallFailed(
+                f"LCURSOR_ENGINE={wish} names no engine", f"Set it to one of: {', '.join(STEPS)}"
+            )
+        if not _can_run(STEPS[wish]):
+            raise InstallFailed(
+                f"LCURSOR_ENGINE={wish} needs another CPU", "Unset it, and run again"
+            )
+        return [replace(first, step=STEPS[wish])]
+    has_amx = any(flag.startswith("amx") for flag in cpu_flags())
+    steps = [NATIVE, *([NO_AMX] if has_amx else []), AVX2, BASELINE]
+    on_cpu = replace(first, nvcc=None, cuda="", why="for the CPU")
+    return [
+        *([first] if first.nvcc else []),
+        *(replace(on_cpu if first.nvcc else first, step=step) for step in steps if _can_run(step)),
+    ]
+
+
+def _can_run(step: Step) -> bool:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return step in (NATIVE, BASELINE)
+    return not cpu_flags() or cpu_runs(list(step.cpu or ()))
 
 
 def find_target() -> Target:
@@ -110,6 +193,14 @@ def find_target() -> Target:
     if not gpus and wish != "1":
         return Target(None, "", "for the CPU: nvcc is here, but no NVIDIA GPU")
     version = re.search(r"release ([\d.]+)", _ask(nvcc, "--version"))
+    driver = re.search(r"CUDA Version:\s*(\d+)\.", _ask("nvidia-smi"))
+    if wish != "1" and version and driver and int(version[1].split(".")[0]) > int(driver[1]):
+        return Target(
+            None,
+            "",
+            f"for the CPU: the driver runs CUDA {driver[1]}, older than the toolkit's {version[1]};"
+            " for the GPU update the driver and run again",
+        )
     name = f"{version[1] if version else ''}-{'+'.join(sorted(set(gpus))) or 'none'}"
     return Target(Path(nvcc), name, f"with CUDA: {nvcc}, {len(gpus)} GPU(s)")
 

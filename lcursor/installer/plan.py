@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 from lcursor.errors import InstallFailed
-from lcursor.installer import engine
+from lcursor.installer import engine, selftest
 from lcursor.installer.process import FREE, ROOT, Tools, clean_environment
 from lcursor.installer.report import UNKNOWN, Report
 from lcursor.installer.venv import Venv, digest, find_neovim, python_of
@@ -118,18 +118,18 @@ def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bo
     venv = Venv(venv_dir, tools)
     if verify:
         venv.verify()
-    target = engine.find_target()
-    needs_engine = venv.lacks("engine", target.key) or not engine.cpu_runs(venv.stamp.cpu)
-    if needs_engine and not engine.wheel_of(target, cache_dir()):
+    ladder = engine.ladder()
+    wanted = ladder[0].key
+    needs_engine = venv.lacks("engine", wanted) or not engine.cpu_runs(venv.stamp.cpu)
+    if verify and not needs_engine:
+        needs_engine = _should_retry(venv, tools)
+    if needs_engine and not engine.wheel_of(ladder[0], cache_dir()):
         engine.check_compiler()
         engine.check_room(cache_dir())
     venv.ensure()
     venv.install("runtime", "packages", ROOT / "requirements.lock", without=engine.PACKAGE)
-    if needs_engine or venv.lacks("engine", target.key):
-        wheel = engine.build(
-            target, cache_dir(), tools, lambda path, lock: _build_venv(path, lock, tools)
-        )
-        venv.install_wheel("engine", wheel, target.key, engine.cpu_flags())
+    if needs_engine or venv.lacks("engine", wanted):
+        install_engine(venv, ladder, tools)
     if {"dev", "lint"} & {*extras}:
         venv.install("dev", "test tools", ROOT / "requirements/dev.lock")
     if "lint" in extras:
@@ -138,6 +138,64 @@ def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bo
         _install_neovim(venv, tools)
     if venv_dir.parent == ROOT:
         venv.show(ROOT)
+
+
+def install_engine(venv: Venv, ladder: Sequence[engine.Target], tools: Tools) -> None:
+    """Install the first engine of the ladder that passes its self-test.
+
+    Args:
+        ladder: the fastest first; the stamp vouches for its first one's key whichever was
+            installed, so that a new engine version or CPU begins at the top again.
+
+    Raises:
+        InstallFailed: none works.
+    """
+    reasons: list[str] = []
+    for number, target in enumerate(ladder):
+        if number:
+            tools.report.note(
+                f"{reasons[-1]}. Falling back to the {target.name} engine: {target.step.speed}"
+            )
+        try:
+            wheel = engine.build(
+                target, cache_dir(), tools, lambda path, lock: _build_venv(path, lock, tools)
+            )
+        except InstallFailed as error:
+            if not target.nvcc or number + 1 == len(ladder):
+                raise
+            reasons.append(f"The {target.name} engine cannot be built: {error.message}")
+            continue
+        venv.install_wheel("engine", wheel)
+        tools.report.move(text="self-test")
+        outcome = selftest.run_engine(venv.python, on_gpu=bool(target.nvcc))
+        if outcome.kind == "passed":
+            venv.stamp.cpu = target.cpu
+            venv.stamp.engine = {
+                "step": target.name,
+                "reason": "; ".join(reasons),
+                "selftest": outcome.detail,
+            }
+            venv.enter("engine", ladder[0].key)
+            tools.report.end(f"installed the {target.name} engine; it {outcome.sentence}")
+            return
+        reasons.append(f"The {target.name} engine {outcome.sentence}")
+    raise InstallFailed(
+        reasons[-1],
+        "Unset LCURSOR_ENGINE and run again"
+        if os.environ.get("LCURSOR_ENGINE")
+        else f"Please report this; the whole output is in {tools.log}",
+    )
+
+
+def _should_retry(venv: Venv, tools: Tools) -> bool:
+    """Whether the installed engine fails its self-test, or is a fallback: its cause may be gone."""
+    step = venv.stamp.engine.get("step", engine.NATIVE.name)
+    if venv.stamp.engine.get("reason"):
+        return True
+    tools.report.begin("engine", "self-test")
+    outcome = selftest.run_engine(venv.python, on_gpu=step.startswith("cuda"))
+    tools.report.end(f"the {step} engine {outcome.sentence}")
+    return outcome.kind != "passed"
 
 
 def pull(venv: Path, model: str, tools: Tools) -> int:

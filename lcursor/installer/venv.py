@@ -38,6 +38,9 @@ class Stamp:
     """Major and minor version; packages live in a directory of that name."""
     cpu: list[str] = field(default_factory=list)
     """Instruction sets that the engine was compiled for."""
+    engine: dict[str, str] = field(default_factory=dict)
+    """`step` of the ladder that was installed, `reason` why no faster one was (empty for the
+    first), `selftest`: what the self-test measured."""
     parts: dict[str, str] = field(default_factory=dict)
     """Part to what it was made from: a lock's sha256, the engine's key, a version."""
 
@@ -157,20 +160,14 @@ class Venv:
         self.enter(part, wanted)
         report.end(what)
 
-    def install_wheel(self, part: str, wheel: Path, key: str, cpu: Sequence[str]) -> None:
-        """Install the engine's wheel in place of any other build of it."""
+    def install_wheel(self, part: str, wheel: Path) -> None:
+        """Install a wheel in place of any other build of it; `enter` is left to the caller."""
         self.strike(part)
-        self._tools.report.begin("engine", "installing")
+        self._tools.report.begin(part, "installing")
         options = ["--no-deps", "--no-index", "--force-reinstall"]
         self._tools.run(
-            "installing the engine", [self.python, "-m", "pip", "install", *options, wheel]
+            f"installing the {part}", [self.python, "-m", "pip", "install", *options, wheel]
         )
-        self._tools.run(
-            "loading the engine", [self.python, "-I", "-c", "import llama_cpp; print('it loads')"]
-        )
-        self.stamp.cpu = list(cpu)
-        self.enter(part, key)
-        self._tools.report.end(f"installed {key}")
 
     def strike(self, part: str) -> None:
         """Forget a part before it is changed."""

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +56,15 @@ def test_a_cpu_runs_what_asks_for_no_more_than_it_has() -> None:
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """No wish of the person who runs the tests."""
-    for name in ("LCURSOR_CUDA", "CUDA_HOME", "CUDA_PATH", "CMAKE_ARGS", "CC", "CXX"):
+    for name in (
+        "LCURSOR_CUDA",
+        "LCURSOR_ENGINE",
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "CMAKE_ARGS",
+        "CC",
+        "CXX",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -103,6 +117,169 @@ def test_the_wheels_name_changes_with_what_is_in_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("CMAKE_ARGS")
     monkeypatch.setattr(engine, "cpu_flags", lambda: ["sse"])
     assert find_target().key != plain
+
+
+AVX2 = ["avx", "avx2", "bmi2", "f16c", "fma", "sse4_2"]
+AMX = [*AVX2, "amx_int8", "amx_tile", "avx512f"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (AMX, ["native", "no-amx", "avx2", "baseline"]),
+        (AVX2, ["native", "avx2", "baseline"]),
+        (["sse4_2"], ["native", "baseline"]),
+    ],
+)
+def test_the_ladder_has_the_steps_that_this_cpu_can_run(
+    monkeypatch: pytest.MonkeyPatch, flags: list[str], names: list[str]
+) -> None:
+    monkeypatch.setenv("LCURSOR_CUDA", "0")
+    monkeypatch.setattr(engine, "cpu_flags", lambda: flags)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    found = engine.ladder()
+    assert [target.name for target in found] == names
+    assert len({target.key for target in found}) == len(names)
+    assert all(cpu_runs(target.cpu, flags) for target in found)
+
+
+def test_the_step_without_amx_needs_no_amx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LCURSOR_CUDA", "0")
+    monkeypatch.setattr(engine, "cpu_flags", lambda: AMX)
+    native, no_amx = engine.ladder()[:2]
+    assert "amx_tile" in native.cpu
+    assert no_amx.cpu == [*AVX2, "avx512f"]
+    assert "-DLCURSOR_NO_AMX=ON" in no_amx.cmake_args
+
+
+def test_portable_steps_have_the_same_wheel_on_every_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LCURSOR_CUDA", "0")
+    keys = []
+    for flags in (AMX, AVX2):
+        monkeypatch.setattr(engine, "cpu_flags", lambda flags=flags: flags)
+        keys.append([target.key for target in engine.ladder()])
+    assert keys[0][-2:] == keys[1][-2:]
+    assert keys[0][0] != keys[1][0]
+
+
+def test_a_cuda_engine_has_the_cpu_ladder_below_it(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program("nvidia-smi", "echo 9.0")
+    program("nvcc", "echo release 13.0")
+    monkeypatch.setattr(engine, "cpu_flags", lambda: AVX2)
+    names = [(target.name, bool(target.nvcc)) for target in engine.ladder()]
+    assert names[:2] == [("cuda, native", True), ("native", False)]
+    assert names[-1] == ("baseline", False)
+
+
+def test_a_driver_older_than_the_toolkit_is_found_before_the_build(program: Program) -> None:
+    program(
+        "nvidia-smi", 'case "$*" in *compute_cap*) echo 8.9;; *) echo "CUDA Version: 12.4";; esac'
+    )
+    program("nvcc", "echo release 13.0")
+    target = find_target()
+    assert target.nvcc is None
+    assert "update the driver" in target.why
+    program("nvcc", "echo release 12.9")
+    assert find_target().nvcc
+
+
+def test_a_step_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LCURSOR_CUDA", "0")
+    monkeypatch.setattr(engine, "cpu_flags", lambda: ["sse4_2"])
+    monkeypatch.setenv("LCURSOR_ENGINE", "baseline")
+    assert [target.name for target in engine.ladder()] == ["baseline"]
+    monkeypatch.setenv("LCURSOR_ENGINE", "avx2")
+    with pytest.raises(InstallFailed, match="needs another CPU"):
+        engine.ladder()
+    monkeypatch.setenv("LCURSOR_ENGINE", "fast")
+    with pytest.raises(InstallFailed, match="names no engine") as failure:
+        engine.ladder()
+    assert "native, no-amx, avx2, baseline" in failure.value.hint
+
+
+# What amx.cpp and mmq.cpp do: a tile configuration on the stack, of which the compiler believes
+# that only its first bytes are read.
+TILE = r"""
+#include <cstdint>
+#include <immintrin.h>
+struct tile_config_t {
+    uint8_t palette_id; uint8_t start_row; uint8_t reserved[14];
+    uint16_t colsb[16]; uint8_t rows[16];
+};
+void configure() {
+    alignas(64) tile_config_t tc = {};
+    tc.palette_id = 1;
+    for (int i = 0; i < 8; i++) { tc.rows[i] = 16; tc.colsb[i] = 64; }
+    _tile_loadconfig(&tc);
+}
+"""
+STORE = re.compile(r"\s(v?mov\w*)\s.*,\s*(-?\d*)\((%\w+)\)")
+WIDTHS = {"%zmm": 64, "%ymm": 32, "%xmm": 16}
+SUFFIXES = {"b": 1, "w": 2, "l": 4, "q": 8}
+
+
+def stored_bytes(assembly: str) -> set[int]:
+    """Return which bytes of the configuration are written with something else than zeros."""
+    load = re.search(r"ldtilecfg\s+(-?\d*)\((%\w+)\)", assembly)
+    assert load, assembly
+    found: set[int] = set()
+    for line in assembly[: load.start()].splitlines():
+        store = STORE.search(line)
+        if not store or store[3] != load[2]:
+            continue
+        register = re.search(r"(%[xyz]mm)\d+,", line)
+        width = WIDTHS[register[1]] if register else SUFFIXES[store[1][-1]]
+        first = int(store[2] or 0) - int(load[1] or 0)
+        if width < 64:  # the store of 64 bytes is that of the zeros
+            found |= set(range(first, first + width))
+    return found
+
+
+def test_the_compiler_writes_the_whole_tile_configuration(tmp_path: Path) -> None:
+    flags = re.search(r'COMPILE_OPTIONS "(.*?)"', engine.HOOK.read_text())
+    assert flags
+    source, assembly = tmp_path / "tile.cpp", tmp_path / "tile.s"
+    source.write_text(TILE)
+    compiler = os.environ.get("CXX", "g++")
+    command = [compiler, "-O3", "-march=sapphirerapids", *flags[1].split(";")]
+    done = subprocess.run(
+        [*command, "-S", source, "-o", assembly], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("the compiler does not know AMX")
+    assert {0, *range(16, 32), *range(48, 56)} <= stored_bytes(assembly.read_text())
+
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.19)
+project(llama.cpp CXX)
+add_subdirectory(ggml/src)
+"""
+
+
+def test_the_hook_compiles_exactly_the_amx_files_without_deleting_stores(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake")
+    if not cmake:
+        pytest.skip("no cmake outside of the build's own environment")
+    folder = tmp_path / "ggml/src/ggml-cpu/amx"
+    folder.mkdir(parents=True)
+    sources = ["ggml-cpu/amx/amx.cpp", "ggml-cpu/amx/mmq.cpp", "ggml-cpu/quants.cpp"]
+    for name in sources:
+        (tmp_path / "ggml/src" / name).write_text("")
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+    (tmp_path / "ggml/src/CMakeLists.txt").write_text(f"add_library(ggml-cpu {' '.join(sources)})")
+    options = ["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DLCURSOR_NO_AMX=ON"]
+    hook = f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={engine.HOOK}"
+    build = tmp_path / "build"
+    subprocess.run([cmake, "-S", tmp_path, "-B", build, hook, *options], check=True)
+    commands = json.loads((build / "compile_commands.json").read_text())
+    if "GNU" not in (next(build.glob("CMakeFiles/*/CMakeCXXCompiler.cmake"))).read_text():
+        pytest.skip("another compiler than GCC does not need it")
+    kept = {Path(each["file"]).name for each in commands if "-fno-tree-dse" in each["command"]}
+    assert kept == {"amx.cpp", "mmq.cpp"}
+    assert all("-mno-amx-tile" in each["command"] for each in commands)
 
 
 @pytest.mark.parametrize(("missing", "has"), [("C", "c++"), ("C++", "cc")])

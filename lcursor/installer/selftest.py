@@ -1,0 +1,110 @@
+"""Runs a self-test in a child process and tells a crash from a hang from wrong values.
+
+The child prints what it is about to do, a JSON object a line, and its verdict last. Standard
+library only; blocks until the child ends or its time is up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lcursor.installer.process import ROOT, clean_environment
+
+LIMIT_S = 240.0
+"""The portable build reads the default model's 591 tokens in 40 s on 2 slow cores."""
+
+Kind = Literal["passed", "crashed", "hung", "wrong", "no-gpu", "error"]
+KINDS: tuple[Kind, ...] = ("passed", "wrong", "no-gpu", "error")
+"""What a child may say of itself."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a self-test ended."""
+
+    kind: Kind
+    detail: str
+    """What was done when it failed, or the measured error."""
+
+    @property
+    def sentence(self) -> str:
+        """Say it in one sentence, without a full stop."""
+        return {
+            "passed": f"passes its self-test ({self.detail})",
+            "crashed": f"crashes: {self.detail}",
+            "hung": f"hangs: {self.detail}",
+            "wrong": f"computes wrong values: {self.detail}",
+            "no-gpu": f"cannot use the GPU: {self.detail}",
+            "error": f"does not work: {self.detail}",
+        }[self.kind]
+
+
+def run_engine(python: Path, *, on_gpu: bool = False, limit_s: float = LIMIT_S) -> Outcome:
+    """Test the engine of an environment.
+
+    Args:
+        python: the environment's interpreter.
+        on_gpu: whether the engine was built for a GPU.
+        limit_s: seconds after which it counts as hung.
+    """
+    layers = "-1" if on_gpu else "0"
+    return run([python, "-m", "lcursor.fim.selftest", "--gpu-layers", layers], limit_s)
+
+
+def run(command: Sequence[str | Path], limit_s: float = LIMIT_S) -> Outcome:
+    """Run a child that tests something, and judge how it ended."""
+    try:
+        child = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env=clean_environment(),
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Outcome("error", f"cannot run {command[0]} ({error.strerror})")
+    try:
+        out, errors = child.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        out, _ = child.communicate()
+        return Outcome("hung", f"{_last_step(out)}, for more than {limit_s:.0f} s")
+    if child.returncode < 0:
+        name = signal.Signals(-child.returncode).name
+        return Outcome("crashed", f"{name} while {_last_step(out)}")
+    verdict = next((line for line in _lines(out) if line.get("result") in KINDS), None)
+    if verdict is None:
+        words = errors.strip().splitlines()
+        reason = words[-1] if words else f"exit status {child.returncode}"
+        return Outcome("error", f"{reason}, while {_last_step(out)}")
+    kind = next(kind for kind in KINDS if kind == verdict["result"])
+    return Outcome(kind, verdict.get("message", ""))
+
+
+def _lines(out: str) -> list[dict[str, str]]:
+    found = []
+    for line in out.splitlines():
+        with contextlib.suppress(ValueError):
+            table = json.loads(line)
+            if isinstance(table, dict):
+                found.append(table)
+    return found
+
+
+def _last_step(out: str) -> str:
+    steps = [line["doing"] for line in _lines(out) if "doing" in line]
+    return steps[-1] if steps else "starting"
