@@ -17,11 +17,13 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lcursor import __version__
+from lcursor.cli import selftests
+from lcursor.cli.facts import AGAIN, COMMAND, ROOT, Fact, exact
 from lcursor.config import ChatConfig, CompletionConfig, IndexConfig, from_table
 from lcursor.errors import (
     DependencyMissing,
@@ -34,10 +36,7 @@ from lcursor.errors import (
 if TYPE_CHECKING:
     import typer
 
-ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements.lock"
-COMMAND = "python -m lcursor"
-AGAIN = "Run :LCursor install, or make test in a checkout"
 PACKAGES = {
     "pynvim": "pynvim",
     "msgpack": "msgpack",
@@ -58,38 +57,6 @@ PACKAGES = {
 """Package to the module that is imported; the one that may crash comes last."""
 if sys.version_info < (3, 11):
     PACKAGES = {"tomli": "tomli", **PACKAGES}
-
-Level = Literal["warn", "error"]
-
-
-@dataclass
-class Fact:
-    """One thing that was found out, and what is wrong with it."""
-
-    section: str
-    text: str
-    """In one line, for a person."""
-    data: dict[str, Any] = field(default_factory=dict)
-    problem: LcursorError | None = None
-    level: Level = "error"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON; `problem` is there only when something is wrong."""
-        table = {"section": self.section, "text": self.text, **self.data}
-        if self.problem:
-            table["problem"] = {
-                "code": self.problem.code,
-                "level": self.level,
-                "message": self.problem.message,
-                "hint": exact(self.problem.hint),
-            }
-        return table
-
-
-def exact(hint: str) -> str:
-    """Name the interpreter and the place in a hint, so that its command runs from anywhere."""
-    command = f"cd {shlex.quote(str(ROOT))} && {shlex.quote(sys.executable)} -m lcursor"
-    return hint.replace(COMMAND, command)
 
 
 def locked_versions(lock: str) -> dict[str, set[str]]:
@@ -359,21 +326,6 @@ def _engine(vendor: str, installed: dict[str, str]) -> Fact:
     return fact
 
 
-def _selftest(is_on_gpu: bool) -> Fact:
-    """Run the engine's self-test in a process of its own, which may crash."""
-    from lcursor.installer import selftest
-
-    outcome = selftest.run_engine(Path(sys.executable), on_gpu=is_on_gpu)
-    fact = Fact("selftest", f"the engine {outcome.sentence}", {"kind": outcome.kind})
-    if outcome.kind != "passed":
-        fact.problem = EngineFailed(
-            f"The engine {outcome.sentence}",
-            "Run :LCursor install, which finds a build that works; in a checkout:"
-            f" python3 lcursor/install.py --venv {shlex.quote(sys.prefix)} --verify",
-        )
-    return fact
-
-
 def _guarded(section: str, find: Callable[[], Fact]) -> Fact:
     """Keep one broken check from taking the others with it."""
     hint = "Mend what is said about the packages first"
@@ -404,7 +356,7 @@ def examine(
         endpoint: the settings, where the model runs on a server; then it is asked instead.
         embedder: the setting index.embedder.
         chat: the settings of the chat.
-        with_selftest: also run the self-test of the engine, which takes seconds.
+        with_selftest: also run the self-tests of engine and chat server, which takes seconds.
     """
     yield _python()
     environment = _guarded("environment", _environment)
@@ -416,7 +368,8 @@ def examine(
     else:
         yield _guarded("model", lambda: _model(model))
     yield _guarded("index", lambda: _index(embedder))
-    yield _guarded("chat", lambda: _chat(chat or ChatConfig(), "" if endpoint else model))
+    talk = _guarded("chat", lambda: _chat(chat or ChatConfig(), "" if endpoint else model))
+    yield talk
     trying("grammars")
     yield _guarded("grammars", _grammars)
     locked = locked_versions(LOCK.read_text(encoding="utf-8")) if LOCK.is_file() else {}
@@ -435,7 +388,9 @@ def examine(
         built = _guarded("engine", lambda: _engine(here.data.get("vendor", "none"), installed))
         yield built
         if with_selftest:
-            yield _guarded("selftest", lambda: _selftest(bool(built.data.get("has_gpu"))))
+            yield _guarded("selftest", lambda: selftests.engine(bool(built.data.get("has_gpu"))))
+            if talk.data.get("program"):
+                yield _guarded("chat_selftest", selftests.chat_server)
 
 
 def tell(
@@ -489,8 +444,9 @@ def add_to(app: typer.Typer) -> None:
         endpoint_family: str = typer.Option("", help="The setting completion.endpoint_family."),
         endpoint_key_env: str = typer.Option("", help="The setting completion.endpoint_key_env."),
         as_json: bool = typer.Option(False, "--json", help="Print JSON for programs."),
+        quick: bool = typer.Option(False, "--quick", help="Leave out the self-tests."),
     ) -> None:
-        """Look at the Python half: packages, engine, machine and model; exit status 1 if broken."""
+        """Check the backend: packages, engine, machine and model; exit status 1 if broken."""
         server = CompletionConfig(
             backend="endpoint",
             endpoint_url=endpoint,
@@ -499,13 +455,13 @@ def add_to(app: typer.Typer) -> None:
             endpoint_key_env=endpoint_key_env,
         )
         facts = []
-        for fact in examine(model, endpoint=server if endpoint else None, with_selftest=True):
+        for fact in examine(model, endpoint=server if endpoint else None, with_selftest=not quick):
             facts.append(fact)
             if as_json:
                 continue
-            typer.echo(f"{fact.section:<13}{fact.text}")
+            typer.echo(f"{fact.section:<13} {fact.text}")
             if fact.problem:
-                typer.echo(f"{'':<11}! {fact.problem.message}. {exact(fact.problem.hint)}")
+                typer.echo(f"{'':<12}! {fact.problem.message}. {exact(fact.problem.hint)}")
         if as_json:
             typer.echo(json.dumps(_document(facts), indent=1))
         if any(map(_is_broken, facts)):

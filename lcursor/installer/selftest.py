@@ -2,6 +2,10 @@
 
 The child prints what it is about to do, a JSON object a line, and its verdict last. Standard
 library only; blocks until the child ends or its time is up.
+
+    python -m lcursor.installer.selftest
+
+tests the engine of the environment that runs it; lua/lcursor/host.lua does so when the host crashed.
 """
 
 from __future__ import annotations
@@ -11,19 +15,24 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from lcursor.installer.process import ROOT, clean_environment
+from lcursor.installer.venv import read_stamp
 
 LIMIT_S = 240.0
 """The portable build reads the default model's 591 tokens in 40 s on 2 slow cores."""
 
+HOST_LIMIT_S = 60.0
+"""For the editor, whose user waits for the host to come back."""
+
 Kind = Literal["passed", "crashed", "hung", "wrong", "no-gpu", "error"]
-KINDS: tuple[Kind, ...] = ("passed", "wrong", "no-gpu", "error")
-"""What a child may say of itself."""
+KINDS: tuple[Kind, ...] = ("passed", "crashed", "wrong", "no-gpu", "error")
+"""What a child may report; the chat server's child survives the crash of the server."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,11 @@ def run_engine(python: Path, *, on_gpu: bool = False, limit_s: float = LIMIT_S) 
     """
     layers = "-1" if on_gpu else "0"
     return run([python, "-m", "lcursor.fim.selftest", "--gpu-layers", layers], limit_s)
+
+
+def run_server(python: Path, limit_s: float = LIMIT_S) -> Outcome:
+    """Test the chat server that this environment would start."""
+    return run([python, "-m", "lcursor.llm.selftest"], limit_s)
 
 
 def run(command: Sequence[str | Path], limit_s: float = LIMIT_S) -> Outcome:
@@ -108,3 +122,16 @@ def _lines(out: str) -> list[dict[str, str]]:
 def _last_step(out: str) -> str:
     steps = [line["doing"] for line in _lines(out) if "doing" in line]
     return steps[-1] if steps else "starting"
+
+
+def main() -> int:
+    """Test the engine of the environment that runs this, and print the outcome as JSON."""
+    python = Path(sys.executable)
+    step = read_stamp(Path(sys.prefix)).engine.get("step", "")
+    outcome = run_engine(python, on_gpu=step.startswith("cuda"), limit_s=HOST_LIMIT_S)
+    sys.stdout.write(json.dumps({"kind": outcome.kind, "text": outcome.sentence}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

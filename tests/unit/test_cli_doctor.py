@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from lcursor import __version__
 from lcursor.catalog import hardware, store
 from lcursor.cli import doctor
-from lcursor.cli.doctor import ROOT, Fact
+from lcursor.cli.facts import ROOT, Fact
 from lcursor.config import from_table
 from lcursor.errors import LcursorError
 from lcursor.index import embedders, grammars
@@ -49,7 +49,7 @@ def model(tmp_path: Path) -> Path:
 def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the command as a person would."""
     return subprocess.run(
-        [sys.executable, "-m", "lcursor", "doctor", *arguments],
+        [sys.executable, "-m", "lcursor", "doctor", "--quick", *arguments],
         capture_output=True,
         text=True,
         cwd=ROOT,
