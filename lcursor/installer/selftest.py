@@ -5,7 +5,7 @@ library only; blocks until the child ends or its time is up.
 
     python -m lcursor.installer.selftest
 
-tests the engine of the environment that runs it; lua/lcursor/host.lua does so when the host crashed.
+tests the engine of the environment that runs it, which the editor does after the host crashed.
 """
 
 from __future__ import annotations

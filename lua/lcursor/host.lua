@@ -32,8 +32,12 @@ local LEAVE_MS = 300
 ---@field stderr string[] last lines
 local host = { stderr = {} }
 
+-- Signals of a crash: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV.
+local CRASHES = { [4] = true, [6] = true, [7] = true, [8] = true, [11] = true }
+
 ---@type integer[] times of the last unexpected ends
 local ends = {}
+local crashes = 0 -- since the last start that the user asked for
 ---@type uv.uv_timer_t? runs while hello is unanswered, or before a restart
 local timer
 
@@ -97,8 +101,36 @@ local function last_words()
   return ""
 end
 
+--- Test the engine in a process of its own, after the host crashed twice. Returns at once.
+---@param python string
+---@param signal integer of the last crash
+local function test_engine(python, signal)
+  status.set("starting", "testing the engine")
+  vim.system(M.selftest_argv(python), { cwd = install.plugin_root() }, function(result)
+    local ok, outcome = pcall(vim.json.decode, result.stdout or "")
+    vim.schedule(function()
+      if status.get().state ~= "starting" or host.job then
+        return -- stopped or started again meanwhile
+      elseif not ok or type(outcome) ~= "table" then
+        outcome = { kind = "error", text = "has no self-test that runs" }
+      end
+      if outcome.kind == "passed" then
+        log.warn("host: crashed with signal %d; the engine %s", signal, outcome.text)
+        M.start()
+        return
+      end
+      fail(
+        ("the engine %s (the host crashed with signal %d)"):format(outcome.text, signal),
+        "Run :LCursor install, which finds an engine that works on this CPU"
+      )
+    end)
+  end)
+end
+
 ---@param why string
-local function ended(why)
+---@param signal? integer
+local function ended(why, signal)
+  local python = host.python
   drop()
   local now = vim.uv.now()
   ends = vim.tbl_filter(function(at)
@@ -115,6 +147,13 @@ local function ended(why)
     return
   end
   complain("host_died", "the Python host ended (" .. why .. ")", "It is started again")
+  if signal and CRASHES[signal] and python then
+    crashes = crashes + 1
+    if crashes == 2 then
+      test_engine(python, signal)
+      return
+    end
+  end
   status.set("starting", "restart " .. #ends)
   after(PAUSES_MS[#ends], M.start)
 end
@@ -140,6 +179,13 @@ function M.argv(python)
   return { python, "-I", "-X", "utf8", script }
 end
 
+--- The command line of the engine's self-test.
+---@param python string
+---@return string[]
+function M.selftest_argv(python)
+  return { python, "-X", "utf8", "-m", "lcursor.installer.selftest" }
+end
+
 --- Start the process unless it runs. Returns at once.
 function M.start()
   if host.job or status.get().state == "failed" then
@@ -160,7 +206,7 @@ function M.start()
     on_stderr = on_stderr,
     on_exit = function(id, code)
       if id == host.job then
-        ended("exit code " .. code)
+        ended("exit code " .. code, code > 128 and code - 128 or nil)
       end
     end,
   })
@@ -192,7 +238,7 @@ end
 --- Stop the process and start it anew, forgetting earlier failures.
 function M.restart()
   M.stop()
-  ends = {}
+  ends, crashes = {}, 0
   notify.forget()
   M.start()
 end

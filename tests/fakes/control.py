@@ -193,9 +193,9 @@ class FakeHost:
         """Let the newest process end by itself."""
         self._order({"do": "exit", "code": code})
 
-    def kill(self) -> None:
-        """Kill the newest process."""
-        os.kill(self.pids[-1], signal.SIGKILL)
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """End the newest process with a signal."""
+        os.kill(self.pids[-1], number)
 
     def sync(self) -> None:
         """Return when Neovim has handled all that was said to it, and what it said has arrived."""

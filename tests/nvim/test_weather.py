@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,6 +56,48 @@ def test_killed_before_it_answered(editor: Start, host: FakeHost) -> None:
     host.done(again, "return x")
     assert nvim.wait_ghost() == "return x"
     assert len(notes(nvim)) == 1
+
+
+SELFTEST = """
+require("lcursor.host").selftest_argv = function(python)
+  return {{ python, "-c", [[print('{{"kind": "{kind}", "text": "{text}"}}')]] }}
+end
+"""
+
+
+def crash_twice(host: FakeHost) -> None:
+    for count in (1, 2):
+        host.wait_count(count)
+        host.greet()
+        host.kill(signal.SIGSEGV)
+
+
+def test_an_engine_that_crashes_twice_and_fails_its_self_test_is_reported(
+    editor: Start, host: FakeHost
+) -> None:
+    host.is_polite = False
+    text = "crashes: SIGSEGV while reading 8 tokens"
+    nvim = editor(DEF, init=NOTES + QUICK + SELFTEST.format(kind="crashed", text=text))
+    nvim.keys("o")
+    crash_twice(host)
+    nvim.wait_state("failed")
+    told = [str(text) for text, _ in notes(nvim)]
+    assert f"the engine {text} (the host crashed with signal 11)" in told[-1]
+    assert "Run :LCursor install" in told[-1]
+    assert len(host.pids) == 2
+
+
+def test_a_host_that_crashes_twice_starts_again_if_the_engine_passes_its_self_test(
+    editor: Start, host: FakeHost
+) -> None:
+    host.is_polite = False
+    nvim = editor(DEF, init=NOTES + QUICK + SELFTEST.format(kind="passed", text="passes"))
+    nvim.keys("o")
+    crash_twice(host)
+    host.wait_count(3)
+    host.greet()
+    host.state("ready")
+    nvim.wait_state("ready")
 
 
 def test_killed_while_the_model_loads_until_it_gives_up(editor: Start, host: FakeHost) -> None:

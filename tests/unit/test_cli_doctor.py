@@ -20,11 +20,13 @@ from hypothesis import strategies as st
 from lcursor import __version__
 from lcursor.catalog import hardware, store
 from lcursor.cli import doctor
-from lcursor.cli.facts import ROOT, Fact
+from lcursor.cli.facts import ROOT, Fact, exact
 from lcursor.config import from_table
 from lcursor.errors import LcursorError
 from lcursor.index import embedders, grammars
 from lcursor.index.definitions import DEFINITIONS
+from lcursor.installer import selftest
+from lcursor.installer.selftest import Outcome
 
 RUNNER = "import sys; sys.path.insert(0, {root!r}); {first}; from lcursor.cli import doctor; {last}"
 
@@ -159,7 +161,7 @@ def test_what_the_index_keeps_is_said(
 
 
 def test_the_command_that_is_named_can_be_typed() -> None:
-    hint = doctor.exact("Check it: python -m lcursor models list")
+    hint = exact("Check it: python -m lcursor models list")
     command = hint.removeprefix("Check it: ")
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd="/")
     assert done.returncode == 0, done.stderr
@@ -343,3 +345,29 @@ def test_a_package_that_breaks_while_it_loads(model: Path, monkeypatch: pytest.M
     problem = facts(model)["numpy"].problem
     assert problem is not None
     assert "numpy does not load (OSError: libopenblas.so" in problem.message
+
+
+def test_the_engines_step_and_the_reason_for_it_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {"step": "avx2", "reason": "The native engine crashes: SIGSEGV"}
+    fact = doctor._engine("none", installed)
+    assert fact.text.startswith("the avx2 build of llama.cpp")
+    assert fact.level == "warn"
+    assert fact.problem
+    assert fact.problem.message == (
+        "A slower engine (avx2) is in use. The native engine crashes: SIGSEGV"
+    )
+    assert doctor._engine("none", {"step": "native", "reason": ""}).problem is None
+
+
+@pytest.mark.parametrize("kind", ["passed", "crashed", "hung", "wrong"])
+def test_the_self_tests_are_facts(
+    monkeypatch: pytest.MonkeyPatch, model: Path, kind: selftest.Kind
+) -> None:
+    outcome = Outcome(kind, "reading 8 tokens")
+    monkeypatch.setattr(selftest, "run_engine", lambda *_, **__: outcome)
+    monkeypatch.setattr(selftest, "run_server", lambda *_, **__: outcome)
+    found = {each.section: each for each in doctor.examine(str(model), with_selftest=True)}
+    for section in ("selftest", "chat_selftest"):
+        fact = found[section]
+        assert outcome.sentence in fact.text
+        assert (fact.problem is None) == (kind == "passed")
