@@ -7,6 +7,7 @@ files on disk are left alone. Old turns are forgotten. Any thread.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -119,9 +120,9 @@ class Ledger:
         Raises:
             EditMissing: there is no such turn, or nothing of that file in it.
         """
-        self._has(said["turn"], (said["path"],))
+        path = self._recorded(said["turn"], (said["path"],))[said["path"]]
         self._add(
-            {"op": "decided", "key": said["turn"], "path": said["path"]}
+            {"op": "decided", "key": said["turn"], "path": path}
             | {"accepted": [dict(hunk) for hunk in said["accepted"]]}
             | {"rejected": [dict(change) for change in said["rejected"]]}
             | {"open": said["open"], "is_undone": said["is_undone"]}
@@ -134,8 +135,8 @@ class Ledger:
             EditMissing: there is no such turn, or nothing of such a file in it.
             EditUnsaved: it cannot be written down.
         """
-        self._has(key, [done.path for done in files])
-        rows = [turns.done_row(done) for done in files]
+        known = self._recorded(key, [done.path for done in files])
+        rows = [turns.done_row(done) | {"path": known[done.path]} for done in files]
         self._add({"op": "wrote", "key": key, "journal": journal, "files": rows}, is_firm=True)
 
     def reverted(
@@ -153,9 +154,9 @@ class Ledger:
             EditMissing: there is no such turn, or nothing of such a file in it.
             EditUnsaved: it cannot be written down.
         """
-        self._has(key, list(files))
+        known = self._recorded(key, list(files))
         rows = [
-            {"path": path, "hunks": [asdict(hunk) for hunk in hunks]}
+            {"path": known[path], "hunks": [asdict(hunk) for hunk in hunks]}
             for path, hunks in files.items()
         ]
         self._add(
@@ -239,16 +240,25 @@ class Ledger:
             self._refresh()
             return any(journal in turn.settled for turn in self._turns.turns.values())
 
-    def _has(self, key: str, paths: Sequence[str]) -> None:
-        """Raise `EditMissing` where a turn has nothing about one of some files."""
-        found = self.turn(key)
-        for path in paths:
-            try:
-                found.file(path)
-            except KeyError:
-                raise EditMissing(
-                    f"the turn {key} has nothing to do with {path}", "See :LCursor edits"
-                ) from None
+    def _recorded(self, key: str, paths: Sequence[str]) -> dict[str, str]:
+        """Return each of some paths as a turn has it; the editor may know a file by a link.
+
+        Raises:
+            EditMissing: there is no such turn, or nothing of such a file in it.
+        """
+        turn = self.turn(key)
+        return {path: self._recorded_path(turn, path) for path in paths}
+
+    def _recorded_path(self, turn: Turn, path: str) -> str:
+        with contextlib.suppress(KeyError):
+            return turn.file(path).change.path
+        real = os.path.realpath(path)
+        for change in (file.change for file in turn.files):
+            if any(name and os.path.realpath(name) == real for name in (change.path, change.to)):
+                return change.path
+        raise EditMissing(
+            f"the turn {turn.key} has nothing to do with {path}", "See :LCursor edits"
+        )
 
     # The file.
 
@@ -281,7 +291,11 @@ class Ledger:
             self._forgotten += before - len(self._turns.turns)
 
     def _kept(self, known: Sequence[tuple[Op, int]], limit_s: float) -> list[Op]:
-        """Return the operations of the newest turns, as many as have room."""
+        """Return the operations of the newest turns, as many as have room.
+
+        Turns that a newer version of lcursor wrote are kept: this one cannot judge them.
+        """
+        newer = {str(op.get("key")) for op, _ in known if op.get("v", 0) > turns.VERSION}
         sizes: dict[str, int] = {}
         for op, size in known:
             key = str(op.get("key"))
@@ -292,4 +306,4 @@ class Ledger:
             if left < 0 or turn.at_s < limit_s:
                 break
             kept.add(turn.key)
-        return [op for op, _ in known if str(op.get("key")) in kept]
+        return [op for op, _ in known if str(op.get("key")) in kept | newer]

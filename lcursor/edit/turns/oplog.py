@@ -93,7 +93,8 @@ class OpLog:
         """Write the file anew with fewer operations; the next look reads it from the start.
 
         Args:
-            keep: given all with the sizes of their lines, returns those that stay.
+            keep: given all with the sizes of their lines, those of higher versions too; returns
+                those that stay.
 
         Raises:
             OSError: it cannot be written; it stays as it is.
@@ -102,7 +103,8 @@ class OpLog:
             if isinstance(fd, OSError):
                 raise fd
             self._catch_up(fd)
-            known = [(op, len(_line(op))) for op in self._ops(self._file.known(fd)) if op]
+            parsed = map(_parsed, self._file.known(fd))
+            known = [(op, len(_line(op))) for op in parsed if op is not None]
             self._file.replace(fd, b"".join(_line(op) for op in keep(known)))
             self._file.forget()
 
@@ -145,14 +147,18 @@ class OpLog:
             self.damaged += 1
 
     def _ops(self, lines: Iterable[bytes]) -> Iterator[Op | None]:
-        """Yield the operations of lines; None for a line that is none."""
-        for line in lines:
-            try:
-                op = json.loads(line)
-            except ValueError:
-                op = None
-            version = op.get("v", 0) if isinstance(op, dict) else None
-            yield op if isinstance(version, int) and version <= self._version else None
+        """Yield the operations of lines; None for a line that is none that we understand."""
+        for op in map(_parsed, lines):
+            yield op if op is not None and op.get("v", 0) <= self._version else None
+
+
+def _parsed(line: bytes) -> Op | None:
+    """Return the operation of a line, of whatever version; None for a damaged line."""
+    try:
+        op = json.loads(line)
+    except ValueError:
+        return None
+    return op if isinstance(op, dict) and isinstance(op.get("v", 0), int) else None
 
 
 def _line(op: Op) -> bytes:

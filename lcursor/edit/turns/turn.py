@@ -155,15 +155,16 @@ class Turn:
     def file(self, path: str) -> FileTurn:
         """Return what it has about a file, by its path now or before.
 
+        Compares paths as text: the log must mean the same whatever links are on the disk today.
+
         Raises:
             KeyError: nothing.
         """
-        for same in (os.path.normpath, os.path.realpath):
-            wanted = same(path)
-            for file in self.files:
-                names = (file.change.path, file.change.to)
-                if any(name and same(name) == wanted for name in names):
-                    return file
+        wanted = os.path.normpath(path)
+        for file in self.files:
+            names = (file.change.path, file.change.to)
+            if any(name and os.path.normpath(name) == wanted for name in names):
+                return file
         raise KeyError(path)
 
 

@@ -149,6 +149,19 @@ def test_open_hunks_can_be_given_up(desk: Desk) -> None:
     assert ledger.rows()[0]["state"] == "done"
 
 
+def test_the_log_means_the_same_when_a_link_is_gone(desk: Desk, tmp_path: Path) -> None:
+    ledger = desk.open()
+    key = ledger.begin("t", [desk.change()])
+    link = tmp_path / "link"
+    link.symlink_to(desk.root)
+    ledger.decided(desk.decided(key, A, path=str(link / "a.py")))
+    assert ledger.turn(key).is_applied
+    link.unlink()
+    again = desk.open()
+    assert again.turn(key).is_applied
+    assert not again.note
+
+
 def test_what_was_written_is_kept(desk: Desk) -> None:
     ledger = desk.open()
     made = FileChange(desk.path, "create", changes=(Change(0, 0, (), ("x",)),))
@@ -270,6 +283,26 @@ def test_lines_of_a_newer_version_are_left(desk: Desk) -> None:
     with ledger.path.open("a") as file:
         file.write(json.dumps({"op": "begin", "v": 99, "key": "new"}) + "\n")
     assert [row["turn"] for row in desk.open().rows()] == [key]
+
+
+def test_shortening_keeps_the_turns_of_a_newer_version(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = desk.open()
+    key = ledger.begin("old", [desk.change()])
+    newer = [
+        {"op": "begin", "v": 99, "key": "new", "from the future": [1]},
+        {"op": "decided", "key": "new", "path": "a.py"},
+    ]
+    with ledger.path.open("a") as file:
+        file.write("".join(f"{json.dumps(op)}\n" for op in newer) + "damaged\n")
+    ledger.rows()
+    monkeypatch.setattr(ledgers, "MOST_BYTES", 10)
+    ledger.begin("after", [desk.change()])
+    text = ledger.path.read_text()
+    assert key not in text
+    assert "damaged" not in text
+    assert [json.loads(line) for line in text.splitlines()][:-1] == newer
 
 
 def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
