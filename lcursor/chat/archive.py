@@ -176,13 +176,14 @@ def take(chat: Conversation, lines: list[bytes], reading: Reading, path: Path) -
         try:
             op = json.loads(line)
             number = int(op["n"])
+            is_newer = op.get("version", 0) > VERSION
         except (ValueError, KeyError, TypeError):
             reading.damaged += 1
             continue
         if number <= reading.seen:
             continue
         reading.seen = number
-        if op.get("version", 0) > VERSION:
+        if is_newer:
             raise ChatFailed(
                 f"a newer lcursor wrote this chat ({path})", "Update lcursor, then restart Neovim"
             )

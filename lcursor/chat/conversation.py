@@ -203,9 +203,24 @@ class Conversation:
 
         Raises:
             KeyError: it speaks of a message that there is not, or lacks a field.
+            TypeError: a value is of the wrong type.
             ValueError: it makes no sense here.
         """
-        do = getattr(self, f"_{op['op']}", None)
+        do = {
+            "chat": self._chat,
+            "say": self._say,
+            "attach": self._attach,
+            "answer": self._answer,
+            "more": self._more,
+            "end": self._end,
+            "show": self._show,
+            "sum": self._sum,
+            "expand": self._expand,
+            "title": self._title,
+            "model": self._model,
+            "edit": self._edit,
+            "whole": self._whole,
+        }.get(op["op"])
         if do is None:
             raise ValueError(f"no such operation: {op['op']}")
         do(op)
@@ -393,5 +408,7 @@ def _prose(text: str) -> Iterator[str]:
 
 def _made(kind: type[T], table: Mapping[str, Any]) -> T:
     """Return a record from a table, without the fields that a newer version may have added."""
+    if not isinstance(table, Mapping):
+        raise TypeError(f"expected a table, not {type(table).__name__}")
     names = {spec.name for spec in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in table.items() if name in names})

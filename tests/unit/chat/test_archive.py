@@ -225,6 +225,14 @@ DAMAGE = [
     (lambda rows: [rows[0], rows[1], *rows[1:]], ["one", "two", "three"]),
     (lambda rows: [*rows, b'{"n":99,"op":"of the future"}'], ["one", "two", "three"]),
     (lambda rows: [*rows, b'["no table"]', b"7"], ["one", "two", "three"]),
+    (lambda rows: [*rows, b'{"n":98,"op":"add","number":7}'], ["one", "two", "three"]),
+    (lambda rows: [*rows, b'{"n":98,"op":"bring","number":7}'], ["one", "two", "three"]),
+    (lambda rows: [*rows, b'{"n":98,"op":"title","version":"2"}'], ["one", "two", "three"]),
+    (lambda rows: [*rows, b'{"n":98,"op":"edit"}', b'{"n":99,"op":[]}'], ["one", "two", "three"]),
+    (
+        lambda rows: [*rows, b'{"n":98,"op":"attach","number":1,"sent":"","items":["x"]}'],
+        ["one", "two", "three"],
+    ),
 ]
 
 
