@@ -12,6 +12,7 @@ _BOTH: Final = re.compile(r"^diff --git (?:a/(?P<one>.*) b/(?P=one)|(?P<quoted>\
 _HUNK: Final = re.compile(r"^@@+ -[\d,]+(?: -[\d,]+)* \+(\d+)", re.MULTILINE)
 _KEY_BODY: Final = re.compile(r"(?:^[+\- ]{1,2}[A-Za-z0-9+/]{64}\n){2,}", re.MULTILINE)
 """Rows of a key whose head is not in the change."""
+_ESCAPE: Final = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
 _UNQUOTED: Final = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "r": "\r", "a": "\a", "b": "\b"}
 
 
@@ -63,5 +64,9 @@ def _unquoted(name: str) -> str:
     name = name.removesuffix("\t")  # git puts one behind a name with blanks
     if not (name.startswith('"') and name.endswith('"') and len(name) > 1):
         return name
-    octal = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), name[1:-1])
-    return re.sub(r"\\(.)", lambda match: _UNQUOTED.get(match[1], match[1]), octal)
+    return _ESCAPE.sub(lambda match: _unescaped(match[1]), name[1:-1])
+
+
+def _unescaped(code: str) -> str:
+    """Return the character that a backslash and some code stand for."""
+    return chr(int(code, 8)) if len(code) == 3 else _UNQUOTED.get(code, code)
