@@ -109,10 +109,12 @@ def _ask(
     root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader
 ) -> running.Said | None:
     """Ask git, then ripgrep; None where neither answers."""
+    from lcursor.index.git import command_of
+
     asked = [part for word in words for part in ("-e", word)]
     most = ["-m", str(MOST_ROWS_OF_A_FILE)]
-    git = ["git", "-c", "core.quotePath=false", "--no-pager", "grep", "-I", "-n", "-z", "-F"]
-    git += ["--no-color", "--untracked", "--no-recurse-submodules", *flags, *asked]
+    git = command_of(root, "grep", "-I", "-n", "-z", "-F", "--no-color", "--untracked")
+    git += ["--no-recurse-submodules", *flags, *asked]
     without = [f":(exclude){glob}" for glob in WITHOUT]
     rg = ["rg", "-n", "-0", "-F", "--no-heading", "--no-config", "--color=never", "--hidden"]
     rg += ["--max-filesize=1M", "--with-filename", *flags, *most, *asked]

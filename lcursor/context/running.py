@@ -46,8 +46,9 @@ def git(
     Raises:
         Cancelled: `cancel` said so.
     """
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]
-    command += ["--no-pager", "-C", os.fspath(folder), *words]
+    from lcursor.index.git import command_of
+
+    command = command_of(folder, *words)
     return run(command, folder, most_bytes=most_bytes, most_s=most_s, fine=fine, cancel=cancel)
 
 

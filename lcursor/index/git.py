@@ -57,6 +57,16 @@ class Listing:
     """A repository within this one ends with a slash."""
 
 
+def command_of(folder: Path, *words: str) -> list[str]:
+    """Return the command line that asks git about a folder.
+
+    Every call of git is built here: `core.fsmonitor` could name a program of the repository's
+    choice, and paths are wanted as they are.
+    """
+    safe = ["-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-pager"]
+    return ["git", *safe, "-C", os.fspath(folder), *words]
+
+
 def ask(
     folder: Path, *words: str, given: bytes = b"", fine: Iterable[int] = (0,), cancel: Cancel | None
 ) -> bytes:
@@ -75,7 +85,7 @@ def ask(
     """
     environment = {name: value for name, value in os.environ.items() if name not in INHERITED}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    command = ["git", "-c", "core.fsmonitor=false", "-C", os.fspath(folder), *words]
+    command = command_of(folder, *words)
     try:
         process = subprocess.Popen(
             command,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +117,23 @@ def test_a_word_that_looks_like_an_option_is_a_word(root: Path) -> None:
     found, more = grep.search(root, ["--open-files-in-pager=x"], Reader(root))
     assert list(found) == ["a.txt"]
     assert more == ""
+
+
+def test_a_search_lets_no_program_of_the_repository_run(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        commands.append(command)
+        return popen(command, **options)
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
+    grep.search(root, ["x"], Reader(root))
+    asked = [command for command in commands if command[0] == "git"]
+    assert any("grep" in command for command in asked)
+    assert all("core.fsmonitor=false" in command for command in asked)
 
 
 def test_what_our_own_ignore_file_names_is_not_searched(project: Path) -> None:
