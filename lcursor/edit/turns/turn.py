@@ -146,6 +146,11 @@ class Turn:
         return any(file.is_applied for file in self.files)
 
     @property
+    def is_taken(self) -> bool:
+        """Whether something can be made again."""
+        return any(file.is_taken for file in self.files)
+
+    @property
     def state(self) -> TurnState:
         """What it is for people."""
         if self.is_undone:
@@ -249,9 +254,10 @@ class Turns:
             else:
                 file.hunks, file.taken = hunks, []
                 file.is_made, file.was_made = file.was_made, False
-        turn.is_undone = op["do"] == "undo"
         turn.settled.append(str(op["journal"]))
-        if turn.is_undone:
+        # A file that was changed since may have stayed as it was: the rest is still to be done.
+        turn.is_undone = not turn.is_applied
+        if op["do"] == "undo":
             turn.undone_n = self.count
         else:
             turn.applied_n = self.count
@@ -261,13 +267,13 @@ class Turns:
             file.open = 0
 
     def undo_key(self) -> str:
-        """Return the turn that was put in force last and still is; "" for none."""
-        found = [turn for turn in self.turns.values() if turn.is_applied and not turn.is_undone]
+        """Return the turn of which something was put in force last and still is; "" for none."""
+        found = [turn for turn in self.turns.values() if turn.is_applied]
         return max(found, key=lambda turn: turn.applied_n).key if found else ""
 
     def redo_key(self) -> str:
-        """Return the turn that was taken back last, if nothing new was done since; "" for none."""
-        found = [turn for turn in self.turns.values() if turn.is_undone]
+        """Return the turn of which something was undone last; "" where something new was done."""
+        found = [turn for turn in self.turns.values() if turn.is_undone or turn.is_taken]
         found = [turn for turn in found if turn.undone_n > self.fresh_n]
         return max(found, key=lambda turn: turn.undone_n).key if found else ""
 

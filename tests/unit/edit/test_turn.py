@@ -92,6 +92,35 @@ def test_what_is_told_twice_counts_once() -> None:
     assert (len(found.hunks), turns.undo_key()) == (2, "k")
 
 
+def test_a_turn_that_was_undone_in_part_is_undone_next() -> None:
+    turns = Turns()
+    for key in ("before", "two"):
+        rows = [to_row(FileChange(path, changes=(FIRST,))) for path in ("a", "b")]
+        turns.apply(
+            {"op": "begin", "v": 1, "key": key, "title": "", "chat": "", "at_s": 0.0, "files": rows}
+        )
+        for path in ("a", "b"):
+            turns.apply(decided(hunk(FIRST.old, FIRST.new), key=key, path=path))
+
+    def reverted(do: str, *paths: str) -> None:
+        rows = [
+            {"path": path, "hunks": decided(hunk(FIRST.old, FIRST.new))["accepted"]}
+            for path in paths
+        ]
+        turns.apply({"op": "reverted", "key": "two", "do": do, "journal": "", "files": rows})
+
+    reverted("undo", "a")
+    assert (turns.undo_key(), turns.redo_key()) == ("two", "two")
+    assert not turns.turns["two"].is_undone
+    reverted("undo", "b")
+    assert (turns.undo_key(), turns.redo_key()) == ("before", "two")
+    assert turns.turns["two"].is_undone
+    reverted("redo", "b")
+    assert (turns.undo_key(), turns.redo_key()) == ("two", "two")
+    reverted("redo", "a")
+    assert (turns.undo_key(), turns.redo_key()) == ("two", "")
+
+
 def test_what_was_taken_back_with_u_is_open_again() -> None:
     turns = begun()
     (found,) = turns.turns["k"].files
