@@ -3,7 +3,8 @@
 Each new content is first written beside its file, each old one gets a second name, and a journal
 says so; then the names are exchanged one by one. Who is killed leaves the journal: `recover` takes
 back what it began, and touches nothing that somebody changed since. The second name costs no room,
-and gives the very file back. Owns the journals and those names. Any thread, one at a time for a
+and gives the very file back. A file whose owner or group a new one could not have is written in
+place instead, as editors do. Owns the journals and those names. Any thread, one at a time for a
 folder: the caller holds a lock.
 """
 
@@ -25,6 +26,8 @@ from lcursor.errors import EditStale, EditUnsaved
 
 BEGUN, MOVING, HOLDS = ".begun", ".moving", ".holds"
 """Endings of a journal: files are being made; names are being exchanged; all stands."""
+SAVED = ("do", "path", "source", "was", "will", "temp", "backup", "folders", "in_place")
+"""Of a step, in a journal."""
 KEPT = "kept"
 """Folder of old contents whose files somebody changed before they could be taken back."""
 
@@ -51,6 +54,8 @@ class Step:
     backup: str = ""
     folders: tuple[str, ...] = ()
     """Made for it, the outermost first."""
+    in_place: bool = False
+    """The file that is there gets the new bytes; its backup is a copy."""
 
 
 def carry_out(
@@ -146,6 +151,7 @@ def _name(step: Step, name: str, number: int) -> None:
             folder = os.path.dirname(folder)
         step.folders = tuple(missing[::-1])
     if step.seen is not None:
+        step.in_place = step.do == "put" and not _keeps_owner(step.seen)
         step.backup = os.path.join(os.path.dirname(step.path), f".lcursor-{name}-{number}.old")
 
 
@@ -159,11 +165,35 @@ def _prepare(steps: Sequence[Step]) -> None:
             if step.data is None:
                 _link(step.source, step.temp)
             else:
-                _write(step.temp, step.data, step.mode, step.seen, step.path)
-        if step.backup:
+                like = None if step.in_place else step.seen
+                _write(step.temp, step.data, step.mode, like, step.path)
+        if step.in_place:
+            shutil.copyfile(step.path, step.backup, follow_symlinks=False)
+        elif step.backup:
             _link(step.path, step.backup)
     for name in {os.path.dirname(step.path) for step in steps}:
         _sync_folder(name)
+
+
+def _keeps_owner(seen: os.stat_result) -> bool:
+    """Return whether a new file can have the owner and the group of one that is there."""
+    user = os.geteuid()
+    groups = {os.getegid(), *os.getgroups()}
+    return user == 0 or (seen.st_uid == user and seen.st_gid in groups)
+
+
+def _overwrite(path: str, data: bytes) -> None:
+    """Put bytes into a file that is there, which stays the same file."""
+    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+        os.fsync(fd)
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
+    finally:
+        os.close(fd)
 
 
 def _write(temp: str, data: bytes, mode: int, like: os.stat_result | None, path: str) -> None:
@@ -234,6 +264,8 @@ def _do(step: Step) -> None:
 def _move(step: Step) -> None:
     if step.do == "take":
         os.unlink(step.path)
+    elif step.in_place:
+        _overwrite(step.path, Path(step.temp).read_bytes())
     elif step.seen is not None:
         os.replace(step.temp, step.path)
     else:
@@ -311,6 +343,9 @@ def _put_back(step: Step, folder: Path) -> str:
     if os.path.lexists(step.backup) if step.backup else False:
         if now == step.was:
             os.unlink(step.backup)
+        elif step.in_place and _is_partly_written(step):
+            _overwrite(step.path, Path(step.backup).read_bytes())
+            os.unlink(step.backup)
         elif now == step.will:
             os.replace(step.backup, step.path)
         else:
@@ -322,6 +357,11 @@ def _put_back(step: Step, folder: Path) -> str:
     elif not step.backup and now and os.path.samefile(step.temp, step.path):
         os.unlink(step.path)
     return ""
+
+
+def _is_partly_written(step: Step) -> bool:
+    """Return whether a file has the first of its new bytes, or all of them, and nothing else."""
+    return Path(step.temp).read_bytes().startswith(Path(step.path).read_bytes())
 
 
 def _give_back(step: Step, folder: Path) -> str:
@@ -365,11 +405,7 @@ def _clean(steps: Iterable[Step]) -> bool:
 
 def _save(journal: Path, steps: Sequence[Step]) -> None:
     rows = [
-        {
-            name: getattr(step, name)
-            for name in ("do", "path", "source", "was", "will", "temp", "backup", "folders")
-        }
-        | {"is_new": step.seen is None}
+        {name: getattr(step, name) for name in SAVED} | {"is_new": step.seen is None}
         for step in steps
     ]
     fd = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -397,6 +433,7 @@ def _load(journal: Path) -> list[Step]:
                 temp=row["temp"],
                 backup=row["backup"],
                 folders=tuple(row["folders"]),
+                in_place=row.get("in_place", False),  # older journals have none
             )
             for row in rows
         ]

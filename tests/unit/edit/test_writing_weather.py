@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -133,6 +133,15 @@ def run(root: Path, data: Path, key: str, at: int) -> int:
     return int(said or 0)
 
 
+@pytest.fixture(params=["renamed", "in place"])
+def in_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether files have an owner whom new files cannot have."""
+    if request.param == "in place":
+        monkeypatch.setattr(journal, "_keeps_owner", lambda _: False)
+    return bool(request.param == "in place")
+
+
+@pytest.mark.usefixtures("in_place")
 def test_killed_at_any_moment_it_is_all_or_nothing(tmp_path: Path) -> None:
     def fresh(name: str) -> tuple[Path, Path, str]:
         place = tmp_path / name
@@ -224,6 +233,7 @@ def test_no_room_for_the_journal(small_disk: Path, tmp_path: Path) -> None:
     assert files(root) == BEFORE
 
 
+@pytest.mark.usefixtures("in_place")
 def test_a_write_that_fails_at_any_call_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,26 +304,79 @@ def test_a_file_system_without_second_names(
     assert (root / "a.py").stat().st_mode & 0o777 == 0o755
 
 
+def test_a_file_that_is_written_in_place_is_the_same_file(tmp_path: Path, in_place: bool) -> None:
+    root, data = tmp_path / "project", tmp_path / "data"
+    make(root)
+    before = (root / "a.py").stat()
+    write(changes(root), root, folder=data)
+    after = (root / "a.py").stat()
+    assert (after.st_ino == before.st_ino) is in_place
+    assert after.st_mode == before.st_mode
+    assert files(root) == AFTER
+
+
+@pytest.mark.parametrize("typed", [b"", b"and mine\n"])
+def test_what_was_typed_into_a_file_written_in_place_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: bytes
+) -> None:
+    monkeypatch.setattr(journal, "_keeps_owner", lambda _: False)
+    root, data = tmp_path / "project", tmp_path / "data"
+    make(root)
+    path = root / "a.py"
+
+    def fail(name: Path | str) -> None:
+        path.write_bytes(path.read_bytes() + typed)
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "_sync", fail)
+        with pytest.raises(OSError, match="Input/output"):
+            write(changes(root)[:1], root, folder=data)
+    assert path.read_bytes() == (AFTER["a.py"] + typed if typed else AFTER["a.py"])
+    recover(root, folder=data)
+    assert path.read_bytes() == (AFTER["a.py"] + typed if typed else BEFORE["a.py"])
+    kept = [each.read_bytes() for each in data.rglob("*-a.py")]
+    assert kept == ([BEFORE["a.py"]] if typed else [])
+
+
+@pytest.mark.process
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root to be another user")
-def test_no_permission(tmp_path: Path) -> None:
+def test_a_file_of_another_user_that_the_group_may_write(tmp_path: Path) -> None:
     root, data = tmp_path / "project", tmp_path / "data"
     make(root)
     data.mkdir()
     for path in (root, *root.rglob("*"), data):
         os.chown(path, 65534, 65534)
-    for path in (tmp_path, *tmp_path.parents):
+    path = root / "a.py"
+    os.chown(path, 0, 100)
+    path.chmod(0o664)
+    open_to_all(tmp_path)
+    said = as_nobody(lambda: write(changes(root), root, folder=data / "edits"), groups=[100])
+    assert said == ""
+    assert files(root) == AFTER
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (0, 100, 0o664)
+
+
+def open_to_all(place: Path) -> None:
+    """Let other users reach a folder of the test."""
+    for path in (place, *place.parents):
         if path.stat().st_mode & 0o777 == 0o700:  # of pytest's, as many as there are
             path.chmod(0o755)
-    (root / "sub").chmod(0o555)
+
+
+def as_nobody(work: Callable[[], object], groups: Sequence[int] = ()) -> str:
+    """Do something as another user, in a process of its own; return what it raised."""
     ours, its = os.pipe()
     child = os.fork()
     if not child:
-        said = "nothing was raised"
+        said = "it did not end"
         try:
-            os.setgroups([])
+            os.setgroups(groups)
             os.setgid(65534)
             os.setuid(65534)
-            write(changes(root), root, folder=data / "edits")
+            work()
+            said = ""
         except (LcursorError, OSError) as error:
             said = f"{type(error).__name__} {error}"
         finally:
@@ -323,6 +386,20 @@ def test_no_permission(tmp_path: Path) -> None:
     with open(ours) as told:
         said = told.read()
     os.waitpid(child, 0)
+    return said
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.getuid() != 0, reason="takes root to be another user")
+def test_no_permission(tmp_path: Path) -> None:
+    root, data = tmp_path / "project", tmp_path / "data"
+    make(root)
+    data.mkdir()
+    for path in (root, *root.rglob("*"), data):
+        os.chown(path, 65534, 65534)
+    open_to_all(tmp_path)
+    (root / "sub").chmod(0o555)
+    said = as_nobody(lambda: write(changes(root), root, folder=data / "edits"))
     assert said.startswith("EditUnsaved"), said
     assert f"no permission in {root / 'sub'}" in said
     assert files(root) == BEFORE
