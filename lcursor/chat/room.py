@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lcursor.chat import attach, prompt, summary
 from lcursor.chat.conversation import Conversation, Op
-from lcursor.chat.stored import Stored
+from lcursor.chat.stored import Make, Stored
 from lcursor.config import ChatConfig
 from lcursor.llm import counting
 from lcursor.llm.reach import Reached
@@ -45,6 +45,7 @@ class Room:
         reached: the model.
         config: the settings.
         ask: has the model write; given a prompt and the most tokens.
+        change: changes the chat, as `Stored.change` does, while the turn lasts.
         progress: told, in words, that a summary is written.
         summed: told of each summary.
     """
@@ -55,11 +56,12 @@ class Room:
         reached: Reached,
         config: ChatConfig,
         ask: Callable[[Sequence[Message], int], Iterable[Event]],
+        change: Callable[[Make], list[Op]],
         progress: Callable[[str], None],
         summed: Callable[[Made], None],
     ) -> None:
         self._stored, self._reached, self._config = stored, reached, config
-        self._ask, self._progress, self._summed = ask, progress, summed
+        self._ask, self._change, self._progress, self._summed = ask, change, progress, summed
 
     def fitted(self, asked: int) -> list[Message]:
         """Return the prompt for a question, after earlier messages were summarized if need be.
@@ -110,7 +112,7 @@ class Room:
             op = {"op": "sum", "number": chat.next_number, "last": plan.last, "text": text}
             return [{**op, "tokens_before": was}]
 
-        made = self._stored.change(make)[-1]
+        made = self._change(make)[-1]
         now = self._count(prompt.messages(self._stored.snapshot(), last))
         self._summed(Made(made["number"], made["last"], plan.replaced, was, now, made["text"]))
         return True

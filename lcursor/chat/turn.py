@@ -20,7 +20,7 @@ from lcursor.chat.attach import Gatherer, Question
 from lcursor.chat.conversation import Cost, Op
 from lcursor.chat.relay import Relay
 from lcursor.chat.room import Made, Room
-from lcursor.chat.stored import Stored
+from lcursor.chat.stored import Make, Stored
 from lcursor.chat.warm import SLOT, Warmth
 from lcursor.config import ChatConfig
 from lcursor.errors import (
@@ -86,6 +86,9 @@ class Turn:
         self._ended = ended
         self._stopped = threading.Event()
         self._lock = threading.Lock()
+        self._writing = threading.RLock()
+        self._is_written = False
+        """The end is in the chat's file; guarded by `_writing`."""
         self._is_ending = False
         self._is_over = threading.Event()
         self._stream: Stream | None = None
@@ -165,8 +168,9 @@ class Turn:
     def _begin(self, model: str) -> None:
         """Give the answer its place, and tell it."""
         op: Op = {"op": "answer", "parent": self.asked, "model": model, "at_s": time.time()}
-        ops = self.stored.change(lambda it: [{**op, "number": it.next_number}], is_firm=False)
-        self._answer = int(ops[-1]["number"])
+        with self._writing:  # an end on another thread must know of it
+            ops = self._change(lambda it: [{**op, "number": it.next_number}], is_firm=False)
+            self._answer = int(ops[-1]["number"])
         asked = self.stored.snapshot().said[self.asked]
         self._tools.tell(
             "chat.started",
@@ -213,7 +217,18 @@ class Turn:
             "items": [asdict(each) for each in receipt],
             "attachments": list(found.lasting),
         }
-        self.stored.change(lambda _: [op], is_firm=False)
+        self._change(lambda _: [op], is_firm=False)
+
+    def _change(self, make: Make, *, is_firm: bool = True) -> list[Op]:
+        """Change the chat, unless the turn's end is written. Thread: any.
+
+        Raises:
+            Cancelled: it is.
+        """
+        with self._writing:
+            if self._is_written:
+                raise Cancelled("the turn has ended")
+            return self.stored.change(make, is_firm=is_firm)
 
     def _reach(self, name: str) -> Reached:
         known = self._tools.models.known(name)
@@ -236,6 +251,7 @@ class Turn:
             reached,
             self._config,
             ask,
+            self._change,
             partial(self._progress, "summary"),
             self._summed,
         )
@@ -314,7 +330,9 @@ class Turn:
     def _more(self, text: str, reasoning: str) -> None:
         op: Op = {"op": "more", "number": self._answer, "text": text, "reasoning": reasoning}
         try:
-            self.stored.change(lambda _: [op], is_firm=False)
+            self._change(lambda _: [op], is_firm=False)
+        except Cancelled:
+            pass  # it came after the end
         except Exception as error:  # noqa: BLE001 - what is shown goes on
             log_raised(self._tools.tell, error)
 
@@ -390,20 +408,23 @@ class Turn:
         try:
             if self._relay is not None:
                 self._relay.close()
-            if self.asked and not self._answer:
-                self._begin("")  # that the question is kept, its asker hears in any case
-            if self._answer:
-                op: Op = {
-                    "op": "end",
-                    "number": self._answer,
-                    "reason": reason,
-                    "cost": asdict(self._cost),
-                    "server": self._server,
-                    "why": self._why,
-                }
-                self.stored.change(lambda _: [op])
+            with self._writing:
+                if self.asked and not self._answer:
+                    self._begin("")  # that the question is kept, its asker hears in any case
+                if self._answer:
+                    op: Op = {
+                        "op": "end",
+                        "number": self._answer,
+                        "reason": reason,
+                        "cost": asdict(self._cost),
+                        "server": self._server,
+                        "why": self._why,
+                    }
+                    self._change(lambda _: [op])
         finally:
-            self.stored.let_go()
+            with self._writing:
+                self._is_written = True
+                self.stored.let_go()
 
 
 def _paid(cost: Cost, usage: Usage) -> Cost:
