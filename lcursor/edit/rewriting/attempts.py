@@ -17,7 +17,7 @@ from lcursor.config import EditConfig
 from lcursor.edit.records import Check, FileChange, Lines, digest
 from lcursor.edit.rewriting import checks
 from lcursor.edit.rewriting.task import Failed, Task
-from lcursor.errors import Cancelled, CheckFailed, ReplyUnusable
+from lcursor.errors import Cancelled, CheckFailed, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Attempts:
         Raises:
             ReplyUnusable: no try wrote code that can be used.
             Cancelled: `cancel` was set.
-            LcursorError: the model cannot be asked.
+            LcursorError: the model cannot be asked, and no earlier try changed anything.
         """
         began_s = time.monotonic()
         tries: list[Try] = []
@@ -167,6 +167,7 @@ class Attempts:
         warmth = self._config.temperature
         asked = self._asked(task, tell, cancel)
         unusable: ReplyUnusable | None = None
+        later = ""
         while True:
             attempt += 1
             try:
@@ -183,6 +184,13 @@ class Attempts:
                 unusable, cost = error, cost_of(error)
                 failures.append(Failed((error.message,)))
                 warmth = min(warmth + WARMER, 1.0)
+            except Cancelled:
+                raise
+            except LcursorError as error:  # the feedback was too long, or the server went away
+                if all(each.is_same for each in tries):
+                    raise
+                later = f"another try failed: {error.message}"
+                break
             else:
                 cost, passes = written.usage, passes + written.passes
                 made = self._judged(task, written, tell, cancel, attempt)
@@ -204,7 +212,7 @@ class Attempts:
         return Made(
             file=_file(task, best),
             lines=best.lines,
-            note=best.note,
+            note="\n".join(filter(None, (best.note, later))),
             attempts=attempt,
             usage=usage,
             passes=passes,

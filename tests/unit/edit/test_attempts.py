@@ -17,7 +17,7 @@ from lcursor.edit.rewriting.attempts import NOW, SAME, WARMER, Attempts, Made, a
 from lcursor.edit.rewriting.rewrite import Silent, Tell, Written
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.edit.rewriting.trial import Trial
-from lcursor.errors import Cancelled, ReplyUnusable
+from lcursor.errors import Cancelled, ContextFull, LcursorError, ReplyUnusable, ServerEnded
 from lcursor.llm.records import Usage
 from lcursor.protocol_edit import EditPhase
 
@@ -31,7 +31,7 @@ OLD: Lines = LINES[2:4]
 class Scripted:
     """Writes what it is told to, and keeps what it was asked."""
 
-    def __init__(self, *replies: Lines | ReplyUnusable) -> None:
+    def __init__(self, *replies: Lines | LcursorError) -> None:
         self.replies = list(replies)
         self.tasks: list[Task] = []
         self.asked: list[tuple[int, tuple[Failed, ...], str, float | None]] = []
@@ -50,7 +50,7 @@ class Scripted:
         self.tasks.append(task)
         self.asked.append((attempt, tuple(feedback), remark, temperature))
         reply = self.replies.pop(0)
-        if isinstance(reply, ReplyUnusable):
+        if isinstance(reply, LcursorError):
             raise reply
         return Written(reply, "a note", Usage(100, 60, 20, 5.0, 7.0, True), 4, 0.5, "")
 
@@ -177,6 +177,28 @@ def test_replies_of_no_use_end_it() -> None:
     errors = [ReplyUnusable("empty", f"try {number}") for number in range(3)]
     with pytest.raises(ReplyUnusable, match="try 2"):
         run(Scripted(*errors))
+
+
+@pytest.mark.parametrize(
+    "error", [ContextFull("the prompt is too long"), ServerEnded("the server has ended")]
+)
+def test_a_failure_of_a_later_try_keeps_the_text_of_an_earlier_one(error: LcursorError) -> None:
+    lost = ("def h(a):", "    return a")
+    made = run(Scripted(lost, BAD, error), EditConfig(retries=3))
+    assert made.lines == lost
+    assert made.attempts == 3
+    assert error.message in made.note
+
+
+def test_a_failure_is_raised_where_no_try_changed_anything() -> None:
+    for earlier in ([], [OLD], [ReplyUnusable("prose", "there is no code in it")]):
+        with pytest.raises(ContextFull):
+            run(Scripted(*earlier, ContextFull("the prompt is too long")))
+
+
+def test_a_stop_during_a_later_try_keeps_nothing() -> None:
+    with pytest.raises(Cancelled):
+        run(Scripted(BAD, Cancelled("the edit was stopped")))
 
 
 def test_a_remark_goes_along() -> None:
