@@ -60,6 +60,7 @@ class Warmth:
         idle_s: how long nothing has to happen before a state is saved.
         is_asleep: whether a server has let go of what it read; asked where that may be.
         awake_s: for so long after a turn none has.
+        timer: calls a function after a time, unless it is canceled; as `threading.Timer`.
     """
 
     def __init__(
@@ -68,9 +69,10 @@ class Warmth:
         idle_s: float = IDLE_S,
         is_asleep: Callable[[Reached], bool] = lambda _: False,
         awake_s: float = 0.0,
+        timer: Callable[..., threading.Timer] = threading.Timer,
     ) -> None:
         self._path, self._idle_s = path, idle_s
-        self._is_asleep, self._awake_s = is_asleep, awake_s
+        self._is_asleep, self._awake_s, self._later = is_asleep, awake_s, timer
         self._used_s: dict[str, float] = {}
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -113,10 +115,17 @@ class Warmth:
             if 0 <= read - self._saved.get(name, -LEAST_TOKENS) < LEAST_TOKENS:
                 return
             self._cancel()
-            what = (reached, name, chat.key, read)
-            self._timer = threading.Timer(self._idle_s, self._keep, what)
-            self._timer.daemon = True
-            self._timer.start()
+
+            def save() -> None:
+                with self._lock:
+                    if self._timer is not timer:
+                        return  # it was canceled, or `close` saves instead
+                    self._timer = None
+                self._keep(reached, name, chat.key, read)
+
+            timer = self._timer = self._later(self._idle_s, save)
+            timer.daemon = True
+            timer.start()
 
     def hush(self) -> None:
         """Save nothing now: a turn begins."""
@@ -138,9 +147,10 @@ class Warmth:
         """
         with self._lock:
             timer = self._timer
-            self._cancel()
+            if timer is not None:
+                timer.cancel()
         if timer is not None and wait_s > 0:
-            saving = threading.Thread(target=timer.function, args=timer.args, daemon=True)
+            saving = threading.Thread(target=timer.function, daemon=True)
             saving.start()
             saving.join(wait_s)
 
@@ -151,7 +161,7 @@ class Warmth:
         return is_recent or not self._is_asleep(reached)
 
     def _keep(self, reached: Reached, name: str, key: str, read: int) -> None:
-        """Thread: the timer's."""
+        """Save a state. Thread: the timer's, or one of `close`."""
         with contextlib.suppress(LcursorError, OSError):
             folder = self._path("")
             is_roomy = shutil.disk_usage(folder).free >= LEAST_FREE_BYTES

@@ -142,6 +142,7 @@ KILLED = """
 """
 
 
+@pytest.mark.process
 def test_a_kill_takes_nothing_that_was_written(desk: Desk) -> None:
     key = archive.new_key()
     path = desk.archive.path(key, "/p")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import time
+import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lcursor.chat import prompt, turn
+from lcursor.chat.conversation import Op
+from lcursor.chat.stored import Make, Stored
 from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, delta, refuse, say
 from tests.fakes.heard import config_of
 from tests.fakes.loopback import sse
 from tests.unit.chat.desk import Desk, attachment, question
+from tests.waiting import wait_for
 
 
 def scripted(tmp_path: Path, *answers: Answer, **more: Any) -> tuple[ChatServer, Desk]:
@@ -145,15 +149,10 @@ def test_stop_is_at_once_and_keeps_what_was_said(tmp_path: Path) -> None:
     with server, desk:
         number = desk.ask("Tell me")
         desk.wait("chat.delta", number)
-        began_s = time.monotonic()
         desk.do("chat.stop", id=number)
-        done = desk.wait("chat.done", number)
-        assert time.monotonic() - began_s < 0.5
-        assert done["reason"] == "stopped"
-        deadline_s = time.monotonic() + 5
-        while not server.gone_s and time.monotonic() < deadline_s:
-            time.sleep(0.005)
-        assert server.gone_s[0] - began_s < 0.5  # the server is told by the closed connection
+        assert desk.wait("chat.done", number)["reason"] == "stopped"
+        wait_for(lambda: server.gone_s)  # the server is told by the closed connection
+        assert not hold.event.is_set()  # and had not ended its answer
         message = desk.open(desk.chat)["messages"][1]
         assert (message["text"], message["is_partial"]) == ("So far", True)
         assert not desk.told("error")
@@ -162,13 +161,44 @@ def test_stop_is_at_once_and_keeps_what_was_said(tmp_path: Path) -> None:
         assert contents(server.bodies[1])[2] == "So far"
 
 
+def test_a_stop_while_an_answer_begins_leaves_one_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, other, goes_on = threading.Event(), threading.Event(), threading.Event()
+    change = Stored.change
+
+    def slow(stored: Stored, make: Make, *, is_firm: bool = True) -> list[Op]:
+        done = change(stored, make, is_firm=is_firm)
+        if any(op["op"] == "answer" for op in done):
+            if threading.current_thread().name == "lcursor-chat-turn":
+                begun.set()
+                goes_on.wait(30)
+            else:
+                other.set()
+        return done
+
+    monkeypatch.setattr(Stored, "change", slow)
+    server, desk = scripted(tmp_path, Answer([Hang()]))
+    with server, desk:
+        number = desk.ask("Tell me")
+        assert begun.wait(30)
+        running = desk.slot._turns[number]
+        desk.do("chat.stop", id=number)
+        wait_for(lambda: running._is_ending)  # on another thread
+        other.wait(0.5)  # which has to wait, and not begin an answer of its own
+        goes_on.set()
+        assert desk.wait("chat.done", number)["reason"] == "stopped"
+        running._thread.join(30)
+        assert desk.shown() == [("user", "Tell me"), ("assistant", "")]
+        ops = [json.loads(line)["op"] for line in desk.files()[0].read_bytes().splitlines()]
+        assert (ops.count("answer"), ops[-1]) == (1, "end")
+
+
 def test_stop_counts_also_before_the_server_says_anything(tmp_path: Path) -> None:
     server, desk = scripted(tmp_path, Answer([Hang()]))
     with server, desk:
         number = desk.ask("Tell me")
-        deadline_s = time.monotonic() + 10
-        while not server.bodies and time.monotonic() < deadline_s:
-            time.sleep(0.005)
+        wait_for(lambda: server.bodies)
         desk.do("chat.stop", id=number)
         assert desk.wait("chat.done", number)["reason"] == "stopped"
         assert desk.shown() == [("user", "Tell me"), ("assistant", "")]
@@ -276,9 +306,7 @@ def test_two_chats_at_once(tmp_path: Path) -> None:
         desk.wait("chat.started", slow)
         desk.open()
         assert desk.chat != first
-        deadline_s = time.monotonic() + 10
-        while not server.bodies and time.monotonic() < deadline_s:
-            time.sleep(0.005)
+        wait_for(lambda: server.bodies)
         assert desk.turn("Two")["reason"] == "stop"
         hold.event.set()
         assert desk.wait("chat.done", slow)["chat"] == first
@@ -319,10 +347,7 @@ def test_an_answer_reaches_the_disk_while_it_is_written(
     server, desk = scripted(tmp_path, Answer(parts))
     with server, desk:
         desk.ask("Tell me")
-        deadline_s = time.monotonic() + 10
-        while not any(b"On its way" in path.read_bytes() for path in desk.files()):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        wait_for(lambda: any(b"On its way" in path.read_bytes() for path in desk.files()))
         hold.event.set()
 
 

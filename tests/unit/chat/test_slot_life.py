@@ -20,6 +20,7 @@ from tests.fakes.gone import gone_once
 from tests.fakes.heard import config_of
 from tests.unit.chat.desk import Desk, attachment, question
 from tests.unit.chat.test_slot import contents
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -129,6 +130,7 @@ KILLED = """
 """
 
 
+@pytest.mark.process
 def test_a_kill_in_the_middle_of_an_answer_loses_next_to_nothing(
     tmp_path: Path, server: ChatServer
 ) -> None:
@@ -138,7 +140,10 @@ def test_a_kill_in_the_middle_of_an_answer_loses_next_to_nothing(
     )
     assert process.stdout is not None
     key = process.stdout.readline().strip()
-    time.sleep(0.6)  # longer than what may be lost
+    wait_for(
+        lambda: any(b"Said before" in path.read_bytes() for path in tmp_path.glob("chats/*/*")),
+        what="the answer on the disk while it is written",
+    )
     process.send_signal(signal.SIGKILL)
     process.wait(10)
     process.stdout.close()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lcursor.chat.conversation import Conversation
-from lcursor.chat.warm import Warmth, branch_of, file_name
+from lcursor.chat.warm import IDLE_S, Warmth, branch_of, file_name
 from lcursor.llm import slots
 from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Served, Target
 from tests.unit.chat.test_summary import chat_of
+
+CLOSE_S = 30.0
 
 
 class Client:
@@ -34,13 +36,40 @@ class Client:
         return self.works and (self.folder / filename).exists()
 
 
+class Later(threading.Timer):
+    """A timer whose time passes when the test says so."""
+
+    def start(self) -> None:
+        """Wait for `pass_`."""
+
+    def pass_(self) -> None:
+        if not self.finished.is_set():
+            self.function(*self.args)
+
+
 class Desk:
     """A server's folder of states."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.client = Client(folder)
-        self.warmth = Warmth(lambda name: folder / name, idle_s=0.02)
+        self.timers: list[Later] = []
+        self.warmth = self.made()
+
+    def made(self, is_asleep: bool = False, awake_s: float = 0.0) -> Warmth:
+        def later(wait_s: float, work: Callable[[], None]) -> Later:
+            assert wait_s == IDLE_S
+            self.timers.append(Later(wait_s, work))
+            return self.timers[-1]
+
+        return Warmth(lambda name: self.folder / name, IDLE_S, lambda _: is_asleep, awake_s, later)
+
+    def idle(self) -> list[str]:
+        """Have nothing happen for long enough; return the files that are there then."""
+        for timer in self.timers:
+            timer.pass_()
+        self.timers.clear()
+        return self.files()
 
     def reached(self, server: str, can_keep: bool = True) -> Reached:
         served = Served("llama.cpp", "m", 4096, can_keep=can_keep)
@@ -49,13 +78,6 @@ class Desk:
 
     def files(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob("*.kv"))
-
-    def wait(self, count: int) -> Sequence[str]:
-        deadline_s = time.monotonic() + 10
-        while len(self.files()) != count:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.005)
-        return self.files()
 
 
 @pytest.fixture
@@ -75,19 +97,18 @@ def written_by(server: str, key: str = "k") -> Conversation:
 def test_a_state_is_saved_when_nothing_happens_and_brought_to_another_run(desk: Desk) -> None:
     chat = written_by("run 1")
     desk.warmth.keep_later(desk.reached("run 1"), chat, 4, 600)
-    assert desk.wait(1) == [file_name("k", 0, "m")]
+    assert desk.files() == []
+    assert desk.idle() == [file_name("k", 0, "m")]
     assert not desk.warmth.bring(desk.reached("run 1"), chat, 4)  # it still has it
     assert desk.warmth.bring(desk.reached("run 2"), chat, 4)
     assert [do for do, _ in desk.client.said] == ["save", "restore"]
 
 
 def test_a_turn_in_between_puts_the_saving_off(desk: Desk) -> None:
-    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=60.0)
     desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1"), 4, 600)
     desk.warmth.hush()
     desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1", "other"), 4, 600)
-    desk.warmth.close(5.0)
-    assert desk.files() == [file_name("other", 0, "m")]
+    assert desk.idle() == [file_name("other", 0, "m")]
 
 
 @pytest.mark.parametrize(("is_asleep", "awake_s", "is_brought"), [
@@ -96,10 +117,10 @@ def test_a_turn_in_between_puts_the_saving_off(desk: Desk) -> None:
 def test_a_state_is_brought_to_a_server_that_slept(
     desk: Desk, is_asleep: bool, awake_s: float, is_brought: bool
 ) -> None:
-    desk.warmth = Warmth(lambda name: desk.folder / name, 0.01, lambda reached: is_asleep, awake_s)
+    desk.warmth = desk.made(is_asleep, awake_s)
     chat, reached = written_by("run 1"), desk.reached("run 1")
     desk.warmth.keep_later(reached, chat, 4, 600)
-    desk.wait(1)
+    desk.idle()
     assert desk.warmth.bring(reached, chat, 4) is is_brought
 
 
@@ -107,14 +128,21 @@ def test_little_that_is_new_is_not_worth_a_file(desk: Desk) -> None:
     chat, reached = written_by("run 1"), desk.reached("run 1")
     for read in (600, 900, 1200):
         desk.warmth.keep_later(reached, chat, 4, read)
-        desk.warmth.close(5.0)
+        desk.idle()
     assert len(desk.client.said) == 2
 
 
-def test_leaving_saves_what_would_be_saved_later(desk: Desk) -> None:
-    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=60.0)
+def test_a_state_that_was_saved_is_not_saved_again_at_the_end(desk: Desk) -> None:
     desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1"), 4, 600)
-    desk.warmth.close(5.0)
+    desk.idle()
+    desk.warmth.close(CLOSE_S)
+    desk.idle()
+    assert len(desk.client.said) == 1
+
+
+def test_leaving_saves_what_would_be_saved_later(desk: Desk) -> None:
+    desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1"), 4, 600)
+    desk.warmth.close(CLOSE_S)
     assert desk.files() == [file_name("k", 0, "m")]
 
 
@@ -135,7 +163,8 @@ def test_without_a_file_or_without_an_answer_nothing_is_brought(desk: Desk) -> N
 def test_states_go_with_their_chat(desk: Desk) -> None:
     for key in ("k", "other"):
         desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1", key), 4, 600)
-        desk.wait(1 if key == "k" else 2)
+        desk.idle()
+    assert len(desk.files()) == 2
     desk.warmth.erase("k")
     assert desk.files() == [file_name("other", 0, "m")]
 
@@ -162,41 +191,39 @@ def test_a_state_has_its_name_when_it_is_whole(desk: Desk) -> None:
     assert not desk.warmth.bring(desk.reached("run 2"), written_by("run 1"), 4)
     assert desk.client.said == []
     desk.warmth.keep_later(desk.reached("run 2"), written_by("run 2"), 4, 600)
-    assert desk.wait(1) == [name]
+    assert desk.idle() == [name]
     assert desk.client.said == [("save", slots.part(name))]
     assert [path.read_text() for path in desk.folder.iterdir()] == ["state"]
 
 
 def test_a_state_that_could_not_be_written_leaves_the_one_before(desk: Desk) -> None:
-    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=60.0)
     chat, reached = written_by("run 1"), desk.reached("run 1")
     desk.warmth.keep_later(reached, chat, 4, 600)
-    desk.warmth.close(5.0)
+    desk.warmth.close(CLOSE_S)
     (name,) = desk.files()
     desk.client.works = False
     desk.warmth.keep_later(reached, chat, 4, 1800)
-    desk.warmth.close(5.0)
+    desk.warmth.close(CLOSE_S)
     assert [path.name for path in desk.folder.iterdir()] == [name]
     assert (desk.folder / name).read_text() == "state"
 
 
 def test_a_state_that_a_server_cannot_read_is_tried_once(desk: Desk) -> None:
-    desk.warmth = Warmth(lambda name: desk.folder / name, idle_s=60.0)
     chat = written_by("run 1")
     desk.warmth.keep_later(desk.reached("run 1"), chat, 4, 600)
-    desk.warmth.close(5.0)
+    desk.warmth.close(CLOSE_S)
     assert len(desk.files()) == 1
     desk.client.works = False
     assert not desk.warmth.bring(desk.reached("run 2"), chat, 4)
     assert desk.files() == []
     desk.client.works = True
     desk.warmth.keep_later(desk.reached("run 2"), chat, 4, 600)
-    desk.warmth.close(5.0)
+    desk.warmth.close(CLOSE_S)
     assert len(desk.files()) == 1
 
 
 def test_on_a_full_disk_nothing_is_saved(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lcursor.chat.warm.LEAST_FREE_BYTES", 1 << 62)
     desk.warmth.keep_later(desk.reached("run 1"), written_by("run 1"), 4, 600)
-    desk.warmth.close(5.0)
+    desk.warmth.close(CLOSE_S)
     assert not desk.client.said
