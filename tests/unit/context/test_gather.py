@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -473,9 +472,7 @@ def test_it_can_be_ended_and_ends_by_itself(root: Path) -> None:
     assert set(out(found).values()) == {"there was no time left to read it"}
 
 
-def test_the_same_question_gives_the_same_items_fast(root: Path) -> None:
+def test_the_same_question_gives_the_same_items(root: Path) -> None:
     write(root, *(f"pkg/f{number}.py" for number in range(150)), text="x = 1\n" * 200)
-    began_s = time.monotonic()
     first = gather("@dir:pkg @diff @commit", root=root)
-    assert time.monotonic() - began_s < 5
     assert gather("@dir:pkg @diff @commit", root=root) == first

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -71,9 +70,7 @@ def test_what_is_not_there_or_may_not_be_waited_for(root: Path) -> None:
     assert reader.read(root / "no").refusal == "there is no such file"
     assert reader.read(root / "README.md/x").refusal == "there is no such file"
     os.mkfifo(root / "pipe")
-    began_s = time.monotonic()
-    assert reader.read(root / "pipe").refusal == "it is no regular file"
-    assert time.monotonic() - began_s < 1
+    assert reader.read(root / "pipe").refusal == "it is no regular file"  # nobody writes to it
     assert reader.read(Path("/dev/zero")).refusal == "it is no regular file"
     assert reader.read(root / ("x" * 300)).refusal.startswith("it cannot be read")
 
@@ -142,20 +139,16 @@ def test_reading_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_program_that_says_too_much_or_nothing_is_ended(root: Path) -> None:
     said = running.run(["yes"], root, most_bytes=1000)
     assert (len(said.data), said.is_cut) == (1000, True)
-    began_s = time.monotonic()
-    said = running.run(["sleep", "30"], root, most_bytes=10, most_s=0.2)
+    said = running.run(["sleep", "600"], root, most_bytes=10, most_s=0.2)
     assert said.failure == "it took too long"
     calls = iter([False, False, True])
     with pytest.raises(Cancelled):
-        running.run(["sleep", "30"], root, most_bytes=10, cancel=lambda: next(calls))
-    assert time.monotonic() - began_s < 5
+        running.run(["sleep", "600"], root, most_bytes=10, most_s=600, cancel=lambda: next(calls))
 
 
 def test_a_program_that_closes_its_ends_and_stays_is_ended(root: Path) -> None:
-    began_s = time.monotonic()
-    command = ["sh", "-c", "exec >&- 2>&-; sleep 30"]
+    command = ["sh", "-c", "exec >&- 2>&-; sleep 600"]
     assert running.run(command, root, most_bytes=10, most_s=0.3).failure == "it took too long"
-    assert time.monotonic() - began_s < 5
 
 
 def test_a_program_that_fails_says_why(root: Path) -> None:

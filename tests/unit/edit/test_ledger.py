@@ -246,6 +246,7 @@ KILLED = """
 """
 
 
+@pytest.mark.process
 def test_a_killed_editor_leaves_whole_turns(desk: Desk) -> None:
     for kill_after in (1, 3, 5):
         command = [sys.executable, "-c", textwrap.dedent(KILLED), str(desk.root), str(desk.data)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -215,9 +214,10 @@ def test_what_was_typed_into_a_hunk_is_not_touched(desk: Desk) -> None:
     done = desk.revert("undo")
     assert done.problems == (f"{desk.path('a.py')} was changed since, and stays as it is",)
     assert (desk.get("a.py"), desk.get("b.py")) == (mine, CODE)
-    assert desk.ledger.undo_key() == ""
+    assert desk.ledger.undo_key() == desk.ledger.redo_key() == key
     desk.type("a.py", "  # mine", "")  # now it can be
-    assert desk.revert("undo", key).problems == ()
+    assert desk.revert("undo").problems == ()
+    assert desk.ledger.undo_key() == ""
     assert desk.get("a.py") == CODE
 
 
@@ -404,9 +404,7 @@ def test_a_large_file(desk: Desk) -> None:
     )
     desk.do(FileChange(desk.path("a"), base=digest(lines), changes=changes))
     desk.type("a", "line 3\n", "line 3\nmine\n")
-    began_s = time.monotonic()
     assert desk.revert("undo").problems == ()
-    assert time.monotonic() - began_s < 5
     assert desk.get("a") == "\n".join(lines).replace("line 3\n", "line 3\nmine\n", 1) + "\n"
 
 

@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from lcursor.edit.records import Change, FileChange
 from lcursor.edit.turns import journal, text, writing
+from lcursor.edit.turns.journal import Step
 from lcursor.edit.turns.ledger import Ledger
 from lcursor.edit.turns.writing import recover, write
 from lcursor.errors import EditUnsaved, LcursorError
@@ -141,6 +142,7 @@ def in_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return bool(request.param == "in place")
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("in_place")
 def test_killed_at_any_moment_it_is_all_or_nothing(tmp_path: Path) -> None:
     def fresh(name: str) -> tuple[Path, Path, str]:
@@ -175,6 +177,7 @@ def test_killed_at_any_moment_it_is_all_or_nothing(tmp_path: Path) -> None:
     assert seen == {True, False}
 
 
+@pytest.mark.process
 def test_what_was_typed_since_a_kill_stays(tmp_path: Path) -> None:
     root, data = tmp_path / "project", tmp_path / "data"
     make(root)
@@ -324,16 +327,16 @@ def test_what_was_typed_into_a_file_written_in_place_stays(
     make(root)
     path = root / "a.py"
 
-    def fail(name: Path | str) -> None:
-        path.write_bytes(path.read_bytes() + typed)
+    def fail(steps: Iterable[Step]) -> None:
+        patch.undo()
+        assert path.read_bytes() == AFTER["a.py"]
+        path.write_bytes(AFTER["a.py"] + typed)
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
         patch.setattr(journal, "_sync", fail)
-        with pytest.raises(OSError, match="Input/output"):
+        with pytest.raises(EditUnsaved, match="Input/output"):
             write(changes(root)[:1], root, folder=data)
-    assert path.read_bytes() == (AFTER["a.py"] + typed if typed else AFTER["a.py"])
-    recover(root, folder=data)
     assert path.read_bytes() == (AFTER["a.py"] + typed if typed else BEFORE["a.py"])
     kept = [each.read_bytes() for each in data.rglob("*-a.py")]
     assert kept == ([BEFORE["a.py"]] if typed else [])
@@ -432,6 +435,7 @@ TWO = """
 """
 
 
+@pytest.mark.process
 def test_two_editors_at_once_lose_nothing(tmp_path: Path) -> None:
     root, data = tmp_path / "project", tmp_path / "data"
     root.mkdir()
