@@ -257,9 +257,9 @@ class EditPlanned(TypedDict):
 
 
 class EditChoice(TypedDict):
-    """One place where a block could go."""
+    """One place where a block could go, or one answer to a question about something else."""
 
-    path: str
+    path: str  # empty where it is no place; its lines then say what the user should know
     name: str
     first_row: int
     last_row: int
@@ -268,7 +268,7 @@ class EditChoice(TypedDict):
 
 
 class EditQuestion(TypedDict):
-    """A block could go to several places, or its place is not sure; `edit.choose` answers."""
+    """A question to the user: which place is meant, or may commands run; `edit.choose` answers."""
 
     id: int
     text: str

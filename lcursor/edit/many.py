@@ -12,6 +12,7 @@ import queue
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from lcursor import protocol_edit as wire
 from lcursor.edit import diff
@@ -23,6 +24,9 @@ from lcursor.edit.sources import Sources
 from lcursor.edit.tools import Tools
 from lcursor.errors import Cancelled, LcursorError, ServerError
 from lcursor.llm.reach import Reached
+
+if TYPE_CHECKING:
+    from lcursor.edit.rewriting.trial import Trial
 
 MOST_HELPERS = 8
 """Files that are written at once, however many slots a server has."""
@@ -70,6 +74,9 @@ class Orders:
     root_texts: Sources
     tools: Tools
     reached: Reached
+    trial: Trial
+    is_whole_edit: bool = False
+    """Whether there is one place, and nothing else changes."""
 
 
 def many(job: Job, tools: Tools, params: wire.EditMany) -> End:
@@ -78,23 +85,49 @@ def many(job: Job, tools: Tools, params: wire.EditMany) -> End:
     Raises:
         LcursorError: it cannot be done anywhere.
     """
+    from lcursor.edit.rewriting.trial import Trial
+
     texts = common.sources(tools, params["path"], params["buffers"])
+    commands, not_run = tools.permissions.allowed(job, texts.root, tools.config)
     reached = common.reach(job, tools, params["model"])
     limit = common.room(reached)
     question = common.asked(job, tools, texts, params["instruction"], (), params["buffers"], limit)
     context, note = question.context(limit, common.counter(reached))
     works, problems = _works(tools, reached, texts, params["places"])
-    orders = Orders(question.text, context, texts, tools, reached)
-    problems += carry_out(job, orders, works)
-    files = [found for work in works if (found := change_of(work)) is not None]
+    with Trial(texts.root, commands, texts.unsaved()) as trial:
+        is_one = sum(len(work.spots) for work in works) == 1
+        orders = Orders(question.text, context, texts, tools, reached, trial, is_one)
+        if not is_one:
+            orders = with_test_output(job, orders, works)
+        problems += carry_out(job, orders, works)
+        files = [found for work in works if (found := change_of(work)) is not None]
+        late = ""
+        if not is_one:
+            files, late = common.checked_together(job, texts, trial, files)
     told = [*problems, *(each for work in works for each in work.notes)]
-    note = "\n".join(filter(None, (note, *dict.fromkeys(told))))
+    note = "\n".join(filter(None, (note, *dict.fromkeys(told), late, not_run)))
     if not files:
         if problems:
             return End("refused", "\n".join(dict.fromkeys(problems)))
         return End("same", "Nothing was changed at any of the places")
     common.propose(job, tools, texts, files, title=params["instruction"], note=note)
     return End("proposed")
+
+
+def with_test_output(job: Job, orders: Orders, works: Sequence[Work]) -> Orders:
+    """Return orders to fix something with what the tests say now, if they fail.
+
+    Raises:
+        Cancelled: the job was stopped meanwhile.
+    """
+    from lcursor.edit.rewriting import attempts
+
+    if not works:
+        return orders
+    teller = Teller(job, works[0].path, orders.root_texts.tick(works[0].path))
+    files: dict[str, Lines | None] = {work.path: work.lines for work in works}
+    words = attempts.with_test_output(orders.instruction, orders.trial, files, teller, job.cancel)
+    return replace(orders, instruction=words)
 
 
 def carry_out(job: Job, orders: Orders, works: Sequence[Work]) -> list[str]:
@@ -172,7 +205,16 @@ def write(job: Job, orders: Orders, work: Work, spot: Spot, before: str = "") ->
         sketch=spot.sketch,
     )
     teller = Teller(job, work.path, texts.tick(work.path), before)
-    made = common.written(job, tools, orders.reached, texts, task, teller)
+    made = common.written(
+        job,
+        tools,
+        orders.reached,
+        texts,
+        task,
+        teller,
+        orders.trial,
+        is_whole_edit=orders.is_whole_edit,
+    )
     before_rows = len(work.now)
     work.now = tuple(diff.apply(work.now, made.file.changes))
     work.shifts.append((spot.region.last_row, len(work.now) - before_rows))

@@ -31,11 +31,14 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk, earlier: Alternatives) -> 
     Raises:
         LcursorError: it cannot be done.
     """
+    from lcursor.edit.rewriting.trial import Trial
+
     path, lines = params["path"], lines_of(params["text"])
     here: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
     buffers = [here, *(each for each in params["buffers"] if each["path"] != path)]
     texts = common.sources(tools, path, buffers, path)
     texts.refuse(path)
+    commands, not_run = tools.permissions.allowed(job, texts.root, tools.config)
     model = params["model"]
     reached = common.reach(job, tools, model)
     language = common.language_of(path, lines, params["filetype"])
@@ -60,17 +63,19 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk, earlier: Alternatives) -> 
     )
     remark = params["remark"].strip()
     is_other = bool(params["again"]) and not remark
-    made = common.written(
-        job,
-        tools,
-        reached,
-        texts,
-        task,
-        Teller(job, path, params["tick"]),
-        remark,
-        earlier.lines if remark else (),
-        OTHER_TEMPERATURE if is_other else None,
-    )
+    with Trial(texts.root, commands, texts.unsaved()) as trial:
+        made = common.written(
+            job,
+            tools,
+            reached,
+            texts,
+            task,
+            Teller(job, path, params["tick"]),
+            trial,
+            remark,
+            earlier.lines if remark else (),
+            OTHER_TEMPERATURE if is_other else None,
+        )
     if made.is_same:
         return End("same", made.note or SAME)
     earlier.lines = made.lines
@@ -81,7 +86,7 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk, earlier: Alternatives) -> 
         texts,
         files,
         title=params["instruction"] or remark,
-        note="\n".join(filter(None, (made.note, note))),
+        note="\n".join(filter(None, (made.note, note, not_run))),
         alternative=len(earlier.turns) + 1,
         ticks={path: params["tick"]},
     )

@@ -35,6 +35,7 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk) -> End:
         LcursorError: it cannot be done.
     """
     from lcursor.edit import plan
+    from lcursor.edit.rewriting.trial import Trial
 
     here: list[wire.EditBuffer] = []
     if params["tick"] != DISK:
@@ -42,6 +43,7 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk) -> End:
     buffers = [*here, *(each for each in params["buffers"] if each["path"] != params["path"])]
     current = params["path"] if here else ""
     texts = common.sources(tools, params["path"], buffers, current)
+    commands, not_run = tools.permissions.allowed(job, texts.root, tools.config)
     planner = common.reach(job, tools, params["model"], tools.config.planner)
     limit = common.room(planner)
     question = common.asked(
@@ -75,9 +77,14 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk) -> End:
     if tools.config.planner:
         writer = common.reach(job, tools, params["model"])
         context, note = question.context(common.room(writer), common.counter(writer))
-    orders = Orders(_told(question.text, planned), context, texts, tools, writer)
-    files, problems = _carried_out(job, orders, steps)
-    note = "\n".join(filter(None, (note, *dict.fromkeys(problems))))
+    with Trial(texts.root, commands, texts.unsaved()) as trial:
+        words = _told(question.text, planned)
+        orders = Orders(words, context, texts, tools, writer, trial, len(steps) == 1)
+        files, problems = _carried_out(job, orders, steps)
+        late = ""
+        if len(steps) > 1:
+            files, late = common.checked_together(job, texts, trial, files)
+    note = "\n".join(filter(None, (note, *dict.fromkeys(problems), late, not_run)))
     if not files:
         return End("refused" if problems else "same", note or "Nothing was changed by any step")
     common.propose(job, tools, texts, files, title=params["instruction"], note=note)
@@ -111,6 +118,8 @@ def _carried_out(
             problems.append(f"{step.path}: {error.message}")
     for work in works.values():
         work.spots = many.apart(work.spots)
+    if not orders.is_whole_edit:
+        orders = many.with_test_output(job, orders, list(works.values()))
     problems += many.carry_out(job, orders, list(works.values()))
     files = []
     for path in order:
@@ -147,7 +156,16 @@ def _created(job: Job, orders: Orders, step: Step, path: str) -> FileChange:
         context=orders.context,
         sketch=step.sketch,
     )
-    made = common.written(job, tools, orders.reached, texts, task, Teller(job, path, -1))
+    made = common.written(
+        job,
+        tools,
+        orders.reached,
+        texts,
+        task,
+        Teller(job, path, -1),
+        orders.trial,
+        is_whole_edit=orders.is_whole_edit,
+    )
     changes = (Change(0, 0, (), tuple(made.lines)),)
     return FileChange(path, "create", changes=changes, checks=made.file.checks)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lcursor import protocol_edit as wire
 from lcursor.config import EditConfig
 from lcursor.edit.job import End, Job
+from lcursor.edit.permission import Permissions
 from lcursor.edit.shelf import Edited, Shelf
 from lcursor.edit.tools import Alternatives, Retrieve, Sees, Tools
 from lcursor.errors import LcursorError
@@ -72,6 +73,7 @@ class EditSlot:
             self._knows,
             self._secrets,
             self._shelf,
+            Permissions(folder),
             partial(models.use, self._server_says),
             chat_seen,
         )

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lcursor.config import EditConfig
-from lcursor.edit import messages
+from lcursor.edit import diff, messages
 from lcursor.edit.job import Job, Teller
+from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Check, FileChange, Format, Lines, Region
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.edit.sources import Sources
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
     from lcursor.context.items import Item, Seen
     from lcursor.edit.rewriting.attempts import Made
+    from lcursor.edit.rewriting.trial import Trial
     from lcursor.edit.shelf import Shelf
 
 T = TypeVar("T")
@@ -52,6 +54,7 @@ class Tools:
     codebase: Retrieve
     secrets: tuple[str, ...]
     shelf: Shelf
+    permissions: Permissions
     using: Callable[[], None]
     """Called when a model's cache is filled with an edit."""
     seen: Sees = lambda _chat, _message: ()
@@ -233,11 +236,28 @@ def written(
     texts: Sources,
     task: Task,
     teller: Teller,
+    trial: Trial,
     remark: str = "",
     before: Lines = (),
     temperature: float | None = None,
+    *,
+    is_whole_edit: bool = True,
 ) -> Made:
     """Have a region written anew, checked, and tried again where it is not good.
+
+    Args:
+        job: that needs it.
+        tools: as they are.
+        reached: the model.
+        texts: that it may read.
+        task: what is written.
+        teller: told how it goes on.
+        trial: runs the commands that may run.
+        remark: what was wrong with another alternative, in the user's words.
+        before: the text that the remark is about.
+        temperature: least; None for that of the settings.
+        is_whole_edit: whether nothing else changes. Where something does, linter, tests and
+            language servers would see a half of the edit: `checked_together` asks them at its end.
 
     Raises:
         ReplyUnusable: no try wrote code.
@@ -248,23 +268,57 @@ def written(
     from lcursor.edit.rewriting.trial import Trial
 
     config = tools.config
+    looks = look.of(job, task.path) if is_whole_edit else None
+    if not is_whole_edit:
+        trial = Trial(texts.root, replace(config, lint="", test=""))  # the formatter alone
     if temperature is not None:
         config = replace(config, temperature=max(temperature, config.temperature))
     job.check()
     tools.using()
     failed = (Failed((), before),) if before else ()
-    with Trial(texts.root, config, texts.unsaved()) as trial:
-        looks = look.of(job, task.path)
 
-        def write(model: Reached) -> Made:
-            attempts = Attempts(Rewriter(model, config), trial, config, looks)
-            return attempts.run(task, teller, job.cancel, remark, before=failed)
+    def write(model: Reached) -> Made:
+        attempts = Attempts(Rewriter(model, config), trial, config, looks)
+        return attempts.run(task, teller, job.cancel, remark, before=failed)
 
-        made = surely(job, tools, reached, write)
+    made = surely(job, tools, reached, write)
     tools.models.learn(reached.name, made.usage)
     job.cost.add(made.usage, made.attempts, made.passes)
     job.check()
     return made
+
+
+def checked_together(
+    job: Job, texts: Sources, trial: Trial, files: Sequence[FileChange]
+) -> tuple[list[FileChange], str]:
+    """Run linter and tests once on all changes of an edit; return these with it, and a note.
+
+    Language servers are asked where one file changes: of the others they would see the old text.
+
+    Raises:
+        Cancelled: the job was stopped meanwhile.
+    """
+    from lcursor.edit import look
+
+    after: dict[str, Lines | None] = {}
+    for each in files:
+        old = texts.read(each.path) or ()
+        new = tuple(diff.apply(old, each.changes))
+        after[each.path] = None if each.kind in ("delete", "rename") else new
+        if each.kind == "rename":
+            after[each.to] = new
+    found: list[Check] = []
+    if len(files) == 1 and files[0].kind == "edit":
+        path = files[0].path
+        looks = look.of(job, path)
+        looked = looks(path, texts.read(path) or (), after[path] or ()) if looks else None
+        found += [looked] if looked is not None else []
+    note = ""
+    if files and trial.has_commands:
+        job.progress("checking")
+        tried = trial.checks(after, job.cancel)
+        found, note = [*found, *tried.checks], tried.note
+    return [replace(each, checks=(*each.checks, *found)) for each in files], note
 
 
 def propose(
@@ -299,7 +353,6 @@ def propose(
 
 def checked(texts: Sources, change: FileChange) -> FileChange:
     """Return a change with what its static checks say, where it was not written by a rewrite."""
-    from lcursor.edit import diff
     from lcursor.edit.rewriting import checks
 
     if change.kind not in ("edit", "rename") or not change.changes:

@@ -391,15 +391,23 @@ def test_a_stop_closes_what_is_open(home: Home) -> None:
     assert editor.lua(COUNT) == 0
 
 
-def test_of_many_places_those_in_open_files_are_asked_about(home: Home) -> None:
+@pytest.mark.parametrize("is_one_file", [True, False])
+def test_many_places_are_asked_about_at_once_where_they_are_in_one_file(
+    home: Home, is_one_file: bool
+) -> None:
     other = home.project / "b.py"
     other.write_text("def three(z):\n    return z\n")
     editor = home.open("push", retries=0)
-    home.replies += ["def two(y):\n    return missing_y", "def three(z):\n    return missing_z"]
+    if is_one_file:
+        places = [[str(home.file), 2], [str(home.file), 6]]
+        home.replies += ["def one(x):\n    return two(x)", "def two(y):\n    return missing_y"]
+    else:  # the server would see the old text of the other one
+        places = [[str(home.file), 6], [str(other), 2]]
+        home.replies += ["def two(y):\n    return missing_y", "def three(z):\n    return missing_z"]
     editor.lua(
         "vim.fn.setqflist(vim.tbl_map(function(one) return { filename = one[1], lnum = one[2],"
         " text = 'return' } end, ...)) vim.cmd.copen()",
-        [[str(home.file), 6], [str(other), 2]],
+        places,
     )
     editor.command("LCEdit add one")
     editor.wait_lua(PROPOSED)
@@ -412,10 +420,10 @@ def test_of_many_places_those_in_open_files_are_asked_about(home: Home) -> None:
         name: [each["text"] for each in checks if each["name"] == "diagnostics"]
         for name, checks in found
     }
-    assert said == {
-        "a.py": ["line 6: `missing_y` is not defined [E1]: return missing_y"],
-        "b.py": [],
-    }
+    if is_one_file:
+        assert said == {"a.py": ["line 6: `missing_y` is not defined [E1]: return missing_y"]}
+    else:
+        assert said == {"a.py": [], "b.py": []}
 
 
 def test_switched_off_nobody_is_asked(home: Home) -> None:

@@ -42,6 +42,13 @@ def drawn(editor: Editor) -> str:
     return "\n".join(editor.screen.rows())
 
 
+def allow(editor: Editor) -> None:
+    """Answer the question whether commands may run in the project: yes, from now on."""
+    editor.wait_lua("return vim.fn.getline(2) == 'Yes, in this project from now on'")
+    assert editor.screen.wait(lambda screen: "all your rights" in "\n".join(screen.rows()), 20)
+    editor.keys("j<CR>")
+
+
 def test_files_come_go_and_move_as_one_turn_that_outlives_neovim(home: Home) -> None:
     (home.project / "c.py").write_text("c = 1\n")
     before = files(home)
@@ -79,6 +86,7 @@ def test_the_users_test_is_run_in_a_copy_and_its_words_go_back(home: Home) -> No
     editor = home.open(retries=1, test=f'python3 -c "{check}"')
     home.replies += [NEW.format("x + 5"), NEW.format("x + 1")]
     editor.command("1,2LCEdit add one")
+    allow(editor)
     proposed(editor)
     assert "alpha of one is wrong" in str(home.asked[1]["messages"])
     assert "after 2 attempts" in told(editor, "proposed")
@@ -91,6 +99,7 @@ def test_a_check_that_fails_to_the_end_is_said_at_the_hunk(home: Home) -> None:
     editor = home.open(retries=0, test="python3 -c \"raise SystemExit('so it is')\"")
     home.replies.append(NEW.format("x + 5"))
     editor.command("1,2LCEdit add one")
+    allow(editor)
     proposed(editor)
     assert editor.screen.wait(lambda screen: "test" in "\n".join(screen.rows()), 20), drawn(editor)
 

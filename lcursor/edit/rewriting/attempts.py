@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -165,7 +165,11 @@ class Attempts:
         failures: list[Failed] = list(before)
         usage, passes, attempt = Usage(), 0, 0
         warmth = self._config.temperature
-        asked = self._asked(task, tell, cancel)
+        asked = task
+        if self._trial is not None:
+            files = {task.path: task.lines}
+            words = with_test_output(task.instruction, self._trial, files, tell, cancel)
+            asked = replace(task, instruction=words)
         unusable: ReplyUnusable | None = None
         later = ""
         while True:
@@ -220,17 +224,6 @@ class Attempts:
             tries=tuple(tries),
         )
 
-    def _asked(self, task: Task, tell: Tell, cancel: threading.Event) -> Task:
-        """Return the task, with what the tests say now where something shall be mended."""
-        if self._trial is None or not self._config.test or not FIXES.search(task.instruction):
-            return task
-        tell.progress("checking", "test", 0, 0, -1.0, 1)
-        tried = self._trial.checks({task.path: task.lines}, cancel)
-        says = [each.text for each in tried.checks if each.name == "test" and not each.is_ok]
-        if not says:
-            return task
-        return replace(task, instruction=f"{task.instruction.strip()}\n{NOW}\n{says[0]}")
-
     def _judged(
         self, task: Task, written: Written, tell: Tell, cancel: threading.Event, attempt: int
     ) -> Try:
@@ -273,6 +266,26 @@ class Attempts:
         except CheckFailed as error:
             return lines, Check("format", False, error.message)
         return inside(whole, wished, task.region.first_row, len(lines)), Check("format", True)
+
+
+def with_test_output(
+    instruction: str,
+    trial: Trial,
+    files: Mapping[str, Lines | None],
+    tell: Tell,
+    cancel: threading.Event,
+) -> str:
+    """Return an instruction to fix something with what the tests say now, if they fail.
+
+    Raises:
+        Cancelled: `cancel` was set.
+    """
+    if not trial.has_tests or not FIXES.search(instruction):
+        return instruction
+    tell.progress("checking", "test", 0, 0, -1.0, 1)
+    tried = trial.checks(files, cancel)
+    failed = [each.text for each in tried.checks if each.name == "test" and not each.is_ok]
+    return f"{instruction.strip()}\n{NOW}\n{failed[0]}" if failed else instruction
 
 
 def inside(lines: Lines, wished: Lines, first_row: int, count: int) -> Lines:

@@ -1,14 +1,16 @@
 """Runs the user's own commands on a change before it is shown: formatter, linter, tests.
 
-The formatter gets a text on its standard input. Linter and tests run in a copy of the project, so
-that nothing of the user's is touched: only what git lists, and never through a link that leads out.
-Each command is a process group of its own that is ended with it. Blocks; on the edit's thread.
+The formatter gets a text on its standard input. Linter and tests run in a copy of the project, of
+what git lists and never through a link that leads out. The copy keeps the change out of the user's
+files; it is no sandbox: what the commands run has the user's rights. Each command is a process
+group of its own that is ended with it. Blocks; on the edit's thread.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -35,6 +37,12 @@ MOST_TOLD_CHARS: Final = 1200
 STEP_S: Final = 0.02
 COPY_S: Final = 20.0
 LIST_BYTES: Final = 16 << 20
+PRIVATE: Final = re.compile(
+    r"GIT_|LCURSOR_|NVIM$|NVIM_LISTEN_ADDRESS$|SSH_AUTH_SOCK$|SSH_AGENT_PID$"
+    r"|.*(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY)",
+    re.IGNORECASE,
+)
+"""Variables that the commands do not get: the user's repository, the editor, keys and passwords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,11 @@ class Trial:
         """Whether there is a linter or a test to run."""
         return bool(self._config.lint or self._config.test)
 
+    @property
+    def has_tests(self) -> bool:
+        """Whether there are tests to run."""
+        return bool(self._config.test)
+
     def __enter__(self) -> Trial:
         return self
 
@@ -114,7 +127,7 @@ class Trial:
             raise CheckFailed(
                 f"edit.formatter is no command: {error}", "Look at its quotes"
             ) from error
-        ran = _run(words, self._root, text, self._config.check_seconds, cancel, os.environ)
+        ran = _run(words, self._root, text, self._config.check_seconds, cancel, environment())
         name = words[0] if words else "the formatter"
         if ran.is_late:
             raise CheckFailed(
@@ -131,13 +144,14 @@ class Trial:
         made = ran.data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
         return tuple(made.removesuffix("\n").split("\n"))
 
-    def checks(self, files: Mapping[str, Lines], cancel: threading.Event) -> Tried:
-        """Run linter and tests on a copy of the project in which some files are others.
+    def checks(self, files: Mapping[str, Lines | None], cancel: threading.Event) -> Tried:
+        """Run linter and tests on a copy of the project with some files changed.
 
-        A linter that complained before fails only where it complains more.
+        A linter that complained before fails only where it complains more; about a new file, where
+        it complains at all.
 
         Args:
-            files: their new lines, by absolute path.
+            files: the new lines of all that is changed, by absolute path; None for no file.
             cancel: ends it.
 
         Raises:
@@ -145,7 +159,7 @@ class Trial:
         """
         if not self.has_commands:
             return Tried()
-        names: dict[str, Lines] = {}
+        names: dict[str, Lines | None] = {}
         for path, lines in files.items():
             name = os.path.relpath(os.path.realpath(path), self._root)
             if name.startswith(".."):
@@ -161,49 +175,49 @@ class Trial:
         except CheckFailed as error:
             return _not_run(error.message)
 
-    def _checked(self, folder: Path, names: Mapping[str, Lines], cancel: threading.Event) -> Tried:
+    def _checked(
+        self, folder: Path, names: Mapping[str, Lines | None], cancel: threading.Event
+    ) -> Tried:
         found: list[Check] = []
+        there = [name for name, lines in names.items() if lines is not None]
         self._put_back(folder)
         if self._config.lint:
             self._put(folder, names)
-            each = [self._lint(folder, name, cancel) for name in names]
+            each = [self._lint(folder, names, name, cancel) for name in there]
             words = "\n".join(check.text for check in each if check.text)
             found.append(Check("lint", all(check.is_ok for check in each), words))
         if self._config.test:
             self._put(folder, names)  # once more: a linter may mend what it finds
-            ran = self._ran(self._config.test, folder, next(iter(names), ""), cancel)
+            ran = self._ran(self._config.test, folder, next(iter(there), ""), cancel)
             found.append(Check("test", not ran.status and not ran.is_late, self._told(ran)))
         return Tried(tuple(found))
 
-    def _lint(self, folder: Path, name: str, cancel: threading.Event) -> Check:
+    def _lint(
+        self, folder: Path, names: Mapping[str, Lines | None], name: str, cancel: threading.Event
+    ) -> Check:
         ran = self._ran(self._config.lint, folder, name, cancel)
         if ran.is_late or not ran.status:
             return Check("lint", not ran.is_late, self._told(ran))
+        if self._changed[name] is None:  # the file is new
+            return Check("lint", False, self._told(ran))
         before = self._before.get(name)
         if before is None:
-            changed = dict(self._changed)
-            now = {each: (folder / each).read_bytes() for each in changed}
             self._put_back(folder)
             before = self._before[name] = self._ran(self._config.lint, folder, name, cancel)
-            for each, data in now.items():
-                _write(folder, each, data)
-            self._changed = changed
+            self._put(folder, names)
         if before.status and _rows(ran.text) <= _rows(before.text):
             return Check("lint", True)
         return Check("lint", False, self._told(ran))
 
     def _ran(self, command: str, folder: Path, name: str, cancel: threading.Event) -> Ran:
         command = command.replace("{path}", shlex.quote(name))
-        environment = {
-            **os.environ,
-            "LCURSOR_PROJECT": str(self._root),
+        given = {
+            **environment(),
             "PWD": str(folder),
             "PYTHONDONTWRITEBYTECODE": "1",  # what is written twice in a second looks the same
         }
-        for word in [each for each in environment if each.startswith("GIT_")]:
-            del environment[word]  # they may name the user's repository
         words = ["/bin/sh", "-c", command]
-        return _run(words, folder, b"", self._config.check_seconds, cancel, environment)
+        return _run(words, folder, b"", self._config.check_seconds, cancel, given)
 
     def _told(self, ran: Ran) -> str:
         if ran.is_late:
@@ -298,13 +312,16 @@ class Trial:
             return 0  # what the user cannot read, the tests cannot either
         return found.st_size
 
-    def _put(self, folder: Path, files: Mapping[str, Lines]) -> None:
-        """Write files into the copy, and keep what was there."""
+    def _put(self, folder: Path, files: Mapping[str, Lines | None]) -> None:
+        """Write files into the copy, or delete them there, and keep what was there."""
         for name, lines in files.items():
             path = folder / name
             if name not in self._changed:
                 self._changed[name] = path.read_bytes() if path.is_file() else None
-            _write(folder, name, _data(lines, path))
+            if lines is None:
+                path.unlink(missing_ok=True)
+            else:
+                _write(folder, name, _data(lines, path))
 
     def _put_back(self, folder: Path) -> None:
         """Make the copy what the project is."""
@@ -314,6 +331,11 @@ class Trial:
             else:
                 _write(folder, name, data)
         self._changed.clear()
+
+
+def environment() -> dict[str, str]:
+    """Return the variables that the commands get: ours but for `PRIVATE`."""
+    return {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
 
 
 def _not_run(why: str) -> Tried:

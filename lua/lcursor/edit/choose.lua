@@ -1,5 +1,6 @@
--- The picker for a block that could go to several places: a list of them, and what stands at the
--- one that is chosen. One at a time; it owns its windows and closes them all.
+-- The picker that answers a question of an edit: a list of choices, and for the selected one the
+-- lines at its place, or what the user should know. One at a time; it owns its windows and closes
+-- them all.
 
 local direct = require("lcursor.edit.direct")
 local highlights = require("lcursor.highlights")
@@ -18,6 +19,9 @@ local group = api.nvim_create_augroup("lcursor.edit.choose", { clear = true })
 ---@param choice lcursor.EditChoice
 ---@return string
 function M.line(choice)
+  if choice.path == "" then
+    return (choice.name:gsub("%c", " "))
+  end
   local why = choice.why ~= "" and ("  " .. choice.why) or ""
   local place = words.place(choice.name, choice.first_row, choice.last_row)
   return ((place .. why):gsub("%c", " "))
@@ -64,6 +68,9 @@ end
 ---@param choice lcursor.EditChoice
 ---@return lcursor.EditAround
 local function around(choice)
+  if choice.path == "" then
+    return { lines = choice.lines, first = 0, last = 0, added = 0 }
+  end
   local file, new = read(choice.path), choice.lines
   if not file or choice.last_row > #file then
     return { lines = new, first = 0, last = 0, added = #new }
@@ -89,7 +96,8 @@ local function preview(buf, win, choice)
   local seen = around(choice)
   local lines, first = seen.lines, seen.first
   fill(buf, lines)
-  local filetype = vim.filetype.match({ filename = choice.path, contents = lines }) or ""
+  local name = choice.path ~= "" and choice.path or nil
+  local filetype = name and vim.filetype.match({ filename = name, contents = lines }) or ""
   pcall(vim.treesitter.stop, buf)
   local language = vim.treesitter.language.get_lang(filetype)
   if not (language and pcall(vim.treesitter.start, buf, language)) then

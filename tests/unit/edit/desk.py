@@ -11,6 +11,7 @@ from typing import Any
 from lcursor import protocol
 from lcursor.config import EditConfig
 from lcursor.edit import diff
+from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Change, digest
 from lcursor.edit.slot import EditSlot
 from lcursor.llm.reach import Models
@@ -54,7 +55,7 @@ class Desk(Heard):
         self.edited: list[tuple[str, Sequence[Mapping[str, Any]]]] = []
         self._number = 0
         self.models = Models(config_of(*servers, **(chat or {})), place / "server")
-        more.setdefault("folder", place / "edits")
+        self.folder: Path = more.setdefault("folder", place / "edits")
         self.slot = EditSlot(
             edit or EditConfig(retries=0),
             self._tell,
@@ -125,6 +126,10 @@ class Desk(Heard):
         end = self.done(number)
         assert end["reason"] == "proposed", (end, self.sent[-4:])
         return self.told("edit.proposed", number)[-1]
+
+    def allow(self, *commands: str) -> None:
+        """Have the user's answer that commands may run in the project."""
+        Permissions(self.folder).remember(self.root, dict.fromkeys(commands, True))
 
     def phases(self, number: int) -> list[str]:
         """Return what an edit waited for, one after the other."""

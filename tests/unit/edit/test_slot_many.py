@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lcursor.config import EditConfig
 from tests.fakes.chat_server import Answer, ChatServer
 from tests.unit.edit.desk import Desk, buffer, fenced, made, part_of, reply
+from tests.waiting import wait_for
 
 ONE = "def one(x):\n    return x\n\n\ndef also(x):\n    return x + 1\n"
 TWO = "def two(x):\n    return x * 2\n"
@@ -173,9 +174,7 @@ def test_an_answer_that_nobody_asked_for_chooses_nothing(tmp_path: Path) -> None
         desk.wait("edit.question", number)
         for choice in (0, 1, 1):  # a key that was pressed too often
             desk.do("edit.choose", id=number, choice=choice)
-        deadline_s = time.monotonic() + 10
-        while len(desk.told("edit.question", number)) < 2 and time.monotonic() < deadline_s:
-            time.sleep(0.005)
+        wait_for(lambda: len(desk.told("edit.question", number)) == 2)
         assert not desk.told("edit.done", number)
         desk.do("edit.choose", id=number, choice=0)
         (file,) = desk.proposed(number)["files"]
@@ -250,3 +249,27 @@ def test_what_is_nowhere_is_refused(tmp_path: Path) -> None:
             buffers=[],
         )  # fmt: skip
         assert desk.done(number)["reason"] == "nothing"
+
+
+def test_many_places_are_tested_once_as_a_whole(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    test = f"echo >> {ran}; test $(cat one.py two.py | grep -c value) -gt 3"
+    config = EditConfig(retries=2, test=test)
+    with ChatServer(longer) as server, Desk(tmp_path, server, edit=config) as desk:
+        desk.allow(test)
+        one, two = desk.put("one.py", ONE), desk.put("two.py", TWO)
+        found = desk.proposed(ask_many(desk, [place(one, 1), place(one, 5), place(two, 1)]))
+        assert len(server.bodies) == 3
+        for file in found["files"]:
+            assert [c["is_ok"] for c in file["checks"] if c["name"] == "test"] == [True]
+    assert len(ran.read_text().splitlines()) == 1
+
+
+def test_places_to_fix_are_shown_what_the_tests_say(tmp_path: Path) -> None:
+    test = "echo one is wrong; false"
+    config = EditConfig(retries=0, test=test)
+    with ChatServer(longer) as server, Desk(tmp_path, server, edit=config) as desk:
+        desk.allow(test)
+        one, two = desk.put("one.py", ONE), desk.put("two.py", TWO)
+        desk.proposed(ask_many(desk, [place(one, 1), place(two, 1)], instruction="Fix the tests"))
+        assert all("one is wrong" in str(body["messages"]) for body in server.bodies)

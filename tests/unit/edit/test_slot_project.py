@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from lcursor.config import EditConfig
+from lcursor.edit.rewriting.trial import Trial
 from tests.fakes.chat_server import Answer, ChatServer
 from tests.fakes.gone import gone_once
 from tests.fakes.heard import Told
@@ -197,8 +200,6 @@ def test_a_plan_that_is_stopped_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_planner_of_its_own_plans_and_another_model_writes(tmp_path: Path) -> None:
-    from lcursor.config import EditConfig
-
     def large(body: dict[str, Any]) -> Answer:
         text = text_of(body)
         if "What there is:" in text:
@@ -239,3 +240,50 @@ def test_a_server_of_ours_that_went_before_it_was_asked_is_reached_once_more(
         number = ask(desk)
         assert len(desk.wait("edit.planned", number)["steps"]) == 4
     assert names == ["fake", "fake"]
+
+
+def test_a_rename_across_files_is_tested_once_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = list[Path]()
+    fill = Trial._fill
+
+    def counted(trial: Trial, folder: Path, cancel: threading.Event) -> str:
+        copies.append(folder)
+        return fill(trial, folder, cancel)
+
+    monkeypatch.setattr(Trial, "_fill", counted)
+    ran = tmp_path / "ran"
+    # It passes where both files say `value` or both say `x`: not at a step in between.
+    test = f"echo >> {ran}; test $(grep -c value one.py) -gt 0 -a $(grep -c value two.py) -gt 0"
+    config = EditConfig(retries=2, test=test)
+    with planned(tmp_path, all_kinds, edit=config) as (server, desk):
+        desk.allow(test)
+        number = ask(desk)
+        desk.wait("edit.planned", number)
+        desk.do("edit.carry_out", id=number, dropped=[])
+        found = desk.proposed(number)
+        assert len(server.bodies) == 4  # the plan, and each part once
+        failed = [
+            check["text"]
+            for file in found["files"]
+            for check in file["checks"]
+            if check["name"] == "test" and not check["is_ok"]
+        ]
+        assert not failed
+        assert all("test" in [c["name"] for c in file["checks"]] for file in found["files"])
+    assert len(ran.read_text().splitlines()) == 1
+    assert len(copies) == 1
+
+
+def test_a_plan_of_one_step_is_tested_at_each_try(tmp_path: Path) -> None:
+    test = "grep -q nothing one.py"
+    config = EditConfig(retries=1, test=test)
+    with planned(tmp_path, lambda text: edits(text)[:1], edit=config) as (server, desk):
+        desk.allow(test)
+        number = ask(desk)
+        desk.wait("edit.planned", number)
+        desk.do("edit.carry_out", id=number, dropped=[])
+        (file,) = desk.proposed(number)["files"]
+        assert len(server.bodies) == 3  # the plan, and two tries
+        assert [each["name"] for each in file["checks"] if not each["is_ok"]] == ["test"]

@@ -78,14 +78,15 @@ return {
     default = "",
     wire = true,
     desc = "Command that is run in a copy of the project with the change made, {path} standing for"
-      .. " the file; empty for none.",
+      .. " the file; empty for none. It runs with your rights: see |lcursor-edit-checks|.",
   },
   {
     key = "edit.test",
     type = "string",
     default = "",
     wire = true,
-    desc = "Command that tests a copy of the project with the change made; empty for none.",
+    desc = "Command that tests a copy of the project with the change made; empty for none. It runs"
+      .. " code that the model wrote, with your rights: see |lcursor-edit-checks|.",
   },
   {
     key = "edit.check_seconds",

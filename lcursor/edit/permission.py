@@ -1,0 +1,120 @@
+"""Whether the commands of `edit.lint` and `edit.test` may run in a project: the user's answers.
+
+These commands run code that a model has just written, before anybody has read it, with the rights
+of the user. So each command is asked about once in each project, and the answer is remembered by
+the text of the command: one that was changed is asked about again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lcursor import folders
+from lcursor.config import EditConfig
+from lcursor.edit.turns import ledger
+from lcursor.errors import LcursorError
+
+if TYPE_CHECKING:
+    from lcursor.edit.job import Job
+    from lcursor.protocol_edit import EditChoice
+
+NAME: Final = "commands.json"
+"""In the project's folder of the edit history."""
+WAIT_S: Final = 0.05
+QUESTION: Final = "Run the edit's checks? They run code that the model wrote"
+NOT_NOW, ALWAYS, NEVER = "Not this time", "Yes, in this project from now on", "Never here"
+RISK: Final = (
+    "Each proposed change would be checked with these commands before you see it.",
+    "They run in a copy of the project, but with all your rights and with network",
+    "access: code that the model wrote could read or delete any file of yours.",
+    "The copy does not protect you. A changed command is asked about again.",
+)
+
+
+class Permissions:
+    """The answers.
+
+    Args:
+        folder: of all edit histories, where they are not in the usual place.
+
+    Thread: any.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._asking = threading.Lock()
+
+    def allowed(self, job: Job, root: Path, config: EditConfig) -> tuple[EditConfig, str]:
+        """Return settings without the commands that must not run, and a note about those.
+
+        Asks the user about commands without an answer; one question at a time.
+
+        Raises:
+            Cancelled: the job was stopped meanwhile.
+        """
+        commands = {"edit.lint": config.lint, "edit.test": config.test}
+        commands = {name: text for name, text in commands.items() if text}
+        if not commands:
+            return config, ""
+        while not self._asking.acquire(timeout=WAIT_S):
+            job.check()
+        try:
+            answers = self.answers(root)
+            unknown = {name: text for name, text in commands.items() if text not in answers}
+            if unknown:
+                answers |= self._ask(job, root, unknown)
+        finally:
+            self._asking.release()
+        refused = [name for name, text in commands.items() if not answers.get(text, False)]
+        note = ""
+        if refused:
+            note = f"Not run, as you have not allowed it in this project: {', '.join(refused)}"
+        lint = "" if "edit.lint" in refused else config.lint
+        test = "" if "edit.test" in refused else config.test
+        return replace(config, lint=lint, test=test), note
+
+    def answers(self, root: Path) -> dict[str, bool]:
+        """Return which commands may run in a project, by their text."""
+        try:
+            found = json.loads((ledger.place(root, self._folder) / NAME).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(found, dict):
+            return {}
+        return {text: answer for text, answer in found.items() if isinstance(answer, bool)}
+
+    def remember(self, root: Path, answers: Mapping[str, bool]) -> None:
+        """Keep answers; where that cannot be written, the next edit asks again."""
+        place = ledger.place(root, self._folder)
+        with contextlib.suppress(OSError, LcursorError):
+            folders.own(place.parent)
+            folders.own(place)
+            text = json.dumps(self.answers(root) | dict(answers), indent=1)
+            folders.write(place / NAME, text.encode())
+
+    def _ask(self, job: Job, root: Path, unknown: Mapping[str, str]) -> dict[str, bool]:
+        """Ask about commands; the first choice, which a stray key takes, runs nothing."""
+        lines = [f"{name}: {text}" for name, text in unknown.items()]
+        choice = job.ask(QUESTION, [_choice(name, lines) for name in (NOT_NOW, ALWAYS, NEVER)])
+        if choice <= 0:
+            return {}
+        answers = dict.fromkeys(unknown.values(), choice == 1)
+        self.remember(root, answers)
+        return answers
+
+
+def _choice(name: str, lines: Sequence[str]) -> EditChoice:
+    return {
+        "path": "",
+        "name": name,
+        "first_row": 0,
+        "last_row": 0,
+        "lines": [*lines, "", *RISK],
+        "why": "",
+    }
