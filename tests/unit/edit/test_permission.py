@@ -104,6 +104,11 @@ def test_a_no_skips_the_checks_and_the_edit_says_so(tmp_path: Path) -> None:
 def test_not_this_time_is_asked_again(tmp_path: Path) -> None:
     with desk_of(tmp_path, counting(tmp_path)) as desk:
         assert "not allowed" in edit(desk, NOT_NOW)["note"]
+        number = desk.ask("a.py", TEXT, "add one", (0, 1))
+        desk.wait("edit.question", number)
+        desk.do("edit.choose", id=number, choice=-1)  # it was closed
+        assert "not allowed" in desk.proposed(number)["note"]
+        assert runs(tmp_path) == 0
         edit(desk, ALWAYS)
     assert runs(tmp_path) == 1
 
