@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -157,20 +156,12 @@ def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
     """Stop at many moments; afterwards the answer is that of an undisturbed engine."""
     wanted, _ = complete(engine)
     filler = "".join(f"value_{n} = {n}\n" for n in range(60))
-    delays_ms = []
     for number in range(6):
-        asked: list[float] = []
-
-        def ask(asked: list[float] = asked) -> None:
-            asked.append(time.perf_counter())
-            engine.abort.set()
-
-        timer = threading.Timer(0.03 + number * 0.04, ask)
+        timer = threading.Timer(0.03 + number * 0.04, engine.abort.set)
         timer.start()
         with pytest.raises(Cancelled):
             for turn in range(100):
                 complete(engine, f"# {number} {turn}\n" + filler + BEFORE)
-        delays_ms.append((time.perf_counter() - asked[0]) * 1000)
         timer.join()
         engine.abort.clear()
         assert (
@@ -182,7 +173,6 @@ def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
         )
         after, _ = complete(engine)
         assert after.text == wanted.text
-    assert min(delays_ms) < 100  # the bench has the real number; this one catches a dead flag
 
 
 def test_a_file_of_garbage_is_refused(tmp_path: Path) -> None:

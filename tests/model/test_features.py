@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,5 +87,8 @@ def test_what_became_of_a_ghost_is_counted(real: Editor) -> None:
     real.keys("<Esc>")
     real.command("LCursor stats")
     real.wait_lua("return (function() " + BUFFERS + " end)():find('python')", timeout_s=20)
-    shown = real.lua(BUFFERS)
-    assert "accepted" in shown
+    rows = [re.split(" {2,}", line.strip()) for line in real.lua(BUFFERS).splitlines()]
+    (heads,) = [row for row in rows if row[:2] == ["filetype", "shown"]]
+    (cells,) = [dict(zip(heads, row, strict=True)) for row in rows if row[0] == "python"]
+    assert cells["whole"] == "1", cells
+    assert cells["partly"] == "0", cells

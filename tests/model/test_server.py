@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,16 @@ import pytest
 
 from lcursor.catalog import store
 from lcursor.config import ChatConfig
+from lcursor.errors import ServerDenied, ServerEnded
 from lcursor.http.client import Client
 from lcursor.llm import engines, lease
 from lcursor.llm.lease import Folder
 from lcursor.llm.records import Target
 from lcursor.llm.server import LocalServer
+from tests.unit.llm.serving import write_gguf
+from tests.waiting import wait_for
 
+pytestmark = pytest.mark.timeout(240)
 MODEL = "qwen2.5-coder-0.5b"
 TOKENS = 2048
 
@@ -79,13 +82,6 @@ def props(target: Target) -> dict[str, Any]:
         client.close()
 
 
-def until(holds: Any, what: str, within_s: float = 20.0) -> None:
-    deadline_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline_s, what
-        time.sleep(0.05)
-
-
 def test_it_answers_is_shared_and_comes_back(place: Place) -> None:
     first, second = place.server(), place.server()
     target = first.ensure()
@@ -97,15 +93,13 @@ def test_it_answers_is_shared_and_comes_back(place: Place) -> None:
     assert props(target)["total_slots"] == 1
     assert second.ensure() == target
     assert second.status().state == "running"
-    began_s = time.monotonic()
     for _ in range(100):
-        first.ensure()
-    assert time.monotonic() - began_s < 1.0
+        assert first.ensure() == target
 
     living = place.folder.living()
     assert living is not None
     os.kill(living.pid, signal.SIGKILL)
-    until(lambda: not place.folder.is_held(), "the kernel frees the lock")
+    wait_for(lambda: not place.folder.is_held(), what="the kernel frees the lock")
     assert lease.ticks(living.pid) == 0
     again = second.ensure()
     assert say(again)["choices"]
@@ -134,10 +128,10 @@ def test_it_sleeps_and_then_leaves(place: Place) -> None:
     server = place.server(idle_s=1.0)
     target = server.ensure()
     say(target)
-    until(lambda: server.status().state == "sleeping", "it lets go of its memory")
+    wait_for(lambda: server.status().state == "sleeping", what="it lets go of its memory")
     assert say(target)["choices"]  # and comes back when it is asked
     server.close()
-    until(lambda: not place.folder.is_held(), "it leaves")
+    wait_for(lambda: not place.folder.is_held(), what="it leaves")
     assert not os.path.exists(target.url.removeprefix("unix://"))
 
 
@@ -149,17 +143,14 @@ def test_without_a_short_path_it_has_a_port_and_a_key(
     assert target.url.startswith("http://127.0.0.1:")
     assert say(target)["choices"]
     keyless = Client(target.url, "", "chat")
-    with pytest.raises(Exception, match="refuses access"):
+    with pytest.raises(ServerDenied, match="refuses access"):
         list(keyless.ask("/v1/models"))
     keyless.close()
     assert target.key not in place.made[0].log_path.read_text()
 
 
 def test_a_file_that_is_no_model(place: Place, tmp_path: Path) -> None:
-    from tests.unit.llm.serving import write_gguf
-
     path = write_gguf(tmp_path / "toy.gguf")
-    with pytest.raises(Exception, match=r"ended while it loaded toy: .+") as caught:
+    with pytest.raises(ServerEnded, match=r"ended while it loaded toy: .+"):
         place.server(model=str(path)).ensure()
-    assert type(caught.value).__name__ == "ServerEnded"
     assert not place.folder.is_held()
