@@ -65,7 +65,6 @@ LUA_FLOORS = {
     "notify": 2,
     "rpc": 3,
     "text": 0,
-    "collector": 0,
     "context": 3,
     "privacy": 3,
     "highlights": 3,
@@ -189,6 +188,11 @@ def test_nothing_blocks_neovim() -> None:
             if name == "exec_lua":
                 wanted = {word.arg: ast.unparse(word.value) for word in node.keywords}
                 assert wanted.get("async_") == "True", path
+
+
+def test_the_garbage_collector_is_left_to_neovim() -> None:
+    for path in lua_files():
+        assert "collectgarbage" not in path.read_text(), path
 
 
 def test_only_one_file_speaks_to_the_user_and_one_to_the_wire() -> None:

@@ -2,7 +2,6 @@
 -- undo step; what is not exactly where it was shown is not written.
 
 local anchor = require("lcursor.edit.anchor")
-local collector = require("lcursor.collector")
 local diff = require("lcursor.edit.diff")
 local direct = require("lcursor.edit.direct")
 local draw = require("lcursor.edit.draw")
@@ -90,7 +89,6 @@ end
 ---@return integer made
 ---@return string? problem why one was not
 function M.accept(buf, hunks)
-  collector.rest()
   local told, problem, count = {}, nil, 0
   direct.step(buf)
   for part, some in pairs(by_part(hunks)) do

@@ -3,7 +3,6 @@
 -- a few milliseconds. Owns the extmarks, decides nothing.
 
 local badge = require("lcursor.edit.badge")
-local collector = require("lcursor.collector")
 local colours = require("lcursor.edit.colours")
 local diff = require("lcursor.edit.diff")
 local flush = require("lcursor.edit.flush")
@@ -370,9 +369,6 @@ end
 slice = function(paint)
   local began = uv.hrtime()
   local jobs, seen = work()
-  if #jobs > 0 then
-    collector.rest()
-  end
   for i, job in ipairs(jobs) do
     if not looks[job.buf] then
       looks[job.buf] = look_of(job.buf)

@@ -2,7 +2,6 @@
 -- hands what is proposed to the store. What is asked is in region.lua, many.lua, apply.lua and
 -- commit.lua; the rest of the plugin comes in through reach.lua.
 
-local collector = require("lcursor.collector")
 local colours = require("lcursor.edit.colours")
 local direct = require("lcursor.edit.direct")
 local door = require("lcursor.door")
@@ -349,7 +348,6 @@ function M.begin(method, params, how)
     keys.sync(run.buf)
     colours.prepare(run.buf)
   end
-  collector.tidy()
   tell_status()
   return run
 end

@@ -3,7 +3,6 @@
 -- buffer (decide.lua does) and knows no keys.
 
 local anchor = require("lcursor.edit.anchor")
-local collector = require("lcursor.collector")
 local direct = require("lcursor.edit.direct")
 local draw = require("lcursor.edit.draw")
 local kept = require("lcursor.edit.kept")
@@ -154,7 +153,6 @@ local hear ---@type lcursor.EditHear
 ---@param part lcursor.EditPart
 ---@param buf integer
 local function place_now(part, buf)
-  collector.rest()
   anchor.watch(buf, hear)
   tell(part, placing.place(part, buf), true)
 end
@@ -291,7 +289,6 @@ end
 ---@param instead? string key of a turn for the same edit, which is hidden for this one
 ---@return lcursor.EditTurn
 function M.propose(msg, instead)
-  collector.rest()
   M.drop(msg.turn)
   local other = instead and M.turn(instead)
   ---@type lcursor.EditTurn
