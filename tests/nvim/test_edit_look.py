@@ -89,8 +89,11 @@ class Home:
         self.asked.append(json.dumps(body["messages"]))
         return reply(fenced(self.replies.pop(0)))
 
-    def open(self, *modes: str, init: str = "", **edit: Any) -> Editor:
-        """Start a Neovim with servers, and wait until they have the file."""
+    def open(self, *modes: str, init: str = "", is_default: bool = False, **edit: Any) -> Editor:
+        """Start a Neovim with servers, and wait until they have the file.
+
+        `edit.diagnostics` is set unless `is_default`.
+        """
         table = {
             "python": sys.executable,
             "completion": {"auto_trigger": False, "model": "/nowhere.gguf"},
@@ -98,7 +101,7 @@ class Home:
                 "server": "off", "model": "fake", "rules": False,
                 "models": {"fake": {"url": self.server.url}},
             },
-            "edit": edit,
+            "edit": edit if is_default else {"diagnostics": True, **edit},
         }  # fmt: skip
         cmds = {mode: [sys.executable, str(SERVER), mode, str(self.log_of(mode))] for mode in modes}
         text = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
@@ -343,15 +346,19 @@ def test_a_server_that_does_not_take_it_for_the_file_is_not_believed(home: Home)
     home.left_alone("odd")
 
 
-def test_nothing_flashes_where_a_server_takes_it_for_another_file(home: Home) -> None:
+def test_what_a_server_says_about_other_files_is_shown_at_once(home: Home) -> None:
     editor = home.open("twins", retries=0)
     home.edit(BAD)
     home.wait(lambda: len(home.sent("twins", "didClose")) == 1)
+    # It said so while its document was open, and took it back when that was closed.
+    assert editor.lua("return _G.seen") == {f"{home.file}: it is defined twice": True}
+    editor.wait_lua("return #vim.diagnostic.get() == 0")
+    editor.lua("_G.seen = {}")
     editor.lua("vim.api.nvim_buf_set_lines(0, -1, -1, false, { 'x = missing_later' })")
     editor.lua("vim.lsp.get_clients()[1]:notify('textDocument/didChange', { textDocument = "
                "{ uri = vim.uri_from_bufnr(0), version = 99 }, contentChanges = "
                "{ { text = 'missing_later' } } })")  # fmt: skip
-    editor.wait_lua("return #vim.diagnostic.get() == 1")  # what it says later is heard
+    editor.wait_lua("return #vim.diagnostic.get() == 1")
     assert list(editor.lua("return _G.seen")) == [f"{home.file}: `missing_later` is not defined"]
 
 
@@ -426,10 +433,28 @@ def test_many_places_are_asked_about_at_once_where_they_are_in_one_file(
         assert said == {"a.py": [], "b.py": []}
 
 
-def test_switched_off_nobody_is_asked(home: Home) -> None:
-    home.open("push", retries=0, diagnostics=False)
+def test_handlers_that_two_servers_share_are_those_of_before(home: Home) -> None:
+    editor = home.open("push", "plain", retries=0, init=HASTE)
+    editor.lua("local one, other = unpack(vim.lsp.get_clients()) other.handlers = one.handlers")
+    assert editor.lua(STATE)["handlers"] == [False, False]
+    for _ in range(2):
+        assert home.edit(BAD)["diagnostics"].startswith("line 2")
+        editor.wait_lua(f"return not vim.list_contains((function() {STATE} end)().handlers, true)")
+        home.refuse()
+
+
+def test_by_default_no_server_is_touched(home: Home) -> None:
+    editor = home.open("push", retries=0, is_default=True)
+    editor.lua(
+        """
+        _G.is_touched = false
+        local handlers = vim.lsp.get_clients()[1].handlers
+        setmetatable(handlers, { __newindex = function() _G.is_touched = true end })
+        """
+    )
     assert "diagnostics" not in home.edit(BAD)
     assert home.beside("push") == []
+    assert editor.lua("return _G.is_touched") is False
 
 
 def test_a_server_inside_the_editor_is_not_asked(home: Home) -> None:

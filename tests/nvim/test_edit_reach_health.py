@@ -36,11 +36,11 @@ def test_who_writes_and_what_checks(editor: Start, host: FakeHost) -> None:
     assert said(nvim) == [
         "info: Changes are written by: what suits the machine",
         "info: No formatter, lint or test is run before a change is shown",
-        "info: Language servers are asked about a change before it is shown",
+        "info: Language servers do not check changes (setting edit.diagnostics)",
         "info: No change is open",
     ]
-    off = said(nvim, diagnostics=False)
-    assert "info: Language servers are not asked (setting edit.diagnostics)" in off
+    on = said(nvim, diagnostics=True)
+    assert "info: Language servers check a change before it is shown" in on
     lines = said(
         nvim,
         model="small",

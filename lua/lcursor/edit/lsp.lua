@@ -2,7 +2,6 @@
 -- were taken: a badge at the hunk that goes with the next change. Best effort: a server that is
 -- slow says nothing here.
 
-local config = require("lcursor.config")
 local notify = require("lcursor.notify")
 
 local M = {}
@@ -142,9 +141,7 @@ end
 function M.decided(decided)
   local direct = require("lcursor.edit.direct")
   local buf = #decided.accepted > 0 and not decided.is_undone and direct.buffer(decided.path)
-  if not buf or not config.for_buffer(buf).edit.diagnostics then
-    return
-  elseif #vim.lsp.get_clients({ bufnr = buf }) > 0 then
+  if buf and #vim.lsp.get_clients({ bufnr = buf }) > 0 then
     watch_for(buf, decided.accepted[1].row)
   end
 end

@@ -1,7 +1,9 @@
 -- Documents that only a language server knows: beside a file, under a name of their own, never on
--- the disk, in no buffer. Opens, changes and closes them, hears what the server says of them, and
--- keeps that from Neovim, which would make a buffer of it. While one is open, what the server says
--- of other documents waits: it may speak of the two as of two files.
+-- the disk, in no buffer. Opens, changes and closes them and receives what the server publishes
+-- about them; Neovim would make a buffer of it. What it publishes about other documents is handled
+-- at once, as ever. Used only where the user has set `edit.diagnostics`.
+
+local notify = require("lcursor.notify")
 
 local M = {}
 
@@ -9,9 +11,7 @@ local PUBLISH = "textDocument/publishDiagnostics"
 local PULL = "textDocument/diagnostic"
 local HEAD = ".lcursor-check-"
 local NUMBER = "%.lcursor%-check%-(%d+)%-"
-local SETTLE_MS = 250 -- after a document was closed, what is said of others waits so long
-local MOST_WAIT_MS = 3500 -- nothing that is said of others waits longer
-local LINGER_MS = 30000 -- so long after the last document, what a slow server says of it is dropped
+local LINGER_MS = 30000 -- after the last document was closed a slow server may still speak of it
 local AGAIN_MS = 100
 local AGAIN = { [-32801] = true, [-32802] = true } -- the text changed, the server gave up: ask anew
 
@@ -24,61 +24,16 @@ local AGAIN = { [-32801] = true, [-32802] = true } -- the text changed, the serv
 ---@field is_pulled boolean it is asked for them; else it says them by itself
 ---@field hear fun(diagnostics: lsp.Diagnostic[])
 
----@class (exact) lcursor.EditTap how one server is listened to
----@field open integer documents
----@field handlers table of the client
----@field before? function that was there
+---@class (exact) lcursor.EditHandler our handler, and the one that it stands in front of
+---@field users integer documents that are open, or were closed a short time ago
+---@field before? function
 ---@field ours function
----@field waiting table<string, fun()> what was said of other documents, the newest, by URI
----@field timer uv.uv_timer_t hands them on
----@field since_ms integer when the first of them came; 0 for none
----@field closed_ms integer
 
 local number = 0
 ---@type table<integer, lcursor.EditShadow> by number
 local shadows = {}
----@type table<integer, lcursor.EditTap> by the client's id
-local taps = {}
-
----@param tap lcursor.EditTap
----@param id integer
-local function hand_on(tap, id)
-  local waiting = tap.waiting
-  tap.waiting, tap.since_ms = {}, 0
-  if vim.lsp.get_client_by_id(id) then -- of one that is gone nothing is to be shown any more
-    for _, say in pairs(waiting) do
-      say()
-    end
-  end
-end
-
----@param tap lcursor.EditTap
----@param id integer
----@param ms integer
-local function hand_on_in(tap, id, ms)
-  tap.timer:start(
-    ms,
-    0,
-    vim.schedule_wrap(function()
-      hand_on(tap, id)
-    end)
-  )
-end
-
---- Leave a server as it was, unless something is open again.
----@param id integer
-local function untap(id)
-  local tap = taps[id]
-  if not tap or tap.open > 0 then
-    return
-  end
-  taps[id] = nil
-  hand_on(tap, id)
-  tap.timer:close()
-  if tap.handlers[PUBLISH] == tap.ours then
-    tap.handlers[PUBLISH] = tap.before
-  end
-end
+---@type table<table, lcursor.EditHandler> by `client.handlers`, which several clients may share
+local handlers = {}
 
 ---@param result any
 ---@return boolean whether it is about a document of ours
@@ -95,46 +50,38 @@ local function is_ours(result)
   return found ~= nil and found ~= false
 end
 
+--- Receive what is published about our documents, once per table of handlers.
 ---@param client vim.lsp.Client
----@return lcursor.EditTap
-local function tap_of(client)
-  local id = client.id
-  if taps[id] then
-    return taps[id]
+local function add_handler(client)
+  local all = client.handlers
+  local handler = handlers[all]
+  if not handler then
+    handler = { users = 0, before = all[PUBLISH] }
+    function handler.ours(err, result, ...)
+      if is_ours(result) then
+        return
+      end
+      return (handler.before or vim.lsp.handlers[PUBLISH])(err, result, ...)
+    end
+    all[PUBLISH], handlers[all] = handler.ours, handler
   end
-  local tap = {
-    open = 0,
-    handlers = client.handlers,
-    before = client.handlers[PUBLISH],
-    waiting = {},
-    timer = assert(vim.uv.new_timer()),
-    since_ms = 0,
-    closed_ms = 0,
-  }
-  ---@param err? lsp.ResponseError
-  ---@param result any
-  ---@param ctx lsp.HandlerContext
-  function tap.ours(err, result, ctx, ...)
-    if is_ours(result) then
-      return
-    end
-    local function say(...)
-      return (tap.before or vim.lsp.handlers[PUBLISH])(err, result, ctx, ...)
-    end
-    local is_quiet = vim.uv.now() - tap.closed_ms > SETTLE_MS
-    -- Clients of one configuration may share their handlers.
-    if ctx.client_id ~= id or (tap.open == 0 and is_quiet) or type(result) ~= "table" then
-      return say(...)
-    end
-    tap.waiting[result.uri] = say
-    if tap.since_ms == 0 then
-      tap.since_ms = vim.uv.now()
-      hand_on_in(tap, id, tap.open > 0 and MOST_WAIT_MS or SETTLE_MS)
-    end
+  handler.users = handler.users + 1
+end
+
+--- Put the former handler back when nobody needs ours any more. Where somebody has put another one
+--- in front of ours meanwhile, that one stays, and ours passes everything on.
+---@param client vim.lsp.Client
+local function remove_handler(client)
+  local all = client.handlers
+  local handler = handlers[all]
+  handler.users = handler.users - 1
+  if handler.users > 0 then
+    return
   end
-  client.handlers[PUBLISH] = tap.ours
-  taps[id] = tap
-  return tap
+  handlers[all] = nil
+  if all[PUBLISH] == handler.ours then
+    all[PUBLISH] = handler.before
+  end
 end
 
 --- Whether a server can be asked about a text beside a file: it is told of open documents and of
@@ -197,7 +144,7 @@ function M.open(client, buf, text, hear)
     is_pulled = client:supports_method(PULL, buf),
     hear = hear,
   }
-  local tap = tap_of(client)
+  add_handler(client)
   local is_sent = client.rpc.notify("textDocument/didOpen", {
     textDocument = {
       uri = shadow.uri,
@@ -207,10 +154,9 @@ function M.open(client, buf, text, hear)
     },
   })
   if not is_sent then
-    untap(client.id)
+    remove_handler(client)
     return nil
   end
-  tap.open = tap.open + 1
   shadows[number] = shadow
   if shadow.is_pulled then
     pull(shadow)
@@ -245,24 +191,13 @@ function M.close(shadow)
     return
   end
   shadows[shadow.number] = nil
-  local id = shadow.client.id
   shadow.client.rpc.notify("textDocument/didClose", { textDocument = { uri = shadow.uri } })
-  local tap = taps[id]
-  tap.open = tap.open - 1
-  if tap.open > 0 then
-    return
-  end
-  local now = vim.uv.now()
-  tap.closed_ms = now
-  if tap.since_ms > 0 then
-    local left = tap.since_ms + MOST_WAIT_MS - now
-    hand_on_in(tap, id, math.max(math.min(left, SETTLE_MS), 1))
-  end
-  vim.defer_fn(function()
-    if tap == taps[id] and tap.closed_ms == now then
-      untap(id)
-    end
-  end, LINGER_MS)
+  vim.defer_fn(
+    notify.guarded(function()
+      remove_handler(shadow.client)
+    end),
+    LINGER_MS
+  )
 end
 
 --- A message without the names of such documents: what it would be about the file itself.

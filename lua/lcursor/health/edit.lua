@@ -48,8 +48,8 @@ function M.check(found)
     health.info("No formatter, lint or test is run before a change is shown")
   end
   health.info(
-    settings.diagnostics and "Language servers are asked about a change before it is shown"
-      or "Language servers are not asked (setting edit.diagnostics)"
+    settings.diagnostics and "Language servers check a change before it is shown"
+      or "Language servers do not check changes (setting edit.diagnostics)"
   )
   local says = package.loaded["lcursor.edit"] and require("lcursor.edit.reach").describe()
   health.info(says and ("Now " .. says) or "No change is open")

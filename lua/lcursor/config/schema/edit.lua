@@ -99,9 +99,10 @@ return {
   {
     key = "edit.diagnostics",
     type = "boolean",
-    default = true,
-    desc = "Whether the attached language servers are asked about a change before it is shown, and"
-      .. " whether it is said, at what you took, how many errors they had before and have now.",
+    default = false,
+    desc = "Check a change with the attached language servers before it is shown. This opens a"
+      .. " hidden document in each of them and wraps their diagnostics handler, see"
+      .. " |lcursor-edit-diagnostics|.",
   },
   {
     key = "edit.mappings",
