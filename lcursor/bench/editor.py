@@ -1,8 +1,8 @@
 """The editor half: what Neovim's main thread pays, with the host well, dead or slow.
 
-Everything that lcursor runs on the main thread comes in through an autocommand, a scheduled
-callback or a message, so these are wrapped before the plugin is loaded and their time is summed up
-between one key and the next.
+Everything that lcursor runs on the main thread comes in through an autocommand, a buffer listener,
+a scheduled callback or a message, so these are wrapped before the plugin is loaded and their time
+is summed up between one key and the next.
 """
 
 from __future__ import annotations
@@ -45,6 +45,13 @@ vim.api.nvim_create_autocmd = function(events, opts)
     opts = vim.tbl_extend("force", opts, { callback = timed(opts.callback) })
   end
   return create(events, opts)
+end
+local attach = vim.api.nvim_buf_attach
+vim.api.nvim_buf_attach = function(buf, is_sent, opts)
+  for name, fn in pairs(opts) do
+    opts[name] = type(fn) == "function" and timed(fn) or fn
+  end
+  return attach(buf, is_sent, opts)
 end
 local schedule = vim.schedule
 vim.schedule = function(fn) return schedule(timed(fn)) end
@@ -107,6 +114,33 @@ vim.b.lcursor = {
   keymaps = { accept_word = false },
 }
 """
+
+
+DECIDED_EDITS = """
+require("lcursor.edit").start()
+local store, diff = require("lcursor.edit.store"), require("lcursor.edit.diff")
+local buf, changed = vim.api.nvim_get_current_buf(), {}
+for turn = 1, 20 do
+  local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+  for hunk = 0, 4 do
+    local row = turn * 2 + hunk * 40
+    changed[hunk + 1] = {
+      first_row = row, last_row = row + 1, old = { lines[row + 1] }, new = { "# accepted" },
+    }
+  end
+  store.propose({
+    id = turn, turn = "t" .. turn, title = "", alternative = 1, note = "", attempts = 1, chat = "",
+    files = { {
+      path = vim.api.nvim_buf_get_name(buf), name = "engine.py", kind = "edit", to = "",
+      base = diff.digest(lines), tick = -1, changes = vim.deepcopy(changed), checks = {},
+      is_outside = false,
+    } },
+  })
+  assert(require("lcursor.edit.decide").accept(buf, store.hunks(buf)) == 5)
+end
+assert(store.count() == 0)
+"""
+"""Five hunks each."""
 
 
 def keystrokes(neovim: Path, host: str, case: str = "", prepare: str = "") -> Figure:

@@ -44,6 +44,7 @@ def promises(names: Names = None, as_json: Json = False) -> None:
         "keystroke": lambda: [
             *(editor.keystrokes(neovim, host) for host in ("real", "slow", "dead")),
             editor.keystrokes(neovim, "real", "vim.b.lcursor set", editor.BUFFER_SETTINGS),
+            editor.keystrokes(neovim, "real", "20 decided edits", editor.DECIDED_EDITS),
         ],
         "draw": lambda: [editor.draws(neovim)],
         "host": lambda: editor.host_starts(neovim),

@@ -444,6 +444,9 @@ end
 --- Windows were scrolled or have another size: other hunks are on the screen, or lines are wrapped
 --- elsewhere.
 function M.seen()
+  if not next(shown) then
+    return
+  end
   for buf, hunks in pairs(shown) do
     local look = looks[buf]
     if look and api.nvim_buf_is_loaded(buf) then

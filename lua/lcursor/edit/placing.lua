@@ -269,14 +269,14 @@ local function recall(part, buf)
   end
 end
 
---- The buffer has changed: see what has become of its hunks.
+--- The buffer has changed: see what has become of its hunks. Runs at each keystroke.
 ---@param buf integer
 ---@param part lcursor.EditPart
+---@param number integer of the buffer's latest change
 ---@return lcursor.Hunk[] undone with `u`, and waiting again
 ---@return lcursor.Hunk[] redone with `<C-r>`
----@return boolean is_other whether any is to be drawn anew
-function M.look(buf, part)
-  local number = direct.number(buf)
+---@return boolean is_other whether any has to be redrawn
+function M.look(buf, part, number)
   local hunks, undone, redone, is_other = part.hunks, {}, {}, false
   local is_new = number > (tops[part] or 0)
   tops[part] = math.max(number, tops[part] or 0)

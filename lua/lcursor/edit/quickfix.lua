@@ -19,6 +19,8 @@ local is_due = false
 ---@type integer? entry that was gone to last
 local chosen
 local is_left = false -- a window with a list
+local is_following = false -- the cursor
+local follow_cursor ---@type fun(is_wanted: boolean)
 
 ---@type table<lcursor.Hunk, { state: lcursor.HunkState, new: string[], text: string }>
 local known = setmetatable({}, { __mode = "k" })
@@ -146,6 +148,7 @@ local function fill(items, index)
     list = vim.fn.getqflist({ id = 0 }).id
   end
   chosen = vim.fn.getqflist({ id = list, idx = 0 }).idx
+  follow_cursor(#items > 0)
 end
 
 --- Open the list of all open hunks, at the one that is looked at.
@@ -164,8 +167,10 @@ end
 
 --- The hunks are others: bring the list to them, if there is one.
 function M.follow()
-  if is_due or not is_kept() then
+  if is_due then
     return
+  elseif not is_kept() then
+    return follow_cursor(false)
   end
   is_due = true
   vim.defer_fn(
@@ -182,34 +187,46 @@ end
 
 store.on_changed(M.follow)
 
-local group = api.nvim_create_augroup("lcursor.edit.quickfix", { clear = true })
+--- Go on with a jump to an entry: <CR>, `:cnext` and the like know nothing of virtual lines, which
+--- may be below the window.
+---@param buf integer
+local function on_cursor_moved(buf)
+  local now = vim.fn.getqflist({ id = 0, idx = 0 })
+  if now.id ~= list or vim.bo.buftype == "quickfix" then
+    return
+  end
+  local is_jump = is_left or now.idx ~= chosen
+  chosen, is_left = now.idx, false
+  local item = is_jump and held and held[now.idx]
+  local is_there = item and item.lnum == api.nvim_win_get_cursor(0)[1]
+  if is_there and vim.fn.bufnr(item.bufnr or item.filename) == buf then
+    require("lcursor.edit.hunks").uncover()
+  end
+end
 
-api.nvim_create_autocmd("WinLeave", {
-  group = group,
-  callback = function()
-    is_left = vim.bo.buftype == "quickfix"
-  end,
-})
-
--- By <CR>, `:cnext` and the like, which know nothing of lines that are in no buffer.
-api.nvim_create_autocmd("CursorMoved", {
-  group = group,
-  callback = notify.guarded(function(args)
-    if not list then
-      return
-    end
-    local now = vim.fn.getqflist({ id = 0, idx = 0 })
-    if now.id ~= list or vim.bo.buftype == "quickfix" then
-      return
-    end
-    local is_jump = is_left or now.idx ~= chosen
-    chosen, is_left = now.idx, false
-    local item = is_jump and held and held[now.idx]
-    local is_there = item and item.lnum == api.nvim_win_get_cursor(0)[1]
-    if is_there and vim.fn.bufnr(item.bufnr or item.filename) == args.buf then
-      require("lcursor.edit.hunks").uncover()
-    end
-  end),
-})
+--- Follow the cursor while the list has entries, and only then.
+---@param is_wanted boolean
+follow_cursor = function(is_wanted)
+  if is_wanted == is_following then
+    return
+  end
+  is_following = is_wanted
+  local group = api.nvim_create_augroup("lcursor.edit.quickfix", { clear = true })
+  if not is_wanted then
+    return
+  end
+  api.nvim_create_autocmd("WinLeave", {
+    group = group,
+    callback = function()
+      is_left = vim.bo.buftype == "quickfix"
+    end,
+  })
+  api.nvim_create_autocmd("CursorMoved", {
+    group = group,
+    callback = notify.guarded(function(args)
+      on_cursor_moved(args.buf)
+    end),
+  })
+end
 
 return M

@@ -218,11 +218,12 @@ end
 
 hear = function(buf, what)
   local is_other, count = what ~= "changed", 0
+  local number = what == "changed" and direct.number(buf) or 0
   for _, turn in ipairs(kept.turns()) do
     for _, part in ipairs(turn.parts) do
       if part.buf == buf then
         if what == "changed" then
-          local undone, redone, is_any = placing.look(buf, part)
+          local undone, redone, is_any = placing.look(buf, part, number)
           is_other = is_other or is_any
           tell(part, undone, true)
           tell(part, redone, false)
@@ -252,19 +253,13 @@ api.nvim_create_autocmd({ "BufReadPost", "BufNewFile" }, {
 
 api.nvim_create_autocmd({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, {
   group = group,
-  callback = notify.guarded(function()
-    if not kept.is_empty() then
-      draw.seen()
-    end
-  end),
+  callback = notify.guarded(draw.seen),
 })
 
 api.nvim_create_autocmd("CursorMoved", {
   group = group,
   callback = notify.guarded(function(args)
-    if not kept.is_empty() then
-      draw.point(args.buf)
-    end
+    draw.point(args.buf)
   end),
 })
 
