@@ -209,6 +209,14 @@ def test_a_failure_is_told_once(desk: Desk) -> None:
     assert desk.running() == 0
 
 
+def test_after_an_error_nothing_says_that_it_runs(desk: Desk) -> None:
+    asked = desk.ask()
+    desk.fail(asked["id"], "the server is gone")
+    assert desk.drawn() == ""
+    assert desk.running() == 0
+    assert desk.nvim.lua("return vim.g.lcursor_status") == "lc"
+
+
 def test_two_edits_of_two_buffers_run_side_by_side(editor: Start, host: FakeHost) -> None:
     nvim = editor({**FILES, "b.py": "b = 1\n"}, init=reach.NOTES)
     desk = Desk(nvim, host)

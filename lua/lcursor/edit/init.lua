@@ -19,7 +19,7 @@ local words = require("lcursor.edit.words")
 local M = {}
 
 local api = vim.api
-local PATIENCE_MS = 1500 -- after an error or a stop, until `edit.done` is not waited for any more
+local PATIENCE_MS = 1500 -- after a stop, until `edit.done` is not waited for any more
 
 ---@type table<integer, lcursor.EditRun>
 local runs = {}
@@ -93,12 +93,12 @@ local function finish(run, reason)
   status.emit("LCursorEditDone", { id = run.id, buf = run.buf, reason = reason })
 end
 
+--- End a stopped edit though the host does not confirm it.
 ---@param run lcursor.EditRun
----@param reason "stopped"|"failed"
-local function finish_later(run, reason)
+local function finish_later(run)
   vim.defer_fn(
     notify.guarded(function()
-      finish(run, reason)
+      finish(run, "stopped")
     end),
     PATIENCE_MS
   )
@@ -172,7 +172,7 @@ function M.stop_run(run)
   look.stop(run.id)
   if requests.tell("edit.stop", { id = run.id }) then
     running.stopping(run.view)
-    finish_later(run, "stopped")
+    finish_later(run)
   else
     finish(run, "stopped")
   end
@@ -295,12 +295,8 @@ HEAR["edit.done"] = function(run, params)
   end
 end
 
-HEAR["error"] = function(run, params)
-  if params.code == "host_died" then
-    finish(run, "failed")
-  else
-    finish_later(run, "failed")
-  end
+HEAR["error"] = function(run)
+  finish(run, "failed")
 end
 
 ---@class (exact) lcursor.EditStart
