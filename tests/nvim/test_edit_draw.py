@@ -287,6 +287,40 @@ def test_a_change_higher_than_the_window_says_how_to_read_it(room: Room) -> None
     assert "gE" not in "\n".join(room.nvim.screen.rows())
 
 
+HINTS = "gh accept  gH reject  ga accept file  ]h next"
+
+
+@pytest.mark.parametrize("length", [4, 40, 79, 100])
+def test_the_keys_are_never_cut_off_at_80_columns(room: Room, length: int) -> None:
+    room.nvim.command("set columns=80")
+    old = ["first", "x" * length, "last"]
+    path = room.open("a.txt", old)
+    room.offer(path, old, ["first", "y" * length, "last"])
+    room.hunks("next", 1)
+    drawn(room)
+    rows = [row.rstrip() for row in room.nvim.screen.rows()]
+    assert [row.endswith(HINTS) for row in rows].count(True) == 1, rows
+    room.nvim.command("set columns=200 | doautocmd CursorMoved")
+    drawn(room)
+    rows = [row.rstrip() for row in room.nvim.screen.rows()]
+    [shown] = [row for row in rows if row.endswith(HINTS)]
+    assert shown.startswith("x" * length)  # there is room at the end of the line
+
+
+def test_a_failed_check_is_shown_once_per_file(room: Room) -> None:
+    path = room.open("a.py", OLD)
+    checks = [{"name": "test", "is_ok": False, "text": "1 failed"}]
+    room.offer(path, OLD, NEW, checks=checks)
+    drawn(room)
+    assert grid(room).count("✗ test: 1 failed") == 1
+    room.hunks("accept")  # that of the first hunk: the next one shows it
+    drawn(room)
+    assert grid(room).count("✗ test: 1 failed") == 1
+    room.hunks("accept_file")
+    drawn(room)
+    assert "✗" not in grid(room)
+
+
 def test_new_lines_that_are_to_be_changed_are_not_folded(room: Room) -> None:
     room.nvim.command("set foldmethod=indent foldlevel=0")
     added = ["def beta():", *(f"    step {number}" for number in range(6))]

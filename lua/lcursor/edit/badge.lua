@@ -1,5 +1,5 @@
--- What is said at the end of a line about a hunk: what was found out about it, and at the one that
--- the cursor is at, which of how many it is and the keys. Owns the mark of the latter.
+-- Notes beside hunks: once per file what its checks found, and at the hunk under the cursor its
+-- number and the keys. Owns the marks of both.
 
 local anchor = require("lcursor.edit.anchor")
 local config = require("lcursor.config")
@@ -8,12 +8,14 @@ local M = {}
 
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.edit.at")
-local PRIORITY = 160 -- behind what was found out
+local file_namespace = api.nvim_create_namespace("lcursor.edit.file")
+local FILE_PRIORITY = 150
+local PRIORITY = 160 -- after the checks
 
 local KEYS = {
-  { "accept", "take" },
-  { "reject", "refuse" },
-  { "accept_file", "take all" },
+  { "accept", "accept" },
+  { "reject", "reject" },
+  { "accept_file", "accept file" },
   { "next", "next" },
 }
 
@@ -58,6 +60,57 @@ function M.row(buf, hunk)
   return math.min(math.max(row, 0), api.nvim_buf_line_count(buf) - 1)
 end
 
+--- Show what the checks of each file found, at the first of its open hunks.
+---@param buf integer
+---@param hunks lcursor.Hunk[] of the buffer, in the order of their rows
+function M.files(buf, hunks)
+  api.nvim_buf_clear_namespace(buf, file_namespace, 0, -1)
+  local is_shown = {} ---@type table<lcursor.EditPart, boolean>
+  for _, hunk in ipairs(hunks) do
+    if hunk.state == "open" and not is_shown[hunk.part] then
+      is_shown[hunk.part] = true
+      local file = hunk.part.file
+      local chunks = vim.list_extend(M.checks(file.checks), M.whole(file))
+      if #chunks > 0 then
+        api.nvim_buf_set_extmark(buf, file_namespace, M.row(buf, hunk), 0, {
+          virt_text = chunks,
+          priority = FILE_PRIORITY,
+          undo_restore = false,
+        })
+      end
+    end
+  end
+end
+
+---@param chunks lcursor.EditChunk[]
+---@return integer cells
+local function width_of(chunks)
+  local width = 0
+  for _, chunk in ipairs(chunks) do
+    width = width + api.nvim_strwidth(chunk[1])
+  end
+  return width
+end
+
+--- Whether a note fits between the end of a line and the edge of the current window.
+---@param buf integer
+---@param row integer
+---@param chunks lcursor.EditChunk[]
+---@return boolean
+local function is_fitting(buf, row, chunks)
+  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  local width = info.width - info.textoff
+  local used = vim.fn.virtcol({ row + 1, "$" }) - 1
+  used = vim.wo.wrap and used % width or used - info.leftcol
+  local at = { row, 0 }
+  for _, mark in
+    ipairs(api.nvim_buf_get_extmarks(buf, file_namespace, at, { row, -1 }, { details = true }))
+  do
+    used = used + width_of(mark[4].virt_text or {}) + 1
+  end
+  return used + 1 + width_of(chunks) <= width
+end
+
 ---@param is_high boolean whether Neovim cannot show all of its new lines at once
 ---@return lcursor.EditChunk[]
 local function keys(is_high)
@@ -78,6 +131,7 @@ end
 ---@field state lcursor.HunkState
 ---@field text string
 ---@field is_high boolean
+---@field is_above boolean it is on a line of its own
 
 ---@type table<integer, lcursor.EditPointed>
 local pointed = {}
@@ -110,21 +164,25 @@ function M.point(buf, hunks)
   local row = M.row(buf, hunk)
   local text = ("  %d/%d +%d -%d"):format(index, #hunks, #hunk.new, #hunk.old)
   local is_high = #hunk.new > api.nvim_win_get_height(0) - 2
-  local before = pointed[buf]
-  local is_same = before and before.hunk == hunk and before.text == text
-  if is_same and before.is_high == is_high and before.state == hunk.state then
-    if pointed_row(buf) == row then
-      return
-    end
-  end
-  pointed[buf] = { hunk = hunk, state = hunk.state, text = text, is_high = is_high }
   local chunks = { { text, "LCursorEditBadge" } }
   if hunk.state == "open" then
     vim.list_extend(chunks, keys(is_high))
   end
+  -- Above the first line a virtual line would not be visible.
+  local is_above = row > 0 and not is_fitting(buf, row, chunks)
+  local before = pointed[buf]
+  local is_same = before and before.hunk == hunk and before.state == hunk.state
+  is_same = is_same and before.text == text and before.is_high == is_high
+  if is_same and before.is_above == is_above and pointed_row(buf) == row then
+    return
+  end
+  pointed[buf] =
+    { hunk = hunk, state = hunk.state, text = text, is_high = is_high, is_above = is_above }
   api.nvim_buf_set_extmark(buf, namespace, row, 0, {
     id = 1,
-    virt_text = chunks,
+    virt_text = not is_above and chunks or nil,
+    virt_lines = is_above and { chunks } or nil,
+    virt_lines_above = is_above,
     priority = PRIORITY,
     undo_restore = false,
   })

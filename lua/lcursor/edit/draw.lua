@@ -162,27 +162,21 @@ local function begin(buf, hunk)
     row = hunk.first,
     last = hunk.last,
   }
-  local row = badge.row(buf, hunk)
-  if not is_open then
-    local why = " conflict: these are not the lines that were to be changed"
-    mark(hunk, buf, row, 0, {
-      virt_text = { { why, "LCursorEditConflict" } },
-      priority = PRIORITY,
-    })
-    if hunk.last > hunk.first then
-      mark(hunk, buf, hunk.first, 0, {
-        end_row = hunk.last,
-        hl_group = "LCursorEditDisputed",
-        hl_eol = true,
-        priority = PRIORITY,
-      })
-    end
+  if is_open then
     return
   end
-  local file = hunk.part.file
-  local chunks = vim.list_extend(badge.checks(file.checks), badge.whole(file))
-  if #chunks > 0 then
-    mark(hunk, buf, row, 0, { virt_text = chunks, priority = PRIORITY })
+  local why = " conflict: these are not the lines that were to be changed"
+  mark(hunk, buf, badge.row(buf, hunk), 0, {
+    virt_text = { { why, "LCursorEditConflict" } },
+    priority = PRIORITY,
+  })
+  if hunk.last > hunk.first then
+    mark(hunk, buf, hunk.first, 0, {
+      end_row = hunk.last,
+      hl_group = "LCursorEditDisputed",
+      hl_eol = true,
+      priority = PRIORITY,
+    })
   end
 end
 
@@ -432,6 +426,7 @@ function M.update(buf, hunks)
   end, shown[buf] or {})
   M.clear(buf, gone)
   shown[buf] = #hunks > 0 and hunks or nil
+  badge.files(buf, hunks)
   if shown[buf] then
     slice((#hunks > FEW or #hunks[1].new > MUCH) and "next" or "now")
     M.point(buf)
