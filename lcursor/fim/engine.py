@@ -56,20 +56,29 @@ class Engine:
     ) -> None:
         head = gguf.check_for_completion(path)
         self.config = config
+        self.remarks: list[LcursorError] = []
+        """What the user should know though all goes on; whoever tells it empties the list."""
+        self._on_gpu = llama.has_gpu() and config.gpu_layers != 0
         try:
-            with ExitStack() as opened:
-                self._open(path, family, progress, opened)
-                self._opened = opened.pop_all()
-        except OutOfMemory as error:
+            self._load(path, family, progress)
+        except OutOfMemory:
             if not self._on_gpu:
                 raise
-            cells = config.context_tokens
-            raise placement.advice(head, path.name, cells, hardware.detect()) from error
+            self._on_gpu = False
+            self._load(path, family, progress)
+            advice = placement.advice(head, path.name, config.context_tokens, hardware.detect())
+            advice.message += "; it runs on the CPU instead"
+            self.remarks.append(advice)
+
+    def _load(self, path: Path, family: str, progress: llama.Progress) -> None:
+        with ExitStack() as opened:
+            self._open(path, family, progress, opened)
+            self._opened = opened.pop_all()
 
     def _open(self, path: Path, family: str, progress: llama.Progress, opened: ExitStack) -> None:
         """Load the model and read a first token; `opened` frees all of it."""
         config = self.config
-        self.model = llama.Model(path, config.gpu_layers, progress)
+        self.model = llama.Model(path, config.gpu_layers if self._on_gpu else 0, progress)
         opened.callback(self.model.close)
         self.family: Resolved = families.resolve(family, self.model.tokenize)
         self._context = llama.Context(self.model, self._size())
@@ -89,8 +98,6 @@ class Engine:
         self._read_ahead: prompt.Source | None = None
         self._to_warm: prompt.Source | None = None
         self._has_told_shrink = False
-        self.remarks: list[LcursorError] = []
-        """What the user should know though all goes on; whoever tells it empties the list."""
         if not gives_back(self.model.tokenize, self.model.piece):
             self.reader.heals = False
             self.remarks.append(TokenizerOdd(f"{path.name} does not give back the text it reads"))
@@ -396,10 +403,6 @@ class Engine:
             self._seats.write([token])
             logits = self._context.logits()
         return surprises
-
-    @property
-    def _on_gpu(self) -> bool:
-        return llama.has_gpu() and self.config.gpu_layers != 0
 
     @property
     def _most_guesses(self) -> int:

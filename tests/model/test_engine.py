@@ -9,6 +9,7 @@ import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, ModelCorrupt, OutOfMemory
+from lcursor.fim import llama
 from lcursor.fim.engine import Engine
 from lcursor.fim.llama import Model
 from lcursor.fim.prompt import Source
@@ -23,6 +24,28 @@ def complete(engine: Engine, before: str = BEFORE, after: str = AFTER, **options
     source = Source(before, after, 0, "shapes.py", "demo")
     options = {"afresh": True, **options}
     return engine.complete(source, partials.append, **options), partials
+
+
+def test_a_model_that_does_not_fit_the_gpu_runs_on_the_cpu(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = llama.Model
+
+    def refuse(path: Path, gpu_layers: int, progress: llama.Progress) -> Model:
+        if gpu_layers:
+            raise OutOfMemory(f"{path.name} does not fit into memory")
+        return load(path, gpu_layers, progress)
+
+    monkeypatch.setattr(llama, "Model", refuse)
+    monkeypatch.setattr(llama, "has_gpu", lambda: True)
+    engine = Engine(model_path, "", CompletionConfig(), lambda _: True)
+    try:
+        assert complete(engine)[0].text == "a + b"
+        [remark] = engine.remarks
+        assert "does not fit into the GPU's memory" in remark.message
+        assert remark.message.endswith("; it runs on the CPU instead")
+    finally:
+        engine.close()
 
 
 def test_it_completes_code(engine: Engine) -> None:
