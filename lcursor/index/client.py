@@ -284,24 +284,29 @@ class _Line:
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError, LcursorError), self._sock.makefile("rb") as file:
-            for line in file:
-                message = wire.decode(line)
-                if "event" in message:
-                    self._heard(message)
-                    continue
-                number = message.get("id")
-                with self._lock:
-                    box = self._waiting.get(number) if isinstance(number, int) else None
-                if box is not None:
-                    box.put(message)
+        try:
+            with contextlib.suppress(OSError, LcursorError), self._sock.makefile("rb") as file:
+                for line in file:
+                    self._receive(wire.decode(line))
+        finally:  # whatever was raised: the next question connects again
+            with self._lock:
+                self.is_open = False
+                waiting = list(self._waiting.values())
+            for box in waiting:
+                box.put(None)
+            self._sock.close()
+            self._heard({"event": "gone"})
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        """Pass a message on: an event to the listener, an answer to whoever asked."""
+        if "event" in message:
+            self._heard(message)
+            return
+        number = message.get("id")
         with self._lock:
-            self.is_open = False
-            waiting = list(self._waiting.values())
-        for box in waiting:
-            box.put(None)
-        self._sock.close()
-        self._heard({"event": "gone"})
+            box = self._waiting.get(number) if isinstance(number, int) else None
+        if box is not None:
+            box.put(message)
 
 
 def _open(root: Path, heard: Callable[[Event], None]) -> _Line | None:

@@ -15,6 +15,7 @@ import pytest
 from lcursor.errors import IndexAway, IndexRefused, LcursorError
 from lcursor.index import launch, wire
 from lcursor.index.client import Client
+from tests.waiting import wait_for
 
 Say = Callable[[dict[str, Any]], None]
 STATUS = {"version": wire.VERSION, "pid": 1}
@@ -185,6 +186,21 @@ def test_a_listener_is_told_on_another_thread(worker: FakeWorker, client: Client
     client.listen(listen)
     assert said.wait(5)
     assert threads[0] is not threading.main_thread()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_listener_that_fails_does_not_cut_off_the_next_question(
+    worker: FakeWorker, client: Client
+) -> None:
+    def listen(event: dict[str, Any]) -> None:
+        raise RuntimeError("a bug of the listener")
+
+    client.listen(listen)
+    worker.answers["why"] = lambda question, say: say({"event": "state"})
+    with pytest.raises(IndexAway, match="ended"):  # twice: the event comes each time
+        client.call("why", path="a")
+    wait_for(lambda: not client.is_connected, what="the connection counts as lost")
+    assert client.call("status") == STATUS
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b"\xff\n", b'{"id":'])
