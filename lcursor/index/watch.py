@@ -33,6 +33,7 @@ LOOK_EVERY_S = 0.05
 POLL_S, POLL_REST = 2.0, 25
 """Without watches: the least pause between two surveys, and the longer one after a slow one."""
 JOIN_S = 5.0
+NOT_NOTED = "a change of the project's files was not noted: {!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,10 @@ class Watcher:
             self._is_ready.set()
             while self._step(self._folders):
                 pass
-        except WatchFailed as failure:
-            self._poll(failure)
         except Cancelled:
             pass
+        except Exception as failure:  # noqa: BLE001 - the root of a thread
+            self._poll(str(failure) if isinstance(failure, WatchFailed) else repr(failure))
         finally:
             self._is_ready.set()
             if self._folders:
@@ -135,7 +136,7 @@ class Watcher:
         except (Cancelled, WatchFailed):
             raise
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._say(f"a change of the project's files was not noted: {error!r}")
+            self._say(NOT_NOTED.format(error))
         return not self._is_stopped
 
     def _wait(self) -> Notes | None:
@@ -325,27 +326,33 @@ class Watcher:
         self._learn(survey)
         return survey
 
-    def _poll(self, failure: WatchFailed) -> None:
-        """Look at everything, again and again."""
+    def _poll(self, reason: str) -> None:
+        """Look at everything, again and again, since the directories cannot be watched."""
         if self._folders:
             self._folders.close()
             self._folders = None
         self.is_polling = True
-        self._say(f"{failure}; changed files are looked for every few seconds instead")
+        self._say(f"{reason}; changed files are looked for every few seconds instead")
         self._is_ready.set()
-        try:
-            while not self._is_stopped:
-                before = {file.path: file for file in self._survey.files}
-                survey = self._look_through()
-                paths = [file.path for file in survey.files if before.pop(file.path, None) != file]
-                paths += before
-                if len(paths) > STORM:
-                    self._tell(Changes(frozenset(), is_storm=True, survey=survey))
-                elif paths:
-                    self._tell(Changes(frozenset(paths)))
-                self._pause(max(POLL_S, POLL_REST * survey.seconds))
-        except Cancelled:
-            return
+        while not self._is_stopped:
+            try:
+                self._poll_once()
+            except Cancelled:
+                return
+            except Exception as error:  # noqa: BLE001 - the root of a thread
+                self._say(NOT_NOTED.format(error))
+            self._pause(max(POLL_S, POLL_REST * self._survey.seconds))
+
+    def _poll_once(self) -> None:
+        """Compare all files with the last survey, and report what changed."""
+        before = {file.path: file for file in self._survey.files}
+        survey = self._look_through()
+        paths = [file.path for file in survey.files if before.pop(file.path, None) != file]
+        paths += before
+        if len(paths) > STORM:
+            self._tell(Changes(frozenset(), is_storm=True, survey=survey))
+        elif paths:
+            self._tell(Changes(frozenset(paths)))
 
     def _tell(self, changes: Changes) -> None:
         if not self._is_stopped:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lcursor.index import files, inotify, watch
+from lcursor.index.git import GitFailed
 from lcursor.index.watch import Changes, Watcher
 from tests.unit.index.trees import until, write
 from tests.unit.index.watching.conftest import Start
@@ -147,6 +148,50 @@ def test_a_root_that_goes_away_is_not_an_empty_project(
     seen.told.clear()
     write(plain, "a.py", text="back")
     until(lambda: "a.py" in seen.paths)
+
+
+@pytest.mark.parametrize("error", [GitFailed("git ended with 128"), PermissionError("no access")])
+def test_a_project_that_cannot_be_watched_at_first_is_polled(
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> Any:
+        raise error
+
+    monkeypatch.setattr(watch, "POLL_S", 0.05)
+    monkeypatch.setattr(watch, "POLL_REST", 1)
+    monkeypatch.setattr(Watcher, "_enter", fail)
+    seen = watched(plain)
+    until(lambda: seen.watcher.is_polling)
+    assert str(error) in seen.said[-1]
+    write(plain, "a.py", text="changed")
+    until(lambda: "a.py" in seen.paths)
+
+
+def test_polling_goes_on_when_who_is_told_fails(
+    plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Any:
+        raise PermissionError("no access")
+
+    told: list[Changes] = []
+
+    def changed(changes: Changes) -> None:
+        told.append(changes)
+        if len(told) == 1:
+            raise RuntimeError("broken")
+
+    monkeypatch.setattr(watch, "POLL_S", 0.05)
+    monkeypatch.setattr(watch, "POLL_REST", 1)
+    monkeypatch.setattr(Watcher, "_enter", fail)
+    watcher = Watcher(plain, files.survey(plain), changed)
+    try:
+        write(plain, "a.py", text="1")
+        until(lambda: len(told) == 1)
+        until(lambda: "broken" in watcher.remarks[-1])
+        write(plain, "a.py", text="22")
+        until(lambda: len(told) == 2)
+    finally:
+        watcher.stop()
 
 
 def test_who_is_told_may_fail_and_hears_of_the_next_change(plain: Path) -> None:
