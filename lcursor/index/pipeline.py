@@ -35,6 +35,8 @@ FAR_FILES = 64
 """As many files are worth a process of their own."""
 RECONCILE_S = 300.0
 """Between two looks at all files: watching may miss something."""
+MAX_RECONCILE_S = 3600.0
+"""The pause doubles up to this while the files are watched and each look finds nothing new."""
 CHECK_S = 20.0
 """After all is done, before the store is read as a whole, once."""
 RETRY_S = 30.0
@@ -69,6 +71,11 @@ class Watching(Protocol):
 
     def follow(self, survey: files.Survey) -> None:
         """Watch the directories of a survey from now on, in place of those before."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """How changes are seen; "" where they are not."""
         ...
 
 
@@ -142,7 +149,8 @@ class Pipeline:
         self._surveys = 0
         self._failed = ""
         """What was said of the failure that lasts."""
-        self._survey_s = -RECONCILE_S
+        self._survey_s = float("-inf")
+        self._reconcile_s = RECONCILE_S
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
@@ -220,7 +228,7 @@ class Pipeline:
         return bool(self._dirty or self._is_survey_due)
 
     def _rest_s(self) -> float:
-        due_s = self._survey_s + RECONCILE_S
+        due_s = self._survey_s + self._reconcile_s
         if self._is_unchecked and self.progress.phase == "ready":
             due_s = min(due_s, self._check_s)
         return self._gate.held_s or max(due_s - time.monotonic(), 0.05)
@@ -243,7 +251,7 @@ class Pipeline:
         self._pause(self._gate.held_s > 0)
         if self.progress.is_paused or not self._gate.passes():
             return False
-        if time.monotonic() > self._survey_s + RECONCILE_S and not self._waiting:
+        if time.monotonic() > self._survey_s + self._reconcile_s and not self._waiting:
             self._is_survey_due = True
         if self._is_survey_due:
             self._survey()
@@ -326,6 +334,10 @@ class Pipeline:
         if len(order) >= FAR_FILES:
             self._far.start()
         self._survey_s = time.monotonic()
+        is_watched = self._watching is not None and self._watching.how != ""
+        is_unchanged = bool(self._surveys) and not plan.read and not plan.gone
+        longer_s = min(2 * self._reconcile_s, MAX_RECONCILE_S)
+        self._reconcile_s = longer_s if is_watched and is_unchanged else RECONCILE_S
         self._surveys += 1
         if order:
             self.progress = Progress("reading", 0, len(order))
@@ -390,7 +402,7 @@ class Pipeline:
         self._waiting.clear()
         self._far.close()
         self._is_survey_due = False
-        self._survey_s = -RECONCILE_S
+        self._survey_s = float("-inf")
         for _ in range(2):  # of damage that only a reader met, the first look begins the store anew
             with contextlib.suppress(LcursorError):
                 if self._filler.is_anew:

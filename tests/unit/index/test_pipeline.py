@@ -435,3 +435,55 @@ def test_a_file_that_came_after_a_survey_is_kept(root: Path, tmp_path: Path) -> 
     line.ready()
     assert line.paths() == {"new.py"}
     line.close()
+
+
+class Clock:
+    """Stands in for the module `time` of the pipeline."""
+
+    def __init__(self) -> None:
+        self.now_s = float(int(time.monotonic()))
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+class FakeWatching:
+    """Follows nothing, and says how."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def follow(self, survey: files.Survey) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("how", ["watching", ""])
+def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
+    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(pipeline, "time", clock)
+    write(root, "a.py", "alpha = 1\n")
+    pipe = Pipeline(
+        root, line.store, line.gate, lambda: None, line.remarks.append, watching=FakeWatching(how)
+    )
+
+    def surveys() -> int:
+        while pipe._turn():
+            pass
+        return pipe._surveys
+
+    def next_pause_s() -> float:
+        """Return after how many minutes there is another survey, in seconds."""
+        before, start_s = surveys(), clock.now_s
+        while surveys() == before:
+            clock.now_s += 60
+        return clock.now_s - start_s - 60
+
+    assert surveys() == 1
+    pauses_s = [next_pause_s() for _ in range(6)]
+    assert pauses_s == ([300, 600, 1200, 2400, 3600, 3600] if how else [300] * 6)
+    write(root, "missed.py", "beta = 1\n")  # nobody reports it
+    assert next_pause_s() == (3600 if how else 300)
+    assert line.paths() == {"a.py", "missed.py"}
+    assert next_pause_s() == 300
