@@ -219,7 +219,7 @@ class Vectors:
                 fresh = (self._all.rows.keys() - kept) | (self._all.rows.keys() & self._meanwhile)
                 self._graph, self._in_graph, self._fresh = graph, kept, fresh
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._is_poor = len(ids)
+            self._is_poor = self._all.count
             self.remarks.append(
                 f"no graph of the vectors could be made ({error}): all are compared"
             )

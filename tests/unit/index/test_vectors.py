@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from lcursor.errors import IndexFailed
 from lcursor.index import vectors as module
 from lcursor.index.graph_file import GraphFile, fingerprints
+from lcursor.index.matrix import Matrix
 from lcursor.index.vectors import Vectors
 
 DIM = 32
@@ -298,6 +299,26 @@ def test_a_graph_that_finds_too_little_is_not_used(
     vectors.update([1], clouds(1))
     assert vectors.wait(10)
     assert len(vectors.remarks) == 1, "said once"
+
+
+def test_too_little_memory_for_a_graph_is_reported_once(
+    big: list[Vectors], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Matrix.ids
+
+    def ids(matrix: Matrix) -> Any:
+        if threading.current_thread().name == "lcursor-graph":
+            raise MemoryError("no memory left")
+        return real.__get__(matrix)
+
+    monkeypatch.setattr(Matrix, "ids", property(ids))
+    vectors = graph(big, None)
+    assert not vectors.has_graph
+    assert len(vectors.remarks) == 1
+    assert "no memory left" in vectors.remarks[0]
+    vectors.update([1], clouds(1))
+    assert vectors.wait(10)
+    assert len(vectors.remarks) == 1, "tried again without more vectors"
 
 
 def test_searching_goes_on_while_a_graph_is_made(big: list[Vectors]) -> None:
