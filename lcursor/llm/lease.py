@@ -8,11 +8,14 @@ only while the lock is held. Any thread.
 
 from __future__ import annotations
 
+import calendar
 import contextlib
 import json
 import os
 import secrets
 import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +24,9 @@ from lcursor import folders, locked
 from lcursor.errors import ServerFailed
 
 VERSION = 1
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+PROC = Path("/proc")
+BOOT_ID = PROC / "sys/kernel/random/boot_id"
+PS_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Lease:
     pid: int
     """Of the keeper."""
     ticks: int
-    """When that process began, in ticks since the machine did: a number used again differs."""
+    """When that process began, see `ticks`: a number used again differs."""
     boot: str
     """Of the machine's run."""
     url: str
@@ -173,16 +178,35 @@ def boot() -> str:
 
 
 def ticks(pid: int) -> int:
-    """Return when a process began, in ticks since the machine did; 0 where there is none.
+    """Return when a process began; 0 if it does not run.
 
-    Source: proc(5), field 22 of `stat`; the name before it may have blanks and brackets in it.
+    In ticks since the machine started; in seconds since 1970 where there is no `/proc`, as on
+    macOS. Source: proc(5), field 22 of `stat`; the name before it may have blanks and brackets.
     """
+    if not (PROC / "self").exists():
+        return _started_by_ps(pid)
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        text = (PROC / str(pid) / "stat").read_text(errors="replace")
         fields = text[text.rindex(")") + 1 :].split()
         return int(fields[19]) if fields[0] not in "ZX" else 0
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def _started_by_ps(pid: int) -> int:
+    """Return when a process began, in seconds since 1970, as ps(1) prints it; 0 for none."""
+    command = ["ps", "-o", "state=", "-o", "lstart=", "-p", str(pid)]
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        found = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PS_S, check=False
+        )
+        state, _, started = found.stdout.strip().partition(" ")
+        # As in "Sun Nov 22 14:12:59 2026"; a day of one digit has a blank before it.
+        began = calendar.timegm(time.strptime(" ".join(started.split()), "%a %b %d %H:%M:%S %Y"))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 0
+    return 0 if state.startswith("Z") else began
 
 
 def is_alive(pid: int, began: int, booted: str) -> bool:

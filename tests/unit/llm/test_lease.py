@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from lcursor.errors import LcursorError, ServerFailed
 from lcursor.llm import lease
 from lcursor.llm.lease import Folder, Lease
 from tests.unit.llm.serving import mode, until
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -109,6 +111,41 @@ def test_users_are_counted_and_the_dead_forgotten(folder: Folder) -> None:
     assert list(folder.users_path.iterdir()) == []
 
 
+@pytest.mark.process
+def test_without_proc_a_process_is_known_by_its_start_as_ps_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "PROC", tmp_path)
+    monkeypatch.setattr(lease, "BOOT_ID", tmp_path / "boot_id")
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        began = lease.ticks(child.pid)
+        assert abs(began - time.time()) < 3600, "seconds since 1970"
+        assert not lease.end(child.pid, began - 60, lease.boot())
+        assert child.poll() is None
+        # On Linux, where ps reckons the start anew each time, it may differ by a second.
+        wait_for(lambda: lease.end(child.pid, lease.ticks(child.pid), lease.boot()))
+        wait_for(lambda: lease.ticks(child.pid) == 0, what="a zombie counts as ended")
+    finally:
+        child.kill()
+        child.wait()
+    assert lease.ticks(child.pid) == 0
+
+
+def test_a_start_of_a_process_as_macos_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ps = tmp_path / "ps"
+    ps.write_text("#!/bin/sh\nprintf 'S    Sun Nov  1 09:08:07 2026    \\n'\n")
+    ps.chmod(0o755)
+    monkeypatch.setattr(lease, "PROC", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert lease.ticks(7) == 1793524087
+    ps.write_text("#!/bin/sh\nexit 1\n")
+    assert lease.ticks(7) == 0
+
+
+@pytest.mark.process
 def test_a_number_that_was_used_again_is_another_process() -> None:
     child = subprocess.Popen(["sleep", "60"])
     began = lease.ticks(child.pid)
