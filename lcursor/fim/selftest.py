@@ -1,6 +1,6 @@
 """The child process of the engine's self-test: read fixed tokens, compare the logits.
 
-    python -m lcursor.fim.selftest [--gpu-layers N] [--record MODEL]
+    python -m lcursor.fim.selftest [--gpu-layers N] [--record MODEL] [--times MODEL]
 
 Prints one JSON object a line: `{"doing": …}` before each step, so that the parent
 (`installer/selftest.py`) can name the step in which the process crashed or hung, and a last line
@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import statistics
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,14 +34,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="lcursor.fim.selftest")
     parser.add_argument("--gpu-layers", type=int, default=0, help="-1 puts all on the GPU")
     parser.add_argument("--record", help="print the samples of this model instead: tiny, or a name")
+    parser.add_argument("--times", help="print how long each batch of this model takes instead")
     options = parser.parse_args(arguments)
     faulthandler.enable()
     with tempfile.TemporaryDirectory(prefix="lcursor-selftest-") as folder:
         tiny = Path(folder) / "tiny.gguf"
         selftest_model.write(tiny)
-        if options.record:
-            path = tiny if options.record == "tiny" else store.resolve(options.record, "completion")
-            _print_samples(options.record, path)
+        if name := options.record or options.times:
+            path = tiny if name == "tiny" else store.resolve(name, "completion")
+            _print_samples(name, path) if options.record else _print_times(path, options.gpu_layers)
             return 0
         try:
             _say(**_test(tiny, options.gpu_layers))
@@ -140,6 +143,27 @@ def _decode(
 def _print_samples(name: str, path: Path) -> None:
     samples = dict(_decode(name, path, 0, hardware.physical_cores(), False))
     _say(**{name: samples})
+
+
+def _print_times(path: Path, gpu_layers: int, rounds: int = 5) -> None:
+    """Print the median time of each batch size in ms."""
+    from lcursor.fim import llama
+
+    threads = hardware.physical_cores()
+    model = llama.Model(path, gpu_layers, lambda _: True)
+    size = llama.ContextSize(cells=1024, batch=512, ubatch=512, threads=threads)
+    context = llama.Context(model, size)
+    for batch in selftest_model.BATCHES:
+        times = []
+        for _ in range(rounds + 1):
+            context.remove(0, 0)
+            begun = time.perf_counter()
+            context.decode(selftest_model.tokens(batch, model.n_vocab), 0)
+            context.logits()
+            times.append((time.perf_counter() - begun) * 1000)
+        _say(tokens=batch, ms=round(statistics.median(times[1:]), 1))
+    context.close()
+    model.close()
 
 
 if __name__ == "__main__":
