@@ -6,7 +6,7 @@ A file whose end, or whose definitions, are missing is no whole file: something 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lcursor.edit import diff, symbols
@@ -17,7 +17,8 @@ LEAST_KEPT: Final = 0.5
 """A text that keeps less of a file is not the file."""
 MOST_LOOSE_LOST: Final = 0.3
 MOST_GONE: Final = 12
-"""So many lines may go at one place; more, and a model may have been lazy without a word."""
+"""So many lines may go at one place, in a text whose definitions are known; more, and a model may
+have left them out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,26 @@ def whole(lines: Sequence[str], new: Sequence[str], language: str) -> Reading | 
     if not is_full and not (begins and len(named) >= len(known) / 2):
         return None
     is_sure = is_full and has_much and begins and ends
-    is_sure = is_sure and all(
-        sum(map(_has_text, one.old)) - sum(map(_has_text, one.new)) <= MOST_GONE for one in changes
-    )
+    if inner[0]:
+        is_sure = is_sure and all(_lost(one) <= MOST_GONE for one in changes)
+    else:  # as without a grammar: a definition that is missing would not be noticed
+        is_sure = is_sure and not any(_lost(one) or _lost(_margin(one)) for one in changes)
     is_sure = is_sure and symbols.parses_no_worse(lines, new, language)
     why = "it is the whole file" if is_full else f"it is the file without {', '.join(sorted(lost))}"
     return Reading((*_bare(new), *tail(lines)), why, is_sure)
+
+
+def _lost(change: Change) -> int:
+    """Return how many lines a change deletes without replacing them; below 0 where it adds some."""
+    return sum(map(_has_text, change.old)) - sum(map(_has_text, change.new))
+
+
+def _margin(change: Change) -> Change:
+    """Return a change without its indented lines: what is left begins and ends blocks."""
+    old, new = (
+        tuple(row for row in part if not row[:1].isspace()) for part in (change.old, change.new)
+    )
+    return replace(change, old=old, new=new)
 
 
 def edges(lines: Sequence[str], new: Sequence[str]) -> tuple[bool, bool]:

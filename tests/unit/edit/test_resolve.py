@@ -12,6 +12,7 @@ from lcursor.edit import diff
 from lcursor.edit.placing.reply import blocks
 from lcursor.edit.placing.resolve import Ask, Refused, Resolved, resolve
 from lcursor.edit.records import Lines, digest
+from lcursor.index import grammars, languages
 
 UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n    return 1\n"
 ROOT = "/p/"
@@ -212,6 +213,93 @@ def test_a_number_that_points_at_something_alike_is_doubted() -> None:
     hunk = "@@ -15,5 +15,5 @@\n def one(a):\n     check(a)\n-    total = a + 1\n+    total = a\n"
     reply = f"--- a/a.py\n+++ b/a.py\n{hunk}     log(total)\n     return total\n"
     assert isinstance(resolve(blocks(reply), Given({"a.py": text})), Ask)
+
+
+TERRAFORM = """\
+resource "a" "x" {
+  name = "one"
+  size = 1
+}
+
+resource "b" "y" {
+  name = "two"
+  size = 2
+}
+
+resource "c" "z" {
+  name = "three"
+  size = 3
+}
+"""
+PERL = """\
+sub a {
+  my $x = 1;
+  return $x
+}
+sub b {
+  my $y = 2;
+  return $y
+}
+sub c {
+  my $z = 3;
+  return $z
+}
+"""
+DART = """\
+class A {
+  int one() => 1;
+}
+
+class B {
+  int two() => 2;
+}
+
+class C {
+  int three() => 3;
+}
+"""
+PROTO = """\
+message A {
+  string one = 1;
+}
+
+message B {
+  string two = 1;
+}
+
+message C {
+  string three = 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old", "new"),
+    [
+        ("main.tf", TERRAFORM, "size = 2\n", "size = 22\n"),
+        (
+            "main.tf",
+            TERRAFORM,
+            "size = 2\n",
+            "a = 2\n  b = 2\n  c = 2\n  d = 2\n  e = 2\n  f = 2\n",
+        ),
+        ("m.pl", PERL, "$y = 2", "$y = 22"),
+        ("m.dart", DART, "=> 2", "=> 22"),
+        ("m.proto", PROTO, "two = 1", "two = 2"),
+    ],
+)
+def test_a_whole_file_without_a_grammar_that_lost_its_end_is_asked_about(
+    path: str, text: str, old: str, new: str
+) -> None:
+    files = Given({path: text})
+    assert grammars.parse(languages.of(path), b"") is None
+    lines = text.replace(old, new).splitlines()
+    last = max(row for row, line in enumerate(lines) if line and not line.startswith((" ", "}")))
+    kept = "\n".join(lines[:last]).rstrip()
+    found = resolve(blocks(f"{path}\n```\n{kept}\n```\n"), files)
+    assert isinstance(found, Ask), found
+    whole = text.replace(old, new)
+    assert text_of(done(f"{path}\n```\n{whole}```\n", files), files, path) == whole
 
 
 lines = st.lists(
