@@ -115,22 +115,31 @@ def pairs(
         for number, whole in enumerate(block.pairs)
         for piece, pair in enumerate(_split(whole, lines))
     ]
-    found = [_found(lines, name, pair, language, known, read) for name, pair in todo]
+    find = _Finder(language)
+    found = [_found(lines, name, pair, find, known, read) for name, pair in todo]
     if is_ordered:
         _order(found)
     for (name, pair), one in zip(todo, found, strict=True):
-        _refuse_doubt(name, pair, one, block, path, lines, known, read)
+        _refuse_doubt(name, pair, one, block, path, lines, find, known, read)
     done = _all_at_once(lines, found)
     if done is not None:
         return done
+    # In their order, as one may quote lines that another adds or changes.
+    base_rows = [*range(len(lines) + 1)]  # which row of the text each line was; -1 where it is new
     row = 0
-    for name, pair in todo:
-        one = _found(lines, name, pair, language, known, read)
-        if is_ordered and isinstance(one, Several):
-            after = [place for place in one.places if place.first_row >= row]
-            one = after[0] if len(after) == 1 and row else one
-        _refuse_doubt(name, pair, one, block, path, lines, known, read)
+    for (name, pair), before in zip(todo, found, strict=True):
+        one = _moved(before, base_rows)
+        if one is None:
+            name = f"{name}+"  # a question about this text is another than one about the first
+            one = _found(lines, name, pair, find, known, read)
+            if is_ordered and isinstance(one, Several):
+                after = [place for place in one.places if place.first_row >= row]
+                one = after[0] if len(after) == 1 and row else one
+            _refuse_doubt(name, pair, one, block, path, lines, find, known, read)
         if isinstance(one, Place):
+            for change in reversed(diff.changes(lines[one.first_row : one.last_row], one.new)):
+                first = one.first_row + change.first_row
+                base_rows[first : first + len(change.old)] = [-1] * len(change.new)
             lines = lines[: one.first_row] + one.new + lines[one.last_row :]
             row = one.first_row + len(one.new)
         elif not _is_there(lines, pair.new):
@@ -138,11 +147,49 @@ def pairs(
     return lines
 
 
+class _Finder:
+    """Locates pairs, each only once in the same text.
+
+    Args:
+        language: of the texts.
+    """
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._found: dict[tuple[Lines, Pair], Place | Several | None] = {}
+
+    def find(self, lines: Lines, pair: Pair) -> Place | Several | None:
+        """Return where a pair belongs in a text."""
+        key = (lines, pair)
+        if key not in self._found:
+            self._found[key] = _find(lines, pair, self._language)
+        return self._found[key]
+
+    def rows(self, lines: Lines, pair: Pair) -> list[tuple[int, int]]:
+        """Return the rows of all places where a pair may belong."""
+        one = self.find(lines, pair)
+        places = (one,) if isinstance(one, Place) else one.places if one is not None else ()
+        return [(each.first_row, each.last_row) for each in places]
+
+
+def _moved(one: Place | Several | None, base_rows: Sequence[int]) -> Place | None:
+    """Return where a place of the first text is by now; None where its lines were changed."""
+    if not isinstance(one, Place):
+        return None
+    wanted = [*range(one.first_row, one.last_row)] or [one.first_row]
+    if wanted[0] not in base_rows:
+        return None
+    first = base_rows.index(wanted[0])
+    if base_rows[first : first + len(wanted)] != wanted:
+        return None
+    return replace(one, first_row=first, last_row=first + one.last_row - one.first_row)
+
+
 def _found(
     lines: Lines,
     name: str,
     pair: Pair,
-    language: str,
+    find: _Finder,
     known: Mapping[str, Choice],
     read: Sequence[Seen],
 ) -> Place | Several | None:
@@ -153,21 +200,14 @@ def _found(
     choice = known.get(name)
     if choice is not None and choice.of == digest(lines):
         return Place(choice.first_row, choice.last_row, "exact", choice.new or ())
-    one = _find(lines, pair, language)
+    one = find.find(lines, pair)
     if read and isinstance(one, Several) and len(one.places) > 1:
         same = {tuple(map(str.strip, lines[each.first_row : each.last_row])) for each in one.places}
         rows = [(each.first_row, each.last_row) for each in one.places]
         if len(same) == 1 and len(rows) < locate.MOST_PLACES:
-            there = seen.one_of(lines, rows, read, lambda piece: _rows(piece, pair, language))
+            there = seen.one_of(lines, rows, read, lambda piece: find.rows(piece, pair))
             return one if there is None else one.places[rows.index(there)]
     return one
-
-
-def _rows(piece: Lines, pair: Pair, language: str) -> list[tuple[int, int]]:
-    """Return where a pair is in what was read."""
-    one = _find(piece, pair, language)
-    places = (one,) if isinstance(one, Place) else one.places if one is not None else ()
-    return [(each.first_row, each.last_row) for each in places]
 
 
 def _refuse_doubt(
@@ -177,6 +217,7 @@ def _refuse_doubt(
     block: Block,
     path: str,
     lines: Lines,
+    find: _Finder,
     known: Mapping[str, Choice],
     read: Sequence[Seen],
 ) -> None:
@@ -187,8 +228,8 @@ def _refuse_doubt(
     if isinstance(one, Place) and not _agrees(lines, pair, one):
         one = Several((one,), "the line numbers say that it is elsewhere")
     if isinstance(one, Place) and read and any(line.strip() for line in pair.old):
-        rows, language = (one.first_row, one.last_row), language_of(path, lines)
-        if not seen.is_meant(lines, rows, read, lambda piece: _rows(piece, pair, language)):
+        rows = (one.first_row, one.last_row)
+        if not seen.is_meant(lines, rows, read, lambda piece: find.rows(piece, pair)):
             one = Several((one,), ELSEWHERE)
     if isinstance(one, Several):
         raise Doubt(

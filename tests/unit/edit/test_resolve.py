@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lcursor.context.items import Seen
 from lcursor.edit import diff
+from lcursor.edit.placing import locate
 from lcursor.edit.placing.reply import blocks
 from lcursor.edit.placing.resolve import Ask, Refused, Resolved, resolve
 from lcursor.edit.records import Lines, digest
@@ -300,6 +304,113 @@ def test_a_whole_file_without_a_grammar_that_lost_its_end_is_asked_about(
     assert isinstance(found, Ask), found
     whole = text.replace(old, new)
     assert text_of(done(f"{path}\n```\n{whole}```\n", files), files, path) == whole
+
+
+ORDERED = "open_it(1)\nshared(x)\nmiddle_one()\nshared(x)\nclose_it(9)\n"
+DEPENDENT = (
+    "--- a/a.py\n+++ b/a.py\n@@ @@\n open_it(1)\n+brand_new(2)\n"
+    "@@ @@\n-shared(x)\n+shared(y)\n@@ @@\n brand_new(2)\n+another(3)\n"
+)
+
+
+@pytest.mark.parametrize("choice", [0, 1])
+def test_a_place_is_asked_for_once_though_other_hunks_change_the_text(choice: int) -> None:
+    files = Given({"a.py": ORDERED})
+    found = resolve(blocks(f"```diff\n{DEPENDENT}```\n"), files)
+    assert isinstance(found, Ask)
+    assert [one.first_row for one in found.choices] == [1, 3]
+    chosen = resolve(blocks(f"```diff\n{DEPENDENT}```\n"), files, found.chosen(choice))
+    assert isinstance(chosen, Resolved), chosen
+    shared = ["shared(x)", "shared(x)"]
+    shared[choice] = "shared(y)"
+    made = ["open_it(1)", "brand_new(2)", "another(3)", shared[0], "middle_one()", shared[1]]
+    assert text_of(chosen, files, "a.py") == "\n".join([*made, "close_it(9)"]) + "\n"
+
+
+def test_a_hunk_whose_lines_another_changed_is_asked_about_in_the_new_text() -> None:
+    """Both questions are about one hunk: the answer to the second leaves the first answered."""
+    text = "go_on(1)\nshared(x)\nshared(x)\nlast_one()\n"
+    reply = (
+        "```diff\n--- a/a.py\n+++ b/a.py\n@@ @@\n go_on(1)\n-shared(x)\n+shared(x)\n"
+        "+shared(x)\n@@ @@\n-shared(x)\n+shared(y)\n```\n"
+    )
+    files, asked = Given({"a.py": text}), list[Ask]()
+    found = resolve(blocks(reply), files)
+    while isinstance(found, Ask) and len(asked) < 5:
+        asked.append(found)
+        found = resolve(blocks(reply), files, found.chosen(0))
+    assert isinstance(found, Resolved), [one.text for one in asked]
+
+
+calls = st.sampled_from(["one()", "two()", "three()", "four()"])
+steps = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(1, 2), st.sampled_from("kkra"), calls),
+    min_size=1,
+    max_size=4,
+)
+
+
+def test_no_question_is_asked_twice() -> None:
+    """Hunks of any diff over few different lines, each written for the text after the last."""
+    count = Counter[str]()
+
+    @settings(max_examples=300, deadline=None)
+    @given(st.lists(calls, min_size=2, max_size=6), steps, st.integers(0, 2))
+    def check(base: list[str], hunks: list[tuple[int, int, str, str]], answer: int) -> None:
+        text, body = [*base], ""
+        for at, size, kind, word in hunks:
+            first = at % len(text)
+            old = text[first : first + size]
+            new = [word, *old[1:]] if kind == "r" else [*old, word] if kind == "a" else old
+            marks = {"k": " ", "r": "-", "a": " "}
+            body += f"@@ @@\n{marks[kind]}{old[0]}\n"
+            body += f"+{word}\n" if kind == "r" else ""
+            body += "".join(f" {line}\n" for line in old[1:])
+            body += f"+{word}\n" if kind == "a" else ""
+            text[first : first + size] = new
+        reply = f"```diff\n--- a/a.py\n+++ b/a.py\n{body}```\n"
+        files = Given({"a.py": "\n".join(base) + "\n"})
+        asked = list[tuple[str, object]]()
+        found = resolve(blocks(reply), files)
+        while isinstance(found, Ask):
+            assert (found.key, found.choices) not in asked
+            asked.append((found.key, found.choices))
+            found = resolve(blocks(reply), files, found.chosen(answer % len(found.choices)))
+        count[type(found).__name__] += 1
+        count["several"] += len(asked) > 1
+
+    check()
+    assert count["Resolved"] >= 150
+    assert count["several"] >= 20
+
+
+def test_each_hunk_is_located_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a later one needs what an earlier one adds, and where a piece was read."""
+    located: list[tuple[Lines, Lines]] = []
+
+    def find(lines: Sequence[str], wanted: Sequence[str], *more: Any) -> Any:
+        located.append((tuple(lines), tuple(wanted)))
+        return original(lines, wanted, *more)
+
+    original = locate.find
+    monkeypatch.setattr(locate, "find", find)
+    text = "".join(f"line_number({row})\n" for row in range(20))
+    hunks = [f"@@ @@\n-line_number({row})\n+other({row})\n" for row in range(2, 12)]
+    hunks.append("@@ @@\n other(2)\n+added(2)\n")
+    reply = f"```diff\n--- a/a.py\n+++ b/a.py\n{''.join(hunks)}```\n"
+    files = Given({"a.py": text})
+    found = resolve(blocks(reply), files)
+    assert isinstance(found, Resolved), found
+    # The last one is looked for in the first text, with and without marks, and in the last.
+    assert len({*located}) == len(located) == 13
+    located.clear()
+    files = Given({"a.py": ORDERED})
+    reply = pair("shared(x)", "shared(y)", "a.py")
+    read = [Seen("/p/a.py", 2, tuple(ORDERED.splitlines()[2:]), 1)]
+    found = resolve(blocks(reply), files, None, lambda _: read)
+    assert isinstance(found, Resolved), found
+    assert [change.first_row for change in found.files[0].changes] == [3]
+    assert len({*located}) == len(located) == 2  # in the text, and in what was read of it
 
 
 lines = st.lists(
