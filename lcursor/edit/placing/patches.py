@@ -137,6 +137,41 @@ def _is_side(lines: Sequence[str], row: int) -> bool:
     return after.startswith("@@") or (row == 0 or _HEADER.match(lines[row - 1]) is not None)
 
 
+def _names_files(lines: Sequence[str], row: int) -> bool:
+    """Return whether `---` and `+++` name files, so that they are no changed lines."""
+    old, new = _side(lines[row]), _side(lines[row + 1])
+    if old.startswith(("a/", _NOWHERE)) and new.startswith(("b/", _NOWHERE)):
+        return True
+    return infos.is_path(old) and infos.is_path(new)
+
+
+def _hunk_end(lines: Sequence[str], row: int) -> int:
+    """Return the row behind the hunk that begins at a row, by its counts.
+
+    Returns:
+        0 where no hunk begins there, or where it has not as many lines as its head says.
+    """
+    match = _HUNK.match(lines[row])
+    if not match or not match[1]:
+        return 0
+    old, new = int(match[2] or 1), int(match[4] or 1)
+    at = row + 1
+    while old > 0 or new > 0:
+        mark = lines[at][:1] if at < len(lines) else "@"
+        if mark not in {" ", "-", "+", "\\", ""} or (
+            mark == "-" and _is_side(lines, at) and _names_files(lines, at)
+        ):
+            return 0
+        old -= mark in {" ", "-", ""}
+        new -= mark in {" ", "+", ""}
+        at += 1
+    while at < len(lines) and lines[at].startswith("\\"):
+        at += 1
+    rest = next((one for one in range(at, len(lines)) if lines[one].strip()), len(lines))
+    has_more = rest < len(lines) and lines[rest][0] in " -+" and not _is_side(lines, rest)
+    return 0 if old or new or has_more else at
+
+
 def _diff_end(lines: Sequence[str], row: int) -> int:
     """Return the row behind a diff that stands in a text without a fence."""
     left = -1  # old and new lines still to come, where the diff says how many
@@ -145,9 +180,13 @@ def _diff_end(lines: Sequence[str], row: int) -> int:
     at = row
     while at < len(lines):
         line = lines[at]
-        if _HEADER.match(line) or _is_side(lines, at):
+        if end := _hunk_end(lines, at):
+            is_in, left, other, at = True, 0, 0, end
+            continue
+        is_side = _is_side(lines, at) and (not is_in or left == 0 or _names_files(lines, at))
+        if _HEADER.match(line) or is_side:
             is_in = False
-            at += 2 if _is_side(lines, at) else 1
+            at += 2 if is_side else 1
             continue
         match = _HUNK.match(line) if line.startswith("@@") else None
         if match:
@@ -187,12 +226,18 @@ def _files(lines: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
     head: list[str] = []
     body: list[str] = []
     row = 0
+    is_in = False  # a hunk whose counts do not say where it ends
     while row < len(lines):
-        is_side = _is_side(lines, row)
+        if end := _hunk_end(lines, row):
+            body += lines[row:end]
+            row, is_in = end, False
+            continue
+        is_in = is_in or lines[row].startswith("@@")
+        is_side = _is_side(lines, row) and (not is_in or _names_files(lines, row))
         starts = lines[row].startswith("diff --git ") or (is_side and bool(body))
         if starts and (head or body):
             yield head, body
-            head, body = [], []
+            head, body, is_in = [], [], False
         if is_side and not body:
             head += lines[row : row + 2]
             row += 2

@@ -230,6 +230,43 @@ def test_a_removed_comment_of_lua_is_no_header() -> None:
     assert block.pairs[0].old == ("-- old words", "x = 1")
 
 
+SQL = "--- drop the old rows\n+++ keep the old rows\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "old"),
+    [
+        (f"@@ -1 +1 @@\n{SQL}@@ -9 +9 @@\n-b\n+c\n", ["-- drop the old rows", "b"]),
+        (f"@@ -1,3 +1,3 @@\n{SQL}@@ -9 +9 @@\n-b\n+c\n", ["-- drop the old rows", "b"]),
+        ("@@ -1 +1 @@\n--- x\n+++ y\n@@ -9 +9 @@\n-b\n+c\n", ["-- x", "b"]),
+        ("@@ -1 +1 @@\n--- x.sql\n+++ y.sql\n\\ No newline at end of file\n", ["-- x.sql"]),
+    ],
+)
+@pytest.mark.parametrize("head", ["```diff\n", ""])
+def test_changed_comments_of_sql_are_no_file_names(head: str, body: str, old: list[str]) -> None:
+    diff = f"{head}--- a/a.sql\n+++ b/a.sql\n{body}"
+    (block,) = blocks(f"{diff}```\n" if head else f"{diff}\nThat is all.\n")
+    assert (block.path, block.problem) == ("a.sql", "")
+    assert [pair.old for pair in block.pairs] == [(line,) for line in old]
+
+
+@pytest.mark.parametrize("counts", ["-1 +1", "-1,2 +1,2", "-1,9 +1,9", "-1,0 +1,0"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("a/x.py +b/x.py", "a/y.py +b/y.py"), ("x.py +x.py", "y.py +y.py")],
+)
+def test_files_are_told_apart_whatever_the_counts_say(counts: str, first: str, second: str) -> None:
+    def of(name: str, line: str) -> str:
+        old, new = name.split(" +")
+        return f"--- {old}\n+++ {new}\n@@ {counts} @@\n-{line}\n+new\n"
+
+    found = blocks(f"```diff\n{of(first, 'one')}{of(second, 'two')}```\n")
+    assert [(one.path, one.pairs[0].old) for one in found] == [
+        ("x.py", ("one",)),
+        ("y.py", ("two",)),
+    ]
+
+
 def test_openai_patches() -> None:
     text = (
         "*** Begin Patch\n*** Add File: n.py\n+a\n*** Delete File: o.py\n*** Update File: p.py\n"
