@@ -49,6 +49,10 @@ class Paths:
             raise Refusal(f"There is no file {path}")
         return self.absolute(clean)
 
+    def written(self, path: str) -> str:
+        """Return the absolute path that a reply writes, whether it is there or not."""
+        return self.absolute(_clean(path)) if path else ""
+
     def find(self, key: str, block: Block, known: Mapping[str, Choice]) -> str:
         """Return the path of the file that a block is about, absolute where that can be told.
 

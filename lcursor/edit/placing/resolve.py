@@ -174,7 +174,8 @@ def _take(
         Doubt: its file, or its place, is not sure.
         Refusal: it cannot be done.
     """
-    path = paths.find(f"{key}.path", block, known)
+    renamed = {draft.to: path for path, draft in drafts.items() if draft.to}
+    path = renamed.get(paths.written(block.path)) or paths.find(f"{key}.path", block, known)
     draft, seen = drafts.get(path), sees(path)
     if draft is None:
         base = files.read(path)

@@ -219,6 +219,25 @@ def test_a_number_that_points_at_something_alike_is_doubted() -> None:
     assert isinstance(resolve(blocks(reply), Given({"a.py": text})), Ask)
 
 
+RENAMED = "```diff\ndiff --git a/a.py b/b.py\nrename from a.py\nrename to b.py\n```\n"
+
+
+@pytest.mark.parametrize("path", ["b.py", "./b.py", "/p/b.py", "a.py"])
+def test_a_renamed_file_is_changed_under_its_new_name(path: str) -> None:
+    files = Given({"a.py": "x = 1\ny = 2\n"})
+    found = done(RENAMED + pair("x = 1", "x = 3", path), files)
+    (change,) = found.files
+    assert (change.kind, change.path, change.to) == ("rename", "/p/a.py", "/p/b.py")
+    assert text_of(found, files, "a.py") == "x = 3\ny = 2\n"
+
+
+def test_a_file_is_renamed_twice_in_a_row() -> None:
+    files = Given({"a.py": "x = 1\n"})
+    again = RENAMED.replace("b.py", "c.py").replace("a.py", "b.py")
+    (change,) = done(RENAMED + again, files).files
+    assert (change.path, change.to) == ("/p/a.py", "/p/c.py")
+
+
 TERRAFORM = """\
 resource "a" "x" {
   name = "one"
