@@ -112,6 +112,25 @@ def twins() -> None:
             "+    return rows\n"
         ),
     )
+    steps = "begin(1)\nshared(x)\nmiddle()\nshared(x)\nend(9)\n"
+    dependent = "@@ @@\n begin(1)\n+added(2)\n@@ @@\n{}@@ @@\n added(2)\n+another(3)\n"
+    trap(
+        "twins:dependent",
+        {"s.py": steps},
+        diff("--- a/s.py\n+++ b/s.py\n" + dependent.format("-shared(x)\n+shared(y)\n")),
+    )
+    trap(
+        "twins:dependent_held",
+        {"s.py": steps},
+        diff("--- a/s.py\n+++ b/s.py\n" + dependent.format("-shared(x)\n+shared(y)\n middle()\n")),
+        {
+            "s.py": swapped(
+                steps,
+                ("begin(1)\n", "begin(1)\nadded(2)\nanother(3)\n"),
+                ("shared(x)\nmiddle", "shared(y)\nmiddle"),
+            )
+        },
+    )
 
 
 def names() -> None:
@@ -253,6 +272,25 @@ def paths() -> None:
         ),
         {"x.py": None, "y.py": "X = 3\nY = 2\n"},
     )
+    renamed = "diff --git a/x.py b/y.py\nrename from x.py\nrename to y.py\n"
+    trap(
+        "path:renamed_then_changed",
+        {"x.py": "X = 1\nY = 2\n"},
+        diff(renamed) + sr("X = 1\n", "X = 3\n", "y.py"),
+        {"x.py": None, "y.py": "X = 3\nY = 2\n"},
+    )
+    sql = "-- drop the old rows\nbegin;\n-- say so\ncommit 1;\n"
+    for name, counts in (("counts", "-1,2 +1,2"), ("wrong_counts", "-1,4 +1,4")):
+        trap(
+            f"path:sql_{name}",
+            {"a.sql": sql, "b.sql": sql},
+            diff(
+                f"--- a/a.sql\n+++ b/a.sql\n@@ {counts} @@\n--- drop the old rows\n"
+                "+++ keep the old rows\n begin;\n@@ -3 +3 @@\n--- say so\n+++ say no\n"
+                "@@ -4 +4 @@\n-commit 1;\n+commit 2;\n"
+            ),
+            {"a.sql": "++ keep the old rows\nbegin;\n++ say no\ncommit 2;\n"},
+        )
     trap(
         "path:renamed_there",
         two,

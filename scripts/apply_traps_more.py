@@ -289,6 +289,22 @@ def wholes() -> None:
         {"c.yaml": conf},
         code("port: 81\n" + conf[conf.index("hosts") :], "yaml", "c.yaml"),
     )
+    blocks = (
+        ("terraform", "main.tf", 'resource "a" "{0}" {{\n  name = "{0}"\n  size = 1\n}}\n'),
+        ("dart", "m.dart", "class {0} {{\n  int size() => 1;\n}}\n"),
+        ("proto", "m.proto", "message {0} {{\n  string name = 1;\n}}\n"),
+        ("perl", "m.pl", "sub {0} {{\n  my $x = 1;\n  return $x;\n}}\n"),
+    )
+    for name, path, block in blocks:  # languages without a grammar
+        parts = [block.format(each) for each in ("One", "Two", "Three")]
+        was, parts[1] = "\n".join(parts), parts[1].replace("1", "2")
+        trap(
+            f"whole:{name}",
+            {path: was},
+            code("\n".join(parts), name, path),
+            {path: "\n".join(parts)},
+        )
+        trap(f"whole:{name}_lost", {path: was}, code("\n".join(parts[:2]), name, path))
 
 
 def edges() -> None:

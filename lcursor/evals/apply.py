@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lcursor.edit.placing import reply, resolve
+from lcursor.edit.placing import reply, resolve, settle
+from lcursor.edit.placing.pieces import Block
 from lcursor.edit.records import FileChange, Lines
 from lcursor.errors import LcursorError
 from lcursor.evals.corpus import ROOT
@@ -139,14 +140,28 @@ def _edited(lines: Lines, edits: Sequence[tuple[int, int, Sequence[str]]]) -> Li
 def judge(tasks: Sequence[Task]) -> Iterator[Judged]:
     """Apply each reply, and see what becomes of it."""
     for task in tasks:
-        blocks = reply.blocks(task.reply, task.file)
-        found = resolve.resolve(blocks, Given(task.files, task.current))
+        blocks, files = reply.blocks(task.reply, task.file), Given(task.files, task.current)
+        found = resolve.resolve(blocks, files)
         if isinstance(found, resolve.Refused):
             yield Judged(task, "refused", found.reason)
+        elif isinstance(found, resolve.Ask) and _is_asked_twice(blocks, files, found):
+            yield Judged(task, "wrong", f"asked again and again: {found.text}")
         elif isinstance(found, resolve.Ask):
             yield Judged(task, "refused", f"asked: {found.text}")
         else:
             yield _compared(task, found.files)
+
+
+def _is_asked_twice(blocks: Sequence[Block], files: Given, first: resolve.Ask) -> bool:
+    """Return whether a question comes again after it was answered."""
+    asked: list[tuple[str, tuple[settle.Choice, ...]]] = []
+    found: resolve.Resolved | resolve.Ask | resolve.Refused = first
+    while isinstance(found, resolve.Ask):
+        if (found.key, found.choices) in asked:
+            return True
+        asked.append((found.key, found.choices))
+        found = resolve.resolve(blocks, files, found.chosen(0))
+    return False
 
 
 def _compared(task: Task, files: Sequence[FileChange]) -> Judged:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lcursor.cli.evals import app
+from lcursor.edit.placing import resolve
 from lcursor.edit.records import Change, FileChange
 from lcursor.errors import LcursorError
 from lcursor.evals import apply, apply_report
@@ -36,6 +37,17 @@ def test_a_wrong_change_is_seen() -> None:
     wrong = FileChange(path, changes=(Change(0, 1, task.files[path][:1], ("no",)),))
     assert apply._compared(task, [wrong]).outcome == "wrong"
     assert apply._compared(task, []).outcome == "refused"
+
+
+def test_a_question_that_comes_again_after_its_answer_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (task,) = [task for task in TASKS if task.name == "trap-twins:dependent"]
+    (judged,) = apply.judge([task])
+    assert judged.outcome == "refused"
+    monkeypatch.setattr(resolve.Ask, "chosen", lambda ask, _: ask.known)
+    (judged,) = apply.judge([task])
+    assert judged.outcome == "wrong"
 
 
 def test_the_last_line_has_the_four_numbers() -> None:
