@@ -39,10 +39,12 @@ _CHARACTERS_PER_TOKEN = 12
 
 
 def load_early() -> None:
-    """Load onnxruntime, where it is installed, before usearch is.
+    """Import onnxruntime, if it is installed, before usearch is imported.
 
-    An observation, whose cause is not known: with usearch imported first, the process crashed at
-    the first embedding; in this order never. `test_embed.py` loads them in both.
+    In the other order `import onnxruntime` crashes (usearch 2.26.5, onnxruntime 1.31.1, Linux).
+    The extension of usearch has its own static libstdc++ and exports it, with the ids of the
+    locale facets as GNU_UNIQUE symbols, of which the loader keeps one for the whole process. The
+    two copies of libstdc++ number their facets differently, so onnxruntime calls a wrong facet.
     """
     with contextlib.suppress(ImportError):
         import onnxruntime as _  # noqa: F401

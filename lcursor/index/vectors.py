@@ -311,7 +311,7 @@ def _roughly(scan: NDArray[np.int8], asked: NDArray[np.int8], limit: int) -> NDA
 def _usearch() -> Any:
     from lcursor.index.embed import load_early
 
-    load_early()  # before usearch, or the process crashes when a question is embedded
+    load_early()  # before usearch, or a later import of onnxruntime crashes
     from usearch import index
 
     return index
