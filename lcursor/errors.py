@@ -33,6 +33,7 @@ file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lu
     │   ├── CheckFailed        a command of the settings cannot be run, or says no
     │   └── NothingStaged      there is nothing to write a commit message about
     ├── KeyMissing             no key for a server where the configuration says it is
+    ├── KeyExposed             a key is sent to another machine without encryption
     ├── ContextFull            a prompt is longer than the model can read
     ├── ServerError
     │   ├── ServerUnreachable  nothing answers at the server's address
@@ -293,6 +294,13 @@ class KeyMissing(LcursorError):
     """No key for a server is found where the configuration says it is."""
 
     code = "key_missing"
+
+
+class KeyExposed(LcursorError):
+    """A key is sent over plain HTTP to another machine: whoever is on the way can read it."""
+
+    code = "key_exposed"
+    level = "warn"
 
 
 class ContextFull(LcursorError):

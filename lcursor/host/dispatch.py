@@ -25,6 +25,7 @@ from lcursor.host.editing import Editing
 from lcursor.host.indexing import Indexing
 from lcursor.host.retriever import IndexRetriever
 from lcursor.host.workers import Workers
+from lcursor.http import keys
 from lcursor.protocol import FimOutcome, Hello
 from lcursor.telling import Tell, failure, tell_failed
 
@@ -73,6 +74,7 @@ class Dispatch:
             **self._edit.handlers(),
         }
         self._settings = config.Config()
+        self._exposed = ""
 
     def __call__(self, method: str, params: object) -> None:
         """Handle one message."""
@@ -114,6 +116,7 @@ class Dispatch:
 
     def _configure(self) -> None:
         """Hand out the settings; the first ones start the completion slot."""
+        self._warn_of_exposed_keys()
         slot = self._settings.completion
         self._index.configure(self._settings.index, slot.secrets)
         here = slot.model if slot.backend == "inproc" else ""
@@ -127,6 +130,22 @@ class Dispatch:
             self._completer = Completer(own, self._send, IndexRetriever(self._index))
             self._completer.start()
             self._journal.refresh()
+
+    def _warn_of_exposed_keys(self) -> None:
+        """Warn, once for the same servers, of keys that are sent over plain HTTP."""
+        slot = self._settings.completion
+        urls = {
+            f"chat.models.{model.name}.": model.url
+            for model in self._settings.chat.models
+            if model.key_env or model.key_command
+        }
+        if slot.backend == "endpoint" and (slot.endpoint_key_env or slot.endpoint_key_command):
+            urls["completion.endpoint"] = slot.endpoint_url
+        warning = keys.exposed(urls)
+        words = str(warning or "")
+        if warning is not None and words != self._exposed:
+            self._error(warning)
+        self._exposed = words
 
     def _outcome(self, params: FimOutcome) -> None:
         self._journal.add(

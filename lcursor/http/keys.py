@@ -9,9 +9,10 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Mapping
 
-from lcursor.errors import KeyMissing
-from lcursor.http.address import named
+from lcursor.errors import KeyExposed, KeyMissing
+from lcursor.http.address import is_local, named, shown
 
 COMMAND_S = 20.0
 """Longest that the command may take; a password manager may ask its user first."""
@@ -42,6 +43,26 @@ def find(variable: str, command: str, setting: str) -> str:
     if not re.fullmatch(r"[!-~]+", key):  # else the library would name it in its complaint
         raise KeyMissing(f"what {where} gives is no key: it has spaces or signs in it", hint)
     return key
+
+
+def exposed(urls: Mapping[str, str]) -> KeyExposed | None:
+    """Return a warning if any key would be sent unencrypted to another machine.
+
+    Args:
+        urls: addresses of servers that have a key, by what their settings begin with.
+    """
+    plain = {
+        setting: shown(url)
+        for setting, url in urls.items()
+        if url.strip().lower().startswith("http:") and not is_local(url)
+    }
+    if not plain:
+        return None
+    settings = ", ".join(named(setting, "url") for setting in plain)
+    return KeyExposed(
+        f"a key is sent unencrypted to {', '.join(dict.fromkeys(plain.values()))}",
+        f"Use https:// in {settings}, or an SSH tunnel to the server",
+    )
 
 
 def _run(command: str, setting: str) -> str:

@@ -260,6 +260,7 @@ M.levels = {
   check_failed = "warn",
   nothing_staged = "info",
   key_missing = "error",
+  key_exposed = "warn",
   context_full = "warn",
   server_error = "error",
   server_unreachable = "warn",

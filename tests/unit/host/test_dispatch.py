@@ -176,6 +176,21 @@ def test_pieces_of_files_come_into_the_prompt(desk: Desk) -> None:
     assert desk.errors() == ["message_invalid"]
 
 
+def test_a_key_that_is_sent_unencrypted_is_warned_of_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "sk-1")
+    desk.ready(endpoint_key_env="KEY")
+    assert desk.errors() == [], "a server on this machine"
+    chat = {"models": {"big": {"url": "http://192.0.2.1:8", "key_env": "KEY"}}}
+    for tokens in (3, 4):
+        completion = {**desk.remote, "max_tokens": tokens}
+        desk.dispatch("config", {"config": {"completion": completion, "chat": chat}})
+    (warning,) = desk.told("error")
+    assert (warning["code"], warning["level"]) == ("key_exposed", "warn")
+    assert "http://192.0.2.1:8" in warning["message"]
+
+
 def test_a_changed_budget_keeps_the_connection(desk: Desk) -> None:
     desk.ready()
     desk.change(**desk.remote, max_tokens=3, min_confidence=0.1, secrets=["*.key"])

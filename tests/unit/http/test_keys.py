@@ -56,3 +56,21 @@ def test_a_command_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "COMMAND_S", 0.1)
     with pytest.raises(KeyMissing, match="took more than"):
         keys.find("", f'{sys.executable} -c "import time; time.sleep(9)"', "x")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://api.example.com", "http://127.0.0.1:8012", "http://localhost", "unix:///run/x.sock"],
+)
+def test_no_warning_where_nobody_can_read_a_key(url: str) -> None:
+    assert keys.exposed({"completion.endpoint": url}) is None
+
+
+@pytest.mark.parametrize("url", ["http://me:secret@10.0.0.5:8012/v1", " HTTP://models.example/"])
+def test_a_key_that_is_sent_unencrypted(url: str) -> None:
+    warning = keys.exposed({"chat.models.big.": url, "completion.endpoint": "https://a.example"})
+    assert warning is not None
+    assert "unencrypted to http" in warning.message.lower()
+    assert "secret" not in str(warning)
+    assert "chat.models.big.url" in warning.hint
+    assert "completion" not in warning.hint
