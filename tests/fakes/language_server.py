@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 SLOW_S = 5.0
-LATE_S = {"late": 0.5, "later": 1.5, "loads": 1.5, "asked": 1.0}
+LATE_S = {"late": 0.4, "later": 1.5, "loads": 0.5, "asked": 0.5}
 LOADING = {"kind": "begin", "title": "Loading"}
 WORD = re.compile(r"\bmissing_\w+")
 

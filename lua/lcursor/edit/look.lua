@@ -14,10 +14,6 @@ local M = {}
 
 local api = vim.api
 local STEP_MS = 40
-local FIRST_MS = 1500 -- who has said nothing by then is not waited for
-local COLD_MS = 2500 -- the same, the first time: some load a project of their own for it
-local WHOLE_MS = 3000
-local FOUND_MS = 5000 -- the same where errors were found, of which it is not known if they are new
 local MOST_LATE = 3 -- looks in a row without an answer, after which a server is left alone
 local MOST_ODD = 2 -- looks after which it is not asked about a file that it does not know
 local MOST_ERRORS = 200
@@ -32,6 +28,14 @@ local OUTSIDE = {
   "not included in any crates",
   "not included in your workspace",
   "only syntax errors are reported",
+}
+
+-- Milliseconds after which a server is not waited for. Tests change them.
+M.limits_ms = {
+  first = 1500, -- for its first message
+  cold = 2500, -- the same the first time: some servers load a project for it
+  whole = 3000, -- for all of the check
+  found = 5000, -- the same where errors were found and it is not known yet whether they are new
 }
 
 ---@class (exact) lcursor.EditGlance one server that is asked
@@ -288,13 +292,13 @@ local function go_on(look)
     close(look, false)
     return look.done({})
   end
-  local passed, whole_ms = vim.uv.now() - look.began_ms, WHOLE_MS
+  local passed, whole_ms = vim.uv.now() - look.began_ms, M.limits_ms.whole
   local is_waiting, is_sent = false, false
   for _, glance in ipairs(look.glances) do
     is_sent = is_sent or step(look, glance) -- one text at a time: the editor is not held up
     local is_late = not glance.after and not glance.heard and passed > glance.first_ms
     is_waiting = is_waiting or not (glance.is_over or is_late)
-    whole_ms = glance.after and not glance.is_over and FOUND_MS or whole_ms
+    whole_ms = glance.after and not glance.is_over and M.limits_ms.found or whole_ms
   end
   if not is_waiting or passed > whole_ms then
     local servers = judged(look)
@@ -330,7 +334,7 @@ function M.look(asked, done)
     local glance = {
       client = client,
       word = patience.word(client),
-      first_ms = late[client.id] and FIRST_MS or COLD_MS,
+      first_ms = late[client.id] and M.limits_ms.first or M.limits_ms.cold,
       is_outside = false,
       is_over = false,
     }

@@ -4,13 +4,17 @@
 
 local M = {}
 
-local QUIET_MS = 250 -- without more, who says things by himself has said all
-local EMPTY_MS = 1000 -- the same of an empty list, of a server that may say the errors later
-local SLACK_MS = 100
-local LISTEN_MS = 2000 -- so long an empty list is listened after, to learn whether it was the last
 local MOST_LISTENS = 3
 local MOST_BUSY = 2 -- looks in a row that its work outlasts, after which it is not waited for
 local FORGET = 0.8
+
+-- Milliseconds. Tests change them.
+M.waits_ms = {
+  quiet = 250, -- after which a list that was pushed is the last one
+  empty = 1000, -- the same for an empty list of a server that may push the errors later
+  slack = 100, -- added to the delay that a server is known for
+  listen = 2000, -- that an empty list is followed after the check, to learn such a delay
+}
 
 ---@class (exact) lcursor.EditPace what is known of a server
 ---@field is_straight boolean it has said the errors of a text at once
@@ -101,9 +105,9 @@ local function wait_ms(word)
   local pace = pace_of(word.client)
   local lag = word.errors == 0 and pace.empty_ms or pace.some_ms
   if lag > 0 then
-    return math.max(1.25 * lag + SLACK_MS, QUIET_MS)
+    return math.max(1.25 * lag + M.waits_ms.slack, M.waits_ms.quiet)
   end
-  return word.errors == 0 and not pace.is_straight and EMPTY_MS or QUIET_MS
+  return word.errors == 0 and not pace.is_straight and M.waits_ms.empty or M.waits_ms.quiet
 end
 
 --- Whether what was said of a text is all that will be.
@@ -121,7 +125,8 @@ function M.is_last(word, is_pulled)
     word.is_stale = false
     return false, true
   elseif
-    not is_pulled and (now - word.heard_ms < QUIET_MS or now - word.changed_ms < wait_ms(word))
+    not is_pulled
+    and (now - word.heard_ms < M.waits_ms.quiet or now - word.changed_ms < wait_ms(word))
   then
     return false, false
   end
@@ -135,7 +140,7 @@ end
 ---@param since_ms integer when it was asked
 ---@return boolean
 function M.is_hopeless(word, since_ms)
-  local is_long = vim.uv.now() - since_ms > EMPTY_MS
+  local is_long = vim.uv.now() - since_ms > M.waits_ms.empty
   return word.is_said and is_long and pace_of(word.client).busy >= MOST_BUSY and is_busy(word)
 end
 
@@ -160,7 +165,7 @@ function M.listen_ms(word)
     return 0
   end
   pace.listens = pace.listens + 1
-  return LISTEN_MS
+  return M.waits_ms.listen
 end
 
 return M
