@@ -1,6 +1,6 @@
--- The Python environment, seen from the editor: is it whole, offer to make it, make it.
--- The work is done by lcursor/install.py in a job; here are only the stamp, the offer and the
--- progress. Nothing here waits: not for Python, not for the user.
+-- The Python environment, seen from the editor: is it whole, say that it is missing, make it.
+-- The work is done by lcursor/install.py in a job; here are only the stamp, the notification and
+-- the progress. Nothing here waits: not for Python, not for the user.
 
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
@@ -14,8 +14,9 @@ local CANDIDATES = { "python3", "python3.13", "python3.12", "python3.11", "pytho
 local waiting
 ---@type lcursor.Status? what was going on before it
 local before
----@type boolean whether the user was asked in this Neovim
-local asked = false
+local DAY_S = 24 * 60 * 60
+---@type boolean whether this Neovim has suggested the installation
+local has_suggested = false
 
 ---@return string directory of the plugin's checkout
 function M.plugin_root()
@@ -103,6 +104,11 @@ function M.is_needed()
   return true, problem_of(M.venv())
 end
 
+---@return string file whose age says when the installation was last suggested
+local function suggested_path()
+  return vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "lcursor", "install-suggested")
+end
+
 ---@param message? string what failed; nil when nothing did
 ---@param hint? string what to do then; else what can be done without and is not there
 local function done(message, hint)
@@ -114,6 +120,7 @@ local function done(message, hint)
     notify.error(err)
   else
     status.set("stopped", "")
+    vim.uv.fs_unlink(suggested_path())
     notify.progress("the Python environment is ready", true)
     if hint ~= "" then
       notify.warn(hint)
@@ -222,28 +229,26 @@ function M.run(on_done)
   end
 end
 
---- Ask once in this Neovim whether to make the environment.
----@param on_done fun() called after it was made
-function M.offer(on_done)
-  if asked or waiting then
+--- Say that there is no environment and which command makes it: at most once a day, and never as a
+--- prompt, because the user may be typing.
+function M.suggest()
+  if has_suggested or waiting then
     return
   end
-  asked = true
+  has_suggested = true
+  local path = suggested_path()
+  local stat = vim.uv.fs_stat(path)
+  if stat and math.abs(os.time() - stat.mtime.sec) < DAY_S then
+    return
+  end
+  vim.fn.mkdir(vim.fs.dirname(path), "p")
+  local file = io.open(path, "w")
+  if file then
+    file:close()
+  end
   local _, reason = M.is_needed()
-  local items = { "Install (compiles llama.cpp for this machine, some minutes)", "Not now" }
-  local prompt = "lcursor: " .. (reason or "there is no environment") .. ". Make it?"
   vim.schedule(function()
-    vim.ui.select(items, { prompt = prompt }, function(_, index)
-      if index == 1 then
-        M.run(function(err)
-          if not err then
-            on_done()
-          end
-        end)
-      else
-        notify.info("nothing was installed. Run :LCursor install when you want it")
-      end
-    end)
+    notify.info("not set up: " .. (reason or "there is no environment"), "Run :LCursor install")
   end)
 end
 

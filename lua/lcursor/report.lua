@@ -1,5 +1,5 @@
 -- Windows for reading: the float of one page and the split of a longer report; `q` closes either.
--- Also asks the host for what a report needs. Knows nothing of what it shows.
+-- Also asks the user yes or no, and the host for a report. Knows nothing of what it shows.
 
 local host = require("lcursor.host")
 local notify = require("lcursor.notify")
@@ -96,12 +96,23 @@ function M.open(name, lines, head)
   end
   api.nvim_set_current_win(win)
   vim.cmd.stopinsert()
-  vim.wo[win].winbar = head:gsub("%%", "%%%%")
-  local wo = vim.wo[win][0]
+  local wo = vim.wo[win][0] -- of this buffer only: another one may be shown in the window
+  wo.winbar = head:gsub("%%", "%%%%")
   wo.number, wo.relativenumber, wo.signcolumn, wo.foldcolumn = false, false, "no", "0"
   wo.foldenable, wo.spell = false, false
   vim.keymap.set("n", "q", "<Cmd>bwipeout<CR>", { buffer = buf, nowait = true })
   return buf
+end
+
+--- Ask a yes-or-no question. Whoever closes the prompt means no.
+---@param question string
+---@param yes fun()
+function M.confirm(question, yes)
+  vim.ui.select({ "No", "Yes" }, { prompt = question }, function(_, index)
+    if index == 2 then
+      yes()
+    end
+  end)
 end
 
 --- Ask the host for what a report needs; its answer comes as a message. Starts the host where
@@ -116,7 +127,12 @@ function M.request(method, params)
   local sent = rpc.notify(method, params)
   if not sent then
     local state = status.get().state
-    notify.warn(("the Python host is %s, so it cannot be asked; see :LCursor status"):format(state))
+    if state == "absent" then
+      notify.warn("there is no Python environment yet. Run :LCursor install")
+    else
+      local text = "the Python host is %s, so it cannot be asked; see :LCursor status"
+      notify.warn(text:format(state))
+    end
   end
   return sent
 end

@@ -1,9 +1,10 @@
-"""The editor's side of the set-up: which environment is whole, the offer, the progress."""
+"""The editor's side of the set-up: which environment is whole, the notification, the progress."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import textwrap
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from lcursor.drive.editor import Editor
 from lcursor.installer.engine import cpu_flags
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,20 +200,56 @@ def test_a_machine_without_a_new_enough_python_is_told(ask: Any, tmp_path: Path)
     assert "apt install python3" in out["results"][0]["hint"]
 
 
-@pytest.mark.parametrize(("answer", "ran"), [("1", True), ("2", False), ("nil", False)])
-def test_the_offer_is_made_once(ask: Any, answer: str, ran: bool) -> None:
-    code = f"""
-        local asked, made = 0, false
-        vim.ui.select = function(items, opts, choose)
-          asked = asked + 1
-          choose(items[{answer if answer != "nil" else 0}], {answer})
-        end
-        install.offer(function() made = true end)
-        install.offer(function() made = true end)
-        vim.wait(5000, function() return made end, 5)
-        install.offer(function() end)
-        vim.wait(50)
-        return {{ asked, made }}
-    """.replace("vim.wait(5000", "vim.wait(5000" if ran else "vim.wait(300")
+SUGGEST = """
+local select = 0
+vim.ui.select = function() select = select + 1 end
+install.suggest()
+install.suggest()
+vim.wait(5000, function() return #said > 0 end, 5)
+return { said, select }
+"""
+NOTHING_SAID = """
+install.suggest()
+vim.schedule(function() table.insert(said, "later") end)
+vim.wait(5000, function() return #said > 0 end, 5)
+return said
+"""
+
+
+def test_the_installation_is_suggested_once_a_day(ask: Any, tmp_path: Path) -> None:
+    said, prompts = ask(SUGGEST)
+    assert said == [
+        f"lcursor: not set up: there is no environment in {tmp_path}/data/venv. "
+        "Run :LCursor install"
+    ]
+    assert prompts == 0
+    assert ask(NOTHING_SAID) == ["later"], "in another Neovim on the same day"
+
+    [state] = tmp_path.rglob("install-suggested")
+    yesterday = state.stat().st_mtime - 25 * 60 * 60
+    os.utime(state, (yesterday, yesterday))
+    assert ask(SUGGEST) == [said, 0]
+
+
+def test_an_installation_that_is_lost_is_suggested_again(ask: Any) -> None:
+    assert ask(NOTHING_SAID)[0] != "later"
     script = 'print(\'{"step": "done", "text": "", "fraction": 1}\')'
-    assert ask(code, script=script) == [1, ran]
+    assert ask(RUN, script=script)["results"] == ["fine", "fine"]
+    assert ask(NOTHING_SAID)[0] != "later"
+
+
+def test_the_first_insert_without_an_environment_is_not_disturbed(
+    neovim: Path, tmp_path: Path
+) -> None:
+    """No prompt takes what is typed at that moment."""
+    init = 'require("lcursor.install").python = function() end\nvim.o.swapfile = false\n'
+    with Editor(neovim, tmp_path, init=init, files=("a.py",)) as editor:
+        editor.keys("iimport os<CR>1")
+        said = editor.wait_lua(
+            "local all = vim.fn.execute('messages') return all:find('install', 1, true) and all"
+        )
+        editor.keys("2")
+        editor.wait_lua("return vim.api.nvim_get_current_line() == '12'")
+        assert editor.lines() == ["import os", "12"]
+        assert editor.client.request("nvim_get_mode") == {"mode": "i", "blocking": False}
+        assert said.strip().endswith("Run :LCursor install")

@@ -89,6 +89,14 @@ def test_stats(editor: Start, host: FakeHost) -> None:
     assert nvim.lines()[0] == "def f(x):"
 
 
+def test_the_line_above_a_report_goes_with_it(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.lua("require('lcursor.report').open('stats', { 'one' }, 'a head')")
+    assert nvim.lua("return vim.wo.winbar") == "a head"
+    nvim.command("edit a.py")
+    assert nvim.lua("return vim.wo.winbar") == ""
+
+
 def test_stats_reset(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     nvim.insert("o")
@@ -107,6 +115,14 @@ def test_a_report_starts_the_host(editor: Start, host: FakeHost) -> None:
     nvim.command("LCursor stats")
     host.wait(lambda: host.messages("stats.request"))
     assert len(host.pids) == 1
+
+
+def test_a_report_without_an_environment_says_how_to_get_one(editor: Start) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.lua("require('lcursor.install').python = function() end")
+    nvim.command("LCursor stats")
+    assert "LCursor install" in str(notes(nvim)[0][0])
+    assert nvim.lua("return require('lcursor.status').get().state") == "absent"
 
 
 def test_a_report_that_cannot_be_had(editor: Start, host: FakeHost) -> None:
