@@ -19,7 +19,6 @@ local PAUSES_MS = { 200, 1000, 4000 } -- before the first, second and third rest
 local WINDOW_MS = 60 * 1000
 local HELLO_MS = 15 * 1000
 local EXIT_MS = 200 -- from a channel that is closed to what its process has to say, at most
-local LEAVE_MS = 300
 
 ---@class lcursor.HostInfo
 ---@field job? integer
@@ -194,7 +193,7 @@ function M.start()
   local python = install.python()
   if not python then
     status.set("absent", "no Python environment")
-    install.offer(M.start)
+    install.suggest()
     return
   end
   status.set("starting", "")
@@ -202,6 +201,7 @@ function M.start()
   local job
   local ok, result = pcall(vim.fn.jobstart, M.argv(python), {
     rpc = true,
+    detach = true, -- or Neovim would end it, and wait for its end, on leaving
     cwd = install.plugin_root(),
     on_stderr = on_stderr,
     on_exit = function(id, code)
@@ -252,14 +252,11 @@ function M.stop()
   status.set("stopped", "")
 end
 
---- At the end of Neovim: ask, wait a little, then end it.
+--- At the end of Neovim: ask the process to end, and wait for nothing. Neovim closes the channel
+--- next, which ends the process as well.
 function M.leave()
-  local job = host.job
-  if job and rpc.notify("shutdown") then
-    host.job = nil
-    vim.fn.jobwait({ job }, LEAVE_MS)
-    pcall(vim.fn.jobstop, job) -- throws when the job is gone already
-  end
+  rpc.notify("shutdown")
+  host.job = nil
   calm()
 end
 
