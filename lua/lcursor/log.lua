@@ -53,7 +53,7 @@ function M.write(level, format, ...)
   end
   local file = open()
   if file then
-    vim.uv.fs_write(file, line .. "\n", -1, function() end)
+    vim.uv.fs_write(file, line .. "\n") -- without a callback, or lines would change places
   end
 end
 

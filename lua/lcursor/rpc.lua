@@ -2,6 +2,7 @@
 -- Owns the channel's number and the table of handlers; starts nothing (host.lua does).
 
 local log = require("lcursor.log")
+local notify = require("lcursor.notify")
 local protocol = require("lcursor.protocol")
 
 local M = {}
@@ -13,12 +14,13 @@ local on_broken
 ---@type table<string, fun(params: table)>
 local handlers = {}
 
---- Say who handles a message. One handler a message.
+--- Say who handles a message. One handler a message. An error in it is logged and reported: Neovim
+--- hands it to nobody.
 ---@param method string one of protocol.to_lua
 ---@param handler fun(params: table)
 function M.on(method, handler)
   assert(protocol.to_lua[method], method)
-  handlers[method] = handler
+  handlers[method] = notify.guarded(handler)
 end
 
 ---@param number integer? nil when the host is gone
