@@ -71,10 +71,14 @@ end
 ---@param buf? integer only in this buffer; 0 is the current one
 ---@return boolean whether it is on now
 function M.toggle(buf)
-  local scope = buf and vim.b[buf] or vim.g
-  scope.lcursor_enabled = scope.lcursor_enabled == false
+  local gate, scope = require("lcursor.complete.gate"), buf and vim.b[buf] or vim.g
+  local wanted = gate.switched_off(buf) ~= nil
+  scope.lcursor_enabled = nil
+  if (gate.switched_off(buf) == nil) ~= wanted then
+    scope.lcursor_enabled = wanted -- the settings say otherwise
+  end
   require("lcursor.complete").refresh()
-  return scope.lcursor_enabled
+  return wanted
 end
 
 ---@return string for a statusline, "" when there is nothing to say

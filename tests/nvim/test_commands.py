@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,46 @@ def test_toggle(editor: Start, host: FakeHost) -> None:
         "lcursor: completion is off",
         "lcursor: completion is on",
     ]
+
+
+OFF = [
+    {"enabled": False},
+    {"completion": {"enabled": False}},
+]
+
+
+@pytest.mark.parametrize("config", OFF)
+@pytest.mark.parametrize("word", ["", "buffer"])
+def test_toggle_switches_on_what_the_settings_switch_off(
+    editor: Start, host: FakeHost, config: dict[str, Any], word: str
+) -> None:
+    nvim = editor(DEF, init=NOTES, config=config)
+    nvim.press("o")
+    assert nvim.why() == "disabled"
+    nvim.keys(f"<Cmd>LCursor toggle {word}<CR>")
+    nvim.request()
+    nvim.keys(f"<Cmd>LCursor toggle {word}<CR>")
+    nvim.settle()
+    assert nvim.why() == "disabled"
+    where = " in this buffer" if word else ""
+    assert [text for text, _ in notes(nvim)] == [
+        f"lcursor: completion is on{where}",
+        f"lcursor: completion is off{where}",
+    ]
+
+
+def test_toggle_changes_what_vim_b_lcursor_says_in_its_buffer_only(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.lua("vim.b.lcursor = { completion = { enabled = false } }")
+    nvim.press("o")
+    assert nvim.why() == "disabled_buffer"
+    nvim.keys("<Cmd>LCursor toggle<CR><Cmd>LCursor toggle<CR>")
+    nvim.settle()
+    assert nvim.why() == "disabled_buffer"
+    nvim.keys("<Cmd>LCursor toggle buffer<CR>")
+    nvim.request()
 
 
 def test_toggle_buffer(editor: Start, host: FakeHost) -> None:

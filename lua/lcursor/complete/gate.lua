@@ -1,6 +1,7 @@
 -- Whether a suggestion may be asked for, and shown, here and now; every "no" has a code of
 -- why.lua. Reads editor state; must not change any.
 
+local config = require("lcursor.config")
 local privacy = require("lcursor.privacy")
 local text = require("lcursor.text")
 
@@ -45,11 +46,11 @@ function M.mode_refusal(for_menu)
   end
 end
 
----@param config lcursor.Config
+---@param settings lcursor.Config
 ---@param filetype string
 ---@return boolean
-local function filetype_is_on(config, filetype)
-  local rules = config.completion.filetypes
+local function filetype_is_on(settings, filetype)
+  local rules = settings.completion.filetypes
   local rule = rules[filetype]
   if rule == nil then
     rule = rules["*"]
@@ -57,30 +58,54 @@ local function filetype_is_on(config, filetype)
   return rule ~= false
 end
 
+---@param settings lcursor.Config
+---@return boolean
+local function is_enabled(settings)
+  return settings.enabled and settings.completion.enabled
+end
+
+--- Whether completion is switched off: by vim.b.lcursor_enabled, else by vim.b.lcursor, else by
+--- vim.g.lcursor_enabled, else by the settings. A vim.b.lcursor cannot switch on what
+--- vim.g.lcursor_enabled switches off.
+---@param buf? integer nil asks for all buffers that say nothing of their own
+---@return "disabled"|"disabled_buffer"|nil code which of the two toggles switches it on
+function M.switched_off(buf)
+  local all_on, switch = is_enabled(config.get()), vim.g.lcursor_enabled
+  if buf then
+    local own_switch, own_on = vim.b[buf].lcursor_enabled, is_enabled(config.for_buffer(buf))
+    if own_switch ~= nil then
+      return not own_switch and "disabled_buffer" or nil
+    elseif own_on ~= all_on and switch ~= false then
+      return not own_on and "disabled_buffer" or nil
+    end
+  end
+  if switch == nil then
+    switch = all_on
+  end
+  return not switch and "disabled" or nil
+end
+
 --- Why this buffer is left alone whatever is done in it, or nil.
 ---@param buf integer
----@param config lcursor.Config as this buffer sees it
+---@param settings lcursor.Config as this buffer sees it
 ---@param answered fun() called later when the answer "checking" has become another one
 ---@return string? code
-function M.buffer_refusal(buf, config, answered)
-  local options = vim.bo[buf]
-  local on = config.enabled and config.completion.enabled
-  if not on or vim.g.lcursor_enabled == false then
-    return "disabled"
-  elseif vim.b[buf].lcursor_enabled == false then
-    return "disabled_buffer"
+function M.buffer_refusal(buf, settings, answered)
+  local options, off = vim.bo[buf], M.switched_off(buf)
+  if off then
+    return off
   elseif options.buftype ~= "" or not options.buflisted then
     return "special"
   elseif options.readonly or not options.modifiable then
     return "readonly"
-  elseif not filetype_is_on(config, options.filetype) then
+  elseif not filetype_is_on(settings, options.filetype) then
     return "filetype"
   end
   local bytes = api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
-  if bytes > config.completion.max_file_bytes then
+  if bytes > settings.completion.max_file_bytes then
     return "big_file"
   end
-  return privacy.refusal(buf, config.completion.secrets, answered)
+  return privacy.refusal(buf, settings.completion.secrets, answered)
 end
 
 ---@param buf integer
@@ -111,13 +136,13 @@ end
 ---@param buf integer
 ---@param row integer
 ---@param col integer
----@param config lcursor.Config
+---@param settings lcursor.Config
 ---@param is_manual boolean
 ---@return string? code
 ---@return boolean single_line
-function M.place_refusal(buf, row, col, config, is_manual)
+function M.place_refusal(buf, row, col, settings, is_manual)
   local offset = api.nvim_buf_get_offset
-  if offset(buf, row + 1) - offset(buf, row) - 1 > config.completion.max_line_bytes then
+  if offset(buf, row + 1) - offset(buf, row) - 1 > settings.completion.max_line_bytes then
     return "long_line", false
   end
   local tail = api.nvim_buf_get_text(buf, row, col, row, -1, {})[1]
@@ -126,7 +151,7 @@ function M.place_refusal(buf, row, col, config, is_manual)
     return nil, single_line
   elseif not text.is_inert(tail) then
     return "midline", true
-  elseif not config.completion.in_comments and in_comment(buf, row, col) then
+  elseif not settings.completion.in_comments and in_comment(buf, row, col) then
     return "comment", false
   end
   return nil, single_line

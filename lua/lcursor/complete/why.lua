@@ -13,7 +13,7 @@ local SENTENCES = {
   manual_only = "Suggestions come on <Plug>(lcursor-trigger) only (completion.auto_trigger).",
 
   disabled = "Completion is switched off; :LCursor toggle switches it on.",
-  disabled_buffer = "Completion is off in this buffer; see :LCursor toggle buffer.",
+  disabled_buffer = "Completion is switched off here; :LCursor toggle buffer switches it on.",
   filetype = "Completion is off for this filetype (setting completion.filetypes).",
   special = "This is no ordinary file buffer.",
   readonly = "This buffer cannot be changed.",

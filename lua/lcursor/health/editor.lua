@@ -55,7 +55,8 @@ function M.check_switches(found)
     health.warn(text, advice)
   end
   for _, key in ipairs({ "enabled", "completion.enabled" }) do
-    if vim.tbl_get(found.settings, unpack(vim.split(key, ".", { plain = true }))) == false then
+    local value = vim.tbl_get(found.settings, unpack(vim.split(key, ".", { plain = true })))
+    if value == false and not vim.g.lcursor_enabled then
       local advice = ("Set `%s = true` where you configure lcursor, then restart Neovim"):format(
         key
       )
