@@ -178,20 +178,38 @@ def test_unsaved_text_is_told_where_there_is_an_index(editor: Start, host: FakeH
     assert host.messages("index.buffer") == []
     tell_state(nvim, host)
     host.wait(lambda: host.messages("index.buffer"))
-    nvim.keys("oy<Esc>")
-    host.wait(lambda: host.messages("index.buffer")[-1]["text"].startswith("def alpha(x):\n    x"))
-    host.wait(lambda: "y\n" in host.messages("index.buffer")[-1]["text"])
+    nvim.press("oy<Esc>")
+    text = "\n".join(nvim.lines()) + "\n"
+    nvim.command("new")
+    nvim.settle()
     told = host.messages("index.buffer")[-1]
     assert told["path"].endswith("/a.py")
     assert told["is_changed"]
-    assert told["text"] == "\n".join(nvim.lines()) + "\n"
-    nvim.command("write")
+    assert told["text"] == text
+    nvim.command("close | write")
     host.wait(lambda: host.messages("index.saved"))
     host.wait(lambda: not host.messages("index.buffer")[-1]["is_changed"])
-    nvim.keys("oz<Esc>")
+    nvim.press("oz<Esc>")
+    nvim.command("new | close")
     host.wait(lambda: host.messages("index.buffer")[-1]["is_changed"])
-    nvim.keys("u")
+    nvim.press("u")
+    nvim.command("new")
     host.wait(lambda: not host.messages("index.buffer")[-1]["is_changed"])
+
+
+def test_unsaved_text_is_told_before_a_search_and_not_while_one_types(
+    editor: Start, host: FakeHost
+) -> None:
+    """All of the text is sent, which takes long where it is much."""
+    nvim = editor(FILES)
+    wake(nvim, host)
+    nvim.press("oa new line<Esc>")
+    assert host.messages("index.buffer") == []
+    nvim.command("LCursor search new line")
+    host.wait(lambda: host.messages("index.search"))
+    order = [method for _, method, _ in host.log if method in {"index.buffer", "index.search"}]
+    assert order == ["index.buffer", "index.search"]
+    assert "a new line\n" in host.messages("index.buffer")[0]["text"]
 
 
 @pytest.mark.parametrize(
@@ -214,24 +232,11 @@ def test_what_is_kept_back(
     nvim.lua("require('lcursor.host').start() require('lcursor.index').start()")
     nvim.wait_lua("return require('lcursor.status').get().state == 'ready'")
     tell_state(nvim, host)
-    nvim.keys("i" + line + "<Esc>")
+    nvim.press("i" + line + "<Esc>")
+    nvim.command("new")
     nvim.settle()
-    # A timer of Neovim's own, that ends after the one for which the buffer is told.
-    nvim.lua("vim.defer_fn(function() _G.is_over = true end, 700)")
-    nvim.wait_lua("return _G.is_over")
-    nvim.settle()
-
-    def told() -> list[dict[str, Any]]:
-        return [told for told in host.messages("index.buffer") if told["is_changed"]]
-
-    if (name, line, config) == ("a.py", "x", {}):
-        for _ in range(20):  # the first change may come before the host knows the project
-            if told():
-                break
-            nvim.keys("ax<Esc>")
-            nvim.lua("vim.wait(500)")
-            nvim.settle()
-    assert bool(told()) == ((name, line, config) == ("a.py", "x", {}))
+    told = [told for told in host.messages("index.buffer") if told["is_changed"]]
+    assert bool(told) == ((name, line, config) == ("a.py", "x", {}))
 
 
 def test_typing_is_told_only_to_who_works(editor: Start, host: FakeHost) -> None:

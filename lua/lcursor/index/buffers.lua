@@ -1,6 +1,7 @@
 -- Tells the index of a project what the editor knows better: text that is not saved, files that
 -- were entered or written, and that the user types. Only where there is an index, and never what
--- privacy.lua keeps back. Keys only start a timer anew.
+-- privacy.lua keeps back. Changed text is sent as a whole, so not while the user types: when a
+-- buffer is left, and before a search.
 
 local config = require("lcursor.config")
 local context = require("lcursor.context")
@@ -14,15 +15,13 @@ local M = {}
 
 local api = vim.api
 
-local REST_MS, ENTER_MS, TYPING_MS = 300, 100, 1000
+local ENTER_MS, TYPING_MS = 100, 1000
 local MOST_BYTES = 1024 * 1024 -- larger files are not indexed
 
 ---@type table<integer, string> buffer -> path of which the host has its text
 local sent = {}
----@type table<integer, boolean>
+---@type table<integer, boolean> buffers that may have another text than was sent
 local dirty = {}
----@type uv.uv_timer_t?
-local timer
 local typed_ms = 0
 
 ---@return boolean
@@ -63,9 +62,6 @@ local function send(buf, path)
   end
 end
 
----@type fun()
-local wait
-
 ---@param buf integer
 local function look(buf)
   local path = path_of(buf)
@@ -80,7 +76,7 @@ local function look(buf)
   end
   local code = privacy.refusal(buf, config.for_buffer(buf).completion.secrets, function()
     dirty[buf] = true
-    wait()
+    M.flush()
   end)
   if not code then
     send(buf, path)
@@ -89,7 +85,8 @@ local function look(buf)
   end
 end
 
-local flush = vim.schedule_wrap(notify.guarded(function()
+--- Send the texts that have changed since they were sent.
+function M.flush()
   local bufs = vim.tbl_keys(dirty)
   dirty = {}
   for _, buf in ipairs(bufs) do
@@ -97,12 +94,9 @@ local flush = vim.schedule_wrap(notify.guarded(function()
       look(buf)
     end
   end
-end))
-
-wait = function()
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(REST_MS, 0, flush)
 end
+
+local flush_later = vim.schedule_wrap(notify.guarded(M.flush))
 
 ---@param buf integer
 local function enter(buf)
@@ -121,7 +115,7 @@ local function tell_all(state)
       dirty[buf] = true
     end
   end
-  wait()
+  flush_later()
 end
 
 --- A new host runs, which knows of nothing.
@@ -138,15 +132,19 @@ function M.start()
   local function at(events, callback)
     api.nvim_create_autocmd(events, { group = group, callback = notify.guarded(callback) })
   end
-  at({ "TextChanged", "TextChangedI", "TextChangedP", "BufReadPost" }, function(event)
+  at({ "TextChanged", "TextChangedI", "TextChangedP" }, function(event)
     dirty[event.buf] = true
-    wait()
     local now = vim.uv.now()
     if event.event:find("^TextChanged[IP]") and now - typed_ms > TYPING_MS and states.is_busy() then
       typed_ms = now
       rpc.notify("index.typing")
     end
   end)
+  at("BufReadPost", function(event)
+    dirty[event.buf] = true
+    flush_later()
+  end)
+  at("BufLeave", M.flush)
   at("BufEnter", function(event)
     vim.defer_fn(
       notify.guarded(function()

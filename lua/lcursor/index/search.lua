@@ -1,6 +1,7 @@
 -- `:LCursor search`: asks, and shows what was found in the quickfix list or by vim.ui.select; the
 -- window that searches while one types is picker.lua.
 
+local buffers = require("lcursor.index.buffers")
 local config = require("lcursor.config")
 local hits = require("lcursor.index.hits")
 local notify = require("lcursor.notify")
@@ -16,6 +17,7 @@ local api = vim.api
 ---@param done fun(found: lcursor.IndexFound)
 ---@return boolean sent
 function M.ask(path, text, done)
+  buffers.flush()
   local limit = config.get().index.limit
   local name = text:match("^%s*@%s*(.-)%s*$")
   if name then
