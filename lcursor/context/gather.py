@@ -12,7 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from lcursor.context import changes, finding, mentions, overlaps, paths, prompts, rules, trace
+from lcursor.context import (
+    changes,
+    finding,
+    mentions,
+    overlaps,
+    paths,
+    prompts,
+    rules,
+    running,
+    trace,
+)
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import DROPPED, Cancel, Item
 from lcursor.context.mentions import Mention
@@ -207,8 +217,12 @@ class _Gathering:
                 return
 
     def take_screen(self) -> None:
-        """Add the lines that one sees."""
-        self.items += [self._attached(each) for each in self._attachments if _is_screen(each)]
+        """Add the lines on the screen, unless git ignores their file: nobody named it."""
+        self.items += [
+            self._attached(each)
+            for each in self._attachments
+            if _is_screen(each) and not self._is_ignored(each["path"])
+        ]
 
     def rules(self, items: Sequence[Item]) -> list[Item]:
         """Return the rules that hold for the file one is in and for what is attached."""
@@ -351,6 +365,19 @@ class _Gathering:
 
             self._retriever = Grep(self._root, self._secrets)
         return self._retriever
+
+    def _is_ignored(self, path: str) -> bool:
+        """Return whether git ignores a file, or takes too long to say; no path is no file."""
+        if not path:
+            return False
+        said = running.git(
+            Path(path).parent,
+            *("check-ignore", "--", path),
+            most_bytes=1 << 16,
+            fine=(0, 1),
+            cancel=self._reader.cancel,
+        )
+        return bool(said.data) or said.is_cut
 
     def _left_out(self, kind: AttachmentKind, path: Path, why: str) -> Item:
         name = self._places.name(path)

@@ -8,6 +8,7 @@ import pytest
 
 from lcursor.context.gather import gather
 from tests.unit.context.test_gather import attached, keys, offered, out
+from tests.unit.index.trees import git, write
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,18 @@ def test_what_one_sees_goes_with_what_names_nothing(root: Path, text: str, is_in
     with_more = [*sent, attached("text", "note", "x")]
     found = gather(text, root=root, attachments=with_more, with_screen=True)
     assert ("screen" in keys(found)) == ("@screen" in text)
+
+
+def test_what_git_ignores_goes_only_where_it_is_named(root: Path) -> None:
+    git(root, "init", "-q")
+    write(root, "local.py")
+    write(root, ".gitignore", text="local.py\n")
+    sent = [offered("screen", "local.py:1-1 (cursor in line 1)", "x = 1", root / "local.py")]
+    assert gather("so?", root=root, attachments=sent, with_screen=True) == []
+    named = gather("so, @screen?", root=root, attachments=sent, with_screen=True)
+    assert keys(named) == ["screen"]
+    (root / ".gitignore").unlink()
+    assert keys(gather("so?", root=root, attachments=sent, with_screen=True)) == ["screen"]
 
 
 def test_what_one_sees_is_dropped_whatever_it_is_called(root: Path) -> None:
