@@ -101,6 +101,18 @@ end
 local secrets
 ---@type vim.regex?
 local harmless
+---@type { key: string, regex?: vim.regex } of the user's globs that were used last
+local own_globs = { key = "" }
+
+---@param globs string[]
+---@return vim.regex?
+local function compile_own(globs)
+  local key = table.concat(globs, "\0")
+  if key ~= own_globs.key then
+    own_globs = { key = key, regex = compile(globs) }
+  end
+  return own_globs.regex
+end
 
 ---@param path string absolute
 ---@param more string[] the user's globs
@@ -108,7 +120,7 @@ local harmless
 function M.is_secret_path(path, more)
   secrets = secrets or compile(SECRETS)
   harmless = harmless or compile(HARMLESS)
-  local own = compile(more)
+  local own = compile_own(more)
   if own and own:match_str(path) then
     return true
   elseif harmless and harmless:match_str(path) then
@@ -225,6 +237,26 @@ function M.ask_file(path, more, answer)
     tell()
   end
 end
+
+--- Forget what git has said: its rules may be others now.
+function M.forget_git()
+  files = {}
+  for _, entry in pairs(checked) do
+    entry.key = "" -- the next question makes a new entry
+  end
+end
+
+-- Rules that another program changed are seen when Neovim has the focus again.
+local group = api.nvim_create_augroup("lcursor.privacy", {})
+api.nvim_create_autocmd("BufWritePost", {
+  group = group,
+  pattern = { ".gitignore", "*/.git/info/exclude" },
+  callback = notify.guarded(M.forget_git),
+})
+api.nvim_create_autocmd("FocusGained", {
+  group = group,
+  callback = notify.guarded(M.forget_git),
+})
 
 --- Forget what is known of a buffer (it was unloaded).
 ---@param buf integer

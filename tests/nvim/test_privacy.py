@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -136,6 +137,40 @@ def test_files_that_git_ignores(editor: Start, host: FakeHost) -> None:
     nvim.press("Ax")
     nvim.wait_why("ignored")
     assert len(host.requests) == sent
+
+
+def test_git_is_asked_again_when_its_rules_change(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "", ".gitignore": ""})
+    git(nvim.lua("return vim.uv.cwd()"), "init", "-q")
+    nvim.insert("A")
+    nvim.press("<Esc>")
+    nvim.command("edit .gitignore | call setline(1, '*.py') | write | edit a.py")
+    host.skip()
+    nvim.press("Ax")
+    nvim.wait_why("ignored")
+    assert nvim.count() == 1
+    nvim.press("<Esc>")
+    Path(nvim.lua("return vim.uv.cwd()"), ".gitignore").write_text("")
+    nvim.command("doautocmd FocusGained")
+    nvim.press("Ay")
+    assert nvim.request()["prefix"] == "xy"
+
+
+def test_patterns_are_compiled_once(editor: Start) -> None:
+    nvim = editor(DEF)
+    code = """
+    local privacy, count, regex = require("lcursor.privacy"), 0, vim.regex
+    vim.regex = function(...) count = count + 1 return regex(...) end
+    local found = {}
+    for _, globs in ipairs({ { "*.x" }, { "*.x" }, { "*.x" }, { "*.y" } }) do
+      table.insert(found, privacy.is_secret_path("/p/a.x", globs))
+    end
+    vim.regex = regex
+    return { found, count }
+    """
+    found, count = nvim.lua(code)
+    assert found == [True, True, True, False]
+    assert count <= 4  # two of them for the built-in lists
 
 
 def test_while_git_is_asked_nothing_is_read(editor: Start, host: FakeHost) -> None:
