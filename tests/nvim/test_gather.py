@@ -119,6 +119,31 @@ def test_an_imported_buffer_is_read_as_it_is_now(editor: Start, host: FakeHost) 
     assert wait_chunk(host, "import", name="app/tools.py")["text"].endswith("new = 1")
 
 
+def test_only_who_imports_a_written_file_follows_its_imports_again(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor({**PROJECT, "app/other.py": "x = 1\n"})
+    nvim.insert("A")
+    wait_chunk(host, "import", name="app/tools.py")
+    nvim.press("<Esc>")
+    nvim.lua(
+        """
+        local reader = require("lcursor.complete.reader")
+        local first = reader.first
+        _G.looked = 0
+        reader.first = function(...) _G.looked = _G.looked + 1 return first(...) end
+        """
+    )
+    counts = []
+    for name in ("app/other.py", "app/tools.py"):
+        nvim.command(f"edit {name} | write | buffer 1")
+        nvim.settle()
+        nvim.lua("require('lcursor.complete.gather').rest()")
+        counts.append(nvim.lua("return _G.looked"))
+    assert counts[0] == 0
+    assert counts[1] > 0
+
+
 def git(folder: str, *args: str) -> None:
     """Run git in a folder."""
     subprocess.run(["git", "-C", folder, *args], check=True, capture_output=True)

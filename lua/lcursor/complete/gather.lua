@@ -313,8 +313,11 @@ function M.start()
     local is_written = event.event == "BufWritePost"
     vim.schedule(trigger.guarded(function()
       if is_written then
+        local written = vim.json.encode(context.place(event.buf).path)
         for _, own in pairs(known) do
-          own.imported = nil -- the headers may be others now
+          if own.imported and own.imported:find(written, 1, true) then
+            own.imported = nil -- its header may be another now
+          end
         end
       end
       pick(event.buf, row, is_written and "edited" or "visited")
