@@ -46,15 +46,19 @@ for name, call in pairs(calls) do
     require("lcursor.complete")[call[1]](call[2])
   end)
 end
-map("", "edit", function()
-  require("lcursor").edit()
-end)
+for _, mode in ipairs({ "n", "x" }) do
+  map(mode, "edit", function()
+    require("lcursor").edit()
+  end)
+end
 local hunks = "accept reject accept-file reject-file accept-turn reject-turn object edit next"
   .. " previous next-alternative previous-alternative again list stop"
 for name in hunks:gmatch("%S+") do
-  map("", name == "stop" and "edit-stop" or "hunk-" .. name, function()
-    require("lcursor.edit.keys").press(name)
-  end)
+  for _, mode in ipairs({ "n", "x", "o" }) do -- not "": that is Select mode as well
+    map(mode, name == "stop" and "edit-stop" or "hunk-" .. name, function()
+      require("lcursor.edit.keys").press(name)
+    end)
+  end
 end
 
 local function on(event, desc, callback)

@@ -125,6 +125,16 @@ def test_plug_maps_for_line_and_word_and_dismiss(editor: Start, host: FakeHost) 
     assert nvim.lines() == ["def f(x):", "    return x + y"]
 
 
+@pytest.mark.parametrize("name", ["hunk-next", "hunk-accept", "edit-stop", "edit"])
+def test_plug_maps_of_edits_leave_select_mode_alone(editor: Start, name: str) -> None:
+    """What is typed there replaces the selection, as in a snippet."""
+    nvim = editor(DEF)
+    code = "return vim.fn.maparg(('<Plug>(lcursor-%s)'):format(...), 's') == ''"
+    assert nvim.lua(code, name)
+    assert not nvim.lua(code.replace("'s'", "'n'"), name)
+    assert not nvim.lua(code.replace("'s'", "'x'"), name)
+
+
 def test_no_keys_when_they_are_switched_off(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, config={"keymaps": {"enabled": False}})
     nvim.offer("return x", "o")
