@@ -24,11 +24,16 @@ TALK = [
 ]
 ANSWERS = """
 _G.asked = {}
-vim.fn.confirm = function(text) table.insert(_G.asked, text) return _G.answer or 1 end
 vim.ui.input = function(opts, done) table.insert(_G.asked, opts.prompt .. (opts.default or ""))
   done(_G.typed) end
-vim.ui.select = function(items, opts, done) _G.items = vim.tbl_map(opts.format_item, items)
-  done(items[_G.choice]) end
+vim.ui.select = function(items, opts, done)
+  if items[2] == "Yes" then
+    table.insert(_G.asked, opts.prompt)
+    return done(_G.answer or items[2], _G.answer and 1 or 2)
+  end
+  _G.items = vim.tbl_map(opts.format_item, items)
+  done(items[_G.choice])
+end
 """
 
 
@@ -139,10 +144,10 @@ def test_rename_and_delete(editor: Start, host: FakeHost) -> None:
     host.send("chat.opened", reach.opened(nvim, asked["id"], TALK, title="New name"))
     nvim.settle()
     assert "New name" in reach.sheet(nvim, "chats")[0]
-    nvim.lua("_G.answer = 2")
+    nvim.lua("_G.answer = 'No'")
     nvim.press("dd")
     assert host.messages("chat.delete") == []
-    nvim.lua("_G.answer = 1")
+    nvim.lua("_G.answer = nil")
     nvim.press("dd")
     gone = reach.asked(host, "chat.delete")
     assert gone["chat"] == "key1"
@@ -163,7 +168,7 @@ def test_export(editor: Start, host: FakeHost, tmp_path: Path) -> None:
         "## Model (small)\n\nso\n\n```py\nx\n```\n"
     )
     target.write_text("mine")
-    nvim.lua("_G.answer = 2")
+    nvim.lua("_G.answer = 'No'")
     nvim.command(f"LCursor chats export {target}")
     assert target.read_text() == "mine"
     nvim.lua("_G.typed = ...", str(tmp_path / "no/such/folder/x.md"))

@@ -1,6 +1,7 @@
 -- `:LCursor chats`: the stored chats in a window, to resume, rename, delete or export. What is
 -- stored is Python's; this shows it and asks.
 
+local report = require("lcursor.report")
 local requests = require("lcursor.chat.requests")
 local sheet = require("lcursor.sheet")
 local state = require("lcursor.chat.state")
@@ -129,19 +130,18 @@ local function delete(rows)
   end
   local what = #rows == 1 and ('the chat "%s"'):format(short(rows[1].title, MOST_TITLE))
     or ("%d chats"):format(#rows)
-  if vim.fn.confirm(("Delete %s for good?"):format(what), "&Yes\n&No", 2) ~= 1 then
-    return
-  end
-  for _, row in ipairs(rows) do
-    M.delete(row.chat, function()
-      shelf.rows = vim.tbl_filter(function(other)
-        return other.chat ~= row.chat
-      end, shelf.rows)
-      if current == shelf and sheet.is_open(shelf.sheet) then
-        draw(shelf)
-      end
-    end)
-  end
+  report.confirm(("Delete %s for good?"):format(what), function()
+    for _, row in ipairs(rows) do
+      M.delete(row.chat, function()
+        shelf.rows = vim.tbl_filter(function(other)
+          return other.chat ~= row.chat
+        end, shelf.rows)
+        if current == shelf and sheet.is_open(shelf.sheet) then
+          draw(shelf)
+        end
+      end)
+    end
+  end)
 end
 
 --- Delete a chat for good, and its buffer.

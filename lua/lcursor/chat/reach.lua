@@ -10,6 +10,7 @@ local many = require("lcursor.text").many
 local models = require("lcursor.chat.models")
 local notify = require("lcursor.notify")
 local receipts = require("lcursor.chat.receipts")
+local report = require("lcursor.report")
 local requests = require("lcursor.chat.requests")
 local shown = require("lcursor.chat.shown")
 local state = require("lcursor.chat.state")
@@ -110,9 +111,9 @@ end
 ---@param session lcursor.ChatSession
 local function delete(session)
   local title = session.title ~= "" and session.title or "new chat"
-  if vim.fn.confirm(('Delete the chat "%s" for good?'):format(title), "&Yes\n&No", 2) == 1 then
+  report.confirm(('Delete the chat "%s" for good?'):format(title), function()
     list.delete(session.chat)
-  end
+  end)
 end
 
 --- What `:LCursor chats {word} {rest}` does with the chat one is in, or used last.

@@ -2,6 +2,7 @@
 -- functions; the file is written only where there is none yet, or the user says so.
 
 local notify = require("lcursor.notify")
+local report = require("lcursor.report")
 local words = require("lcursor.chat.words")
 
 local M = {}
@@ -77,8 +78,13 @@ function M.save(title, messages, path)
     local question = ("%s is there already. Overwrite it?"):format(
       vim.fn.fnamemodify(target, ":~:.")
     )
-    if not is_there or vim.fn.confirm(question, "&Yes\n&No", 2) == 1 then
+    local function save()
       write(target, lines)
+    end
+    if is_there then
+      report.confirm(question, save)
+    else
+      save()
     end
   end
   if path ~= "" then
