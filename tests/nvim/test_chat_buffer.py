@@ -246,6 +246,42 @@ def test_a_failure_stands_where_the_answer_would(
     assert "went away" not in "\n".join(nvim.screen.rows()[:12])
 
 
+def test_a_failure_stops_the_spinner_at_once(editor: Start, host: FakeHost) -> None:
+    init = "_G.defer_fn = vim.defer_fn\n"
+    nvim = editor(FILES, init=init)
+    talk = Talk(nvim, host).open()
+    number = talk.ask("why?")
+    nvim.lua("vim.defer_fn = function() end")  # nobody gives up waiting for the end
+    talk.fail(number, "the server went away")
+    nvim.settle()
+    assert nvim.lua("return require('lcursor.chat').current().turn ~= nil")
+    assert "failed" in nvim.lua("return vim.wo.winbar")
+    nvim.lua("vim.defer_fn = _G.defer_fn")
+
+
+def test_a_key_costs_no_more_than_in_proportion_to_a_chats_length(
+    editor: Start, host: FakeHost
+) -> None:
+    code = """
+    local session, buffer = require("lcursor.chat").current(), require("lcursor.chat.buffer")
+    jit.off()
+    local count = 0
+    debug.sethook(function() count = count + 1 end, "", 100)
+    buffer.placeholder(session)
+    debug.sethook()
+    jit.on()
+    return count
+    """
+    steps = []
+    for turns in (50, 200):
+        broken = {"is_partial": True, "why": "it broke off"}
+        stored = [message(n + 1, "so", **(broken if n % 2 else {})) for n in range(2 * turns)]
+        nvim = editor(FILES)
+        Talk(nvim, host, f"k{turns}").open(messages=stored)
+        steps.append(nvim.lua(code))
+    assert steps[1] < 8 * steps[0]
+
+
 def test_a_failure_can_be_read_to_its_end_in_a_narrow_window(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=80, lines=24, init=NOTES)
     talk = Talk(nvim, host).open()

@@ -89,18 +89,20 @@ end
 
 ---@param session lcursor.ChatSession
 ---@param span lcursor.ChatSpan
+---@param index? integer of the span, where it is known: a long chat has many
 ---@return integer first row of what is below its heading
 ---@return integer last row behind it
 ---@return integer heading its row
-function M.rows(session, span)
+function M.rows(session, span, index)
   local buf = session.buf
   local row = api.nvim_buf_get_extmark_by_id(buf, M.namespace, span.mark, {})[1] or 0
   local last = api.nvim_buf_line_count(buf)
-  for i, other in ipairs(session.spans) do
-    if other == span and session.spans[i + 1] then
-      local mark = session.spans[i + 1].mark
-      last = api.nvim_buf_get_extmark_by_id(buf, M.namespace, mark, {})[1] or last
-    end
+  for i, other in ipairs(index and {} or session.spans) do
+    index = other == span and i or index
+  end
+  local next_span = index and session.spans[index + 1]
+  if next_span then
+    last = api.nvim_buf_get_extmark_by_id(buf, M.namespace, next_span.mark, {})[1] or last
   end
   local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
   local first = line == HEADINGS[role_of(span.message)] and row + 1 or row
@@ -174,8 +176,8 @@ end
 ---@param session lcursor.ChatSession
 ---@return boolean whether the headings stand where they should
 function M.is_whole(session)
-  for _, span in ipairs(session.spans) do
-    local first, last, row = M.rows(session, span)
+  for i, span in ipairs(session.spans) do
+    local first, last, row = M.rows(session, span, i)
     if first ~= row + 1 or last < first then
       return false
     end
@@ -342,7 +344,7 @@ local function broken(session)
   for i, span in ipairs(session.spans) do
     local message = span.message
     if i < last and message and message.is_partial and message.why ~= "" then
-      local _, behind = M.rows(session, span)
+      local _, behind = M.rows(session, span, i)
       local lines = vim.list_extend(failed(session.buf, message.why), { { { "" } } })
       api.nvim_buf_set_extmark(session.buf, notes, behind, 0, {
         virt_lines = lines,
@@ -361,7 +363,7 @@ function M.placeholder(session)
     return
   end
   broken(session)
-  local _, last, heading = M.rows(session, draft)
+  local _, last, heading = M.rows(session, draft, #session.spans)
   local names = vim.tbl_map(function(piece)
     return "+ " .. piece.name
   end, session.attached)

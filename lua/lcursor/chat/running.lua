@@ -187,6 +187,7 @@ HEAR["chat.done"] = finish
 
 HEAR["error"] = function(session, turn, params)
   turn.failure = params
+  winbar.draw(session)
   if params.code == "host_died" or params.code == "command_unknown" then -- no end follows
     abandon(session, turn, "failed")
   else

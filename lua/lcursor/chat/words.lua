@@ -316,9 +316,9 @@ function M.bar(session, now_ms)
     add(4, used .. " tokens")
   end
   local last = session.last
-  if session.turn then
+  if session.turn and not session.turn.failure then
     add(9, M.phase(session.turn, now_ms), true)
-  elseif session.failure then
+  elseif session.turn or session.failure then
     add(9, "failed", true)
   elseif session.chat == "" then
     add(9, "opening", true)
