@@ -79,7 +79,9 @@ def test_what_is_no_mention_asks_nothing(editor: Start, host: FakeHost, typed: s
     nvim.press("i")
     nvim.type(typed)
     nvim.press("f")
-    nvim.lua("vim.wait(80)")  # longer than the pause after which it is asked
+    # A timer of Neovim's own that ends after the one after which it is asked.
+    nvim.lua("vim.defer_fn(function() _G.is_over = true end, 80)")
+    nvim.wait_lua("return _G.is_over")
     nvim.settle()
     words = [each["word"] for each in host.messages("chat.complete")]
     assert not [word for word in words if word.endswith("f")]

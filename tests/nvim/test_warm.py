@@ -17,40 +17,76 @@ def names(host: FakeHost) -> list[str]:
     return [each["name"] for each in host.messages("fim.warm")]
 
 
-def test_a_buffer_that_is_entered_is_told_with_its_cursor(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES)
+# What waits for a rest runs when the test says so.
+RESTS = """
+local defer = vim.defer_fn
+_G.waiting = {}
+vim.defer_fn = function(fn, ms)
+  if ms == 300 then
+    table.insert(_G.waiting, fn)
+  else
+    return defer(fn, ms)
+  end
+end
+"""
+
+
+def rest(nvim: Pilot) -> int:
+    """Let a rest come to its end; return how many waited for it."""
+    count: int = nvim.lua(
+        """
+        local all = _G.waiting
+        _G.waiting = {}
+        for _, fn in ipairs(all) do fn() end
+        return #all
+        """
+    )
+    nvim.settle()
+    return count
+
+
+def begun(editor: Start) -> Pilot:
+    """Return a Neovim in Normal mode whose host runs, and nothing waits for a rest."""
+    nvim = editor(FILES, init=RESTS)
     nvim.insert("A")
     nvim.press("<Esc>")
+    rest(nvim)
+    return nvim
+
+
+def test_a_buffer_that_is_entered_is_told_with_its_cursor(editor: Start, host: FakeHost) -> None:
+    nvim = begun(editor)
     nvim.command("edit +2 b.py")
-    host.wait(lambda: "b.py" in names(host))
+    assert rest(nvim) > 0
     told = host.messages("fim.warm")[-1]
     assert (told["prefix"], told["suffix"], told["first_row"]) == ("one = 1\n", "two = 2\n", 0)
     assert told["path"].endswith("/b.py")
 
 
 def test_who_passes_through_is_not_told(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES)
-    nvim.insert("A")
-    nvim.press("<Esc>")
+    nvim = begun(editor)
     before = len(names(host))
     nvim.lua("vim.cmd.edit('b.py') vim.cmd.edit('.env') vim.cmd.edit('a.py')")
-    host.wait(lambda: len(names(host)) > before)
+    assert rest(nvim) > 0
     assert set(names(host)[before:]) == {"a.py"}
 
 
 def test_what_must_not_be_read_is_not_told(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES)
-    nvim.insert("A")
-    nvim.press("<Esc>")
+    nvim = begun(editor)
+    before = len(names(host))
     nvim.command("edit .env")
-    nvim.command("sleep 500m")
+    assert rest(nvim) > 0
+    assert names(host)[before:] == []
+
+
+def test_where_nothing_comes_by_itself_nothing_is_told(editor: Start, host: FakeHost) -> None:
+    nvim = begun(editor)
     nvim.command("edit b.py")
-    host.wait(lambda: "b.py" in names(host))
-    assert ".env" not in names(host)
     nvim.lua("vim.b.lcursor = { completion = { auto_trigger = false } }")
-    count = len(names(host))
+    rest(nvim)
+    before = len(names(host))
     nvim.command("edit a.py")
-    host.wait(lambda: len(names(host)) > count)
+    rest(nvim)
     nvim.command("edit b.py")
-    nvim.command("sleep 500m")
-    assert names(host)[-1] == "a.py"
+    assert rest(nvim) > 0
+    assert names(host)[before:] == ["a.py"]
