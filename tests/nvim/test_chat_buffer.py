@@ -231,121 +231,6 @@ def test_a_stop_that_nobody_confirms_ends_as_well(editor: Start, host: FakeHost)
     assert talk.lines()[2] == "why?"
 
 
-def test_a_failure_stands_where_the_answer_would(
-    editor: Start, host: FakeHost, golden: Golden
-) -> None:
-    nvim = editor(FILES, columns=110, lines=16)
-    talk = Talk(nvim, host).open()
-    number = talk.ask("why?")
-    talk.delta(number, "Because")
-    talk.fail(number, "the server went away", "Try again")
-    talk.done(number, reason="failed", prompt_tokens=0)
-    golden("chat-failed", nvim.grid().split("lcursor: ")[0])
-    nvim.press("gr")
-    assert talk.heard()["after"] == 1
-    assert "went away" not in "\n".join(nvim.screen.rows()[:12])
-
-
-def test_a_failure_stops_the_spinner_at_once(editor: Start, host: FakeHost) -> None:
-    init = "_G.defer_fn = vim.defer_fn\n"
-    nvim = editor(FILES, init=init)
-    talk = Talk(nvim, host).open()
-    number = talk.ask("why?")
-    nvim.lua("vim.defer_fn = function() end")  # nobody gives up waiting for the end
-    talk.fail(number, "the server went away")
-    nvim.settle()
-    assert nvim.lua("return require('lcursor.chat').current().turn ~= nil")
-    assert "failed" in nvim.lua("return vim.wo.winbar")
-    nvim.lua("vim.defer_fn = _G.defer_fn")
-
-
-def test_a_key_costs_no_more_than_in_proportion_to_a_chats_length(
-    editor: Start, host: FakeHost
-) -> None:
-    code = """
-    local session, buffer = require("lcursor.chat").current(), require("lcursor.chat.buffer")
-    jit.off()
-    local count = 0
-    debug.sethook(function() count = count + 1 end, "", 100)
-    buffer.placeholder(session)
-    debug.sethook()
-    jit.on()
-    return count
-    """
-    steps = []
-    for turns in (50, 200):
-        broken = {"is_partial": True, "why": "it broke off"}
-        stored = [message(n + 1, "so", **(broken if n % 2 else {})) for n in range(2 * turns)]
-        nvim = editor(FILES)
-        Talk(nvim, host, f"k{turns}").open(messages=stored)
-        steps.append(nvim.lua(code))
-    assert steps[1] < 8 * steps[0]
-
-
-def test_a_failure_can_be_read_to_its_end_in_a_narrow_window(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, columns=80, lines=24, init=NOTES)
-    talk = Talk(nvim, host).open()
-    nvim.command("vertical resize 24")
-    number = talk.ask("why?")
-    talk.fail(number, "the server at /a/folder/with/a/long/name.sock broke off", "Start it anew")
-    talk.done(number, reason="failed", prompt_tokens=0)
-    rows = [row.rpartition("│")[2].strip() for row in nvim.screen.rows()]
-    first = next(at for at, row in enumerate(rows) if row.startswith("✗ the server"))
-    shown = "".join(rows[first : rows.index("", first)])
-    assert shown.replace(" ", "").endswith("/a/folder/with/a/long/name.sockbrokeoff.Startitanew")
-
-
-def test_a_failure_is_laid_out_anew_for_another_width(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, columns=100, lines=24, init=NOTES)
-    talk = Talk(nvim, host).open()
-    number = talk.ask("why?")
-    talk.fail(number, "the server at that place broke off", "Start it anew")
-    talk.done(number, reason="failed", prompt_tokens=0)
-
-    def shown() -> str:
-        nvim.settle()
-        rows = [row.rpartition("│")[2].strip() for row in nvim.screen.rows()]
-        first = next(at for at, row in enumerate(rows) if row.startswith("✗"))
-        return " | ".join(rows[first : rows.index("", first)])
-
-    assert shown() == "✗ the server at that place broke off. | Start it anew"
-    nvim.command("vertical resize 24")
-    assert shown() == "✗ the server at that | place broke off. Start | it anew"
-    nvim.command("vertical resize 80")
-    assert shown() == "✗ the server at that place broke off. Start it anew"
-    nvim.command("split | vertical split")  # where it is narrower once more
-    assert shown() == "✗ the server at that place broke | off. Start it anew"
-
-
-def test_a_question_that_never_began_is_a_draft_again(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, init=NOTES)
-    talk = Talk(nvim, host).open(messages=HISTORY)
-    nvim.press("GAwhy?<Esc><CR>")
-    talk.fail(talk.heard()["id"], "the disk is full")
-    nvim.wait_lua("return require('lcursor.chat').current().turn == nil")
-    nvim.settle()
-    assert talk.lines()[-3:] == ["## You", "", "why?"]
-    assert talk.lines().count("## Model") == 2
-    assert "the disk is full" in "\n".join(nvim.screen.rows())
-    nvim.press("G<CR>")
-    assert talk.heard()["after"] == 4
-
-
-def test_the_host_dies_while_it_answers(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, init=NOTES)
-    talk = Talk(nvim, host).open()
-    number = talk.ask("why?")
-    talk.delta(number, "Because")
-    talk.wait_text("Because")
-    host.kill()
-    nvim.wait_lua("return require('lcursor.chat').current().turn == nil")
-    assert talk.lines()[-5:] == ["Because", "", "## You", "", ""]
-    host.wait_count(2)
-    nvim.settle()
-    nvim.press("gr")
-    assert talk.heard()["chat"] == "k1"
-
-
 def test_a_question_waits_until_the_chat_is_open(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     nvim.command("LCChat")
@@ -354,31 +239,6 @@ def test_a_question_waits_until_the_chat_is_open(editor: Start, host: FakeHost) 
     talk = Talk(nvim, host)
     talk.opened(host.wait(lambda: host.messages("chat.open"))[0]["id"])
     assert talk.heard()["text"] == "early"
-
-
-def test_a_chat_that_cannot_be_opened_says_why(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, init=NOTES)
-    nvim.command("LCChat")
-    talk = Talk(nvim, host)
-    number = host.wait(lambda: host.messages("chat.open"))[0]["id"]
-    talk.fail(number, "the chats cannot be read")
-    nvim.settle()
-    assert "the chats cannot be read" in "\n".join(nvim.screen.rows())
-    nvim.press("iagain<C-s>")
-    host.wait(lambda: len(host.messages("chat.open")) == 2)
-    talk.opened(host.messages("chat.open")[-1]["id"])
-    assert talk.heard()["text"] == "again"
-
-
-def test_a_question_for_a_chat_that_cannot_be_opened_is_not_lost(
-    editor: Start, host: FakeHost
-) -> None:
-    nvim = editor(FILES, init=NOTES)
-    nvim.command("LCChat why is alpha so?")
-    talk = Talk(nvim, host)
-    talk.fail(host.wait(lambda: host.messages("chat.open"))[0]["id"], "no disk")
-    nvim.settle()
-    assert nvim.lines() == ["## You", "", "why is alpha so?"]
 
 
 def test_what_is_typed_meanwhile_is_sent_afterwards(editor: Start, host: FakeHost) -> None:
@@ -533,3 +393,25 @@ def test_a_summary_stands_before_the_question(editor: Start, host: FakeHost) -> 
     assert lines[at + 7] == "third question"
     assert "27k tokens are now 1.2k" in str(notes(nvim)[-1][0])
     assert nvim.lua("return vim.fn.foldclosed(...)", at + 3) == at + 3
+
+
+def test_finding_all_rows_costs_in_proportion_to_a_chats_length(
+    editor: Start, host: FakeHost
+) -> None:
+    code = """
+    local session, buffer = require("lcursor.chat").current(), require("lcursor.chat.buffer")
+    jit.off()
+    local count = 0
+    debug.sethook(function() count = count + 1 end, "", 100)
+    assert(buffer.is_whole(session))
+    debug.sethook()
+    jit.on()
+    return count
+    """
+    steps = []
+    for turns in (50, 200):
+        stored = [message(n + 1, "so") for n in range(2 * turns)]
+        nvim = editor(FILES)
+        Talk(nvim, host, f"k{turns}").open(messages=stored)
+        steps.append(nvim.lua(code))
+    assert steps[1] < 8 * steps[0]

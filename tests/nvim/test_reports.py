@@ -93,7 +93,7 @@ def test_the_line_above_a_report_goes_with_it(editor: Start, host: FakeHost) -> 
     nvim = editor(DEF)
     nvim.lua("require('lcursor.report').open('stats', { 'one' }, 'a head')")
     assert nvim.lua("return vim.wo.winbar") == "a head"
-    nvim.command("edit a.py")
+    nvim.command("edit new.py")
     assert nvim.lua("return vim.wo.winbar") == ""
 
 

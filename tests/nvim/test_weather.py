@@ -204,8 +204,12 @@ def test_an_error_in_a_message_handler_is_reported(editor: Start, host: FakeHost
 def test_the_log_has_its_lines_in_order(editor: Start) -> None:
     nvim = editor(DEF)
     count = 200
-    nvim.lua("for n = 1, ... do require('lcursor.log').warn('line %d', n) end", count)
-    lines = Path(nvim.lua("return require('lcursor.log').path()")).read_text().splitlines()
+    code = """
+    local log = require("lcursor.log")
+    for n = 1, ... do log.warn("line %d", n) end
+    return vim.fn.readfile(log.path())
+    """
+    lines = nvim.lua(code, count)
     assert [line.rpartition(" ")[2] for line in lines] == [str(n + 1) for n in range(count)]
 
 
