@@ -43,7 +43,7 @@ def test_a_host_that_is_always_right(
     read = 0 if at_once else STATS["decoded_tokens"]
     assert [trial.tokens[0] for trial in trials] == [read, read]
     assert found["tokens_per_keystroke_median"] == 0
-    assert all(0 < ms < 1000 for trial in trials for ms in trial.main_ms)
+    assert all(ms > 0 for trial in trials for ms in trial.main_ms)
 
 
 def test_a_host_that_says_nothing(neovim: Path, tmp_path: Path, host: FakeHost) -> None:

@@ -74,9 +74,9 @@ local function look(buf)
   if not vim.bo[buf].modified or not config.get().index.unsaved then
     return take_back(buf)
   end
-  local code = privacy.refusal(buf, config.for_buffer(buf).completion.secrets, function()
-    dirty[buf] = true
-    M.flush()
+  local more = config.for_buffer(buf).completion.secrets
+  local code = privacy.refusal(buf, more, function()
+    look(buf)
   end)
   if not code then
     send(buf, path)

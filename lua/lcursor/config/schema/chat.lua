@@ -104,7 +104,8 @@ return {
     type = "boolean",
     default = true,
     desc = "Whether the lines of code on the screen go with a question that says nothing of what"
-      .. " it is about (no mention, no selection, no command), if the model is on this machine.",
+      .. " it is about (no mention, no selection, no command), if the model is on this machine and"
+      .. " git does not ignore the file.",
   },
   {
     key = "chat.route",
