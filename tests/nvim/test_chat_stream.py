@@ -64,6 +64,7 @@ local schedule_wrap = vim.schedule_wrap
 vim.schedule_wrap = function(fn) return fn end
 local steps = 0
 jit.off()
+jit.flush() -- compiled code calls no hook
 debug.sethook(function() steps = steps + 1 end, "", 100)
 for _, piece in ipairs(pieces) do
   clock_ms = clock_ms + every_ms

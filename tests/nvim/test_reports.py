@@ -89,14 +89,6 @@ def test_stats(editor: Start, host: FakeHost) -> None:
     assert nvim.lines()[0] == "def f(x):"
 
 
-def test_the_line_above_a_report_goes_with_it(editor: Start, host: FakeHost) -> None:
-    nvim = editor(DEF)
-    nvim.lua("require('lcursor.report').open('stats', { 'one' }, 'a head')")
-    assert nvim.lua("return vim.wo.winbar") == "a head"
-    nvim.command("edit new.py")
-    assert nvim.lua("return vim.wo.winbar") == ""
-
-
 def test_stats_reset(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     nvim.insert("o")
