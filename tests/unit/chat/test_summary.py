@@ -93,7 +93,10 @@ def test_where_nothing_can_be_summarized_there_is_no_plan(sizes: Sequence[int]) 
 def test_a_plan_fits_and_makes_the_prompt_shorter(sizes: list[int], limit: int) -> None:
     chat = chat_of(*sizes)
     plan = summary.plan(chat, chat.last, limit, measure)
-    if plan is None:
+    if plan is None:  # not even the first question and its answer can be summarized
+        if sizes:
+            first = [*prompt.messages(chat, 2), Message("user", summary.INSTRUCTION)]
+            assert measure(first) + min(summary.ASKED_TOKENS, limit // 8) > limit
         return
     assert measure(plan.messages) + plan.max_tokens <= limit
     assert plan.max_tokens >= min(summary.ASKED_TOKENS, limit // 8)

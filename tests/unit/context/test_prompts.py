@@ -114,6 +114,7 @@ def test_a_project_cannot_lay_links_to_the_users_files(root: Path, home: Path) -
 
 
 def test_each_has_words_for_the_list() -> None:
+    assert {"explain", "fix"} <= {prompt.name for prompt in prompts.library()}
     for prompt in prompts.library():
         assert 0 < len(prompt.description) <= 80
         assert prompt.name == prompt.name.lower()
