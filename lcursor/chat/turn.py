@@ -325,7 +325,10 @@ class Turn:
         return SLOT if reached.served.can_keep else -1
 
     def _delta(self, text: str, reasoning: str) -> None:
-        self._tools.tell("chat.delta", {"id": self.number, "text": text, "reasoning": reasoning})
+        with self._writing:
+            if not self._is_written:
+                delta = {"id": self.number, "text": text, "reasoning": reasoning}
+                self._tools.tell("chat.delta", delta)
 
     def _more(self, text: str, reasoning: str) -> None:
         op: Op = {"op": "more", "number": self._answer, "text": text, "reasoning": reasoning}

@@ -192,6 +192,8 @@ def test_a_stop_while_an_answer_begins_leaves_one_answer(
         assert desk.shown() == [("user", "Tell me"), ("assistant", "")]
         ops = [json.loads(line)["op"] for line in desk.files()[0].read_bytes().splitlines()]
         assert (ops.count("answer"), ops[-1]) == (1, "end")
+        running._delta("too late", "")
+        assert not desk.told("chat.delta", number)
 
 
 def test_stop_counts_also_before_the_server_says_anything(tmp_path: Path) -> None:
