@@ -165,10 +165,9 @@ def _prepare(steps: Sequence[Step]) -> None:
             if step.data is None:
                 _link(step.source, step.temp)
             else:
-                like = None if step.in_place else step.seen
-                _write(step.temp, step.data, step.mode, like, step.path)
+                _write(step.temp, step.data, 0o600 if step.in_place else step.mode, step)
         if step.in_place:
-            shutil.copyfile(step.path, step.backup, follow_symlinks=False)
+            _write(step.backup, Path(step.path).read_bytes(), 0o600, step)
         elif step.backup:
             _link(step.path, step.backup)
     for name in {os.path.dirname(step.path) for step in steps}:
@@ -196,7 +195,8 @@ def _overwrite(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _write(temp: str, data: bytes, mode: int, like: os.stat_result | None, path: str) -> None:
+def _write(temp: str, data: bytes, mode: int, step: Step) -> None:
+    like, path = None if step.in_place else step.seen, step.path
     first = 0o666 if mode < 0 else 0o600
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, first)
     try:

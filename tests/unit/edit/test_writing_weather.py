@@ -329,6 +329,8 @@ def test_what_was_typed_into_a_file_written_in_place_stays(
 
     def fail(steps: Iterable[Step]) -> None:
         patch.undo()
+        ours = list(root.glob(".lcursor-*"))
+        assert [each.stat().st_mode & 0o777 for each in ours] == [0o600, 0o600]
         assert path.read_bytes() == AFTER["a.py"]
         path.write_bytes(AFTER["a.py"] + typed)
         raise OSError(5, "Input/output error")
