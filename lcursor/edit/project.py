@@ -79,10 +79,11 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk) -> End:
         context, note = question.context(common.room(writer), common.counter(writer))
     with Trial(texts.root, commands, texts.unsaved()) as trial:
         words = _told(question.text, planned)
-        orders = Orders(words, context, texts, tools, writer, trial, len(steps) == 1)
+        is_one = len(steps) == 1 and steps[0].kind in ("edit", "create")
+        orders = Orders(words, context, texts, tools, writer, trial, is_one)
         files, problems = _carried_out(job, orders, steps)
         late = ""
-        if len(steps) > 1:
+        if not is_one:
             files, late = common.checked_together(job, texts, trial, files)
     note = "\n".join(filter(None, (note, *dict.fromkeys(problems), late, not_run)))
     if not files:

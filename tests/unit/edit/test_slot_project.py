@@ -287,3 +287,18 @@ def test_a_plan_of_one_step_is_tested_at_each_try(tmp_path: Path) -> None:
         (file,) = desk.proposed(number)["files"]
         assert len(server.bodies) == 3  # the plan, and two tries
         assert [each["name"] for each in file["checks"] if not each["is_ok"]] == ["test"]
+
+
+def test_a_plan_that_only_deletes_is_tested(tmp_path: Path) -> None:
+    test = "test ! -e old.py"
+
+    def only_old(text: str) -> list[dict[str, str]]:
+        return [{"action": "delete", "id": key_of(text, "old.py")}]
+
+    with planned(tmp_path, only_old, edit=EditConfig(retries=0, test=test)) as (_, desk):
+        desk.allow(test)
+        number = ask(desk)
+        desk.wait("edit.planned", number)
+        desk.do("edit.carry_out", id=number, dropped=[])
+        (file,) = desk.proposed(number)["files"]
+        assert [(each["name"], each["is_ok"]) for each in file["checks"]] == [("test", True)]
