@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from lcursor.bench.edit_screen import DRAWN, NOTES, big
+from lcursor.drive.screen import Screen
 from tests.nvim.edits import Room, file, proposed
 
 Golden = Callable[[str, str], None]
@@ -300,11 +302,13 @@ def test_the_keys_are_never_cut_off_at_80_columns(room: Room, length: int) -> No
     drawn(room)
     rows = [row.rstrip() for row in room.nvim.screen.rows()]
     assert [row.endswith(HINTS) for row in rows].count(True) == 1, rows
-    room.nvim.command("set columns=200 | doautocmd CursorMoved")
-    drawn(room)
-    rows = [row.rstrip() for row in room.nvim.screen.rows()]
-    [shown] = [row for row in rows if row.endswith(HINTS)]
-    assert shown.startswith("x" * length)  # there is room at the end of the line
+    room.nvim.command("set columns=200")
+    beside = f"^{'x' * length} .*{HINTS}$"  # there is room at the end of the line
+
+    def is_beside(screen: Screen) -> bool:
+        return any(re.match(beside, row.rstrip()) for row in screen.rows())
+
+    assert room.nvim.screen.wait(is_beside, 20), room.nvim.screen.rows()
 
 
 def test_a_failed_check_is_shown_once_per_file(room: Room) -> None:

@@ -451,6 +451,7 @@ function M.seen()
       end
     end
   end
+  M.point(api.nvim_get_current_buf()) -- its keys may fit now, or no longer
   later()
 end
 
