@@ -23,6 +23,8 @@ REFERENCE = Path(__file__).resolve().parents[2] / "models" / "selftest.json"
 
 BATCHES = (1, 2, 4, 8, 64, 512)
 """Tokens that are read at once: engines choose other kernels for other sizes."""
+MAX_BATCH_OF_DEFAULT = 64
+"""The default model reads no larger batch: a portable build needs minutes for 512 tokens."""
 MAX_ERROR = 0.02
 """The largest error of a correct build. Measured against the portable build: at most 0.002 for
 builds with AVX2, AVX-512 and AMX, which round differently; a wrong kernel gives about 1."""

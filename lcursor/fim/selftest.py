@@ -80,6 +80,11 @@ def _test(tiny: Path, gpu_layers: int) -> dict[str, Any]:
     return {"result": "passed", "message": f"largest error {worst:.2g}"}
 
 
+def _batches(name: str) -> tuple[int, ...]:
+    most = selftest_model.BATCHES[-1] if name == "tiny" else selftest_model.MAX_BATCH_OF_DEFAULT
+    return tuple(batch for batch in selftest_model.BATCHES if batch <= most)
+
+
 def _models(tiny: Path) -> Iterator[tuple[str, Path]]:
     """Yield the models to test with: the tiny one, and the default one where it is installed."""
     yield "tiny", tiny
@@ -129,7 +134,7 @@ def _decode(
     try:
         context = llama.Context(model, size)
         try:
-            for batch in selftest_model.BATCHES:
+            for batch in _batches(name):
                 _say(doing=_step(name, batch, threads, is_secondary))
                 context.remove(0, 0)
                 context.decode(selftest_model.tokens(batch, model.n_vocab), 0)

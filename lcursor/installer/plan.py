@@ -166,7 +166,8 @@ def install_engine(venv: Venv, ladder: Sequence[engine.Target], tools: Tools) ->
             reasons.append(f"The {target.name} engine cannot be built: {error.message}")
             continue
         venv.install_wheel("engine", wheel)
-        tools.report.move(text="self-test")
+        tools.report.end("installed")
+        tools.report.begin("engine", "self-test")
         outcome = selftest.run_engine(venv.python, on_gpu=bool(target.nvcc))
         if outcome.kind == "passed":
             venv.stamp.cpu = target.cpu
@@ -176,7 +177,7 @@ def install_engine(venv: Venv, ladder: Sequence[engine.Target], tools: Tools) ->
                 "selftest": outcome.detail,
             }
             venv.enter("engine", ladder[0].key)
-            tools.report.end(f"installed the {target.name} engine; it {outcome.sentence}")
+            tools.report.end(f"the {target.name} engine {outcome.sentence}")
             return
         reasons.append(f"The {target.name} engine {outcome.sentence}")
     raise InstallFailed(
