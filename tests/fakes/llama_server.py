@@ -5,8 +5,8 @@ Behaves as the environment says: FAKE_HELP is the help's text; FAKE_SAID, a file
 arguments, a JSON list a line; FAKE_LOAD_S, how long it loads; FAKE_MOST_TOKENS, the context above
 which it runs out of memory; FAKE_LOSE_PORT, a file that it makes when it finds none, and then
 says that its port is taken; FAKE_LOSE_SOCKET, its socket is removed at once; FAKE_BUSY, a file that
-is there while it writes an answer; FAKE_DEVICES, what --list-devices says; FAKE_END, how it ends
-at once.
+is there while it writes an answer; FAKE_HOLD, a file for whose end an answer waits after its first
+word; FAKE_DEVICES, what --list-devices says; FAKE_END, how it ends at once.
 """
 
 from __future__ import annotations
@@ -59,6 +59,25 @@ class Handler(BaseHTTPRequestHandler):
             "/v1/models": {"data": [{"id": value("--alias", "-a") or "x"}]},
         }
         return self.answer(200 if self.path in tables else 404, tables.get(self.path, {}))
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path != "/v1/chat/completions" or not body.get("stream"):
+            return self.answer(404, {})
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for word, finish in (("So", None), (" be it.", None), ("", "stop")):
+            choice = {"index": 0, "delta": {"content": word}, "finish_reason": finish}
+            row = json.dumps({"model": "x", "choices": [choice]})
+            self.wfile.write(f"data: {row}\n\n".encode())
+            self.wfile.flush()
+            while os.path.exists(ENV.get("FAKE_HOLD", "/absent")):
+                time.sleep(0.01)
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+        return None
 
     def answer(self, status: int, table: object) -> None:
         body = json.dumps(table).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,13 @@ from tests.fakes.chat_server import Answer, ChatServer, say
 
 A = "def alpha(x):\n    return x\n\n\ndef beta(y):\n    return y\n"
 COUNT = "return require('lcursor.edit.store').count()"
+IDLE = "local s = require('lcursor.chat').current() return s and s.chat ~= '' and not s.turn"
+"""A chat is open, and nobody writes in it."""
+LINES = """
+local buf = require("lcursor.chat").current().buf
+return vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+"""
+"""Of the chat."""
 NOTES = """
 _G.notes = {}
 vim.notify = function(text) table.insert(_G.notes, text) end
@@ -26,7 +34,7 @@ class Home:
     """A person with a project, whose Neovims ask one scripted server."""
 
     def __init__(self, neovim: Path, path: Path, stack: ExitStack) -> None:
-        self._neovim, self._path, self._stack = neovim, path, stack
+        self._neovim, self.path, self._stack = neovim, path, stack
         self._editor = ExitStack()
         stack.callback(self._editor.close)
         self.asked: list[dict[str, Any]] = []
@@ -48,7 +56,7 @@ class Home:
         return reply if isinstance(reply, Answer) else say(*reply.splitlines(keepends=True))
 
     def open(self, *files: Path, cwd: Path | None = None, **edit: Any) -> Editor:
-        """Start a Neovim, in the place of the one before.
+        """Start a Neovim, in the place of those before.
 
         Args:
             files: that it opens; by default `a.py`.
@@ -56,6 +64,21 @@ class Home:
             edit: settings of edits.
         """
         self._editor.close()
+        return self.open_beside(*files, cwd=cwd, **edit)
+
+    def open_beside(self, *files: Path, cwd: Path | None = None, **edit: Any) -> Editor:
+        """Start a Neovim beside those that run; arguments as for `open`."""
+        editor = Editor(
+            self._neovim,
+            self.path,
+            init=self.init(**edit),
+            files=files or (self.project / "a.py",),
+            cwd=cwd or self.project,
+        )
+        return self._editor.enter_context(editor)
+
+    def init(self, **edit: Any) -> str:
+        """Return Lua for an init.lua with these settings of edits."""
         models = {name: {"url": self.server.url, "model": name} for name in ("fake", "big")}
         table: Mapping[str, Any] = {
             "python": sys.executable,
@@ -64,19 +87,23 @@ class Home:
             "edit": edit,
         }
         init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
-        init += "vim.o.swapfile = false\n" + NOTES
-        editor = Editor(
-            self._neovim,
-            self._path,
-            init=init,
-            files=files or (self.project / "a.py",),
-            cwd=cwd or self.project,
-        )
-        return self._editor.enter_context(editor)
+        return init + "vim.o.swapfile = false\n" + NOTES
 
     def kill(self, editor: Editor) -> None:
         """Kill a Neovim: it can say nothing any more, nor write anything down."""
         os.kill(editor.lua("return vim.uv.os_getpid()"), signal.SIGKILL)
+
+
+def processes(home: Path) -> dict[int, str]:
+    """Return the command lines of all processes that were started in a home."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"HOME={home}\0".encode() in (entry / "environ").read_bytes():
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                if command:  # else it has ended, and its parent has not asked how
+                    found[int(entry.name)] = command
+    return found
 
 
 def proposed(editor: Editor, count: int = 1) -> None:

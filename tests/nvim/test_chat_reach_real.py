@@ -13,14 +13,9 @@ import pytest
 from lcursor.drive.editor import Editor
 from tests.fakes.chat_server import Answer, Hang, delta
 from tests.fakes.loopback import sse
-from tests.nvim.home import Home, told
+from tests.nvim.home import IDLE, LINES, Home, told
 
-IDLE = "local s = require('lcursor.chat').current() return s and s.chat ~= '' and not s.turn"
 FAILURE = "local f = require('lcursor.chat').current().failure return f and f.message"
-LINES = """
-local buf = require("lcursor.chat").current().buf
-return vim.api.nvim_buf_get_lines(buf, 0, -1, false)
-"""
 
 
 def opened(editor: Editor) -> None:
