@@ -235,9 +235,10 @@ def test_drawing_is_done_in_slices(room: Room) -> None:
     assert room.nvim.lua("return _G.slices") > 40  # one would do without a limit to their length
 
 
-def test_going_to_a_change_at_the_end_shows_its_lines(room: Room) -> None:
-    """They stand below the last line, which is where the window ends."""
-    old = [f"line {number}" for number in range(60)]
+@pytest.mark.parametrize("last", ["line 59", "line 59 " + "x" * 60])
+def test_going_to_a_change_at_the_end_shows_its_lines(room: Room, last: str) -> None:
+    """They stand below the last line, which is where the window ends, as may be a line of keys."""
+    old = [*(f"line {number}" for number in range(59)), last]
     new = [*old, *(f"new {number}" for number in range(8))]
     path = room.open("a.txt", old)
     room.cursor(0)

@@ -34,10 +34,11 @@ local function row_of(hunk)
   return math.min(math.max(row, 0), api.nvim_buf_line_count(0) - 1)
 end
 
---- Scroll until the new lines of a hunk are seen too, which stand below the cursor's line.
+--- Scroll until the new lines of a hunk are visible too, which stand below the cursor's line. One
+--- more line is left for its keys.
 ---@param hunk lcursor.Hunk
 local function uncover(hunk)
-  local below = math.max(hunk.last - 1, 0) - cursor_row() + #hunk.new
+  local below = math.max(hunk.last - 1, 0) - cursor_row() + #hunk.new + 1
   local hidden = vim.fn.winline() + below - api.nvim_win_get_height(0)
   local by = math.min(hidden, vim.fn.winline() - 1 - vim.o.scrolloff)
   if by > 0 then
