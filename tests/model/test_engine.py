@@ -175,6 +175,35 @@ def test_one_line_when_asked(engine: Engine) -> None:
     assert "\n" not in result.text
 
 
+HEADS = {
+    "a.py": ("def f(x):", "class A:\n    def f(self, x):", "while True:", "if x:\n    pass\nelse:"),
+    "crlf.py": ("class A:\r\n    def f(self, x):", "def f(x):\r\n    if x:"),
+    "a.c": ("int add(int a, int b) {", "int f(int x)\n{\n\tif (x > 0) {"),
+    "a.go": ("package main\n\nfunc add(a, b int) int {",),
+    "a.js": ("function add(a, b) {", "class A {\n  get(x) {"),
+}
+
+
+@pytest.mark.parametrize("heals", [True, False])
+@pytest.mark.parametrize(
+    ("path", "head"), [(path, head) for path, heads in HEADS.items() for head in heads]
+)
+def test_a_block_begins_on_the_next_line(
+    engine: Engine, path: str, head: str, heals: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine.reader, "heals", heals)
+    monkeypatch.setattr(engine, "config", engine.config)
+    shown: list[str] = []
+    result = engine.complete(Source(head, "", 0, path, "demo"), shown.append, afresh=True)
+    own = head.rpartition("\n")[2]
+    indent = own[: len(own) - len(own.lstrip())]
+    for text in (*shown, result.text):
+        newline, first, rest = text.partition("\n")[1], *text.partition("\n")[::2]
+        assert (newline, first.strip()) == ("\n", "")
+        assert rest.startswith(indent)
+        assert rest.removeprefix(indent)[:1].isspace()
+
+
 def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
     """Stop at many moments; afterwards the answer is that of an undisturbed engine."""
     wanted, _ = complete(engine)

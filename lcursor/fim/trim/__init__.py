@@ -5,6 +5,7 @@ The rules, by room:
 
 | room | rule | what it does |
 | --- | --- | --- |
+| clean | on_next_line | a block begins below the line that opens it |
 | clean | without_seam | no second blank behind a blank; no odd depth in an empty line |
 | clean | without_comments | no comment behind code, unless the file has that habit |
 | clean | indented | tabs in a file of tabs, spaces in a file of spaces |

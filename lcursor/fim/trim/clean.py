@@ -12,8 +12,26 @@ from lcursor.fim.trim.facts import Around
 
 def clean(text: str, facts: Around) -> tuple[str, bool]:
     """Return the text as it should be, and whether its last line ended in a comment."""
-    text, is_cut = without_comments(without_seam(text, facts), facts)
+    text = without_seam(on_next_line(text, facts), facts)
+    text, is_cut = without_comments(text, facts)
     return indented(text, facts), is_cut
+
+
+def on_next_line(text: str, facts: Around) -> str:
+    """Put a block on the line below the one that opens it, where the model left the newline out.
+
+    Many tokenizers join the end of the opening line and the newline: `):\\n`. A prompt that ends
+    in `):` has passed the place of that token, so the model may go on with the indentation. Token
+    healing avoids that, but not before the vocabulary is read, nor on a server.
+    """
+    blanks = text[: len(text) - len(text.lstrip(" \t"))]
+    is_indented = len(blanks) > 1 or blanks == "\t"
+    if not is_indented or text[len(blanks) :][:1] in {"", "\n", "\r"} or not facts.opens_block:
+        return text
+    own = facts.line[: len(facts.line) - len(facts.line.lstrip(" \t"))]
+    is_deeper = blanks.startswith(own) and len(blanks) > len(own)
+    indent = blanks if is_deeper else own + (facts.indent or blanks)
+    return facts.newline + indent + text[len(blanks) :]
 
 
 def without_seam(text: str, facts: Around) -> str:

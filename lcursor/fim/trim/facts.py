@@ -16,6 +16,10 @@ COMMENT_SHARE = 3
 """One line of so many having one is enough."""
 
 
+_OPENS = re.compile(r"[:{]$")
+_LABEL = re.compile(r"(case\b|default\s*:)")
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """The text around the cursor."""
@@ -44,6 +48,26 @@ class Around:
     def next_line(self) -> str:
         """The next line that is not blank, "" at the end of the file."""
         return self.below[0] if self.below else ""
+
+    @property
+    def newline(self) -> str:
+        """How the file's lines end."""
+        lines = (self.rest, *self.above, *self.below)
+        return "\r\n" if any(line.endswith("\r") for line in lines) else "\n"
+
+    @property
+    def opens_block(self) -> bool:
+        """Whether the cursor is behind all of a line after which a block begins."""
+        line = self.line.strip()
+        if self.rest.strip() or self.inside or not self.syntax.pairs or not _OPENS.search(line):
+            return False
+        marks, inside = syntax.scan(self.line, self.syntax)
+        if inside:  # a string, or a comment
+            return False
+        if line.endswith("{"):
+            return True
+        has_blocks = self.syntax.comment == "#" and line[0] not in "\"'"
+        return not syntax.unclosed(marks) and (has_blocks or bool(_LABEL.match(line)))
 
     def marks(self, text: str) -> list[Mark]:
         """Scan a text at the cursor; the places count from the cursor on."""

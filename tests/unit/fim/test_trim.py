@@ -25,6 +25,53 @@ CASES: dict[str, tuple[Around, str, str]] = {
     "plain": (at("    x = ¦"), "foo(1)", "foo(1)"),
     "trailing blanks go": (at("x = ¦"), "1  \n", "1"),
     "only blanks are nothing": (at("    ¦"), "  \n  ", ""),
+    # on_next_line
+    "a block is below its head": (at("def f(x):¦"), "    return x", "\n    return x"),
+    "in a method": (
+        at("class A:\n    def f(self, x):¦"),
+        "        return x\n\n    def g",
+        "\n        return x",
+    ),
+    "indented as if the line were not": (
+        at("class A:\n    def f(self, x):¦"),
+        "    return x",
+        "\n        return x",
+    ),
+    "behind a blank": (at("def f(x): ¦"), "    return x", "\n    return x"),
+    "with the file's line ends": (
+        at("class A:\r\n    def f(self, x):¦"),
+        "        return x\r\n",
+        "\r\n        return x",
+    ),
+    "before the line's end": (at("def f(x):¦\r\n"), "    return x", "\r\n    return x"),
+    "a block in braces": (
+        at("int f(int x) {¦", "a.c"),
+        "    return x;\n}",
+        "\n    return x;\n}",
+    ),
+    "a block of tabs": (
+        at("func add(a int) int {¦", "a.go"),
+        "\treturn a\n}",
+        "\n\treturn a\n}",
+    ),
+    "a block of tabs in another": (
+        at("int f(int x)\n{\n\tif (x) {¦", "a.c"),
+        "\treturn x;\n\t}\n",
+        "\n\t\treturn x;\n\t}",
+    ),
+    "a case": (at("switch (x) {\ncase 1:¦", "a.c"), "    f();", "\n    f();"),
+    "a dictionary": (at("config = {¦"), "    'a': 1,\n}", "\n    'a': 1,\n}"),
+    "one line is one line": (at("if x:¦"), " return 1", " return 1"),
+    "a value is no block": (at("d = {'a':¦"), "   1}", "   1}"),
+    "nor in a line of its own": (at("d = {\n    'a':¦\n}"), "     1,", "     1,"),
+    "nor in data": (at('"a":¦', "a.json"), "    1", "    1"),
+    "nor in a comment": (at("# such as:¦"), "   f(x)", "   f(x)"),
+    "nor a part of an expression": (at("x = c ? a :¦", "a.c"), "   b;", "   b;"),
+    "a newline that is there is enough": (
+        at("def f(x):¦"),
+        "  \n    return x",
+        "  \n    return x",
+    ),
     # too_many
     "one line when asked": (at("x = f(¦", single_line=True), "a,\n b", "a,"),
     "most lines": (at("¦", max_lines=2), "a\nb\nc\nd", "a\nb"),

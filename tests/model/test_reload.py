@@ -1,0 +1,119 @@
+"""Changes of settings with the real model: memory comes back, and every request has an end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lcursor.config import CompletionConfig
+from lcursor.fim.completer import Completer
+from tests.fakes.engine import request
+from tests.fakes.heard import Heard
+
+CHANGES = 20
+BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
+ALLOWANCE = 0.15
+"""Of the model's memory: what allocators keep, and what the first request alone needs."""
+
+pytestmark = pytest.mark.timeout(300)
+
+
+class Desk(Heard):
+    """A completer with the real model, and what it said."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.config = CompletionConfig(
+            model=str(path), min_confidence=0.0, context_tokens=1024, budget_ms=60_000
+        )
+        self.completer = Completer(self.config, self._tell)
+
+    def ask(self, number: int) -> None:
+        text = {"prefix": f"# {number}\n{BEFORE}", "suffix": "\n\n\nprint(add(2, 3))\n"}
+        self.completer.request(request(number, "python") | text | {"trigger": "manual"})
+
+    def ends(self, number: int) -> list[str]:
+        """Wait for the end of a request; return how it ended, and again if it did so twice."""
+        self.wait("fim.done", number)
+        return [told["reason"] for told in self.told("fim.done", number)]
+
+    def wait_ready(self, count: int) -> None:
+        """Wait until a model was loaded so often."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.loads() >= count, 60), self.sent[-12:]
+
+    def loads(self) -> int:
+        return [told["state"] for told in self.told("state")].count("ready")
+
+
+@pytest.fixture
+def desk(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    desk = Desk(model_path)
+    yield desk
+    assert desk.completer.close(30)
+
+
+def memory_bytes() -> int:
+    """Return how much memory this process holds."""
+    text = Path("/proc/self/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0]) * 1024
+
+
+def engine_threads() -> int:
+    return [thread.name for thread in threading.enumerate()].count("lcursor-engine")
+
+
+def test_memory_after_many_models_is_that_of_one(desk: Desk) -> None:
+    without = memory_bytes()
+    desk.completer.start()
+    desk.wait_ready(1)
+    desk.ask(1)
+    assert desk.ends(1) != ["failed"]
+    one = memory_bytes() - without
+    assert one > 100 << 20
+    for number in range(2, CHANGES + 2):
+        desk.ask(number)  # it may run, or wait, or be answered by the next model
+        cells = 1024 if number % 2 else 1280
+        desk.completer.configure(replace(desk.config, context_tokens=cells))
+        assert len(desk.ends(number)) == 1
+    desk.wait_ready(2)
+    desk.ask(100)
+    assert desk.ends(100) == ["trimmed"]
+    assert "a + b" in desk.wait("fim.done", 100)["text"]
+    assert memory_bytes() - without < (1 + ALLOWANCE) * one
+    assert engine_threads() == 1
+    assert not desk.told("error")
+    assert desk.completer.close(30)
+    assert memory_bytes() - without < ALLOWANCE * one + (64 << 20)  # and that of Python
+    assert engine_threads() == 0
+    assert all(len(desk.ends(number)) == 1 for number in range(1, CHANGES + 2))
+
+
+def test_a_budget_applies_without_a_load(desk: Desk) -> None:
+    desk.completer.start()
+    desk.wait_ready(1)
+    for number in range(CHANGES):
+        desk.completer.configure(
+            replace(desk.config, min_confidence=number / 40, max_tokens=number + 1)
+        )
+    desk.completer.configure(replace(desk.config, max_tokens=1))
+    desk.ask(1)
+    assert desk.wait("fim.done", 1)["stats"]["generated_tokens"] == 1
+    assert desk.loads() == 1
+
+
+def test_a_request_of_the_old_model_ends_and_the_new_one_answers(desk: Desk) -> None:
+    desk.completer.start()
+    desk.wait_ready(1)
+    desk.ask(1)
+    desk.completer.configure(replace(desk.config, context_tokens=2048))
+    desk.ask(2)
+    assert len(desk.ends(1)) == 1
+    assert "a + b" in desk.wait("fim.done", 2)["text"]
+    assert desk.told("fim.partial", 2)
+    assert desk.loads() == 2
