@@ -13,6 +13,7 @@ from lcursor.fim import llama
 from lcursor.fim.engine import Engine
 from lcursor.fim.llama import Model
 from lcursor.fim.prompt import Source
+from lcursor.fim.reader import GROW_AFTER
 
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
 AFTER = "\n\n\nprint(add(2, 3))\n"
@@ -192,7 +193,6 @@ def test_a_block_begins_on_the_next_line(
     engine: Engine, path: str, head: str, heals: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine.reader, "heals", heals)
-    monkeypatch.setattr(engine, "config", engine.config)
     shown: list[str] = []
     result = engine.complete(Source(head, "", 0, path, "demo"), shown.append, afresh=True)
     own = head.rpartition("\n")[2]
@@ -211,7 +211,7 @@ def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
     for number in range(6):
         timer = threading.Timer(0.03 + number * 0.04, engine.abort.set)
         timer.start()
-        with pytest.raises(Cancelled):
+        with pytest.raises(Cancelled):  # for how long it may go on then, the bench has a number
             for turn in range(100):
                 complete(engine, f"# {number} {turn}\n" + filler + BEFORE)
         timer.join()
@@ -225,6 +225,29 @@ def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
         )
         after, _ = complete(engine)
         assert after.text == wanted.text
+
+
+def test_a_decode_that_runs_is_stopped(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flag reaches llama.cpp itself: Python is not asked between one token and the next."""
+    decode, stopped = engine._context.decode, list[int]()
+
+    def stop(tokens: list[int], *where: int) -> None:
+        timer = threading.Timer(0.02, engine.abort.set)
+        timer.start()
+        try:
+            decode(tokens, *where)
+        except Cancelled:
+            stopped.append(len(tokens))
+            raise
+        finally:
+            timer.join()
+
+    monkeypatch.setattr(engine._context, "decode", stop)
+    with pytest.raises(Cancelled):
+        for turn in range(20):
+            complete(engine, f"# {turn}\n" + "".join(f"a_{turn}_{n} = {n}\n" for n in range(60)))
+    assert stopped
+    engine.abort.clear()
 
 
 def test_a_file_of_garbage_is_refused(tmp_path: Path) -> None:
@@ -268,7 +291,12 @@ def test_where_memory_runs_out_the_window_shrinks(
         assert result.text == "a + b"
         assert result.prompt_tokens < 400
         [remark] = short.remarks
-        assert "tokens before the cursor are read from now on" in remark.message
+        assert "tokens before the cursor are read for a while" in remark.message
+        narrow = short.reader.prefix_tokens
+        monkeypatch.setattr(short._context, "decode", decode)
+        for _ in range(2 * GROW_AFTER):
+            short.complete(Source(BEFORE, AFTER, 0), lambda text: None)
+        assert short.reader.prefix_tokens > narrow
         monkeypatch.setattr(short._context, "decode", lambda *_: full([0] * 500, 0))
         with pytest.raises(OutOfMemory):
             complete(short, BEFORE)

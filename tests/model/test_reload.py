@@ -6,11 +6,15 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lcursor.config import CompletionConfig
+from lcursor.errors import OutOfMemory
+from lcursor.fim import llama
 from lcursor.fim.completer import Completer
+from lcursor.fim.engine import Engine
 from tests.fakes.engine import request
 from tests.fakes.heard import Heard
 
@@ -117,3 +121,29 @@ def test_a_request_of_the_old_model_ends_and_the_new_one_answers(desk: Desk) -> 
     assert "a + b" in desk.wait("fim.done", 2)["text"]
     assert desk.told("fim.partial", 2)
     assert desk.loads() == 2
+
+
+@pytest.mark.parametrize("step", ["_fingerprint", "_warm_up"])
+def test_whatever_fails_while_a_model_is_opened_frees_it(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    freed: list[str] = []
+
+    def note(kind: type[llama.Context] | type[llama.Model]) -> None:
+        close = kind.close
+
+        def closed(self: Any) -> None:
+            freed.append(kind.__name__)
+            close(self)
+
+        monkeypatch.setattr(kind, "close", closed)
+
+    def fail(self: Engine) -> None:
+        raise OutOfMemory("no memory is left")
+
+    note(llama.Context)
+    note(llama.Model)
+    monkeypatch.setattr(Engine, step, fail)
+    with pytest.raises(OutOfMemory):
+        Engine(model_path, "", CompletionConfig(), lambda fraction: True)
+    assert freed == ["Context", "Model"]

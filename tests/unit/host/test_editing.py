@@ -223,16 +223,27 @@ def test_edits_that_are_switched_off_say_so(path: Path, server: ChatServer) -> N
     desk.close()
 
 
-def test_a_handler_returns_at_once_and_unused_edits_cost_no_thread(
-    path: Path, server: ChatServer
-) -> None:
-    before = threading.active_count()
+def test_edits_that_nobody_uses_cost_no_thread(path: Path, server: ChatServer) -> None:
+    before = set(threading.enumerate())
     desk = Desk(config_of(server))
+    names = {thread.name for thread in set(threading.enumerate()) - before}
+    assert Editing.LANE not in names
     desk.close()
-    assert threading.active_count() == before
-    began_s = time.perf_counter()
+
+
+def test_a_handler_does_not_wait_for_the_slot(path: Path, server: ChatServer) -> None:
+    desk = Desk(config_of(server))
+    may_go_on, has_begun = threading.Event(), threading.Event()
+
+    def block() -> None:
+        has_begun.set()
+        assert may_go_on.wait(20)
+
+    desk.editing._lane.put(block)
+    assert has_begun.wait(20)
     desk.ask(1, path)
     desk.do("edit.stop", id=1)
-    assert time.perf_counter() - began_s < 0.05
+    assert not desk.sent  # nothing was done on this thread
+    may_go_on.set()
     assert desk.wait("edit.done", 1)["reason"] in ("stopped", "proposed")
     desk.close()
