@@ -63,6 +63,8 @@ class Reader:
     ) -> None:
         self._model, self._context, self._family, self._config = model, context, family, config
         self._on_gpu = on_gpu
+        self.files_tokens = budget(config.files_tokens, on_gpu)
+        """Most tokens of other files, and of the file's own top."""
         self.seats = Seats(context)
         self._file_tokens = FileTokens()
         self._shrunk = 1
@@ -75,11 +77,7 @@ class Reader:
     def configure(self, config: CompletionConfig) -> None:
         """Apply other budgets."""
         self._config = config
-
-    @property
-    def files_tokens(self) -> int:
-        """Most tokens of other files, and of the file's own top."""
-        return budget(self._config.files_tokens, self._on_gpu)
+        self.files_tokens = budget(config.files_tokens, self._on_gpu)
 
     @property
     def prefix_tokens(self) -> int:

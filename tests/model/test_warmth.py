@@ -72,9 +72,9 @@ def test_what_llama_cpp_refuses_is_read_anew(start: Start) -> None:
     assert engine.reader.warmth is not None
     saved = engine.reader.warmth.load(SOURCE.root, SOURCE.path)
     assert saved is not None
-    for state in (b"", saved.state[:-7], b"\xff" * 2000):
+    for state in (b"", bytes(saved.state[:-7]), b"\xff" * 2000):
         other = start()
-        broken = Saved(saved.cells, saved.files, state)
+        broken = Saved(saved.cells, saved.files, memoryview(state))
         assert other.reader.warmth is not None
         other.reader.warmth.save(SOURCE.root, SOURCE.path, broken)
         assert complete(other).text == first.text
