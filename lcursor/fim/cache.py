@@ -85,7 +85,7 @@ class Cache:
         """Return what is in it, for `restore`; nothing where that is more than `max_bytes`."""
         return self._context.state(self.lanes.full, max_bytes)
 
-    def restore(self, cells: Cells, state: memoryview) -> bool:
+    def restore(self, cells: Cells, state: bytes | memoryview) -> bool:
         """Hold what another one held, in another run perhaps; False, and empty, if that fails.
 
         Args:

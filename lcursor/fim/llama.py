@@ -379,7 +379,7 @@ class Context:
         count = L.llama_state_seq_get_data(self.handle, buffer, size, sequence)
         return memoryview(buffer).cast("B")[:count]
 
-    def restore(self, sequence: int, state: memoryview) -> bool:
+    def restore(self, sequence: int, state: bytes | memoryview) -> bool:
         """Fill a sequence with what `state` gave, also in another run; False if it does not fit.
 
         llama.cpp compares shapes and types, not the model: whoever calls must know that it is the

@@ -89,7 +89,7 @@ class Seats:
         """Return how many tokens `bring` would read."""
         return min(cache.cost(prompt) for cache in self._by_age)
 
-    def restore(self, cells: Cells, state: memoryview) -> bool:
+    def restore(self, cells: Cells, state: bytes | memoryview) -> bool:
         """Put what was saved into the seat that was left alone longest. See `Cache.restore`."""
         return self._by_age[0].restore(cells, state)
 

@@ -39,7 +39,7 @@ class Saved:
     cells: Cells
     files: tuple[File, ...]
     """The pieces of other files before it."""
-    state: memoryview
+    state: bytes | memoryview
     """The cells themselves, in llama.cpp's form."""
 
 
@@ -178,9 +178,10 @@ class Warmth:
             total -= each
 
 
-def _parts(state: memoryview) -> Iterator[memoryview]:
-    for start in range(0, len(state), PART_BYTES):
-        yield state[start : start + PART_BYTES]
+def _parts(state: bytes | memoryview) -> Iterator[memoryview]:
+    view = memoryview(state)
+    for start in range(0, len(view), PART_BYTES):
+        yield view[start : start + PART_BYTES]
 
 
 def _hash(text: str) -> str:
