@@ -273,7 +273,7 @@ def test_neovim_is_closed_while_streaming(editor: Start, host: FakeHost) -> None
     stream(talk, number, 0.2)
     nvim.client.notify("nvim_command", "qall!")
     assert nvim.client.close(timeout_s=30) >= 0, "it was killed: it did not leave by itself"
-    assert host.messages("shutdown")
+    host.wait(lambda: host.messages("shutdown"))
 
 
 def test_a_hidden_chat_goes_on(editor: Start, host: FakeHost) -> None:
