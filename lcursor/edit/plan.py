@@ -37,6 +37,8 @@ MOST_STEPS: Final = 24
 WHOLE_BUDGETS: Final = 2
 """A file is written anew as a whole up to so many times the tokens of a region."""
 AGAIN_TEMPERATURE: Final = 0.4
+LEAST_NAME: Final = 3
+"""Shorter names of files stand in many a sentence that means none."""
 ORDER: Final[Mapping[str, int]] = {"create": 0, "edit": 1, "rename": 2, "delete": 3}
 SYSTEM: Final = """\
 You plan changes of a code base. You are given a list of files and of what they define, each with \
@@ -53,11 +55,6 @@ something another name, edit it, and edit what uses it.
 - Name only ids of the list. Write no code. Take as few steps as do what is asked for, each place \
 once, and nothing that was not asked for."""
 
-_ENGLISH: Final = re.compile(r"\b(?:the|an?|to|in|of|and|all|every|for|with|from|it)\b", re.I)
-_DELETING: Final = re.compile(
-    r"\b(?:delet|remov|drop|rid\b|clean|unus|obsolet|dead|merg|join|replac|inlin)", re.I
-)
-_MOVING: Final = re.compile(r"\b(?:mov|renam|relocat|reorgani|split|calls?\b|named?\b)", re.I)
 SKETCHING: Final = "You tell a programmer how to make a change."
 
 
@@ -123,7 +120,7 @@ def plan(
     room = reached.context_tokens or UNKNOWN_TOKENS
     shown = _fitting(known, room // LIST_SHARE, reached)
     asked = messages(instruction, context, shown)
-    kinds = asked_for(instruction)
+    named = {one.key for one in known if is_named(one.path, instruction)}
 
     def is_short(one: Candidate) -> bool:
         lines = files.read(one.path) or ()
@@ -133,12 +130,12 @@ def plan(
     read: tuple[str, list[dict[str, Any]]] | None = None
     steps, notes, spent = list[Step](), list[str](), list[Usage]()
     for temperature in (config.temperature, max(config.temperature, AGAIN_TEMPERATURE)):
-        wish = Wish(max_tokens=ANSWER_TOKENS, temperature=temperature, schema=schema(shown, kinds))
+        wish = Wish(max_tokens=ANSWER_TOKENS, temperature=temperature, schema=schema(shown, named))
         said = talk.answer(reached, asked, wish, cancel)
         spent.append(said.usage)
         read = parsed(said.text) or read
         if read is not None:
-            steps, notes = _steps(read[1], known, root, files, is_short, kinds)
+            steps, notes = _steps(read[1], known, root, files, is_short, instruction)
             if steps or not notes:
                 break
             why = f"Nothing of this can be done: {'; '.join(dict.fromkeys(notes))}. Plan it anew."
@@ -173,32 +170,35 @@ def messages(instruction: str, context: str, shown: Sequence[Sequence[str]]) -> 
     return [Message("system", SYSTEM), Message("user", "\n\n".join(filter(None, parts)))]
 
 
-def asked_for(instruction: str) -> frozenset[FileKind]:
-    """Return the kinds of steps that an instruction can mean.
+def is_named(path: str, instruction: str) -> bool:
+    """Return whether an instruction names a file, or a folder that it is in.
 
-    Small models delete and move files that nobody spoke of. Of another language than English it is
-    not known what it means.
+    Small models delete and move files that nobody spoke of; only what is named may go, in whatever
+    language the rest of the instruction is.
     """
-    kinds: set[FileKind] = {"edit", "create"}
-    is_known = _ENGLISH.search(instruction) is not None
-    if not is_known or _DELETING.search(instruction):
-        kinds.add("delete")
-    if not is_known or _MOVING.search(instruction):
-        kinds.add("rename")
-    return frozenset(kinds)
+    names = {*path.split("/"), path.rpartition("/")[2].partition(".")[0]}
+    return any(
+        len(name) >= LEAST_NAME
+        and re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_]|/\w)", instruction, re.I)
+        for name in names
+    )
 
 
-def schema(shown: Sequence[Sequence[str]], kinds: Collection[FileKind]) -> dict[str, Any]:
-    """Return the JSON schema of an answer: ids that there are, and nothing else."""
+def schema(shown: Sequence[Sequence[str]], named: Collection[str]) -> dict[str, Any]:
+    """Return the JSON schema of an answer: ids that there are, and nothing else.
+
+    Args:
+        shown: lines for each candidate.
+        named: ids of the files that may be deleted and moved.
+    """
     ids = [line.split(maxsplit=1)[0] for lines in shown for line in lines if "…" not in line[:4]]
     text: dict[str, Any] = {"type": "string"}
     edit: dict[str, Any] = {"action": {"const": "edit"}, "id": {"enum": ids}, "do": text}
-    own = [one for one in ids if "." not in one]
+    own = [one for one in ids if one in named]
     delete: dict[str, Any] = {"action": {"const": "delete_file"}, "id": {"enum": own}}
     rename: dict[str, Any] = {"action": {"const": "move_file"}, "id": {"enum": own}, "path": text}
     create: dict[str, Any] = {"action": {"const": "create_file"}, "path": text, "do": text}
-    known = {"edit": edit, "create": create, "rename": rename, "delete": delete}
-    offered = [known[kind] for kind in known if kind in kinds] if ids else [create]
+    offered = [*([edit] if ids else []), create, *([rename, delete] if own else [])]
     return {
         "type": "object",
         "properties": {
@@ -279,7 +279,7 @@ def _steps(
     root: Path,
     files: Files,
     is_short: Callable[[Candidate], bool],
-    kinds: Collection[FileKind],
+    instruction: str,
 ) -> tuple[list[Step], list[str]]:
     """Return the steps that can be done, in the order to do them, and what was left out."""
     steps, notes = dict[tuple[str, ...], Step](), list[str]()
@@ -290,8 +290,8 @@ def _steps(
         except _Odd as odd:
             notes.append(str(odd))
             continue
-        if step.kind not in kinds:
-            notes.append(f"{step.path}: nobody asked to {step.kind} a file")
+        if step.kind in ("delete", "rename") and not is_named(step.path, instruction):
+            notes.append(f"{step.path}: name the file to have it deleted or moved")
             continue
         place = step.to or (step.path if step.kind == "create" else "")
         first = places.setdefault(place, step) if place else step

@@ -133,7 +133,7 @@ def test_a_plan_of_all_kinds_in_their_order(desk: Any) -> None:
             {"action": "move_file", "id": parser, "path": "app/reading.py"},
         )
 
-    found = desk(by_name(reply)).ask("Rename parse to parse_text, delete README.md")
+    found = desk(by_name(reply)).ask("Rename parse to parse_text, move parser.py, delete README.md")
     assert found.summary == "It is renamed."
     assert [(step.key, step.kind, step.path, step.to) for step in found.steps] == [
         ("s1", "create", "app/text.py", ""),
@@ -186,22 +186,67 @@ def test_a_file_that_is_deleted_is_not_edited(desk: Any) -> None:
     assert [step.kind for step in found.steps] == ["delete"]
 
 
-def test_nothing_is_deleted_or_moved_unasked(desk: Any) -> None:
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "Add a limit to the function parse",
+        "Delete what nobody uses, and move the rest",
+        "Räume auf, entferne alles in der Ecke",
+    ],
+)
+def test_a_file_that_is_not_named_is_not_deleted_or_moved(desk: Any, instruction: str) -> None:
     steps = [{"action": "delete_file", "id": "app/parser.py"}]
     steps += [{"action": "move_file", "id": "README.md", "path": "doc.md"}, GOOD]
     it = desk([say(answer(*steps))])
-    found = it.ask("Add a limit to the function parse")
+    found = it.ask(instruction)
     assert [step.kind for step in found.steps] == ["edit"]
-    assert "nobody asked to delete a file" in found.summary
+    assert "README.md: name the file to have it deleted or moved" in found.summary
+    assert "app/parser.py: name the file" in found.summary
     assert "delete_file" not in json.dumps(it.server.bodies[0]["response_format"])
-    found = desk([say(answer(*steps))]).ask("Entferne parser.py, verschiebe README.md")
-    assert [step.kind for step in found.steps] == ["edit", "rename", "delete"]
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "Delete the parser, and move README.md to doc.md",
+        "Entferne parser.py, verschiebe die README in doc.md",
+        "删除parser.py并将readme.md移动到doc.md",
+        "app/parser.py と README.md",
+    ],
+)
+def test_a_file_that_is_named_is_deleted_or_moved(desk: Any, instruction: str) -> None:
+    steps = [{"action": "delete_file", "id": "app/parser.py"}]
+    steps += [{"action": "move_file", "id": "README.md", "path": "doc.md"}, GOOD]
+    it = desk([say(answer(*steps))])
+    assert [step.kind for step in it.ask(instruction).steps] == ["edit", "rename", "delete"]
+    schema = it.server.bodies[0]["response_format"]["json_schema"]["schema"]
+    delete = schema["properties"]["steps"]["items"]["anyOf"][-1]["properties"]
+    assert delete["action"] == {"const": "delete_file"}
+    ids = it.ids()
+    named = {ids[key] for key in ids if key.startswith(("app/parser.py", "README.md"))}
+    assert {*delete["id"]["enum"]} == named
+
+
+@pytest.mark.parametrize(
+    ("path", "instruction", "is_there"),
+    [
+        ("app/main.py", "delete app/parser.py", False),
+        ("app/old/main.py", "entferne den Ordner app/old", True),
+        ("app/main.py", "remove app.", True),
+        ("app/a.py", "remove a comment", False),
+        ("app/a.py", "remove a.py", True),
+    ],
+)
+def test_a_name_is_that_of_a_file_or_of_a_folder(
+    path: str, instruction: str, is_there: bool
+) -> None:
+    assert plan.is_named(path, instruction) is is_there
 
 
 def test_two_steps_do_not_make_one_file(desk: Any) -> None:
     steps = [{"action": "create_file", "path": "new.py", "do": "x"}]
     steps += [{"action": "move_file", "id": "README.md", "path": "new.py"}]
-    found = desk([say(answer(*steps))]).ask("Move it")
+    found = desk([say(answer(*steps))]).ask("Move README.md")
     assert [step.kind for step in found.steps] == ["create"]
     assert "another step makes new.py" in found.summary
 
