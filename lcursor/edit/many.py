@@ -283,11 +283,11 @@ def _works(
 
 
 def _worst(found: Sequence[Check]) -> tuple[Check, ...]:
-    """Return each check once, as a failure where it failed anywhere."""
+    """Return each check once: as a failure where it failed anywhere, else with a remark."""
     kept: dict[str, Check] = {}
     for each in found:
         before = kept.get(each.name)
-        if before is None or (before.is_ok and not each.is_ok):
+        if before is None or (before.is_ok and (not each.is_ok or not before.text)):
             kept[each.name] = each
     return tuple(kept.values())
 

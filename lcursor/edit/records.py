@@ -36,7 +36,8 @@ class Check:
     """`parses`, `indent`, `symbols`, `size`, `format`, `lint`, `test` or `diagnostics`."""
     is_ok: bool
     text: str = ""
-    """For people, and for the model that tries again; empty where all is well."""
+    """What is wrong, for people and for the model that tries again; of a check that is passed, a
+    remark for people, or empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,15 @@ def grid(room: Room) -> str:
     return "\n".join(rows) + "\n"
 
 
+def test_the_remark_of_a_check_is_shown_beside_what_is_passed(room: Room) -> None:
+    path = room.open("a.py", OLD)
+    room.offer(path, OLD, NEW, checks=[{"name": "size", "is_ok": True, "text": "9 lines are gone"}])
+    room.hunks("next", 1)
+    drawn(room)
+    assert "✓ 9 lines are gone" in grid(room)
+    assert "✗" not in grid(room)
+
+
 def test_hunks_on_the_screen(room: Room, golden: Golden) -> None:
     path = room.open("a.py", OLD)
     checks = [

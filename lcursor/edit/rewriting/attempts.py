@@ -331,7 +331,6 @@ def _aligned(task: Task, lines: Lines) -> tuple[Lines, tuple[Check, ...]]:
             _whole(task, new),
             task.region,
             task.language,
-            instruction=task.instruction,
         )
 
     found = look(lines)

@@ -7,7 +7,6 @@ about a change is `trial.py`'s. Pure; any thread.
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     from lcursor.index.structure import Definition
 
 MOST_DELETED: Final = 0.3
-"""Share of a region's lines that may go without anybody having asked for it."""
+"""Share of a region's lines that may go without a remark."""
 LEAST_ROWS: Final = 8
-"""A region with fewer lines may lose any number of them."""
+"""A region with fewer lines may lose any number of them without a remark."""
 MOST_GROWTH: Final = 4
 GROWTH_ROWS: Final = 120
 """A region may grow to so many times its lines and so many more."""
@@ -35,15 +34,6 @@ VALUES: Final = frozenset(
 )
 """Definitions that may come and go with any change."""
 FUNCTIONS: Final = frozenset({"function", "method", "test", "macro"})
-REMOVES: Final = re.compile(
-    r"\b(remov|delet|drop|strip|simplif|shorten|shrink|reduc|inlin|merg|mov|extract|split|replac"
-    r"|clean|dedup|condens|rewrit|trim|empty|clear|without|get rid|unused|renam|turn|conver"
-    r"|refactor|collaps|compact|combin|one.?liner)",
-    re.I,
-)
-"""What people say when lines or names may go."""
-RENAMES: Final = re.compile(r"\b(renam|turn|conver|replac|rewrit|refactor|clean|simplif)", re.I)
-"""Of these, what leaves a definition in the place of one."""
 COPY_ROWS: Final = 3
 COPY_SHARE: Final = 0.8
 KEPT_SHARE: Final = 0.2
@@ -55,9 +45,6 @@ def check(
     new: Sequence[str],
     region: Region,
     language: str,
-    *,
-    instruction: str = "",
-    max_deleted: float = MOST_DELETED,
 ) -> tuple[Check, ...]:
     """Compare a file before and after its region was written anew.
 
@@ -66,11 +53,11 @@ def check(
         new: all lines after the change.
         region: rows of `old` that were written anew.
         language: of the index's names; another means that nothing is parsed.
-        instruction: what was asked for: who asks for a removal gets one.
-        max_deleted: share of the region's lines that may go unasked.
 
     Returns:
-        `parses` and `symbols` where the language has a grammar, `indent` and `size` always.
+        `parses` and `symbols` where the language has a grammar, `indent` and `size` always. That
+        definitions or many lines are gone is a remark, the text of a check that is passed: only
+        the user knows whether that was asked for.
 
     Cost: two parses, about 3 MB/s.
     """
@@ -85,7 +72,7 @@ def check(
     )
     trees = _Trees.of(language, old, new)
     if trees is not None:
-        found += [_parses(trees, region.first_row, end), _symbols(trees, region, end, instruction)]
+        found += [_parses(trees, region.first_row, end), _symbols(trees, region, end)]
     words = "lines outside of the region are changed" if rest else ""
     if not words and _is_copy(old, region, before, after):
         words = "it is a copy of other lines of the file, and the lines that were there are gone"
@@ -93,7 +80,7 @@ def check(
         found = [each for each in found if each.name != "symbols"]
         found.append(Check("symbols", False, words))
     found.append(_indent(old, region, before, after))
-    found.append(_size(before, after, instruction, max_deleted))
+    found.append(_size(before, after))
     return tuple(found)
 
 
@@ -181,7 +168,7 @@ def _python(lines: Sequence[str]) -> str:
     return ""
 
 
-def _symbols(trees: _Trees, region: Region, end: int, instruction: str) -> Check:
+def _symbols(trees: _Trees, region: Region, end: int) -> Check:
     was, now = trees.old.definitions(), trees.new.definitions()
     outside_was = _outside(was, region.first_row, region.last_row)
     outside_now = _outside(now, region.first_row, end)
@@ -198,12 +185,8 @@ def _symbols(trees: _Trees, region: Region, end: int, instruction: str) -> Check
         and item.kind not in VALUES
         and not _is_local(item, was)
         and item.name not in kept
-        and not _is_asked(item.name, instruction)
     ]
-    may_go = REMOVES.search(instruction) and (kept or not RENAMES.search(instruction))
-    if lost and not may_go:
-        return Check("symbols", False, f"{_listed(lost)} is gone, which nobody asked for")
-    return Check("symbols", True)
+    return Check("symbols", True, f"removes {_listed(lost)}" if lost else "")
 
 
 def _outside(found: Sequence[Definition], first: int, end: int) -> Counter[str]:
@@ -219,10 +202,6 @@ def _outside(found: Sequence[Definition], first: int, end: int) -> Counter[str]:
 def _is_local(item: Definition, found: Sequence[Definition]) -> bool:
     """Whether it stands in a function, which may do without it."""
     return item.parent >= 0 and found[item.parent].kind in FUNCTIONS
-
-
-def _is_asked(name: str, instruction: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", instruction) is not None
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
@@ -319,18 +298,14 @@ def _blank(lead: str) -> str:
     return f"{len(lead)} {what if len(lead) != 1 else what[:-1]} of indentation"
 
 
-def _size(
-    before: Sequence[str], after: Sequence[str], instruction: str, max_deleted: float
-) -> Check:
+def _size(before: Sequence[str], after: Sequence[str]) -> Check:
     was, now = _count(before), _count(after)
-    may_shrink = bool(REMOVES.search(instruction))
-    if was >= LEAST_ROWS and was - now > max_deleted * was and not may_shrink:
-        return Check("size", False, f"{was - now} of {was} lines are gone")
     if now > MOST_GROWTH * was + GROWTH_ROWS:
         return Check("size", False, f"{was} line{'s' * (was != 1)} became {now}")
     if (rows := _repeated(after)) and not _repeated(before):
         return Check("size", False, f"its last {rows} lines repeat themselves")
-    return Check("size", True)
+    is_short = was >= LEAST_ROWS and was - now > MOST_DELETED * was
+    return Check("size", True, f"{was - now} of {was} lines are gone" if is_short else "")
 
 
 def _is_copy(

@@ -23,10 +23,12 @@ local KEYS = {
 ---@param checks lcursor.EditCheck[]
 ---@return lcursor.EditChunk[]
 function M.checks(checks)
-  local chunks = {}
+  local chunks, remarks = {}, {}
   for _, check in ipairs(checks) do
-    if not check.is_ok then
-      local said = check.text:match("^[^\n]*")
+    local said = check.text:match("^[^\n]*")
+    if check.is_ok and said ~= "" then
+      table.insert(remarks, { " " .. said, "LCursorEditBadge" })
+    elseif not check.is_ok then
       local words = said == "" and check.name or check.name .. ": " .. said
       table.insert(chunks, { " ✗ " .. words, "LCursorEditFailed" })
     end
@@ -34,7 +36,7 @@ function M.checks(checks)
   if #checks > 0 and #chunks == 0 then
     table.insert(chunks, { " ✓", "LCursorEditBadge" })
   end
-  return chunks
+  return vim.list_extend(chunks, remarks)
 end
 
 --- What is to be done to a file besides its lines, which no key for hunks does.

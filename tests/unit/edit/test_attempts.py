@@ -25,6 +25,8 @@ LINES = ("import os", "", "def f(a):", "    return a", "", "def g():", "    retu
 REGION = Region(2, 4, "function f")
 GOOD: Lines = ("def f(a):", "    return a + 1")
 BAD: Lines = ("def f(a:", "    return a + 1")
+TABBED: Lines = ("def f(a):", "\treturn a + 1")
+"""It parses, and is not indented as the file is."""
 OLD: Lines = LINES[2:4]
 
 
@@ -52,7 +54,8 @@ class Scripted:
         reply = self.replies.pop(0)
         if isinstance(reply, LcursorError):
             raise reply
-        return Written(reply, "a note", Usage(100, 60, 20, 5.0, 7.0, True), 4, 0.5, "")
+        usage = Usage(100 * attempt, 60, 20, 5.0, 7.0, True)
+        return Written(reply, f"note of try {attempt}", usage, attempt, 0.5, "")
 
 
 class Heard(Silent):
@@ -96,9 +99,14 @@ def test_one_clean_try_is_enough() -> None:
     assert made.file.base == digest(LINES)
     assert diff.apply(LINES, made.file.changes) == (*LINES[:2], *GOOD, *LINES[4:])
     assert all(each.is_ok for each in made.file.checks)
-    assert made.usage == Usage(100, 60, 20, 5.0, 7.0, True)
-    assert (made.passes, made.note, made.is_same) == (4, "a note", False)
-    assert writer.asked == [(1, (), "", 0.0)]
+    assert not made.is_same
+
+
+def test_all_tries_are_paid_and_the_note_is_of_the_one_that_is_shown() -> None:
+    made = run(Scripted(BAD, TABBED, BAD))
+    assert (made.attempts, made.note) == (3, "note of try 2")
+    assert made.usage == Usage(600, 180, 60, 15.0, 21.0, True)
+    assert made.passes == 6
 
 
 def test_what_is_wrong_is_said_to_the_next_try() -> None:
@@ -106,7 +114,6 @@ def test_what_is_wrong_is_said_to_the_next_try() -> None:
     made = run(writer)
     assert (made.attempts, made.lines) == (2, GOOD)
     assert made.usage.answer_tokens == 40
-    assert made.passes == 8
     (failed,) = writer.asked[1][1]
     assert failed.lines == BAD
     assert "does not parse" in failed.problems[0]
@@ -114,12 +121,19 @@ def test_what_is_wrong_is_said_to_the_next_try() -> None:
 
 
 def test_where_none_is_clean_the_best_is_shown_with_what_is_wrong() -> None:
-    shifted = ("    def f(a):", "  return a")
-    lost = ("def h(a):", "    return a")
-    made = run(Scripted(BAD, lost, shifted))
+    made = run(Scripted(BAD, TABBED, BAD))
     assert made.attempts == 3
-    assert made.lines == lost
-    assert [each.name for each in made.file.checks if not each.is_ok] == ["symbols"]
+    assert made.lines == TABBED
+    assert [each.name for each in made.file.checks if not each.is_ok] == ["indent"]
+
+
+@pytest.mark.parametrize("instruction", ["remove f", "Entferne f", "gib eine Konstante zurück"])
+def test_a_definition_that_is_gone_is_no_reason_for_another_try(instruction: str) -> None:
+    writer = Scripted(("def h(a):", "    return a"))
+    attempts = Attempts(writer, None, EditConfig(retries=2))
+    made = attempts.run(task(instruction=instruction), Heard(), threading.Event())
+    assert made.attempts == 1
+    assert [each.text for each in made.file.checks if each.text] == ["removes f"]
 
 
 def test_a_text_at_the_wrong_margin_is_moved() -> None:
@@ -183,9 +197,8 @@ def test_replies_of_no_use_end_it() -> None:
     "error", [ContextFull("the prompt is too long"), ServerEnded("the server has ended")]
 )
 def test_a_failure_of_a_later_try_keeps_the_text_of_an_earlier_one(error: LcursorError) -> None:
-    lost = ("def h(a):", "    return a")
-    made = run(Scripted(lost, BAD, error), EditConfig(retries=3))
-    assert made.lines == lost
+    made = run(Scripted(TABBED, BAD, error), EditConfig(retries=3))
+    assert made.lines == TABBED
     assert made.attempts == 3
     assert error.message in made.note
 
@@ -287,7 +300,9 @@ def test_wishes_elsewhere_are_left(wished: Lines, expected: Lines) -> None:
 
 
 def test_costs_add_up() -> None:
-    one = Usage(10, 5, 3, 1.0, 2.0, True)
+    one, other = Usage(10, 5, 3, 1.0, 2.0, True), Usage(7, 1, 20, 0.5, 0.25, True)
     assert added(Usage(), one) == one
-    assert added(one, one) == Usage(20, 10, 6, 2.0, 4.0, True)
-    assert not added(Usage(1), one).is_exact
+    assert added(one, other) == Usage(17, 6, 23, 1.5, 2.25, True)
+    guessed = Usage(1, 1, 1, 1.0, 1.0, False)
+    assert not added(guessed, one).is_exact
+    assert not added(one, guessed).is_exact
