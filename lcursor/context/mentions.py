@@ -9,13 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from lcursor.protocol_chat import ChatWord
-
-if TYPE_CHECKING:
-    from lcursor.context.codebase import Codebase
+from typing import Final, NamedTuple
 
 KINDS: Final = {
     "buffer": "the file one is in, as it stands in the editor",
@@ -136,15 +130,6 @@ def place(argument: str) -> Place:
         return Place(path, first - 1, -1, False)
     first, last = sorted((first, max(int(end), 1)))
     return Place(path, first - 1, last, False)
-
-
-def complete(
-    root: Path, word: str, retriever: Codebase | None = None, path: str = ""
-) -> list[ChatWord]:
-    """Return what could stand after `@` or `/`, best first; see complete.py."""
-    from lcursor.context.complete import complete
-
-    return complete(root, word, retriever, path)
 
 
 def _mention(text: str, sign: re.Match[str]) -> Mention | None:

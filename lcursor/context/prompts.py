@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from lcursor.context import front
+from lcursor.context import front, mentions
 from lcursor.context.reading import Reader
 
 Origin = Literal["built in", "project", "own"]
@@ -182,8 +182,6 @@ def _filled(prompt: Prompt, rest: str) -> str:
 
 def _names_its_own(prompt: Prompt, rest: str) -> bool:
     """Return whether what was typed says what the command is about."""
-    from lcursor.context import mentions
-
     if prompt.brings == "trace" and "\n" in rest:
         return True  # the trace itself
     kinds = {mention.kind for mention in mentions.parse(rest)}

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from lcursor.edit.placing.pieces import Block
+from lcursor.edit.placing.pieces import Block, Files, Rooted
 from lcursor.edit.placing.settle import Choice, Doubt, Refusal
-
-if TYPE_CHECKING:
-    from lcursor.edit.placing.resolve import Files
 
 MOST_CHOICES = 12
 
@@ -30,8 +26,6 @@ class Paths:
 
     def absolute(self, path: str) -> str:
         """Return a file's absolute path."""
-        from lcursor.edit.placing.resolve import Rooted
-
         if isinstance(self._files, Rooted):
             return self._files.absolute(path)
         return path
@@ -42,8 +36,6 @@ class Paths:
         Raises:
             Refusal: nothing says where it would be.
         """
-        from lcursor.edit.placing.resolve import Rooted
-
         clean = _clean(path)
         if not isinstance(self._files, Rooted) and not os.path.isabs(clean):
             raise Refusal(f"There is no file {path}")

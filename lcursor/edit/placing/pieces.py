@@ -1,12 +1,14 @@
 """The change in a piece of a reply, as it is written there: where it goes is another matter.
 
-Vocabulary: what `reply.py` and `patches.py` read and `resolve.py` finds places for.
+Vocabulary: what `reply.py` and `patches.py` read and `resolve.py` finds places for, and the files
+that it does so in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 from lcursor.edit.records import FileKind, Lines
 
@@ -55,3 +57,24 @@ class Block:
     is_closed: bool = True
     problem: str = ""
     """Why it cannot be used, as it is written."""
+
+
+class Files(Protocol):
+    """The texts that there are."""
+
+    def read(self, path: str) -> Lines | None:
+        """Return a file's lines, None where there is no such file."""
+
+    def current(self) -> str:
+        """Return the path of the file that is looked at, "" for none."""
+
+    def all(self) -> Sequence[str]:
+        """Return the paths of all files, absolute or relative to the project's root."""
+
+
+@runtime_checkable
+class Rooted(Protocol):
+    """Files that know where new ones belong."""
+
+    def absolute(self, path: str) -> str:
+        """Return a path, which counts from the project's root, as an absolute one."""

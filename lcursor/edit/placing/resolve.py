@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.placing import infos, settle
 from lcursor.edit.placing.paths import Paths
-from lcursor.edit.placing.pieces import Block
+from lcursor.edit.placing.pieces import Block, Files
 from lcursor.edit.placing.settle import Choice, Doubt, Refusal
 from lcursor.edit.records import Change, FileChange, Lines, digest
 from lcursor.index import languages
@@ -24,28 +23,7 @@ SHELLS = frozenset({"bash", "fish", "powershell", "batch"})
 Sees = Callable[[str], Sequence[Seen]]
 """Returns what of a file the writer of a reply had read, the newest first."""
 
-__all__ = ["Ask", "Choice", "Files", "Refused", "Resolved", "Rooted", "resolve"]
-
-
-class Files(Protocol):
-    """The texts that there are."""
-
-    def read(self, path: str) -> Lines | None:
-        """Return a file's lines, None where there is no such file."""
-
-    def current(self) -> str:
-        """Return the path of the file that is looked at, "" for none."""
-
-    def all(self) -> Sequence[str]:
-        """Return the paths of all files, absolute or relative to the project's root."""
-
-
-@runtime_checkable
-class Rooted(Protocol):
-    """Files that know where new ones belong."""
-
-    def absolute(self, path: str) -> str:
-        """Return a path, which counts from the project's root, as an absolute one."""
+__all__ = ["Ask", "Choice", "Refused", "Resolved", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
