@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -181,16 +182,28 @@ words = st.sampled_from(["", "a = 1", "b(a)", "    b(a)", "    c(a)", "return a"
 texts = st.lists(words, min_size=4, max_size=20)
 
 
-@given(texts, st.data())
-def test_nothing_but_the_quoted_lines_changes(lines: list[str], data: st.DataObject) -> None:
-    first = data.draw(st.integers(0, len(lines) - 1))
-    last = data.draw(st.integers(first + 1, len(lines)))
-    new = data.draw(st.lists(words, max_size=4))
-    found = find(lines, lines[first:last], "python", new)
-    if isinstance(found, Place):
-        right = [*lines[:first], *new, *lines[last:]]
-        result = [*lines[: found.first_row], *found.new, *lines[found.last_row :]]
-        assert [one for one in result if one] == [one for one in right if one]
+def test_nothing_but_the_quoted_lines_changes() -> None:
+    count = Counter[str]()
+
+    @given(texts, st.data())
+    def check(lines: list[str], data: st.DataObject) -> None:
+        first = data.draw(st.integers(0, len(lines) - 1))
+        last = data.draw(st.integers(first + 1, len(lines)))
+        new = data.draw(st.lists(words, max_size=4))
+        quoted = lines[first:last]
+        found = find(lines, quoted, "python", new)
+        count[type(found).__name__] += 1
+        rows = [row for row in range(len(lines)) if lines[row : row + len(quoted)] == quoted]
+        if isinstance(found, Place):
+            right = [*lines[:first], *new, *lines[last:]]
+            result = [*lines[: found.first_row], *found.new, *lines[found.last_row :]]
+            assert [one for one in result if one] == [one for one in right if one]
+        elif any(quoted):
+            assert found is not None or len(rows) > 1  # what is quoted right is always found
+
+    check()
+    assert count["Place"] >= 20
+    assert count["Several"] >= 5
 
 
 @given(texts, texts, st.data())

@@ -437,14 +437,24 @@ lines = st.lists(
 )
 
 
-@given(lines, lines)
-def test_no_reply_breaks_it(old: list[str], new: list[str]) -> None:
+def test_no_reply_breaks_it() -> None:
     """Whatever is quoted: rows that nothing quoted stay."""
-    base = ["first()", *old, "last()"]
-    files = Given({"a.py": "\n".join(base) + "\n"})
-    for text in ("\n".join(old), "\n".join(new)):
-        found = resolve(blocks(pair(text, "\n".join(new), "a.py")), files)
-        if isinstance(found, Resolved) and found.files:
-            made = diff.apply(base, found.files[0].changes)
-            assert made[0] == "first()"
-            assert "last()" in made[-1:] or made[-1] in new
+    count = Counter[str]()
+
+    @given(lines, lines, st.integers(0, 12), st.integers(1, 4))
+    def check(old: list[str], new: list[str], first: int, size: int) -> None:
+        base = ["first()", *old, "last()"]
+        files = Given({"a.py": "\n".join(base) + "\n"})
+        for quoted in (old, new, old[first : first + size]):
+            reply = pair("\n".join(quoted), "\n".join(new), "a.py")
+            found = resolve(blocks(reply), files)
+            count[type(found).__name__] += 1
+            if isinstance(found, Resolved) and found.files:
+                made = diff.apply(base, found.files[0].changes)
+                count["changed"] += made != tuple(base)
+                assert made[0] == "first()"
+                assert "last()" in made[-1:] or made[-1] in new
+
+    check()
+    assert count["changed"] >= 30
+    assert count["Ask"] >= 10

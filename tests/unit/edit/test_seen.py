@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.context.items import Seen
@@ -153,25 +154,34 @@ def test_lines_that_stand_often_do_not_tell_a_place() -> None:
     assert isinstance(found, Ask)
 
 
-@given(
-    st.lists(st.sampled_from(["a = 1", "b = 2", "", "    go(x)", "c = 3", "}"]), max_size=12),
-    st.lists(st.sampled_from(["a = 1", "b = 2", "", "    go(x)", "c = 3", "}"]), max_size=12),
-    st.integers(0, 12),
-)
-def test_what_was_read_makes_nothing_else_of_a_reply(
-    now: list[str], before: list[str], row: int
-) -> None:
+SOME = st.lists(st.sampled_from(["a = 1", "b = 2", "", "    go(x)", "c = 3", "}"]), max_size=6)
+SPOT = ["b = 2", "    go(x)"]
+
+
+def test_what_was_read_makes_nothing_else_of_a_reply() -> None:
     """It only decides whether one asks, and which of several is meant: never what is written."""
-    text = "\n".join(now) + "\n"
     reply = pair("b = 2\n    go(x)", "b = 3\n    go(y)", "a.py")
-    plain = asked(reply, text)
-    found = asked(reply, text, Seen(PATH, row, tuple(before), 1))
-    if isinstance(plain, Resolved):
-        assert isinstance(found, Ask) or found == plain
-    elif isinstance(plain, Ask) and isinstance(found, Resolved):
-        (file,) = found.files
-        made = diff.apply(tuple(text.splitlines()), file.changes)
-        several = [each for each in plain.choices if each.new is not None]
-        assert made in {
-            (*now[: one.first_row], *(one.new or ()), *now[one.last_row :]) for one in several
-        }
+    count = Counter[tuple[str, str]]()
+
+    @settings(max_examples=400, deadline=None)
+    @given(SOME, SOME, st.booleans(), st.integers(0, 12), st.integers(1, 12))
+    def check(above: list[str], below: list[str], is_twice: bool, row: int, size: int) -> None:
+        now = [*above, *SPOT, *below, *(SPOT if is_twice else ())]
+        text = "\n".join(now) + "\n"
+        plain = asked(reply, text)
+        found = asked(reply, text, Seen(PATH, row, tuple(now[row : row + size]), 1))
+        count[type(plain).__name__, type(found).__name__] += 1
+        if isinstance(plain, Resolved):
+            assert isinstance(found, Ask) or found == plain
+        elif isinstance(plain, Ask) and isinstance(found, Resolved):
+            (file,) = found.files
+            made = diff.apply(tuple(text.splitlines()), file.changes)
+            several = [each for each in plain.choices if each.new is not None]
+            assert made in {
+                (*now[: one.first_row], *(one.new or ()), *now[one.last_row :]) for one in several
+            }
+
+    check()
+    assert count["Resolved", "Resolved"] >= 50
+    assert count["Ask", "Resolved"] >= 10
+    assert count["Ask", "Ask"] >= 10
