@@ -128,7 +128,8 @@ AMX = [*AVX2, "amx_int8", "amx_tile", "avx512f"]
     [
         (AMX, ["native", "no-amx", "avx2", "baseline"]),
         (AVX2, ["native", "avx2", "baseline"]),
-        (["sse4_2"], ["native", "baseline"]),
+        (["avx", "sse4_2"], ["native", "baseline"]),
+        (["sse4_2"], ["native"]),
     ],
 )
 def test_the_ladder_has_the_steps_that_this_cpu_can_run(
@@ -187,7 +188,7 @@ def test_a_driver_older_than_the_toolkit_is_found_before_the_build(program: Prog
 
 def test_a_step_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LCURSOR_CUDA", "0")
-    monkeypatch.setattr(engine, "cpu_flags", lambda: ["sse4_2"])
+    monkeypatch.setattr(engine, "cpu_flags", lambda: ["avx", "sse4_2"])
     monkeypatch.setenv("LCURSOR_ENGINE", "baseline")
     assert [target.name for target in engine.ladder()] == ["baseline"]
     monkeypatch.setenv("LCURSOR_ENGINE", "avx2")
