@@ -178,6 +178,7 @@ def test_messages_that_nobody_knows(editor: Start, host: FakeHost) -> None:
     host.send_unchecked("fim.dance", {"id": 1})
     host.send_unchecked("fim.partial", {"id": request["id"]})
     host.send_unchecked("fim.partial", {**request, "text": 7})
+    host.send_unchecked("fim.partial", {**request, "text": 7})
     host.send_unchecked("fim.done", {})
     host.partial({**request, "id": 99}, "STALE")
     host.partial({**request, "id": 0}, "STALE")
