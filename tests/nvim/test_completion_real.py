@@ -70,11 +70,13 @@ def wait_text(editor: Editor, line: str) -> None:
 
 
 def test_a_suggestion_of_a_server_is_shown_and_accepted(start: Start, server: ModelServer) -> None:
+    server.llama("a", " + b")
     editor = start()
-    editor.type("    ")
-    assert editor.wait_ghost(lambda ghost: "+ b" in ghost).strip() == "return a + b"
+    editor.type("return ")
+    assert editor.wait_ghost(lambda ghost: "+ b" in ghost).strip() == "a + b"
     prompt = server.asked[-1][3]["prompt"]
-    assert prompt.endswith(f"<|fim_prefix|>{BEFORE}    <|fim_suffix|>\n{AFTER}<|fim_middle|>")
+    before, after = f"{BEFORE}    return ", f"\n{AFTER}"
+    assert prompt.endswith(f"<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>")
     editor.keys("<Tab>")
     wait_text(editor, "    return a + b")
     editor.keys("<Esc>")

@@ -15,9 +15,10 @@ import pytest
 
 from lcursor.drive.editor import Editor
 from tests.fakes.model_server import ModelServer
-from tests.nvim.test_completion_real import SETTLED, settings
+from tests.nvim.test_completion_real import settings
 
-WARM_UP, ROUNDS = 15, 60
+WARM_UP, ROUNDS = 20, 100
+QUIET = "local c = require('lcursor.complete') return not c.current_id() or c.is_settled()"
 MEMORY_BYTES = 24 << 20
 """That a process may hold more at the end: pages that allocators keep."""
 LUA_KILOBYTES = 1024
@@ -123,11 +124,11 @@ def grown(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 def test_nothing_grows(editor: Editor) -> None:
     for number in range(WARM_UP):
         play(editor, number)
-    editor.wait_lua(SETTLED)
+    editor.wait_lua(QUIET)
     before = held(editor)
     for number in range(ROUNDS):
         play(editor, number)
-    editor.wait_lua(SETTLED)
+    editor.wait_lua(QUIET)
     deadline_s = time.monotonic() + 20
     while more := grown(before, after := held(editor)):  # a timer may still run for a moment
         assert time.monotonic() < deadline_s, (more, before, after)
