@@ -18,7 +18,7 @@ from lcursor.fim.engine import Engine
 from tests.fakes.engine import request
 from tests.fakes.heard import Heard
 
-CHANGES = 20
+CHANGES = 12
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
 ALLOWANCE = 0.15
 """Of the model's memory: what allocators keep, and what the first request alone needs."""
