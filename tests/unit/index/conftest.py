@@ -47,6 +47,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(home / name))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("lcursor.index.client.CONNECT_S", 60.0)  # the machine may be busy
     for name in ("LCURSOR_DATA", "LCURSOR_MODELS"):
         monkeypatch.delenv(name, raising=False)
     return home

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
 import sys
 import time
 from collections import deque
@@ -16,7 +18,10 @@ from lcursor.index import bulk
 from lcursor.index.far import GROUP_FILES, MOST_DEATHS, Far
 from lcursor.index.filler import Batch, Filler
 from lcursor.index.store import Store
+from lcursor.llm import lease
+from tests.waiting import wait_for
 
+pytestmark = pytest.mark.process
 COUNT = GROUP_FILES * 5 + 3
 DEADLINE_S = 30.0
 FATAL = """
@@ -49,10 +54,7 @@ class Desk:
     def ready(self) -> None:
         """Wait for the process."""
         self.far.start()
-        deadline_s = time.monotonic() + DEADLINE_S
-        while not (self.far._bulks and all(each.is_ready for each in self.far._bulks)):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        wait_for(lambda: self.far._bulks and all(each.is_ready for each in self.far._bulks))
 
     def all(self, waiting: deque[str]) -> int:
         """Read what waits; return how many files were read in this process."""
@@ -162,11 +164,9 @@ def test_a_file_that_changed_since_is_read_again(desk: Desk) -> None:
     waiting = deque(desk.names[:GROUP_FILES])
     one = desk.far._bulks[0]
     desk.far._feed(one, waiting)
-    deadline_s = time.monotonic() + DEADLINE_S
     stdout = one._process.stdout
     assert stdout is not None
-    while not stdout.peek(1):  # type: ignore[attr-defined] # it has answered
-        assert time.monotonic() < deadline_s
+    assert select.select([stdout], [], [], DEADLINE_S)[0], "it has answered"
     (desk.root / "n2.py").write_text("def in_later():\n    return 3\n")
     desk.all(waiting)
     assert "in_later" in desk.found()
@@ -181,14 +181,9 @@ def test_the_process_ends_with_the_one_that_asks(tmp_path: Path) -> None:
         "print(Bulk(Path('.')).pid, flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    import subprocess
-
     package = str(Path(bulk.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", script, package], capture_output=True, text=True, check=False
     )
     pid = int(done.stdout)
-    deadline_s = time.monotonic() + DEADLINE_S
-    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
+    wait_for(lambda: lease.ticks(pid) == 0, what="it ends")

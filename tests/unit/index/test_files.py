@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from lcursor.errors import Cancelled, IndexFailed
 from lcursor.index import files, languages, skip
 from lcursor.index.files import Found, Survey
+from lcursor.index.rates import Rates
 from tests.unit.index.trees import anybody, git, modules, repository, write
 
 
@@ -261,7 +263,7 @@ def test_paths_in_conflict_are_one_path(tmp_path: Path) -> None:
     git(root, "checkout", "-q", "main")
     write(root, "a.py", text="main")
     git(root, "commit", "-qam", "three")
-    with pytest.raises(Exception, match="merge"):
+    with pytest.raises(subprocess.CalledProcessError, match="merge"):
         git(root, "merge", "other")
     assert [file.path for file in files.survey(root).files] == ["a.py"]
 
@@ -417,5 +419,8 @@ def test_a_report_says_how_much_in_what_and_why_not(root: Path) -> None:
     }
     assert next(iter(report.languages)) == languages.of("c.lua")
     assert report.ignored == {"node_modules": 2, skip.by_name(".env", 5): 1}
+    speed = Rates()  # estimates, of no machine
+    assert report.seconds == pytest.approx(speed.read_s(3, 7000))
+    assert report.embed_seconds == pytest.approx(speed.embed_s(7000))
     assert 0 < report.seconds < 1
     assert 0 < report.embed_seconds < 1

@@ -8,7 +8,8 @@ import pytest
 
 from lcursor.index import place, rates
 from lcursor.index.rates import CHUNK_BYTES, CHUNKS_PER_S, Meter, Rates, expected_s
-from tests.unit.index.workers import connect, is_free, until
+from tests.unit.index.workers import connect, is_free
+from tests.waiting import wait_for
 
 
 def test_the_guess_is_what_was_measured_once() -> None:
@@ -67,12 +68,12 @@ def test_a_worker_leaves_what_it_measured_to_the_next_report(root: Path) -> None
     with connect(root) as client:
         guessed = client.call("report")["seconds"]
         client.call("begin")
-        until(lambda: client.call("status")["files"] == 420)
-        until(lambda: client.call("status")["phase"] == "ready")
-        until(lambda: place.rates_path().is_file())
+        wait_for(lambda: client.call("status")["files"] == 420)
+        wait_for(lambda: client.call("status")["phase"] == "ready")
+        wait_for(lambda: place.rates_path().is_file())
         learned = rates.load(place.rates_path())
         assert learned.reading != 1.0
         assert learned.chunks_per_s == CHUNKS_PER_S, "nothing was embedded"
         assert client.call("report")["seconds"] == pytest.approx(guessed * learned.reading, 0.01)
         client.call("stop")
-    until(lambda: is_free(root))
+    wait_for(lambda: is_free(root))

@@ -79,7 +79,9 @@ def test_words_answer_without_vectors(search: Searcher) -> None:
 
 
 def test_a_hit_says_where_it_is(search: Searcher) -> None:
-    for hit in search.search("start engine"):
+    hits = search.search("start engine")
+    assert hits
+    for hit in hits:
         lines = FILES[hit.path].split("\n")
         assert hit.text == "\n".join(lines[hit.first_row : hit.end_row])
         assert hit.score == pytest.approx(sum(hit.parts.values()))

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -335,9 +334,7 @@ def test_a_reader_never_waits_for_the_writer(store: Store) -> None:
 
     with store._write() as base:  # a transaction that lasts
         base.execute("DELETE FROM chunks")
-        began = time.monotonic()
-        assert len(reader.lexical('"old"', 5)) == 1
-        assert time.monotonic() - began < 1
+        assert len(reader.lexical('"old"', 5)) == 1  # waiting for the lock would raise
         base.execute("ROLLBACK")
         base.execute("BEGIN")
     store.put(*entry("a.py", "new"))

@@ -78,6 +78,7 @@ def whole(store: Store) -> None:
     reader.close()
 
 
+@pytest.mark.process
 def test_killed_at_any_moment_nothing_is_half(folder: Path) -> None:
     dice = random.Random(5)
     code = WRITER.format(root=str(ROOT))
@@ -99,6 +100,7 @@ def test_killed_at_any_moment_nothing_is_half(folder: Path) -> None:
         store.close()
 
 
+@pytest.mark.process
 def test_what_was_put_before_a_kill_is_there(folder: Path) -> None:
     code = (
         f"import os, sys; sys.path.insert(0, {str(ROOT)!r}); from pathlib import Path\n"

@@ -127,6 +127,7 @@ def start(folder: Path, first: int, end: int) -> subprocess.Popen[bytes]:
     return run
 
 
+@pytest.mark.process
 def test_two_processes_write_at_the_same_time(tmp_path: Path) -> None:
     runs = [start(tmp_path, 0, 1000), start(tmp_path, 500, 1500)]
     assert [run.communicate(timeout=30) and run.returncode for run in runs] == [0, 0]
@@ -135,6 +136,7 @@ def test_two_processes_write_at_the_same_time(tmp_path: Path) -> None:
     cache.close()
 
 
+@pytest.mark.process
 def test_killed_at_any_moment_it_is_whole(tmp_path: Path) -> None:
     dice = random.Random(3)
     for turn in range(4):

@@ -23,9 +23,10 @@ from lcursor.index import launch, own, place, wire
 from lcursor.index.client import Client
 from lcursor.index.project import Project
 from lcursor.index.store import Store
-from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths, until
+from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("home")]
 
 
 def test_words_are_found_at_once_without_an_embedder(root: Path) -> None:
@@ -33,10 +34,8 @@ def test_words_are_found_at_once_without_an_embedder(root: Path) -> None:
         assert client.call("status")["phase"] == "idle"
         with pytest.raises(IndexRefused, match="not indexed"):
             client.search("needle7")
-        start_s = time.monotonic()
         client.call("begin")
-        until(lambda: client.search("needle"))
-        assert time.monotonic() - start_s < 5  # the promise is 1 s, on a quiet machine
+        wait_for(lambda: client.search("needle"))
         state = filled(client)
         assert paths(client, "needle7")[0] == "f7.py"
         found = client.call("symbols", name="f7", limit=2)["symbols"]
@@ -91,7 +90,7 @@ def test_workers_that_are_started_at_once_become_one(root: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert len(pids) == 4
     assert len(set(pids)) == 1
 
@@ -101,7 +100,7 @@ def test_another_worker_takes_over_and_is_told_what_the_first_knew(root: Path) -
         client.call("begin")
         pid = filled(client)["pid"]
         client.call("buffer", path="f7.py", text="unsaved_thing = 1\n")
-        events = client.events(timeout_s=20)
+        events = client.events(timeout_s=60)
         os.kill(pid, signal.SIGKILL)
         assert any(event["event"] == "gone" for event in events)
         assert paths(client, "unsaved_thing") == ["f7.py"]
@@ -127,7 +126,7 @@ def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) ->
         assert (state["chunks"], state["symbols"]) == (FILES, FILES * 41)
         assert state["remarks"] == []
         client.call("stop")
-    until(lambda: is_free(root))
+    wait_for(lambda: is_free(root))
     store = Store(place.folder(root))
     reader = store.reader()
     found = [each.chunk.text for path in reader.files() for each in reader.chunks_of(path)]
@@ -140,16 +139,16 @@ def test_what_is_saved_is_found_within_a_moment(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         filled(client)
-        until(lambda: client.call("status")["watching"])
+        wait_for(lambda: client.call("status")["watching"])
         for name, word in (("f1.py", "watched"), ("f2.py", "noticed"), ("f3.py", "seen")):
             (root / name).write_text(f"{word} = 1\n")
             found = partial(paths, client, word)
-            until(found, 5)
+            wait_for(found)
             assert found() == [name]
         for name, word in (("f4.py", "told"), ("f5.py", "said")):
             (root / name).write_text(f"{word} = 1\n")
             client.tell("changed", paths=[name])
-            until(partial(paths, client, word), 5)
+            wait_for(partial(paths, client, word))
 
 
 def test_a_stale_socket_and_a_stale_lock_are_no_obstacle(root: Path, home: Path) -> None:
@@ -182,11 +181,11 @@ def test_a_home_is_read_only_when_that_is_confirmed(home: Path) -> None:
             assert (state["is_home"], state["is_begun"], state["phase"]) == (True, False, "idle")
             assert client.call("report")["is_home"]
             client.call("begin", confirmed=True)
-            until(lambda: paths(client, "needle") == ["notes.txt"])
+            wait_for(lambda: paths(client, "needle") == ["notes.txt"])
             client.call("stop")
-        until(lambda: is_free(home))
+        wait_for(lambda: is_free(home))
         with connect(home) as client:  # it was asked once
-            until(lambda: paths(client, "needle") == ["notes.txt"])
+            wait_for(lambda: paths(client, "needle") == ["notes.txt"])
     finally:
         end(home)
 
@@ -196,11 +195,11 @@ def test_a_project_that_was_begun_goes_on_by_itself(root: Path) -> None:
         client.call("begin")
         filled(client)
         client.call("stop")
-    until(lambda: is_free(root))
+    wait_for(lambda: is_free(root))
     (root / "f5.py").write_text("changed_meanwhile = 1\n")
     with connect(root) as client:
         assert paths(client, "needle7")[0] == "f7.py"  # with the first question
-        until(lambda: paths(client, "changed_meanwhile") == ["f5.py"])
+        wait_for(lambda: paths(client, "changed_meanwhile") == ["f5.py"])
 
 
 def test_what_there_is_can_be_forgotten(root: Path) -> None:
@@ -230,7 +229,7 @@ def test_report_and_why(root: Path) -> None:
             "is_indexed": False,
         }
         client.call("begin")
-        until(lambda: client.call("why", path=str(root / "f2.py"))["is_indexed"])
+        wait_for(lambda: client.call("why", path=str(root / "f2.py"))["is_indexed"])
 
 
 def indexed(client: Client) -> set[str]:
@@ -242,10 +241,10 @@ def test_what_the_user_calls_secret_goes_out_and_stays_out(root: Path) -> None:
     (root / "keep/a.vault").write_text("needle = 'mine'\n")
     with connect(root) as one, connect(root) as other:
         one.call("begin")
-        until(lambda: indexed(one) >= {"f1.py", "f7.py", "keep/a.vault"})
+        wait_for(lambda: indexed(one) >= {"f1.py", "f7.py", "keep/a.vault"})
         other.call("buffer", path="f7.py", text="needle = 'unsaved'\n")
         one.call("secrets", globs=["f7.py", "KEEP/*"])
-        until(lambda: not indexed(other) & {"f7.py", "keep/a.vault"})
+        wait_for(lambda: not indexed(other) & {"f7.py", "keep/a.vault"})
         assert one.call("why", path="f7.py") == {
             "path": "f7.py",
             "reason": "a pattern of completion.secrets names it: f7.py",
@@ -257,21 +256,21 @@ def test_what_the_user_calls_secret_goes_out_and_stays_out(root: Path) -> None:
         (root / "keep/b.vault").write_text("needle = 'new'\n")
         one.tell("changed", paths=["keep/b.vault", "f7.py"])
         (root / "late.py").write_text("needle = 'late'\n")
-        until(lambda: "late.py" in indexed(one) and "f1.py" not in indexed(one))
+        wait_for(lambda: "late.py" in indexed(one) and "f1.py" not in indexed(one))
         assert not indexed(one) & {"f7.py", "keep/a.vault", "keep/b.vault"}
         ignored = one.call("report")["ignored"]
         assert ignored["a pattern of completion.secrets names it"] == 4
         one.call("stop")
-    until(lambda: is_free(root))
+    wait_for(lambda: is_free(root))
     (root / "f7.py").write_text("needle = 'changed'\n")
     with connect(root) as client:  # of somebody who has no such pattern
         client.call("begin")
-        until(lambda: client.call("status")["phase"] == "ready")
+        wait_for(lambda: client.call("status")["phase"] == "ready")
         assert not indexed(client) & {"f1.py", "f7.py", "keep/a.vault", "keep/b.vault"}
         client.tell("secrets", globs=["f2.py"])
         client.call("begin", rebuild=True)  # only what is said now holds
-        until(lambda: indexed(client) >= {"f1.py", "f7.py", "keep/b.vault"})
-        until(lambda: client.call("status")["phase"] == "ready")
+        wait_for(lambda: indexed(client) >= {"f1.py", "f7.py", "keep/b.vault"})
+        wait_for(lambda: client.call("status")["phase"] == "ready")
         assert "f2.py" not in indexed(client)
 
 
@@ -299,7 +298,7 @@ def test_nothing_secret_is_read_in_the_first_place(root: Path) -> None:
         assert client.call("report")["languages"]["python"]["files"] == FILES - 31
         assert not place.begun_path(root).exists()
         client.call("begin")
-        until(lambda: client.call("status")["phase"] == "ready")
+        wait_for(lambda: client.call("status")["phase"] == "ready")
         assert client.call("status")["files"] == FILES - 31
         assert json.loads(place.begun_path(root).read_bytes())["secrets"] == ["[z-a]", "f1*.py"]
 
@@ -308,13 +307,13 @@ def test_it_leaves_when_nobody_is_there(root: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.3"]
     )
-    until(lambda: launch.holder(root) and listens(root))
+    wait_for(lambda: launch.holder(root) and listens(root))
     with Client.connect(root, start=False) as client:
         pid = client.call("status")["pid"]
         assert pid == process.pid
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.8)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert not place.socket_path(root).exists()
     with pytest.raises(IndexAway, match="no index worker"):
         Client.connect(root, start=False)
@@ -324,8 +323,8 @@ def test_a_signal_ends_it_in_peace(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         os.kill(client.call("status")["pid"], signal.SIGTERM)
-        until(lambda: not client.is_connected)
-    until(lambda: is_free(root))
+        wait_for(lambda: not client.is_connected)
+    wait_for(lambda: is_free(root))
     assert not place.socket_path(root).exists()
     assert place.log_path(root).read_text() == ""
 
@@ -334,11 +333,11 @@ def test_it_leaves_when_its_folder_is_deleted(root: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.5"]
     )
-    until(lambda: launch.holder(root) and listens(root))
+    wait_for(lambda: launch.holder(root) and listens(root))
     with Client.connect(root, start=False) as client:
         client.call("status")
         place.lock_path(root).unlink()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_one_that_speaks_otherwise_makes_room(root: Path) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 OURSELVES = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "core.autocrlf=false")
 
@@ -72,14 +70,3 @@ def repository(root: Path, *paths: str, ignore: str = "") -> Path:
         git(root, "add", "-f", *([".gitignore"] if ignore else []), *paths)
         git(root, "commit", "-qm", "one")
     return root
-
-
-def until(holds: Callable[[], Any], what: str = "", timeout_s: float = 10.0) -> Any:
-    """Wait until something holds and return it; fail if it does not in time."""
-    end_s = time.monotonic() + timeout_s
-    while True:
-        value = holds()
-        if value:
-            return value
-        assert time.monotonic() < end_s, what or "it did not come"
-        time.sleep(0.005)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lcursor.index import launch, lock, place
 from lcursor.index.client import Client
+from tests.waiting import wait_for
 
 FILES = 120
 
@@ -34,7 +33,7 @@ def end(root: Path) -> None:
     if pid and (held := lock.Lock.take(path)) is None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        until(lambda: is_free(root))
+        wait_for(lambda: is_free(root))
     elif pid and held:
         held.release()
 
@@ -45,15 +44,6 @@ def is_free(root: Path) -> bool:
     if held:
         held.release()
     return held is not None
-
-
-def until(what: Callable[[], Any], timeout_s: float = 20.0) -> Any:
-    """Wait for something; fail if it does not come."""
-    deadline_s = time.monotonic() + timeout_s
-    while not (value := what()):
-        assert time.monotonic() < deadline_s, "it did not come"
-        time.sleep(0.01)
-    return value
 
 
 def listens(root: Path) -> bool:
@@ -74,7 +64,9 @@ def filled(client: Client) -> dict[str, Any]:
         found = client.call("status")
         return found if found["phase"] == "ready" and found["files"] == FILES else None
 
-    return dict(until(state))
+    found = wait_for(state)
+    assert found
+    return found
 
 
 def paths(client: Client, text: str) -> list[str]:

@@ -8,8 +8,7 @@ import os
 import struct
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,14 +162,6 @@ def write_gguf(path: Path, architecture: str = "qwen2") -> Path:
     head = b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs)) + b"".join(pairs)
     path.write_bytes(head + bytes(64))
     return path
-
-
-def until(holds: Callable[[], object], what: str = "", within_s: float = 10.0) -> None:
-    """Wait for something to be so."""
-    deadline_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline_s, what or "it did not happen"
-        time.sleep(0.02)
 
 
 def is_running(pid: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,10 @@ import pytest
 from lcursor.errors import ServerEnded
 from lcursor.llm import child
 from lcursor.llm.lease import Folder, Lease
-from tests.unit.llm.serving import Machine, answers, folder_of, machine_of, until
+from tests.unit.llm.serving import Machine, answers, folder_of, machine_of
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -25,9 +27,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 def test_a_keeper_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     server = machine.server()
     url = server.ensure().url
-    time.sleep(20 * child.FIRST_STEP_S)  # the keeper looks, and has seen its socket
     os.unlink(url.removeprefix("unix://"))
-    until(lambda: folder_of(machine).living() is None, "it leaves")
+    wait_for(lambda: folder_of(machine).living() is None, what="it leaves")
     assert answers(server.ensure())
 
 
@@ -35,7 +36,7 @@ def test_a_keeper_whose_socket_vanished_before_it_looked_makes_room(machine: Mac
     machine.set(LOSE_SOCKET=1)
     with pytest.raises(ServerEnded, match="files were removed"):
         machine.server().ensure()
-    until(lambda: folder_of(machine).living() is None, "it leaves")
+    wait_for(lambda: folder_of(machine).living() is None, what="it leaves")
 
 
 def test_a_server_that_makes_no_socket_is_given_up(
@@ -49,3 +50,8 @@ def test_a_server_that_makes_no_socket_is_given_up(
     assert keeper._is_found()
     monkeypatch.setattr(child, "MOST_DEAF_S", -1.0)
     assert not keeper._is_found()
+    (tmp_path / "s.sock").touch()
+    assert keeper._is_found()
+    monkeypatch.setattr(child, "MOST_DEAF_S", 120.0)
+    (tmp_path / "s.sock").unlink()
+    assert not keeper._is_found(), "it was there"

@@ -13,7 +13,7 @@ from lcursor import folders
 from lcursor.errors import LcursorError, ServerFailed
 from lcursor.llm import lease
 from lcursor.llm.lease import Folder, Lease
-from tests.unit.llm.serving import mode, until
+from tests.unit.llm.serving import mode
 from tests.waiting import wait_for
 
 
@@ -157,7 +157,7 @@ def test_a_number_that_was_used_again_is_another_process() -> None:
         assert not lease.end(0, 0, lease.boot())
         assert child.poll() is None
         assert lease.end(child.pid, began, lease.boot())
-        until(lambda: lease.ticks(child.pid) == 0, "it ended, though nobody looked after it")
+        wait_for(lambda: lease.ticks(child.pid) == 0, what="a zombie counts as ended")
         assert not lease.is_alive(child.pid, began, lease.boot())
     finally:
         child.kill()

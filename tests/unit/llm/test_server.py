@@ -19,6 +19,7 @@ from lcursor.errors import (
     ModelError,
     ModelMissing,
     OutOfMemory,
+    ServerDenied,
     ServerEnded,
     ServerMissing,
     ServerOccupied,
@@ -36,8 +37,10 @@ from tests.unit.llm.serving import (
     is_running,
     machine_of,
     mode,
-    until,
 )
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -118,7 +121,7 @@ def test_who_waits_for_a_load_can_stop_and_the_load_goes_on(machine: Machine) ->
     folder = folder_of(machine)
 
     def stop_waiting() -> None:
-        until(folder.living, "it loads")
+        wait_for(folder.living, what="it loads")
         cancel.set()
 
     stopper = threading.Thread(target=stop_waiting)
@@ -142,11 +145,11 @@ def test_a_load_can_be_stopped_by_who_does_not_wait_for_it(machine: Machine) -> 
 
     waiter = threading.Thread(target=wait)
     waiter.start()
-    until(folder_of(machine).living, "it loads")
+    wait_for(folder_of(machine).living, what="it loads")
     assert server.status().state == "starting"
     pid = server_pid(machine)
     assert server.stop()
-    waiter.join(5)
+    waiter.join(30)
     assert ended
     assert not is_running(pid)
     assert server.status().state == "none"
@@ -163,9 +166,9 @@ def test_who_leaves_while_it_loads_does_not_wait(machine: Machine) -> None:
 
     waiter = threading.Thread(target=wait)
     waiter.start()
-    until(folder_of(machine).living, "it loads")
+    wait_for(folder_of(machine).living, what="it loads")
     server.close()
-    waiter.join(5)
+    waiter.join(30)
     assert ended
     assert folder_of(machine).users() == []
 
@@ -179,7 +182,7 @@ def test_a_server_that_was_killed_is_started_again(machine: Machine, who: str) -
     for pid, name in ((living.pid, "keeper"), (living.server_pid, "server")):
         if who in (name, "both"):
             os.kill(pid, signal.SIGKILL)
-    until(lambda: not folder_of(machine).is_held(), "the keeper ends")
+    wait_for(lambda: not folder_of(machine).is_held(), what="the keeper ends")
     again = server.ensure()
     assert answers(again)
     assert not is_running(living.server_pid)
@@ -192,10 +195,10 @@ def test_it_leaves_when_nobody_uses_it(machine: Machine) -> None:
     second.ensure()
     pid, path = server_pid(machine), target.url.removeprefix("unix://")
     first.close()
-    until(lambda: len(folder_of(machine).users()) == 1)
+    wait_for(lambda: len(folder_of(machine).users()) == 1)
     assert answers(target)
     second.close()
-    until(lambda: not folder_of(machine).is_held(), "it leaves")
+    wait_for(lambda: not folder_of(machine).is_held(), what="it leaves")
     assert not is_running(pid)
     assert not os.path.exists(path)
     assert not folder_of(machine).lease_path.exists()
@@ -258,7 +261,7 @@ def test_without_sockets_it_has_a_port_and_a_key_that_nobody_sees(machine: Machi
     assert target.key not in repr(target)
     assert answers(target)
     keyless = Client(target.url, "", "chat")
-    with pytest.raises(Exception, match="refuses access"):
+    with pytest.raises(ServerDenied, match="refuses access"):
         list(keyless.ask("/v1/models"))
     keyless.close()
     (command,) = machine.commands()
@@ -432,7 +435,7 @@ def test_stopping_ends_one_server_and_not_the_next(machine: Machine) -> None:
     try:
         for _ in range(3):
             assert servers[0].stop()
-            until(lambda: folder_of(machine).living(), "it is started again")
+            wait_for(lambda: folder_of(machine).living(), what="it is started again")
     finally:
         is_over.set()
         insister.join(20)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.llm import child, slots
-from tests.unit.llm.serving import Machine, folder_of, machine_of, until
+from lcursor.llm import slots
+from tests.unit.llm.serving import Machine, folder_of, machine_of
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -64,6 +65,7 @@ def test_the_oldest_go_when_there_are_too_many(tmp_path: Path) -> None:
     assert names(tmp_path) == ["3.kv"]
 
 
+@pytest.mark.process
 def test_a_server_begins_without_old_states_and_without_halves(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,13 +81,12 @@ def test_a_server_begins_without_old_states_and_without_halves(
     assert names(folder.slots_path) == ["1", "2"]
 
 
+@pytest.mark.process
 def test_the_keeper_names_what_who_asked_for_it_left(machine: Machine) -> None:
     folder = folder_of(machine)
     machine.server().ensure()
     path = folder.slots_path / slots.part("a.kv")
     path.write_text("state")
-    time.sleep(3 * child.FIRST_STEP_S)
-    assert names(folder.slots_path) == ["a.kv.part"]
     then_s = time.time() - 2 * slots.SETTLED_S
     os.utime(path, (then_s, then_s))
-    until(lambda: names(folder.slots_path) == ["a.kv"], "the keeper looks")
+    wait_for(lambda: names(folder.slots_path) == ["a.kv"], what="the keeper looks")

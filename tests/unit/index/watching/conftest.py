@@ -12,12 +12,14 @@ import pytest
 
 from lcursor.index import files
 from lcursor.index.watch import Changes, Watcher
-from tests.unit.index.trees import repository, until, write
+from tests.unit.index.trees import repository, write
+from tests.waiting import wait_for
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lcursor.index.notes.QUIET_S", 0.12)
+    monkeypatch.setattr("lcursor.index.watch.JOIN_S", 30.0)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
@@ -32,7 +34,7 @@ class Watched:
         self.watcher = Watcher(
             root, survey or files.survey(root), self.told.append, self.said.append
         )
-        assert self.watcher.wait_ready(10)
+        assert self.watcher.wait_ready(30)
 
     @property
     def paths(self) -> set[str]:
@@ -44,22 +46,22 @@ class Watched:
 
     def wait(self, *paths: str) -> None:
         """Wait until these and only these were told since the last time."""
-        until(lambda: self.paths >= set(paths), f"told: {self.told}")
+        wait_for(lambda: self.paths >= set(paths), what=f"told: {self.told}")
         self.settle()
         assert self.paths == set(paths)
         self.told.clear()
 
     def settle(self) -> None:
         """Wait until all that happened so far was handled: a change that comes after it was."""
-        end_s = time.monotonic() + 10
+        end_s = time.monotonic() + 30
 
         def is_told() -> bool:
             return "settled.py" in self.paths
 
         while not is_told():  # a storm swallows it
             write(self.root, "settled.py", text=str(time.monotonic()))
-            with contextlib.suppress(AssertionError):
-                until(is_told, timeout_s=1)
+            with contextlib.suppress(pytest.fail.Exception):
+                wait_for(is_told, timeout_s=1)
             assert time.monotonic() < end_s, self.told
         while "settled.py" in self.paths:
             self.told[:] = [
@@ -78,7 +80,7 @@ class Watched:
                     return there
             return set()
 
-        there: set[str] = until(found, "no such storm came")
+        there: set[str] = wait_for(found, what="no such storm came")
         self.told.clear()
         return there
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from lcursor.index import files, watch
-from tests.unit.index.trees import git, modules, repository, until, write
+from lcursor.index.watch import Watcher
+from tests.unit.index.trees import git, modules, repository, write
 from tests.unit.index.watching.conftest import Start
+from tests.waiting import wait_for
 
 
 def test_a_save_and_a_deletion(root: Path, watched: Start) -> None:
@@ -176,7 +178,7 @@ def test_a_python_environment_is_left_alone(root: Path, watched: Start, tmp_path
     assert not any(path.startswith("made") for path in seen.paths)
     write(root, "begun/pyvenv.cfg")
     assert "begun/lib/b.py" not in seen.wait_storm("a.py")
-    until(lambda: seen.watcher.watched == {"", "sub", "sub/deep"})
+    wait_for(lambda: seen.watcher.watched == {"", "sub", "sub/deep"})
 
 
 def test_a_directory_moved_to_an_ignored_name(root: Path, watched: Start) -> None:
@@ -232,11 +234,11 @@ def test_many_changes_are_one_storm(plain: Path, watched: Start) -> None:
         surveys = [storm.survey for storm in seen.storms if storm.survey]
         return seen.paths.union(*({file.path for file in each.files} for each in surveys))
 
-    until(lambda: seen.storms and heard() >= new, "no storm has them", 30)
+    wait_for(lambda: seen.storms and heard() >= new, what="no storm has them", timeout_s=30)
     seen.told.clear()
     seen.settle()
     write(plain, "many/7/7.py", text="y")
-    until(lambda: "many/7/7.py" in seen.paths)
+    wait_for(lambda: "many/7/7.py" in seen.paths)
 
 
 def test_many_ignored_changes_are_none(root: Path, watched: Start) -> None:
@@ -258,7 +260,7 @@ def test_a_checkout_is_a_storm(tmp_path: Path, watched: Start) -> None:
     seen.settle()
     seen.told.clear()
     write(root, "new/b.py", text="more")
-    until(lambda: "new/b.py" in seen.paths)
+    wait_for(lambda: "new/b.py" in seen.paths)
 
 
 def test_a_checkout_in_a_work_tree_is_a_storm(tmp_path: Path, watched: Start) -> None:
@@ -269,13 +271,23 @@ def test_a_checkout_in_a_work_tree_is_a_storm(tmp_path: Path, watched: Start) ->
     seen.wait_storm()
 
 
-def test_nothing_is_told_while_git_is_at_work(tmp_path: Path, watched: Start) -> None:
+def test_nothing_is_told_while_git_is_at_work(
+    tmp_path: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = []
+    look = Watcher._is_git_at_work
+
+    def is_git_at_work(watcher: Watcher) -> bool:
+        looks.append(look(watcher))
+        return looks[-1]
+
+    monkeypatch.setattr(Watcher, "_is_git_at_work", is_git_at_work)
     root = repository(tmp_path / "project", "a.py", "settled.py")
     seen = watched(root)
     lock = root / ".git/index.lock"
     lock.touch()
     write(root, "a.py", text="half of a checkout")
-    time.sleep(0.4)  # longer than a save waits
+    wait_for(lambda: looks.count(True) > 2, what="the save is due and held back")
     assert seen.told == []
     lock.unlink()
     seen.wait("a.py")
@@ -292,9 +304,9 @@ def test_an_ignore_file_changes_what_is_watched(root: Path, watched: Start) -> N
     (root / ".gitignore").write_text("/free/\n")
     there = seen.wait_storm("gen/g.py")
     assert there == {".gitignore", "a.py", "settled.py", "sub/deep/b.py", "gen/g.py"}
-    until(lambda: seen.watcher.watched == {"", "sub", "sub/deep", "gen"})
+    wait_for(lambda: seen.watcher.watched == {"", "sub", "sub/deep", "gen"})
     write(root, "gen/g.py", text="seen now")
-    until(lambda: "gen/g.py" in seen.paths)
+    wait_for(lambda: "gen/g.py" in seen.paths)
 
 
 def test_a_directory_becomes_a_repository(tmp_path: Path, watched: Start) -> None:
@@ -304,7 +316,7 @@ def test_a_directory_becomes_a_repository(tmp_path: Path, watched: Start) -> Non
     assert seen.watcher.watched == {""}
     repository(root)
     assert seen.wait_storm() == {"build/a.py", "b.py"}
-    until(lambda: seen.watcher.watched == {"", "build"})
+    wait_for(lambda: seen.watcher.watched == {"", "build"})
 
 
 def test_a_file_added_to_git_against_its_rules(
