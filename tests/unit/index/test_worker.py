@@ -26,7 +26,11 @@ from lcursor.index.store import Store
 from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.process, pytest.mark.usefixtures("home")]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.timeout(300),  # many processes one after the other, on a busy machine
+    pytest.mark.usefixtures("home"),
+]
 
 
 def test_words_are_found_at_once_without_an_embedder(root: Path) -> None:

@@ -32,7 +32,11 @@ from tests.unit.index.workers import (
 )
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.process, pytest.mark.usefixtures("home")]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.timeout(300),  # many processes one after the other, on a busy machine
+    pytest.mark.usefixtures("home"),
+]
 
 
 class Asker:

@@ -64,7 +64,7 @@ def filled(client: Client) -> dict[str, Any]:
         found = client.call("status")
         return found if found["phase"] == "ready" and found["files"] == FILES else None
 
-    found = wait_for(state)
+    found = wait_for(state, timeout_s=120, what="all files are read")
     assert found
     return found
 

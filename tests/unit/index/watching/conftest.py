@@ -53,7 +53,7 @@ class Watched:
 
     def settle(self) -> None:
         """Wait until all that happened so far was handled: a change that comes after it was."""
-        end_s = time.monotonic() + 30
+        end_s = time.monotonic() + 120
 
         def is_told() -> bool:
             return "settled.py" in self.paths

@@ -20,6 +20,8 @@ from tests.unit.index.trees import write
 from tests.unit.index.watching.conftest import Start
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.timeout(300)  # surveys take long on a busy machine
+
 
 def test_events_that_the_kernel_lost(plain: Path, watched: Start) -> None:
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
