@@ -293,8 +293,8 @@ class Client:
                     raise ServerGarbled(f"{self.name} does not stop sending", events.HINT)
                 lines = cutter.feed(data)
                 if lines:
+                    call._heard_s = self._loop.time()  # before anyone can act on the lines
                     call._lines.put(lines)
-                    call._heard_s = self._loop.time()
         call._lines.put(cutter.finish())
 
     def _opened(self) -> httpx2.AsyncClient:
