@@ -12,10 +12,14 @@ import pytest
 
 from lcursor.config import ChatConfig
 from lcursor.http.client import Client
+from lcursor.llm import lease
 from lcursor.llm.client import ChatClient
 from lcursor.llm.reach import Models, Reached
 from lcursor.llm.records import Served
 from tests.unit.llm.serving import Machine, machine_of
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -96,6 +100,7 @@ def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
         assert machine.server().stop()
     else:
         os.kill(before, signal.SIGKILL)  # its keeper has not seen it yet
+        wait_for(lambda: lease.ticks(before) == 0, what="it accepts no connection any more")
     asked: list[int] = []
 
     def ask(reached: Reached) -> int:
