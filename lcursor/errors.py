@@ -326,7 +326,7 @@ class ServerError(LcursorError):
 
 
 class ServerUnreachable(ServerError):
-    """Nothing answers at the server's address."""
+    """Nothing answers at the server's address, or it closes the connection without an answer."""
 
     code = "server_unreachable"
     level = "warn"

@@ -48,6 +48,8 @@ STALE_S = 1.0
 """A kept connection that is lost sooner than this, before any answer, was closed before."""
 KEEP_S = 120.0
 """How long a connection over a network is kept unused; a new one takes several round trips."""
+NO_ANSWER = "without sending a response"
+"""In what the library says of a connection that the server closed before it answered."""
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError)
 """What the library raises, also for who uses it through another one."""
@@ -227,7 +229,7 @@ class Client:
         except LcursorError as e:
             tell(e)
         except FAILURES as e:
-            tell(self._translated(e))
+            tell(self._translated(e, call._is_answered))
         except Exception as e:  # noqa: BLE001 - the root of a task: who reads it raises it
             tell(e)
         finally:
@@ -353,8 +355,13 @@ class Client:
             )
         return ServerFailed(f"{self.name} answers with status {reason}", events.HINT)
 
-    def _translated(self, error: Exception) -> ServerError:
-        """Turn an exception of the library, or below it, into what failed."""
+    def _translated(self, error: Exception, is_answered: bool) -> ServerError:
+        """Turn an exception of the library, or below it, into what failed.
+
+        Args:
+            error: the exception.
+            is_answered: whether the head of an answer has come.
+        """
         start = self._advice or f"Start the server, or correct {self._at('url')}"
         tls = _below(error, ssl.SSLError)
         if tls is not None:
@@ -374,6 +381,10 @@ class Client:
             if self._socket and _below(error, FileNotFoundError):
                 words = "there is no such socket"
             return ServerUnreachable(f"nothing answers at {self.name} ({words})", start)
+        is_lost = isinstance(error, httpx2.NetworkError) or NO_ANSWER in str(error)
+        if is_lost and not is_answered:
+            text = f"{self.name} closed the connection without an answer"
+            return ServerUnreachable(text, start)
         if isinstance(error, (httpx2.NetworkError, httpx2.RemoteProtocolError)):
             return ServerGarbled(f"{self.name} broke off its answer", self._advice or events.HINT)
         words = self._clean(str(error)) or type(error).__name__

@@ -6,7 +6,8 @@ arguments, a JSON list a line; FAKE_LOAD_S, how long it loads; FAKE_MOST_TOKENS,
 which it runs out of memory; FAKE_LOSE_PORT, a file that it makes when it finds none, and then
 says that its port is taken; FAKE_LOSE_SOCKET, its socket is removed at once; FAKE_BUSY, a file that
 is there while it writes an answer; FAKE_HOLD, a file for whose end an answer waits after its first
-word; FAKE_DEVICES, what --list-devices says; FAKE_END, how it ends at once.
+word; FAKE_DIE, a file that it removes at the next question, and then ends without an answer;
+FAKE_DEVICES, what --list-devices says; FAKE_END, how it ends at once.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ class Handler(BaseHTTPRequestHandler):
         return "here"  # a unix socket has no host
 
     def do_GET(self) -> None:
+        if os.path.exists(ENV.get("FAKE_DIE", "/absent")):
+            os.unlink(ENV["FAKE_DIE"])
+            os._exit(1)
         key = value("--api-key-file")
         if key and self.path != "/health":
             with open(key, encoding="utf-8") as file:

@@ -164,7 +164,7 @@ def test_a_kept_connection_that_the_server_closes(make: Make) -> None:
         thread.start()
         assert list(one.ask("/x")) == [b"{}"]
         assert list(one.ask("/x")) == [b"{}"], "asked once more, on another connection"
-        with pytest.raises(ServerGarbled, match="broke off"):
+        with pytest.raises(ServerUnreachable, match="without an answer"):
             list(one.ask("/x"))
         thread.join()
     assert asked == [0, 0, 1, 1, 2]
@@ -280,16 +280,34 @@ def test_silence(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"],
+    [
+        b"SSH-2.0-OpenSSH_9\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+    ],
 )
 def test_a_peer_that_breaks_off(make: Make, answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as odd:
         call = make(f"http://127.0.0.1:{odd.getsockname()[1]}").post("/x", {})
         peer, _ = odd.accept()
-        peer.recv(1 << 16)
+        with peer:
+            peer.sendall(answer)
+            peer.shutdown(socket.SHUT_WR)
+            with pytest.raises(ServerGarbled, match="broke off"):
+                list(call)
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/1.1 200"])
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_a_connection_that_closes_without_an_answer(
+    make: Make, is_reset: bool, answer: bytes
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as odd:
+        call = make(f"http://127.0.0.1:{odd.getsockname()[1]}").post("/x", {})
+        peer, _ = odd.accept()
+        peer.recv(1 << 16, socket.MSG_PEEK if is_reset else 0)  # what stays unread is a reset
         peer.sendall(answer)
         peer.close()
-        with pytest.raises(ServerGarbled, match="broke off"):
+        with pytest.raises(ServerUnreachable, match="without an answer"):
             list(call)
 
 

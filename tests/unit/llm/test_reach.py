@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 
 from lcursor.config import ChatConfig
+from lcursor.http import address
 from lcursor.http.client import Client
-from lcursor.llm import lease
 from lcursor.llm.client import ChatClient
 from lcursor.llm.reach import Models, Reached
 from lcursor.llm.records import Served
@@ -88,6 +91,13 @@ def pid_of(reached: Reached) -> int:
         client.close()
 
 
+def is_refused(url: str) -> bool:
+    """Return whether a server accepts no connection."""
+    path, parts = address.socket_path(url), urlsplit(url)
+    with socket.socket(socket.AF_UNIX if path else socket.AF_INET) as sock:
+        return sock.connect_ex(path or (parts.hostname, parts.port)) != 0
+
+
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
     machine: Machine, how: str
@@ -100,7 +110,7 @@ def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
         assert machine.server().stop()
     else:
         os.kill(before, signal.SIGKILL)  # its keeper has not seen it yet
-        wait_for(lambda: lease.ticks(before) == 0, what="it accepts no connection any more")
+        wait_for(lambda: is_refused(first.target.url), what="it accepts no connection any more")
     asked: list[int] = []
 
     def ask(reached: Reached) -> int:
@@ -114,10 +124,25 @@ def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
     models.close()
 
 
+def test_a_server_of_ours_that_dies_with_the_question_is_started_and_asked_once_more(
+    machine: Machine,
+) -> None:
+    die = machine.home / "die"
+    machine.set(DIE=die)
+    models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
+    name = models.names()[0]
+    first = models.reach(name, cancel)
+    before = pid_of(first)
+    die.touch()
+    assert models.surely(first, pid_of, lambda: models.reach(name, cancel)) != before
+    assert not die.exists()
+    assert len(machine.commands()) == 2
+    models.close()
+
+
 def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcursor.llm.client.NEAR_ANSWER_S", 0.3)
     heard = list[str]()
     config, cancel = ChatConfig(model=str(machine.model)), threading.Event()
     models = Models(config, machine.folder)
@@ -128,7 +153,11 @@ def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
 
     def slow(client: ChatClient) -> Served:
         tries.append(len(tries))
-        os.kill(pid, signal.SIGSTOP if len(tries) < 3 else signal.SIGCONT)
+        is_stopped = len(tries) < 3
+        os.kill(pid, signal.SIGSTOP if is_stopped else signal.SIGCONT)
+        patience = client._http._patience
+        # A stopped server does not answer within any time; the other has all that it needs.
+        client._http._patience = replace(patience, answer_s=0.05 if is_stopped else 60.0)
         return probe(client)
 
     monkeypatch.setattr(ChatClient, "probe", slow)

@@ -109,17 +109,20 @@ def test_a_socket_without_a_server(make: Make, tmp_path: Path, is_there: bool) -
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "kind"),
     [
-        b"SSH-2.0-OpenSSH_9\r\n",
-        b"\x00\x01\x02",
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<a/>",
-        b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno",
-        b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n["hi!"]',
+        (b"SSH-2.0-OpenSSH_9\r\n", ServerUnreachable),  # closes before an answer has begun
+        (b"\x00\x01\x02", ServerGarbled),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<a/>",
+            ServerGarbled,
+        ),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno", ServerGarbled),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n["hi!"]', ServerGarbled),
     ],
     ids=["ssh", "noise", "web", "another API", "other JSON"],
 )
-def test_the_port_is_someone_elses(make: Make, answer: bytes) -> None:
+def test_the_port_is_someone_elses(make: Make, answer: bytes, kind: type[ServerError]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as odd:
 
         def serve() -> None:
@@ -133,7 +136,7 @@ def test_the_port_is_someone_elses(make: Make, answer: bytes) -> None:
         threading.Thread(target=serve, daemon=True).start()
         client = make(f"http://127.0.0.1:{odd.getsockname()[1]}")
         _, error = broken(client.stream(MESSAGES))
-        assert type(error) is ServerGarbled
+        assert type(error) is kind
         assert error.hint
         odd.shutdown(socket.SHUT_RDWR)
 
