@@ -42,9 +42,8 @@ def load_early() -> None:
     """Import onnxruntime, if it is installed, before usearch is imported.
 
     In the other order `import onnxruntime` crashes (usearch 2.26.5, onnxruntime 1.31.1, Linux).
-    The extension of usearch has its own static libstdc++ and exports it, with the ids of the
-    locale facets as GNU_UNIQUE symbols, of which the loader keeps one for the whole process. The
-    two copies of libstdc++ number their facets differently, so onnxruntime calls a wrong facet.
+    Its exported symbols suggest a cause, which was not confirmed: usearch brings a libstdc++ of
+    its own, and the two copies seem to share the ids of their locale facets.
     """
     with contextlib.suppress(ImportError):
         import onnxruntime as _  # noqa: F401

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -206,16 +207,32 @@ def test_a_line_that_becomes_many_is_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made["size"].text == "1 line became 30"
 
 
-def test_a_large_file_is_looked_at_quickly() -> None:
-    import time
-
-    old = [line for number in range(4000) for line in (f"def f_{number}(a):", "    return a", "")]
+def steps_of_a_check(functions: int) -> int:
+    """Return how many calls a check of a file with so many functions makes."""
+    rows = [(f"def f_{number}(a):", "    return a", "") for number in range(functions)]
+    old = [line for each in rows for line in each]
     new = [*old[:300], "def f_100(a):", "    return a + 1", *old[302:]]
-    checks.check(old[:30], new[:30], Region(0, 2, ""), "python")
-    began = time.monotonic()
-    made = checks.check(old, new, Region(300, 302, ""), "python")
-    assert time.monotonic() - began < 3
+    steps = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal steps
+        steps += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        made = checks.check(old, new, Region(300, 302, ""), "python")
+    finally:
+        sys.setprofile(before)
     assert not checks.failed(made)
+    return steps
+
+
+def test_the_work_grows_no_faster_than_the_file() -> None:
+    steps_of_a_check(200)  # imports and caches
+    few, many = steps_of_a_check(500), steps_of_a_check(4000)
+    assert few > 500, "the calls are counted"
+    assert many < 8 * few * 1.1
 
 
 @pytest.mark.parametrize(
