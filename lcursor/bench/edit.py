@@ -51,7 +51,7 @@ CASES: Final = (
         "Sink",
         "Behind the method `close`, add a method `__len__` that returns `self.size`.",
     ),
-    Case("http/events.py", "Lines", "Rename the attribute `_rest` to `_pending`, everywhere."),
+    Case("llm/launch.py", "Keeper", "Rename the attribute `_since` to `_begin`, everywhere."),
     Case(
         "index/outline.py",
         "outline",

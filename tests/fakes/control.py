@@ -5,6 +5,7 @@ Owns the socket on which the fake processes (`host.py`) report, one connection a
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -221,8 +222,8 @@ class FakeHost:
 
     def _read(self, end: socket.socket) -> None:
         pid = 0
-        try:
-            for line in end.makefile("rb"):
+        with contextlib.suppress(OSError), end, end.makefile("rb") as lines:
+            for line in lines:
                 event = json.loads(line)
                 with self._changed:
                     if event["event"] == "start":
@@ -232,8 +233,6 @@ class FakeHost:
                     else:
                         self._hear(pid, event["method"], event["params"])
                     self._changed.notify_all()
-        except OSError:
-            return
 
     def _hear(self, pid: int, method: str, params: Params) -> None:
         if method != ECHO:

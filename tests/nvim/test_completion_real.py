@@ -74,9 +74,9 @@ def test_a_suggestion_of_a_server_is_shown_and_accepted(start: Start, server: Mo
     editor = start()
     editor.type("return ")
     assert editor.wait_ghost(lambda ghost: "+ b" in ghost).strip() == "a + b"
-    prompt = server.asked[-1][3]["prompt"]
     before, after = f"{BEFORE}    return ", f"\n{AFTER}"
-    assert prompt.endswith(f"<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>")
+    prompts = [body["prompt"] for *_, body in server.asked if body and "prompt" in body]
+    assert prompts[-1].endswith(f"<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>")
     editor.keys("<Tab>")
     wait_text(editor, "    return a + b")
     editor.keys("<Esc>")

@@ -89,7 +89,7 @@ def test_a_person_sees_a_line_for_each_fact(model: Path) -> None:
         r"index +\d+ projects? in /.*/index \(.*\), vectors in /.*/vectors \(",
         rf"grammars +{len(DEFINITIONS)} of {len(DEFINITIONS)}",
         r"package +llama-cpp-python \d",
-        r"engine +llama\.cpp with(out)? a GPU backend: ",
+        r"engine +(the \S+ build of )?llama\.cpp with(out)? a GPU backend: ",
     ):
         assert re.search(f"^{line}", done.stdout, re.M), line
 

@@ -16,6 +16,7 @@ from lcursor.errors import Cancelled, IndexAway, IndexRefused, LcursorError
 from lcursor.index import place
 from tests.unit.index import workers
 from tests.unit.index.trees import write
+from tests.waiting import wait_for
 
 HIT = {
     "path": "src/a.py",
@@ -127,7 +128,7 @@ def test_a_real_index_answers_with_what_is_unsaved(
     client = workers.connect(root)
     try:
         client.call("begin")
-        workers.until(lambda: client.call("status")["phase"] == "ready")
+        wait_for(lambda: client.call("status")["phase"] == "ready")
         items = gather(
             "@codebase where is the needle? @symbol:Needle.thread",
             root=root,
