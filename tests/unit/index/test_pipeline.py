@@ -358,12 +358,14 @@ def test_damage_that_only_a_reader_meets_is_mended_at_once(root: Path, line: Lin
 def test_damage_that_nobody_came_upon_is_found_when_all_is_done(
     root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "CHECK_S", 0.3)
+    monkeypatch.setattr(pipeline, "CHECK_S", 3600.0)
     for number in range(200):
         write(root, f"f{number}.py", "".join(f"v{number}_{n} = '{n * 7919}'\n" for n in range(99)))
     line.fill()
     identity = line.store.identity
     spoil(line.store.path, "symbols_named")  # only questions about names read it
+    monkeypatch.setattr(pipeline, "CHECK_S", 0.0)
+    line.pipe.begin()
     line.wait(lambda: line.store.remarks)
     line.wait(lambda: line.store.identity != identity and len(line.paths()) == 200)
     line.ready()
@@ -374,27 +376,34 @@ def test_damage_that_nobody_came_upon_is_found_when_all_is_done(
 def test_what_is_whole_is_read_as_a_whole_once(
     root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "CHECK_S", 0.05)
+    monkeypatch.setattr(pipeline, "CHECK_S", 0.0)  # due whenever all is done
     checks: list[bool] = []
-    check = line.store.check
+    rests: list[bool] = []
+    check, consider = line.store.check, line.pipe._check
 
     def count() -> bool:
         checks.append(check())
         return checks[-1]
 
-    def holds(words: str) -> bool:
-        return words in line.text("a.py")
+    def rest() -> bool:
+        """Note that all is done, after which the store would be checked."""
+        rests.append(consider())
+        return rests[-1]
+
+    def rested(times: int) -> bool:
+        return len(rests) > times
 
     monkeypatch.setattr(line.store, "check", count)
-    write(root, "a.py", "x = 1\n")
+    monkeypatch.setattr(line.pipe, "_check", rest)
+    write(root, "a.py", "x = -1\n")
     line.fill()
-    line.wait(lambda: checks)
+    line.wait(lambda: checks and rests)
     for number in range(3):
+        before = len(rests)
         write(root, "a.py", f"x = {number}\n")
         line.pipe.changed(["a.py"])
-        line.wait(partial(holds, f"x = {number}"))
-        line.ready()
-    line.wait(lambda: time.monotonic() > line.pipe.progress.since_s + 0.2)
+        line.wait(partial(rested, before))
+        assert f"x = {number}" in line.text("a.py")
     assert checks == [True]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import os
 import random
 import signal
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,6 +25,7 @@ from lcursor.errors import IndexAway, IndexFailed, IndexRefused, MessageInvalid
 from lcursor.index import launch, own, place, wire
 from lcursor.index.client import Client
 from lcursor.index.project import Project
+from lcursor.index.server import Server
 from lcursor.index.store import Store
 from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths
 from tests.waiting import wait_for
@@ -311,16 +315,42 @@ def test_it_leaves_when_nobody_is_there(root: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.3"]
     )
-    wait_for(lambda: launch.holder(root) and listens(root))
-    with Client.connect(root, start=False) as client:
-        pid = client.call("status")["pid"]
-        assert pid == process.pid
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.8)
     assert process.wait(60) == 0
+    assert place.lock_path(root).exists(), "it was the worker"
     assert not place.socket_path(root).exists()
     with pytest.raises(IndexAway, match="no index worker"):
         Client.connect(root, start=False)
+
+
+def test_it_stays_while_somebody_is_there(root: Path, tmp_path: Path) -> None:
+    looks: list[int] = []
+
+    def is_ours() -> bool:
+        looks.append(len(looks))
+        return True
+
+    async def serve() -> None:
+        address = tmp_path / "s"
+        server = Server(root, "none", idle_s=0.01, is_ours=is_ours)
+        server._alone_s = math.inf  # until the first client has left
+        serving = asyncio.create_task(server.serve(address))
+
+        async def until(condition: Callable[[], object]) -> None:
+            while not condition():
+                assert not serving.done()
+                await asyncio.sleep(0.001)
+
+        await until(address.exists)
+        _, writer = await asyncio.open_unix_connection(str(address))
+        await until(lambda: server._sessions)
+        server._alone_s = 0.0
+        before = len(looks)
+        await until(lambda: len(looks) > before + 3)
+        writer.close()
+        await serving
+
+    asyncio.run(asyncio.wait_for(serve(), 60))
+    assert not (tmp_path / "s").exists()
 
 
 def test_a_signal_ends_it_in_peace(root: Path) -> None:
@@ -335,7 +365,7 @@ def test_a_signal_ends_it_in_peace(root: Path) -> None:
 
 def test_it_leaves_when_its_folder_is_deleted(root: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.5"]
+        [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "60"]
     )
     wait_for(lambda: launch.holder(root) and listens(root))
     with Client.connect(root, start=False) as client:
