@@ -161,7 +161,11 @@ def test_no_database_at_all_begins_anew(opened: Open, folder: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) -> None:
-    """Wherever the flip is: an answer, or one clear error after which it works again."""
+    """Wherever the flip is: an answer, or one clear error after which it works again.
+
+    Whether an answer has the right texts is another matter: see
+    `test_a_flipped_bit_within_a_text_is_not_noticed`. An index that was begun anew has.
+    """
     store = opened()
     filled(store)
     store.close()
@@ -196,6 +200,38 @@ def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) ->
         assert len(store.remarks) == 1
         assert len(found(store, "alpha")) >= 39
         whole(store)
+    reader.close()
+
+
+def test_a_flipped_bit_within_a_text_is_not_noticed(opened: Open, folder: Path) -> None:
+    """Texts have no checksums: one comes back with its damage, until its chunk changes.
+
+    All other texts are as they were put, and nothing is reported.
+    """
+    store = opened()
+    store.put(*entry("a.py", "alpha first", "needle second"))
+    store.put(*entry("b.py", "alpha third"))
+    store.close()
+    path = folder / schema.FILE
+    data = bytearray(path.read_bytes())
+    assert data.count(b"needle second") == 1
+    data[data.index(b"needle second")] ^= 1
+    path.write_bytes(data)
+
+    def texts(name: str) -> list[str]:
+        return [one.chunk.text for one in reader.chunks_of(name)]
+
+    store = opened()
+    reader = store.reader()
+    assert texts("a.py") == ["alpha first", "oeedle second"]
+    assert texts("b.py") == ["alpha third"]
+    assert store.check()
+    store.put(*entry("a.py", "alpha first", "needle second"))  # the same chunk, so it is kept
+    assert texts("a.py") == ["alpha first", "oeedle second"]
+    store.put(*entry("a.py", "alpha first", "needle changed"))
+    assert texts("a.py") == ["alpha first", "needle changed"]
+    assert found(store, "needle") == ["needle changed"]
+    assert store.remarks == []
     reader.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import sqlite3
@@ -18,7 +19,6 @@ import pytest
 from lcursor.errors import IndexFailed
 from lcursor.index import launch, place, schema
 from lcursor.index.client import Client
-from lcursor.index.pipeline import CHECK_S
 from tests.unit.index.trees import modules
 from tests.unit.index.workers import (
     FILES,
@@ -80,10 +80,6 @@ def spoil(path: Path) -> None:
             file.write(b"\xff" * 3900)
 
 
-LOOK_S = 2 * CHECK_S + 20
-"""Until a writer that still has all pages in its memory looks at the file."""
-
-
 def cut(path: Path) -> None:
     """Truncate the database."""
     os.truncate(path, 5000)
@@ -98,15 +94,22 @@ def empty(path: Path) -> None:
 def test_damage_while_one_asks_is_mended_and_said_once(
     root: Path, damage: Callable[[Path], None]
 ) -> None:
+    numbers = itertools.count()
     with connect(root) as client:
         client.call("begin")
         pid = filled(client)["pid"]
         with Asker(root) as asker:
             wait_for(lambda: asker.counts)
             damage(place.folder(root) / schema.FILE)
-            (root / "f3.py").write_text("fresh_words = 1\n")  # the writer comes upon it too
-            wait_for(lambda: client.call("status")["remarks"], timeout_s=LOOK_S)
-            wait_for(lambda: filled(client)["files"] == FILES)
+
+            def is_noticed() -> bool:
+                """Change the index, so that the asker reads the damaged file; ask for remarks."""
+                (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
+                client.tell("changed", paths=["f3.py"])
+                return bool(client.call("status")["remarks"])
+
+            wait_for(is_noticed, timeout_s=120, what="the damage is found")
+            filled(client)
             wait_for(lambda: "fresh_words" in _texts(client, "fresh_words"))
             asked = len(asker.counts)
             wait_for(lambda: len(asker.counts) > asked + 3)

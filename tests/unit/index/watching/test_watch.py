@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index import files, watch
+from lcursor.index import files, notes, watch
 from lcursor.index.watch import Watcher
 from tests.unit.index.trees import git, modules, repository, write
 from tests.unit.index.watching.conftest import Start
@@ -229,7 +229,11 @@ def test_what_changed_since_the_survey_is_told(root: Path, watched: Start) -> No
 def test_many_changes_are_one_storm(plain: Path, watched: Start) -> None:
     seen = watched(plain)
     new = {f"many/{folder}/{number}.py" for folder in range(20) for number in range(40)}
-    write(plain, *new)
+    with pytest.MonkeyPatch.context() as patch:  # writing them is one burst, however slow it is
+        for name in ("QUIET_FEW_S", "QUIET_S", "LONGEST_S"):
+            patch.setattr(notes, name, 3600.0)
+        write(plain, *new)
+    write(plain, "a.py", text="the end of the burst")  # `many` is not watched yet
 
     def heard() -> set[str]:
         """Return what was told: where writing is slow, the last ones may come after the storm."""
