@@ -266,7 +266,6 @@ class Client:
             if not was_used or call._is_answered or self._loop.time() - began_s > STALE_S:
                 raise
             await self._exchange(call, method, path, body)
-        self._is_used = True
 
     async def _exchange(
         self, call: Call, method: str, path: str, body: dict[str, Any] | None
@@ -276,7 +275,7 @@ class Client:
         cutter, got, most = events.Lines(), 0, self._patience.most_bytes
         url = ("http://localhost" if self._socket else self._url) + path
         async with self._library.stream(method, url, json=body) as response:
-            call._is_answered = True
+            self._is_used = call._is_answered = True
             if response.status_code != httpx2.codes.OK:
                 beginning = await _beginning(response)
                 refusal = self._refused(response, beginning, path)

@@ -311,6 +311,30 @@ def test_a_connection_that_closes_without_an_answer(
             list(call)
 
 
+def test_a_kept_connection_that_the_server_closes_after_a_refusal(make: Make) -> None:
+    refusal = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"
+    with socket.create_server(("127.0.0.1", 0)) as odd:
+        one = make(f"http://127.0.0.1:{odd.getsockname()[1]}")
+
+        def serve() -> None:
+            peer, _ = odd.accept()
+            with peer:
+                peer.recv(1 << 16)
+                peer.sendall(refusal)
+                peer.recv(1 << 16)  # asked again on this connection
+            peer, _ = odd.accept()
+            with peer:
+                peer.recv(1 << 16)
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(ServerGarbled, match="404"):
+            list(one.ask("/x"))
+        assert list(one.ask("/y")) == [b"{}"]
+        thread.join()
+
+
 def test_a_server_that_does_not_stop(
     server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
