@@ -126,12 +126,14 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     host = value("--host")
     server = (
-        Unix(host, Handler)
+        Unix(host, Handler, bind_and_activate=False)
         if host.endswith(".sock")
-        else Tcp((host, int(value("--port"))), Handler)
+        else Tcp((host, int(value("--port"))), Handler, bind_and_activate=False)
     )
+    server.server_bind()
     if ENV.get("FAKE_LOSE_SOCKET") and host.endswith(".sock"):
-        os.unlink(host)
+        os.unlink(host)  # before anybody can connect
+    server.server_activate()
     server.serve_forever()
 
 
