@@ -42,8 +42,15 @@ class Pilot(Editor):
         super().__init__(neovim, home, init=BARRIER + given + host.init() + init, **more)
 
     def press(self, keys: str) -> None:
-        """Press keys and return when all of them have been handled."""
-        self.keys(keys)
+        """Press keys and return when all of them have been handled.
+
+        <C-c> goes to the typeahead: as input it interrupts a Neovim that is busy at that moment,
+        which then drops all keys that wait.
+        """
+        if "<C-c>" in keys:
+            self.lua("vim.api.nvim_feedkeys(vim.keycode(...), 't', false)", keys)
+        else:
+            self.keys(keys)
         self.settle()
 
     def settle(self) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,10 +104,16 @@ def test_damage_while_one_asks_is_mended_and_said_once(
             damage(place.folder(root) / schema.FILE)
 
             def is_noticed() -> bool:
-                """Change the index, so that the asker reads the damaged file; ask for remarks."""
-                (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
-                client.tell("changed", paths=["f3.py"])
-                return bool(client.call("status")["remarks"])
+                """Change the index, so that the asker reads the damaged file; ask for remarks.
+
+                One change after the other: changes without a pause are waited out as a storm.
+                """
+                state = client.call("status")
+                if state["phase"] == "ready":
+                    (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
+                    client.tell("changed", paths=["f3.py"])
+                    time.sleep(0.2)
+                return bool(state["remarks"])
 
             wait_for(is_noticed, timeout_s=120, what="the damage is found")
             filled(client)
