@@ -67,16 +67,16 @@ class Step:
     cpu: tuple[str, ...] | None
     """The instruction sets that it needs; None takes those of this machine."""
     speed: str
-    """How fast it is beside the step above, for people (bench/results, engine ladder)."""
+    """How fast it is, for people; measured in bench/results/2026-11-22-engine-ladder.md."""
 
 
 NATIVE = Step("native", (), None, "the fastest")
-NO_AMX = Step("no-amx", ("-DLCURSOR_NO_AMX=ON",), None, "1.1 to 1.4 times the time of native")
+NO_AMX = Step("no-amx", ("-DLCURSOR_NO_AMX=ON",), None, "up to 1.3 times the time of native")
 AVX2 = Step(
     "avx2",
     ("-DGGML_NATIVE=OFF",),
     ("avx", "avx2", "bmi2", "f16c", "fma", "sse4_2"),
-    "1.5 times the time of native",
+    "up to 1.8 times the time of native",
 )
 BASELINE = Step(
     "baseline",
@@ -85,7 +85,7 @@ BASELINE = Step(
         *(f"-DGGML_{name}=OFF" for name in ("AVX2", "BMI2", "FMA", "F16C")),
     ),
     ("avx", "sse4_2"),
-    "10 times the time of native",
+    "up to 2.7 times the time of native",
 )
 STEPS = {step.name: step for step in (NATIVE, NO_AMX, AVX2, BASELINE)}
 

@@ -121,6 +121,8 @@ def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bo
     ladder = engine.ladder()
     wanted = ladder[0].key
     needs_engine = venv.lacks("engine", wanted) or not engine.cpu_runs(venv.stamp.cpu)
+    if len(ladder) == 1 and venv.stamp.engine.get("step") != ladder[0].name:
+        needs_engine = True  # a fallback is installed, and this step is asked for
     if verify and not needs_engine:
         needs_engine = _should_retry(venv, tools)
     if needs_engine and not engine.wheel_of(ladder[0], cache_dir()):

@@ -142,6 +142,22 @@ def test_cuda_that_does_not_build_or_work_ends_in_an_engine_for_the_cpu(
     assert stamp.parts["engine"] == cuda.key
 
 
+def test_a_forced_step_replaces_a_fallback(venv: Venv, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes(monkeypatch, venv, {})
+    monkeypatch.setattr(engine, "wheel_of", lambda *_: Path("wheel"))
+    for name in ("ensure", "install"):
+        monkeypatch.setattr(Venv, name, lambda *_, **__: None)
+    monkeypatch.setenv("LCURSOR_ENGINE", "native")
+    monkeypatch.setenv("LCURSOR_CUDA", "0")
+    venv.stamp.engine = {"step": "avx2", "reason": "The native engine crashes"}
+    venv.enter("engine", engine.ladder()[0].key)
+    plan.carry_out(venv.path, [], venv._tools)
+    assert read_stamp(venv.path).engine["step"] == "native"
+    (venv.path / "installed").unlink()
+    plan.carry_out(venv.path, [], venv._tools)
+    assert not (venv.path / "installed").exists(), "there is nothing left to do"
+
+
 def write_engine(venv: Venv, reason: str = "") -> None:
     venv.stamp.engine = {"step": "native", "reason": reason}
     (venv.path / "installed").write_text("native")
