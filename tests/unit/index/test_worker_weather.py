@@ -103,6 +103,10 @@ def test_damage_while_one_asks_is_mended_and_said_once(
             wait_for(lambda: asker.counts)
             damage(place.folder(root) / schema.FILE)
 
+            def change() -> None:
+                (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
+                client.tell("changed", paths=["f3.py"])
+
             def is_noticed() -> bool:
                 """Change the index, so that the asker reads the damaged file; ask for remarks.
 
@@ -110,13 +114,13 @@ def test_damage_while_one_asks_is_mended_and_said_once(
                 """
                 state = client.call("status")
                 if state["phase"] == "ready":
-                    (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
-                    client.tell("changed", paths=["f3.py"])
+                    change()
                     time.sleep(0.2)
                 return bool(state["remarks"])
 
             wait_for(is_noticed, timeout_s=120, what="the damage is found")
             filled(client)
+            change()
             wait_for(lambda: "fresh_words" in _texts(client, "fresh_words"))
             asked = len(asker.counts)
             wait_for(lambda: len(asker.counts) > asked + 3)
