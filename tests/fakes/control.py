@@ -83,6 +83,7 @@ class FakeHost:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)  # closing it alone wakes no thread in accept()
         self._server.close()
         for end in self._ends.values():
             end.close()

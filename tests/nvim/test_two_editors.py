@@ -34,6 +34,13 @@ def reread(editor: Editor) -> None:
     editor.command("set autoread | checktime")
 
 
+def accept(editor: Editor, row: int) -> None:
+    """Accept the hunk at a row, once it is there."""
+    editor.command(str(row))
+    editor.wait_lua("return require('lcursor.edit.hunks').at_cursor() ~= nil")
+    editor.keys("gh")
+
+
 def test_hunks_of_one_file_are_open_in_both(home: Home) -> None:
     one, two = home.open(), home.open_beside()
     home.replies += [f"```python\n{BETA}```", f"```python\n{NEW}```"]
@@ -41,13 +48,13 @@ def test_hunks_of_one_file_are_open_in_both(home: Home) -> None:
     proposed(one)
     two.command("1,2LCEdit add one")
     proposed(two)
-    two.keys("2Ggh")
+    accept(two, 2)
     two.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
     two.command("write")
 
     reread(one)
     one.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
-    one.keys("6Ggh")
+    accept(one, 6)
     one.wait_lua("return vim.fn.getline(6) == '    return 2 * y'")
     one.command("write")
     assert (home.project / "a.py").read_text() == NEW + "\n\n" + BETA
@@ -58,7 +65,7 @@ def test_one_undoes_what_the_other_wrote(home: Home) -> None:
     home.replies += [f"```python\n{NEW}```"]
     two.command("1,2LCEdit add one")
     proposed(two)
-    two.keys("2Ggh")
+    accept(two, 2)
     two.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
     two.command("write")
     reread(one)

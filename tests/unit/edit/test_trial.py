@@ -162,12 +162,14 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
     file = tmp_path / "pid"
 
     class Clock:
-        """Time that passes as soon as the command runs."""
+        """Time that passes as soon as the command runs, but not before it was first asked for."""
 
         sleep = staticmethod(time.sleep)
+        is_started = False
 
         def monotonic(self) -> float:
-            return 1.0 if file.exists() else 0.0
+            was_started, self.is_started = self.is_started, True
+            return 1.0 if was_started and file.exists() else 0.0
 
     monkeypatch.setattr(trial, "time", Clock())
     test = f"sleep 600 & echo $! > {file}.part; mv {file}.part {file}; wait"
