@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from lcursor.drive.editor import Editor
+from lcursor.llm.lease import ticks
+from tests.waiting import wait_for
 
 PROGRAM = '''\
 def add(a, b):
@@ -108,5 +110,4 @@ def _same_disk(one: Path, other: Path) -> bool:
 def test_the_host_leaves_with_neovim(real: Editor) -> None:
     info = begin(real)
     real.close()
-    with pytest.raises(ProcessLookupError):
-        os.kill(info["pid"], 0)
+    wait_for(lambda: not ticks(info["pid"]), what="the host leaves")
