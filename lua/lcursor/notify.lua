@@ -15,23 +15,14 @@ local SEVERITY = {
 
 ---@type table<string, integer> code -> time it was last told
 local told = {}
-local is_unseen = false -- Neovim has shown nothing since the last message
 
-vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace("lcursor.notify"), {
-  on_start = function()
-    is_unseen = false
-    return false
-  end,
-})
-
---- Of two messages at once Neovim makes a hit-enter prompt, which stops the editor and whoever
---- asks it; after a redraw the second takes the place of the first, which is in :messages.
+--- Of two messages at once Neovim makes a hit-enter prompt, which stops the editor. After
+--- `:redraw` the second message replaces the first, which stays in :messages.
 local function make_way()
   local mode = vim.api.nvim_get_mode()
-  if is_unseen and not mode.blocking and not mode.mode:find("^[cr]") then
+  if not mode.blocking and not mode.mode:find("^[cr]") then
     vim.cmd.redraw()
   end
-  is_unseen = true
 end
 
 --- Neovim's own notifier stops the editor with a hit-enter prompt when a text does not fit the

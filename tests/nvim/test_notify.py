@@ -12,6 +12,7 @@ from lcursor.drive.editor import Editor
 ONE = "require('lcursor.notify').info('one thing')"
 OTHER = "require('lcursor.notify').warn('another thing')"
 PROGRESS = "require('lcursor.notify').progress('half of it')"
+REDRAWN = "vim.cmd('normal! ox') vim.api.nvim__redraw({ flush = true })"
 
 
 @pytest.fixture
@@ -28,6 +29,8 @@ def editor(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
         ((OTHER, PROGRESS), "lcursor: half of it"),
         ((PROGRESS, OTHER, ONE), "lcursor: one thing"),
         ((ONE, ONE, ONE, ONE), "lcursor: one thing"),
+        ((ONE, REDRAWN, OTHER), "lcursor: another thing"),
+        ((PROGRESS, REDRAWN, PROGRESS, REDRAWN, ONE), "lcursor: one thing"),
     ],
 )
 def test_messages_at_once_are_no_prompt(editor: Editor, said: tuple[str, ...], last: str) -> None:

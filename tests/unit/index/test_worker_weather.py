@@ -69,10 +69,16 @@ class Asker:
                 self.hints.add(error.hint)
 
 
-def spoil(path: Path) -> None:
-    """Overwrite pages that every question needs, in the file and in what is not in it yet."""
+def connect_settled(path: Path) -> sqlite3.Connection:
+    """Open the database with an empty log, from which SQLite would restore what is missing."""
     base = sqlite3.connect(path)
-    base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    wait_for(lambda: base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
+    return base
+
+
+def spoil(path: Path) -> None:
+    """Overwrite pages that every question needs."""
+    base = connect_settled(path)
     pages = [row[0] for row in base.execute("SELECT rootpage FROM sqlite_master WHERE rootpage")]
     base.close()
     with path.open("r+b") as file:
@@ -83,11 +89,13 @@ def spoil(path: Path) -> None:
 
 def cut(path: Path) -> None:
     """Truncate the database."""
+    connect_settled(path).close()
     os.truncate(path, 5000)
 
 
 def empty(path: Path) -> None:
     """Leave nothing but the name."""
+    connect_settled(path).close()
     os.truncate(path, 0)
 
 
