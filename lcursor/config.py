@@ -21,16 +21,21 @@ class CompletionConfig:
     """A name of the manifest, or the path of a GGUF file."""
     gpu_layers: int = -1
     """Layers on the GPU; -1 is all where the build has a GPU backend."""
+    main_gpu: int = 0
+    """Number of the GPU that takes them; -1 spreads them over all."""
     threads: int = 0
     """Threads of llama.cpp; 0 is the number of physical cores."""
-    context_tokens: int = 4096
-    """Cells of the KV cache."""
-    prefix_tokens: int = 768
+    context_tokens: int = -1
+    """Cells of the KV cache; -1, here and below, is what suits the machine: see
+    `fim.placement.resolve`."""
+    kv_type: str = "f16"
+    """Type of the keys and values in the KV cache: "f16" or "q8_0"."""
+    prefix_tokens: int = -1
     """Most tokens before the cursor."""
-    suffix_tokens: int = 96
+    suffix_tokens: int = -1
     """Most tokens after the cursor."""
     files_tokens: int = -1
-    """Most tokens of other files, and of the file's own top; -1 is what suits the machine."""
+    """Most tokens of other files, and of the file's own top."""
     max_tokens: int = 64
     """Most tokens of one suggestion."""
     max_lines: int = 12
@@ -39,6 +44,8 @@ class CompletionConfig:
     """Time that the model may write; then the suggestion is cut at what it has."""
     min_confidence: float = 0.5
     """Probability of a line, 0 to 1, below which it is not shown; 0 shows everything."""
+    idle_minutes: int = -1
+    """After how long without a request the model is freed; 0 is never."""
     save_cache: bool = True
     """Whether what was read of a buffer is kept on disk for the next start."""
     backend: str = "inproc"

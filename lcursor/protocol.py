@@ -17,7 +17,7 @@ from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 from lcursor import protocol_chat, protocol_edit
 from lcursor.errors import Level, MessageInvalid
 
-PROTOCOL = 5
+PROTOCOL = 6
 """Number of this version of the wire; both halves must have the same one."""
 
 Trigger = Literal["auto", "manual"]
@@ -29,6 +29,8 @@ StopReason = Literal["end", "line", "tokens", "time", "trimmed", "unsure", "canc
 failed."""
 TextSource = Literal["model", "cache", "speculation"]
 """Where an answer came from: written now, kept from earlier, or written before it was asked for."""
+Window = Literal["short", "full"]
+"""How much text around the cursor an answer was made from; a short window is evaluated sooner."""
 IndexPhase = Literal[
     "absent", "idle", "surveying", "reading", "embedding", "ready", "paused", "failed"
 ]
@@ -78,8 +80,12 @@ class FimRequest(TypedDict):
 
 
 class FimWarm(TypedDict):
-    """A buffer was entered: a request at or near this place may come; nothing answers it."""
+    """Evaluate the text around a place in advance; nothing answers it.
 
+    `fim.cancel` stops it. Ids are those of requests, and a newer request supersedes it.
+    """
+
+    id: int
     path: str
     name: str
     repo: str
@@ -90,7 +96,7 @@ class FimWarm(TypedDict):
 
 
 class FimCancel(TypedDict):
-    """Nobody waits for request `id` any more."""
+    """Nobody waits for request `id`, or for `fim.warm` of that id, any more."""
 
     id: int
 
@@ -140,6 +146,7 @@ class FimStats(TypedDict):
     prompt_tokens: int
     reused_tokens: int  # of the prompt, found in the KV cache
     decoded_tokens: int  # of the prompt, read now
+    passes: int  # decode calls before the first token was written; 0 when nothing was read
     generated_tokens: int
     queue_ms: float
     prompt_ms: float
@@ -148,6 +155,7 @@ class FimStats(TypedDict):
     confidence: float  # probability of the first line, 0 to 1
     threshold: float  # of the confidence, below which nothing is shown
     source: TextSource
+    window: Window
 
 
 class FimPartial(TypedDict):
@@ -168,6 +176,17 @@ class FimDone(TypedDict):
     text: str
     replaces: int  # bytes right of the cursor that it takes the place of: all of the line, or 0
     reason: StopReason
+    stats: FimStats
+
+
+class FimImproved(TypedDict):
+    """A better answer to request `id`, made with more context, after its `fim.done`."""
+
+    id: int
+    buf: int
+    tick: int
+    text: str
+    replaces: int  # as in `fim.done`
     stats: FimStats
 
 
@@ -411,6 +430,7 @@ TO_LUA: dict[str, type] = {
     "state": State,
     "fim.partial": FimPartial,
     "fim.done": FimDone,
+    "fim.improved": FimImproved,
     "fim.alternatives": FimAlternatives,
     "stats": Stats,
     "prompt": Prompt,

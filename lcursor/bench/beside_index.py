@@ -56,13 +56,12 @@ class BesideIndex(Lcursor):
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        if self._pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGTERM)
+        self._end_worker()
         self._folder.cleanup()
 
     def begin(self, editor: Editor) -> str:
-        """Begin the index as well, and wait until it reads."""
+        """Begin the index as well, and wait until it reads; one of an earlier editor is ended."""
+        self._end_worker()
         model = super().begin(editor)
         editor.lua(BEGIN, str(self._copy.root / self._copy.names[0]))
         deadline_s = time.monotonic() + BEGUN_S
@@ -77,6 +76,12 @@ class BesideIndex(Lcursor):
         super().drain(editor)
         if self._phase(editor) not in BUSY:
             raise LcursorError("the index was done before the typing was", "Name a larger project")
+
+    def _end_worker(self) -> None:
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGTERM)
+        self._pid = 0
 
     def _phase(self, editor: Editor) -> str:
         phase, self._pid = editor.lua(STATE, str(self._copy.root))

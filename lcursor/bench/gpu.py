@@ -10,30 +10,31 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
 from lcursor.bench import report, weights
 from lcursor.bench.report import Figure, figure, percentile
 from lcursor.bench.shapes import Shape
-from lcursor.catalog import hardware, manifest, store
+from lcursor.catalog import gguf, hardware, manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
 from lcursor.errors import Cancelled, LcursorError, OutOfMemory
-from lcursor.fim import llama
+from lcursor.fim import devices, likelihood, llama, placement
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
+from lcursor.fim.seats import context_size
 
 DONOR = "qwen2.5-coder-0.5b"
 """Its tokenizer is that of all shapes."""
 FAMILY = "qwen2.5-coder"
-CELLS = 4096
 PREFIX_TOKENS, SUFFIX_TOKENS, PROMPT_TOKENS = 1880, 150, 2000
 LINE_TOKENS = 12
 MOST_VERIFIED = 8
-LINE_LIMIT_MS = 100.0
+SLICES = 128, 512
+LINE_LIMIT_MS = 60.0
 ROUNDS_ON_CPU, ROUNDS_ON_GPU = 1, 10
 TYPED = "values = compute(first, second)[index] + offset * factor # and the rest\n    "
 
@@ -53,6 +54,12 @@ class Run:
     active_bytes: int
     """Weights that one token reads."""
     prompt_tokens: int
+    kv_type: str
+    cells: int
+    gpu_bytes: int | None
+    """GPU memory that the engine took, before anything else was measured; None without a GPU."""
+    estimated_bytes: int
+    """What `placement` counts for weights and cache."""
     figures: list[Figure]
 
 
@@ -79,7 +86,7 @@ def needs(shape: Shape, folder: Path, on_cpu: bool) -> str:
     Raises:
         OutOfMemory: it does not fit.
     """
-    needed = weights.needs(shape, CELLS)
+    needed = weights.needs(shape, _cells(on_cpu))
     found = hardware.detect()
     room, what = found.ram_bytes, "memory"
     if not on_cpu:
@@ -96,7 +103,9 @@ def needs(shape: Shape, folder: Path, on_cpu: bool) -> str:
     )
 
 
-def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, told: Told) -> Run:
+def measure(
+    shape: Shape, folder: Path, on_cpu: bool, rounds: int, told: Told, kv_type: str = "f16"
+) -> Run:
     """Measure one shape, with its model where that is here.
 
     Args:
@@ -105,6 +114,7 @@ def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, told: Told) -
         on_cpu: use no GPU.
         rounds: samples, times 1 to 8; 0 for what suits the machine.
         told: what goes on.
+        kv_type: see the setting `completion.kv_type`.
 
     Raises:
         ModelMissing: the tokenizer's model is not here.
@@ -116,18 +126,26 @@ def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, told: Told) -
         path, is_random = weights.ensure(shape, folder, donor, _percent(shape, told)), True
     config = CompletionConfig(
         gpu_layers=0 if on_cpu else -1,
-        context_tokens=CELLS,
+        context_tokens=_cells(on_cpu),
+        kv_type=kv_type,
         prefix_tokens=PREFIX_TOKENS + 160,  # typing never moves the window
         suffix_tokens=SUFFIX_TOKENS,
         files_tokens=0,
         max_tokens=LINE_TOKENS + 4,
     )
     told(f"loading {path.name}")
+    free = None if on_cpu else devices.free_bytes(config.main_gpu)
+    began = time.perf_counter()
     engine = Engine(path, FAMILY, config, lambda fraction: True)
+    loading = figure("load the model", [_ms_since(began)])
+    for remark in engine.remarks:  # that it runs on the CPU instead, for example
+        told(remark.message)
+    left = None if on_cpu else devices.free_bytes(config.main_gpu)
+    head, cells = gguf.check(path), engine.config.context_tokens
     engine.reader.heals = False
     try:
         rig = _Rig(engine, rounds or (ROUNDS_ON_CPU if on_cpu else ROUNDS_ON_GPU))
-        figures = list(rig.figures(None if on_cpu else LINE_LIMIT_MS, told))
+        figures = [loading, *rig.figures(None if on_cpu else LINE_LIMIT_MS, told)]
         return Run(
             shape=shape.name,
             model=f"{path.name} ({engine.model.description})",
@@ -135,6 +153,10 @@ def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, told: Told) -
             file_bytes=path.stat().st_size,
             active_bytes=shape.active_bytes,
             prompt_tokens=rig.prompt_tokens,
+            kv_type=kv_type,
+            cells=cells,
+            gpu_bytes=None if free is None or left is None else free - left,
+            estimated_bytes=head.file_bytes + placement.cache_bytes(head, cells, kv_type),
             figures=figures,
         )
     finally:
@@ -149,8 +171,17 @@ def as_markdown(run: Run, facts: dict[str, str], command: str) -> str:
         "model": f"{run.model}; {only}; {run.file_bytes / 1e9:.2f} GB, of which a token reads "
         f"{run.active_bytes / 1e9:.2f} GB",
         "prompt": f"{run.prompt_tokens} tokens",
+        "cache": f"{run.cells} cells of {run.kv_type}",
+        "memory": f"{run.estimated_bytes / 1e9:.2f} GB estimated for weights and cache",
     }
+    if run.gpu_bytes is not None:
+        shown["memory"] += f"; {run.gpu_bytes / 1e9:.2f} GB of the GPU's were taken"
     return f"## {run.shape}\n\n" + report.as_markdown(run.figures, shown, command)
+
+
+def _cells(on_cpu: bool) -> int:
+    """Return the default number of cells, as the engine has it."""
+    return placement.DEFAULTS["cpu" if on_cpu else "gpu"]["context_tokens"]
 
 
 def _model_of(shape: Shape) -> Path | None:
@@ -187,21 +218,20 @@ class _Rig:
 
     def figures(self, line_limit_ms: float | None, told: Told) -> Iterator[Figure]:
         """Measure all, one after the other."""
-        size = llama.ContextSize(
-            cells=CELLS,
-            ubatch=256 if self.engine.config.gpu_layers else 64,
-            sequences=1,
-            outputs=MOST_VERIFIED,
-            threads=self._threads,
-        )
+        size = context_size(self.engine.config, bool(self.engine.config.gpu_layers), 0)
+        size = replace(size, sequences=1)
         context = llama.Context(self.engine.model, size)
         try:
             told("the steps: prefill, decode, verify")
-            reads = [self._prefill(context) for _ in range(self.rounds + 1)][1:]
-            yield figure(f"read {len(self.tokens)} tokens", reads)
+            for most in SLICES:
+                reads = [self._prefill(context, most) for _ in range(self.rounds + 1)][1:]
+                yield figure(f"read {len(self.tokens)} tokens, {most} at once", reads)
             yield figure("write one token", self._decode(context))
             for count in range(1, MOST_VERIFIED + 1):
-                yield figure(f"verify {count} at once", self._verify(context, count))
+                yield figure(f"verify {count} at once", self._verify(context, [count]))
+            widths = list(range(1, MOST_VERIFIED + 1))
+            yield figure("verify 1 to 8 in turn", self._verify(context, widths))
+            yield figure("verify 1 or 8 in turn", self._verify(context, [1, MOST_VERIFIED]))
         finally:
             context.close()
         told("typing: splices, lines, stops")
@@ -214,17 +244,11 @@ class _Rig:
         if stops:
             yield figure("a running read stops", stops)
 
-    @property
-    def _threads(self) -> int:
-        if self.engine.config.gpu_layers:
-            return 2
-        return hardware.physical_cores()
-
-    def _prefill(self, context: llama.Context) -> float:
+    def _prefill(self, context: llama.Context, most: int) -> float:
         context.remove(0, 0)
         began = time.perf_counter()
-        for start in range(0, len(self.tokens), context.batch_tokens):
-            context.decode(self.tokens[start : start + context.batch_tokens], start)
+        for start in range(0, len(self.tokens), most):
+            context.decode(self.tokens[start : start + most], start)
         context.logits()
         return _ms_since(began)
 
@@ -234,20 +258,21 @@ class _Rig:
         context.decode(self.tokens[-1:], position)
         for number in range(1, 6 * self.rounds + 3):
             began = time.perf_counter()
-            token, _ = llama.most_likely(context.logits())
+            token, _ = likelihood.most_likely(context.logits())
             context.decode([token], position + number)
             context.logits()
             samples.append(_ms_since(began))
         context.remove(0, position)
         return samples[2:]  # graphs are made in the first
 
-    def _verify(self, context: llama.Context, count: int) -> list[float]:
+    def _verify(self, context: llama.Context, counts: Sequence[int]) -> list[float]:
+        """Check batches of guesses of these widths, one after the other."""
         position, samples = len(self.tokens), []
-        for _ in range(3 * self.rounds + 2):
+        for _, count in zip(range(3 * self.rounds + 2), cycle(counts), strict=False):
             began = time.perf_counter()
             context.decode(self.tokens[:count], position, outputs=count)
             for number in range(count):
-                llama.most_likely(context.logits(number))
+                likelihood.most_likely(context.logits(number))
             samples.append(_ms_since(began))
             context.remove(0, position)
         return samples[2:]

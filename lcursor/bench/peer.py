@@ -17,11 +17,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lcursor.bench.editor import PROBE
-from lcursor.bench.trials import Spot
-from lcursor.bench.typing import INIT, LINES
+from lcursor.bench.trials import Cost, Spot
+from lcursor.bench.typing import INIT, LINES, WAIT_S, read_lines
 from lcursor.drive.editor import GHOST, Editor
 from lcursor.errors import LcursorError
 
+AGAIN_S = 2.0
+"""How long the engine may evaluate before it is asked again whether it has the full window."""
 SILENCE_S = 1.0
 """Longer than any debounce: who has asked nothing by then will not."""
 
@@ -41,7 +43,13 @@ rpc.receive = function(from, method, params)
     for _, request in ipairs(asked) do
       if request.id == params.id then
         request.decoded = params.stats.decoded_tokens
+        request.passes = params.stats.passes
+        request.window = params.stats.window
       end
+    end
+  elseif method == "fim.improved" then
+    for _, request in ipairs(asked) do
+      request.is_improved = request.is_improved or request.id == params.id
     end
   end
   return receive(from, method, params)
@@ -54,6 +62,10 @@ return vim.iter(asked):any(function(r) return r.row == row and r.col == col end)
 """
 IS_WORKING = "return vim.iter(asked):any(function(r) return r.decoded < 0 end)"
 
+IS_FULL = 'return #asked == 0 or asked[#asked].window == "full"'
+IS_IMPROVED = "return #asked > 0 and asked[#asked].is_improved == true"
+ASK = 'require("lcursor.complete").trigger()'
+
 IS_SETTLED = """
 local is_silent = ...
 local complete = require("lcursor.complete")
@@ -62,6 +74,9 @@ if complete.current_id() then
 end
 return is_silent and complete.why().code ~= "waiting"
 """
+
+OPEN_GATE = 'require("lcursor").setup({ completion = { min_confidence = 0 } })'
+CLOSE_GATE = 'require("lcursor").setup({})'
 
 # Vimscript is timed from outside: one handler runs before the peer's own, one after them.
 PEER_INIT = """
@@ -127,27 +142,60 @@ class Lcursor:
         return model
 
     def warm(self, editor: Editor, spot: Spot) -> None:
-        """Wait for the answer to the request that entering insert mode makes."""
+        """Wait for an answer from the full window to what entering insert mode asks."""
         _wait(lambda: editor.lua(ASKED_AT, spot.row, len(spot.before)), 3 * SILENCE_S)
         _wait(lambda: not editor.lua(IS_WORKING), 120)
+        self._evaluate_all(editor)
 
     def is_settled(self, editor: Editor, since_key_s: float) -> bool:
         """Whether the host has said all of what is shown, or nobody has asked."""
         settled: bool = editor.lua(IS_SETTLED, since_key_s > SILENCE_S)
         return settled
 
+    def is_final(self, editor: Editor) -> bool:
+        """Whether the last answer is from the full window; from a short one, it may be improved."""
+        final: bool = editor.lua(IS_FULL) or editor.lua(IS_IMPROVED)
+        return final
+
+    def _evaluate_all(self, editor: Editor) -> None:
+        """Ask again until the answer is from the full window.
+
+        It is evaluated in idle time, and nothing tells when that leaves the answer as it was.
+        """
+        deadline = time.monotonic() + 60
+        while not editor.lua(IS_FULL) and time.monotonic() < deadline:
+            _wait(lambda: editor.lua(IS_IMPROVED), AGAIN_S)
+            editor.lua(ASK)
+            _wait(lambda: not editor.lua(IS_WORKING), WAIT_S)
+
     def drain(self, editor: Editor) -> None:
         """Wait for the last answers."""
         _wait(lambda: not editor.lua(IS_WORKING), 60)
 
-    def tokens(self, editor: Editor, spot: Spot) -> list[int]:
+    def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
         """Add up what the answers tell; a request that was cancelled tells 0."""
-        counts = [0] * len(spot.typed)
+        costs = [Cost(0, None)] * len(spot.typed)
         for request in editor.lua("local all = asked; asked = {}; return all"):
-            key = request["col"] - len(spot.before)
-            if request["row"] == spot.row and 0 < key <= len(counts):
-                counts[key - 1] += max(0, int(request["decoded"]))
-        return counts
+            key = request["col"] - len(spot.before) - 1
+            if request["row"] != spot.row or not 0 <= key < len(costs):
+                continue
+            tokens, passes = costs[key]
+            if request["decoded"] > 0:
+                tokens += int(request["decoded"])
+                if request.get("passes"):  # 0 where it was cancelled
+                    passes = (passes or 0) + int(request["passes"])
+            costs[key] = Cost(tokens, passes)
+        return costs
+
+    def open_gate(self, editor: Editor) -> None:
+        """Show everything, which does not load the model again, and ask by hand."""
+        editor.lua(f"{OPEN_GATE} {ASK}")
+        _wait(lambda: editor.lua(IS_SETTLED, True), WAIT_S)
+        self._evaluate_all(editor)
+
+    def close_gate(self, editor: Editor) -> None:
+        """Set what was set before."""
+        editor.lua(CLOSE_GATE)
 
 
 class LlamaVim:
@@ -159,7 +207,6 @@ class LlamaVim:
     Args:
         checkout: of its repository.
         server: URL of a llama-server that has the model.
-        lines: of the file to type in.
 
     Raises:
         LcursorError: one of the parts is missing.
@@ -169,18 +216,19 @@ class LlamaVim:
     name = "llama.vim"
     N_PREFIX, N_SUFFIX = 128, 32
 
-    def __init__(self, checkout: Path, server: str, lines: list[str]) -> None:
+    def __init__(self, checkout: Path, server: str) -> None:
         if not (checkout / "plugin/llama.vim").is_file():
             raise LcursorError(f"{checkout} is no checkout of llama.vim", "Clone it there")
         if not shutil.which("curl"):
             raise LcursorError("llama.vim needs curl, which is not here", "Install curl")
         self._checkout = checkout.resolve()
         self._server = server.rstrip("/").removesuffix("/infill")
-        self._lines = lines
+        self._lines: list[str] = []
         self._model = _served_model(self._server)
 
     def open(self, neovim: Path, home: Path, path: Path, columns: int) -> Editor:
         """Start a Neovim that has llama.vim in place of lcursor."""
+        self._lines = read_lines(path)
         config = {
             "endpoint_fim": f"{self._server}/infill",
             "n_prefix": self.N_PREFIX,
@@ -218,18 +266,28 @@ class LlamaVim:
             return True
         return since_key_s > SILENCE_S and self._is_idle(editor)
 
+    def is_final(self, editor: Editor) -> bool:
+        """Always: no answer is improved."""
+        return True
+
     def drain(self, editor: Editor) -> None:
         """Wait until the server has answered everything."""
         self._rest(editor, 120)
 
-    def tokens(self, editor: Editor, spot: Spot) -> list[int]:
+    def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
         """Read the prompt tokens of each key's own request from the plugin's cache of answers."""
-        counts = []
+        costs = []
         for key in range(1, len(spot.typed) + 1):
             name = self._key(spot, spot.before + spot.typed[:key])
             raw = editor.lua("return vim.api.nvim_eval(...)", f"get(g:cache_data, '{name}', '')")
-            counts.append(int(json.loads(raw).get("timings/prompt_n", 0)) if raw else 0)
-        return counts
+            costs.append(Cost(int(json.loads(raw).get("timings/prompt_n", 0)) if raw else 0, None))
+        return costs
+
+    def open_gate(self, editor: Editor) -> None:
+        """Nothing is ever held back: what is shown stands for both."""
+
+    def close_gate(self, editor: Editor) -> None:
+        """See `open_gate`."""
 
     def _key(self, spot: Spot, head: str) -> str:
         """Return the name under which the plugin keeps the answer for a position."""

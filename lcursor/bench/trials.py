@@ -1,40 +1,28 @@
-"""Typed lines and the screens that came of them, boiled down to numbers. Pure.
+"""Where `bench typing` types, what it records there, and the rules that make times of it. Pure.
 
-What a valid ghost is stands in `ghost_times_ms`; nothing here knows of Neovim.
+What a valid suggestion is stands in `ghost_times_ms`, which one stays in `find_stay`; nothing here
+knows of Neovim.
 """
 
 from __future__ import annotations
 
 import random
-import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from lcursor.bench.report import percentile
 from lcursor.errors import LcursorError
 
 KEYS = 6
+COLD_KEYS = 3
 MARGIN_ROWS = 60
+APART_ROWS = 60
+"""What a cold position is away from the one before, where the file allows."""
 SHORTEST = 15
-
-LABELS = {
-    "shown": "a ghost came",
-    "exact": "its first line is exactly what was taken out",
-    "answered": "keys with a valid ghost",
-    "p50_ms": "key to first valid ghost, p50",
-    "p90_ms": "the same, p90",
-    "p95_ms": "the same, p95",
-    "answer_p95_ms": "the newest key that it stands behind to that ghost, p95",
-    "last_key_p50_ms": "last key to first valid ghost, p50",
-    "tokens_per_keystroke_median": "prompt tokens decoded for a key, median",
-    "tokens_per_keystroke_mean": "the same, mean",
-    "main_thread_p95_ms": "main thread for a key, p95",
-}
-TOTALS = {"shown": "positions", "exact": "positions", "answered": "keystrokes"}
-
-Results = Mapping[str, tuple[str, Sequence["Trial"]]]
-"""For each who typed: the name of its model, and the trials. The first is lcursor."""
+COMMENTS = ("#", '"', "'", "//", "--", "/*", "*", "<!--")
+"""What comment lines, and lines that are nothing but text, begin with."""
+BLOCKS = (("/*", "*/"), ("--[[", "]]"), ("<!--", "-->"))
+QUOTES = ('"""', "'''")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +34,24 @@ class Spot:
         before: what of the line stands there already.
         typed: what is typed after it.
         rest: what was taken out.
+        file: its name in the report.
     """
 
     row: int
     before: str
     typed: str
     rest: str
+    file: str = ""
 
     @property
     def head(self) -> str:
         """The line when all keys are typed."""
         return self.before + self.typed
+
+    def with_keys(self, count: int) -> Spot:
+        """Return the same place with only the last so many keys left to type."""
+        at = len(self.typed) - count
+        return replace(self, before=self.before + self.typed[:at], typed=self.typed[at:])
 
 
 class Flush(NamedTuple):
@@ -68,17 +63,29 @@ class Flush(NamedTuple):
     ghost: str
 
 
+class Cost(NamedTuple):
+    """What the engine did for one key."""
+
+    tokens: int
+    """Of the prompt, evaluated."""
+    passes: int | None
+    """Decode calls before the first token was written; None where no token was evaluated."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of one spot.
+    """What came of one spot in a warm run.
 
     Attributes:
-        final: the suggestion on the screen when all was said; empty when there was none.
-        ghost_ms: for each key, the time to a valid ghost; None where none came.
-        answer_ms: the same, from the newest key that stood on that screen: without the time in
-            which the model still thought otherwise, and waited for what is typed.
-        tokens: for each key, the tokens of the prompt that were decoded for it.
+        final: the suggestion on the screen once it had settled; empty when there was none.
+        ghost_ms: for each key, the time to a valid suggestion; None where none came.
+        answer_ms: the same, from the newest key that was on the screen by then: without the time in
+            which the model expected something else, and waited for what is typed.
+        tokens: for each key, the tokens of the prompt that were evaluated for it.
         main_ms: for each key, the time on Neovim's main thread.
+        passes: for each key, the decode calls before the first token; None where nothing was
+            evaluated, or where the engine does not report it.
+        ungated: the suggestion with the confidence gate off; None where it was not asked for.
     """
 
     spot: Spot
@@ -87,14 +94,115 @@ class Trial:
     answer_ms: list[float | None]
     tokens: list[int]
     main_ms: list[float]
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the first line of the suggestion is what was taken out."""
-        return self.final.split("\n")[0].rstrip() == self.spot.rest.rstrip()
+    passes: list[int | None] = field(default_factory=list)
+    ungated: str | None = None
 
 
-def pick_spots(lines: Sequence[str], count: int, seed: int) -> list[Spot]:
+class Drawn(NamedTuple):
+    """A screen of a cold run.
+
+    Attributes:
+        ms: when it was drawn, from the last key.
+        typed: how many keys were on it.
+        ghost: the suggestion on it.
+    """
+
+    ms: float
+    typed: int
+    ghost: str
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """What came of one spot in a cold or rested run.
+
+    Attributes:
+        drawn: every screen since the jump.
+        end_ms: when the observation ended, from the last key; the screens after it only tell
+            whether the suggestion was replaced later.
+        has_answer: False where time was up before the engine had said all.
+        tokens: for each key, the tokens of the prompt that were evaluated for it.
+    """
+
+    spot: Spot
+    drawn: list[Drawn]
+    end_ms: float
+    has_answer: bool
+    tokens: list[int]
+
+    def stay(self) -> Stay | None:
+        """Return the suggestion that stayed, if one did."""
+        return find_stay(self.drawn, len(self.spot.typed), self.end_ms)
+
+
+class Stay(NamedTuple):
+    """The suggestion that stayed.
+
+    Attributes:
+        ms: from the last key to the first screen with it.
+        ghost: all of it, at the end of the observation.
+        replaced_later: whether it was changed other than by extension after the observation.
+    """
+
+    ms: float
+    ghost: str
+    replaced_later: bool
+
+
+def find_stay(drawn: Sequence[Drawn], keys: int, end_ms: float) -> Stay | None:
+    """Find the first suggestion after the last key that was only extended until `end_ms`.
+
+    Args:
+        drawn: screens in order of time.
+        keys: how many were typed; a screen with fewer does not count.
+        end_ms: from the last key to the end of the observation.
+    """
+    after = [each for each in drawn if each.typed == keys and each.ms >= 0]
+    watched = [each for each in after if each.ms <= end_ms]
+    if not watched or not watched[-1].ghost.strip():
+        return None
+    last = watched[-1].ghost.rstrip()
+    ms = watched[-1].ms
+    for each in reversed(watched):
+        if not each.ghost.strip() or not last.startswith(each.ghost.rstrip()):
+            break
+        ms = each.ms
+    later = after[len(watched) :]
+    return Stay(ms, last, any(not each.ghost.startswith(last) for each in later))
+
+
+def is_exact(suggestion: str, rest: str) -> bool:
+    """Whether its first line is what was taken out, trailing white space aside."""
+    return suggestion.split("\n")[0].rstrip() == rest.rstrip()
+
+
+def is_beginning(suggestion: str, rest: str) -> bool:
+    """Whether its first line is what was taken out, or the beginning of it."""
+    first = suggestion.split("\n")[0].rstrip()
+    return bool(first.strip()) and rest.startswith(first)
+
+
+def spread(total: int, parts: int) -> list[int]:
+    """Return `total` as that many parts, as even as possible; the first ones get what is left."""
+    least, more = divmod(total, parts)
+    return [least + (part < more) for part in range(parts)]
+
+
+def apart(spots: Sequence[Spot]) -> list[Spot]:
+    """Order the spots so that each is `APART_ROWS` or more from the one before.
+
+    Of those that are, the first is next; where none is, the one that is farthest away.
+    """
+    left, ordered = list(spots), list[Spot]()
+    while left:
+        row = ordered[-1].row if ordered else 0
+        far = (spot for spot in left if abs(spot.row - row) >= APART_ROWS)
+        ordered.append(next(far, None) or max(left, key=lambda spot: abs(spot.row - row)))
+        left.remove(ordered[-1])
+    return ordered
+
+
+def pick_spots(lines: Sequence[str], count: int, seed: int, file: str = "") -> list[Spot]:
     """Choose lines of code and columns in them; the same ones for the same seed.
 
     Raises:
@@ -103,26 +211,41 @@ def pick_spots(lines: Sequence[str], count: int, seed: int) -> list[Spot]:
     rng = random.Random(seed)
     rows = [
         row
-        for row in range(MARGIN_ROWS + 1, len(lines) - MARGIN_ROWS)
-        if len(text := lines[row].strip()) >= SHORTEST
+        for row in _code_rows(lines)
+        if MARGIN_ROWS < row < len(lines) - MARGIN_ROWS
+        and len(text := lines[row].strip()) >= SHORTEST
         and text.isascii()
         and text.isprintable()
-        and not text.startswith(("#", '"', "'", "//", "--", "/*", "*"))
+        and not text.startswith(COMMENTS)
     ]
     if len(rows) < count:
         raise LcursorError(
-            f"the file has {len(rows)} lines of code to type in, {count} are needed",
+            f"{file or 'the file'} has {len(rows)} lines of code to type in, {count} are needed",
             "Name a longer file, or fewer positions with --positions",
         )
     rng.shuffle(rows)
-    return [_cut(row, lines[row], rng) for row in rows[:count]]
+    return [_cut(row, lines[row], rng, file) for row in rows[:count]]
 
 
-def _cut(row: int, line: str, rng: random.Random) -> Spot:
+def _code_rows(lines: Sequence[str]) -> Iterator[int]:
+    """Give the rows that are not inside a docstring or a comment of several lines."""
+    end = ""
+    for row, line in enumerate(lines):
+        text = line.strip()
+        if end:
+            end = "" if end in text else end
+            continue
+        quotes = [quote for quote in QUOTES if text.count(quote) % 2]
+        blocks = [close for start, close in BLOCKS if text.startswith(start) and close not in text]
+        end = (quotes + blocks + [""])[0]
+        yield row
+
+
+def _cut(row: int, line: str, rng: random.Random, file: str) -> Spot:
     indent = len(line) - len(line.lstrip())
     least = KEYS + 2
     at = indent + rng.randint(least, max(least, len(line.strip()) * 2 // 3))
-    return Spot(row, line[: at - KEYS], line[at - KEYS : at], line[at:])
+    return Spot(row, line[: at - KEYS], line[at - KEYS : at], line[at:], file)
 
 
 def ghost_times_ms(
@@ -155,93 +278,3 @@ def ghost_times_ms(
         [found and 1000 * (found[0] - sent) for found, sent in zip(first, sent_s, strict=True)],
         [found and 1000 * (found[0] - sent_s[min(found[1], len(sent_s)) - 1]) for found in first],
     )
-
-
-def summary(trials: Sequence[Trial]) -> dict[str, Any]:
-    """Boil the trials down to the numbers of the report; a time is None where no ghost came."""
-    times = [ms for trial in trials for ms in trial.ghost_ms if ms is not None]
-    answers = [ms for trial in trials for ms in trial.answer_ms if ms is not None]
-    last = [trial.ghost_ms[-1] for trial in trials if trial.ghost_ms[-1] is not None]
-    return {
-        "positions": len(trials),
-        "shown": sum(bool(trial.final.strip()) for trial in trials),
-        "exact": sum(trial.is_exact for trial in trials),
-        "keystrokes": sum(len(trial.ghost_ms) for trial in trials),
-        "answered": len(times),
-        "p50_ms": round(statistics.median(times), 2) if times else None,
-        "p90_ms": round(percentile(times, 90), 2) if times else None,
-        "p95_ms": round(percentile(times, 95), 2) if times else None,
-        "answer_p95_ms": round(percentile(answers, 95), 2) if answers else None,
-        "last_key_p50_ms": round(statistics.median(last), 2) if last else None,
-        "tokens_per_keystroke_median": statistics.median(
-            count for trial in trials for count in trial.tokens
-        ),
-        "tokens_per_keystroke_mean": round(
-            statistics.fmean(count for trial in trials for count in trial.tokens), 1
-        ),
-        "main_thread_p95_ms": round(
-            percentile([ms for trial in trials for ms in trial.main_ms], 95), 2
-        ),
-    }
-
-
-def as_dict(results: Results, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return everything for JSON: the first one's numbers on top, the other's under `peer`."""
-    (own, *peers) = [
-        {**summary(trials), "model": model, "trials": _told(trials)}
-        for model, trials in results.values()
-    ]
-    out = {**facts, **own}
-    if peers:
-        out["peer"] = {"name": list(results)[1], **peers[0]}
-        out["times_faster_p50"] = _ratio(peers[0]["p50_ms"], own["p50_ms"])
-    return out
-
-
-def _told(trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    return [
-        {
-            "line": trial.spot.row + 1,
-            "head": trial.spot.head,
-            "rest": trial.spot.rest,
-            "final": trial.final,
-            "ghost_ms": [ms and round(ms, 1) for ms in trial.ghost_ms],
-            "tokens": trial.tokens,
-            "main_ms": [round(ms, 2) for ms in trial.main_ms],
-        }
-        for trial in trials
-    ]
-
-
-def as_markdown(results: Results, facts: Mapping[str, Any]) -> str:
-    """Return a table with what it was measured on, and how."""
-    columns = [summary(trials) for _, trials in results.values()]
-    rows = [
-        (label, [_cell(column, key) for column in columns], key.endswith("_ms"), key)
-        for key, label in LABELS.items()
-    ]
-    machine = ", ".join(f"{key} {value}" for key, value in facts["machine"].items())
-    models = ", ".join(f"{name}: {model}" for name, (model, _) in results.items())
-    head = ["", *results, *(["ratio"] if len(columns) > 1 else [])]
-    lines = [f"Machine: {machine}  ", f"Models: {models}  ", f"Command: `{facts['command']}`  "]
-    lines += [f"File: {facts['file']}, a key every {facts['pace_ms']:g} ms", ""]
-    lines += ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
-    for label, cells, is_time, key in rows:
-        if len(columns) > 1:
-            ratio = _ratio(columns[1][key], columns[0][key]) if is_time else None
-            cells.append("" if ratio is None else f"{ratio:g} ×")
-        lines.append("| " + " | ".join([label, *cells]) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(column: Mapping[str, Any], key: str) -> str:
-    value = column[key]
-    if value is None:
-        return "none"
-    if key in TOTALS:
-        return f"{value} of {column[TOTALS[key]]}"
-    return f"{value:.1f} ms" if key.endswith("_ms") else f"{value:g}"
-
-
-def _ratio(one: float | None, other: float | None) -> float | None:
-    return round(one / other, 1) if one and other else None

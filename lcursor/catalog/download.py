@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -45,7 +46,8 @@ def _wrong(target: Path, model: Model, expected: str, found: str) -> ModelCorrup
     )
 
 
-def _hash(target: Path, watch: Watcher) -> str:
+def hash_told(target: Path, watch: Watcher) -> str:
+    """Return the sha256 of a whole file, and tell how far it is."""
     done = 0
 
     def tell(count: int) -> None:
@@ -176,7 +178,7 @@ def _look_up(model: Model) -> hub.Remote | DownloadFailed:
 
 def _accept_existing(target: Path, model: Model, expected: str, watch: Watcher) -> bool:
     """Check a file that has the right name and no receipt; remove it when it is wrong."""
-    found = _hash(target, watch)
+    found = hash_told(target, watch)
     if found == expected:
         store.write_receipt(target, model, found, "found", None)
         return True
@@ -229,18 +231,29 @@ def pull(model: Model, watch: Watcher, directory: Path | None = None) -> Path:
 
 
 def _pull_file(model: Model, watch: Watcher, directory: Path | None) -> Path:
-    from filelock import FileLock, Timeout  # late: `models path` needs no lock
-
     target = store.path_of(model, directory)
     if store.read_receipt(target, model):
         return target
+    with locked(target, watch):
+        return _pull_locked(model, target, watch)
+
+
+@contextmanager
+def locked(target: Path, watch: Watcher) -> Iterator[None]:
+    """Keep other processes from writing the same file; its directory is made where it is missing.
+
+    Raises:
+        DownloadFailed: nothing can be written there.
+    """
+    from filelock import FileLock, Timeout  # late: `models path` needs no lock
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(target.with_name(f".{target.name}.lock"))
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            watch.say(f"Another download of {model.name} is running; waiting for it")
+            watch.say(f"Another process is writing {target.name}; waiting for it")
             lock.acquire(poll_interval=_LOCK_POLL_S)
     except OSError as e:
         raise DownloadFailed(
@@ -248,7 +261,7 @@ def _pull_file(model: Model, watch: Watcher, directory: Path | None) -> Path:
             "Set LCURSOR_MODELS to a directory that you may write to",
         ) from e
     try:
-        return _pull_locked(model, target, watch)
+        yield
     finally:
         lock.release()
 
@@ -277,7 +290,7 @@ def _verify_file(model: Model, watch: Watcher, directory: Path | None) -> str:
     expected = model.sha256 or (receipt.sha256 if receipt else None)
     if expected is None:
         raise ModelCorrupt(f"Nothing is recorded to check {target} against", mend)
-    found = _hash(target, watch)
+    found = hash_told(target, watch)
     if found != expected:
         raise ModelCorrupt(
             f"{target} has the wrong sha256: {found}, expected {expected}",

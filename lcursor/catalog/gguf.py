@@ -230,10 +230,10 @@ def _name_of(path: Path) -> str:
     from lcursor.catalog import manifest  # late: the reader itself needs no manifest
 
     try:
-        names = {model.file: model.name for model in manifest.load()}
+        model = manifest.with_file(path.name)
     except LcursorError:
-        names = {}
-    return names.get(path.name, "qwen2.5-coder-0.5b")
+        model = None
+    return model.name if model else "qwen2.5-coder-0.5b"
 
 
 def _mend(path: Path) -> str:

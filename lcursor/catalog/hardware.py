@@ -8,6 +8,8 @@ import platform
 import re
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +19,8 @@ Vendor = Literal["nvidia", "amd", "apple", "none"]
 MIB = 1 << 20
 GIB = 1 << 30
 _PROBE_S = 5.0
+POWER_S = 30.0
+"""How long what was found out about the power supply holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,54 @@ class Hardware:
                 gpu += f" ({self.gpu_free_bytes / GIB:.1f} GiB free)"
         ram = f"{self.ram_bytes / GIB:.0f} GiB RAM" if self.ram_bytes else "RAM unknown"
         return f"{gpu}; {ram}; {self.cores} physical cores"
+
+
+class Power:
+    """Tells whether the machine runs on battery. Looked at again only after `POWER_S`.
+
+    Args:
+        folder: Linux's list of power supplies; without one the machine is not on battery.
+        clock: the time in seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path = Path("/sys/class/power_supply"),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder, self._clock = folder, clock
+        self._until_s = -1.0
+        self._is_on_battery = False
+
+    def is_on_battery(self) -> bool:
+        """Return whether no mains are connected, or else a battery is being discharged."""
+        now_s = self._clock()
+        if now_s >= self._until_s:
+            self._is_on_battery, self._until_s = self._look(), now_s + POWER_S
+        return self._is_on_battery
+
+    def _look(self) -> bool:
+        try:
+            supplies = sorted(self._folder.iterdir())
+        except OSError:
+            return False
+        mains = [_word(each / "online") for each in supplies if _word(each / "type") == "Mains"]
+        if mains:
+            return "1" not in mains
+        return any(
+            _word(each / "status") == "Discharging"
+            for each in supplies
+            # The battery of a mouse or a headset has the scope "Device".
+            if _word(each / "type") == "Battery" and _word(each / "scope") != "Device"
+        )
+
+
+def _word(path: Path) -> str:
+    """Return what a file of one word says; nothing where it cannot be read."""
+    try:
+        return path.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
 
 
 def _output(*command: str) -> str:

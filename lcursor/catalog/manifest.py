@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 Slot = Literal["completion", "chat", "embedding"]
-Digest = Literal["verified", "published", "hub"]
+Digest = Literal["verified", "published", "hub", "made"]
 """How far the digest is known: `models/README.md` says what each word promises."""
 
 MANIFEST = Path(__file__).resolve().parents[2] / "models" / "manifest.toml"
@@ -42,6 +42,8 @@ FAMILIES = frozenset(
 )
 _NAME = re.compile(r"[a-z0-9][a-z0-9.\-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_FORMAT = re.compile(r"[-.](i?q\d\w*|b?f16|f32)$", re.IGNORECASE)
+"""What the stem of a file's name ends in: the format of its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class Model:
     registry: Registry | None
     companions: tuple[Model, ...] = ()
     """What it cannot be used without, as models of one file each: a tokenizer, weights."""
+    made_from: str = ""
+    """The model of which this one is a Q4_0 copy, made on this machine; empty for all others."""
 
     @property
     def files(self) -> tuple[Model, ...]:
@@ -198,14 +202,60 @@ def load() -> tuple[Model, ...]:
     return _load(MANIFEST)
 
 
+def requantized_file(file: str) -> str:
+    """Return the file name of the Q4_0 copy of a GGUF file."""
+    return _FORMAT.sub("", file.removesuffix(".gguf")) + "-q4_0.gguf"
+
+
+@cache
+def _requantized(models: tuple[Model, ...]) -> tuple[Model, ...]:
+    return tuple(
+        replace(
+            model,
+            name=f"{model.name}-q4_0",
+            slots=("completion",),
+            file=requantized_file(model.file),
+            bytes_exact=False,
+            sha256=None,
+            digest="made",
+            repo="",
+            revision="",
+            notes=f"A Q4_0 copy of {model.name}, made on this machine.",
+            registry=None,
+            made_from=model.name,
+        )
+        for model in models
+        if "completion" in model.slots
+    )
+
+
+def requantized() -> tuple[Model, ...]:
+    """Return the Q4_0 copies that can be made of the manifest's models for completion.
+
+    Their size is only an estimate: that of the model of which they are made.
+    """
+    return _requantized(load())
+
+
+def with_file(name: str) -> Model | None:
+    """Return the model, or the Q4_0 copy of one, whose file has that name."""
+    return next((model for model in (*load(), *requantized()) if model.file == name), None)
+
+
+def family_of(path: Path) -> str:
+    """Return the family of the model in a file, by the file's name; empty where it is not known."""
+    model = with_file(path.name)
+    return (model.family if model else None) or ""
+
+
 def find(name: str) -> Model:
-    """Return the model of that name.
+    """Return the model, or the Q4_0 copy of one, of that name.
 
     Raises:
         ModelUnknown: there is none; the hint names the nearest.
     """
     models = load()
-    for model in models:
+    for model in (*models, *requantized()):
         if model.name == name.lower():
             return model
     near = difflib.get_close_matches(name.lower(), [m.name for m in models], n=3, cutoff=0.4)

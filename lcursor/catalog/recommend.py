@@ -34,7 +34,11 @@ GPU_PAIRS = (
 )
 """Completion and chat, best first: a better chat model goes before a better completion model."""
 
-CPU_CORES_FOR_1_5B = 8
+CPU_COMPLETION = ((8, "qwen2.5-coder-1.5b"), (0, "qwen2.5-coder-0.5b"))
+"""Fewest physical cores with which a completion model keeps up with typing, the best model first.
+
+A name may be that of a Q4_0 copy, such as qwen2.5-coder-1.5b-q4_0.
+"""
 _CPU_RAM_BYTES = 4 * GIB
 """Below this much RAM one small model has to do both."""
 
@@ -114,15 +118,17 @@ def _on_gpu(here: Hardware, gpu_bytes: int) -> Recommendation | None:
 
 
 def _on_cpu(here: Hardware, notes: list[str]) -> Recommendation:
-    many_cores = here.cores >= CPU_CORES_FOR_1_5B
     # A machine that hides its RAM is taken for a common one.
     roomy = here.ram_bytes is None or here.ram_bytes >= _CPU_RAM_BYTES
-    completion = "qwen2.5-coder-1.5b" if many_cores and roomy else "qwen2.5-coder-0.5b"
+    few, completion = CPU_COMPLETION[-1]
+    if roomy:
+        few, completion = next(row for row in CPU_COMPLETION if here.cores >= row[0])
     chat = "qwen2.5-coder-1.5b" if roomy else "qwen2.5-coder-0.5b"
     need_completion, need_chat = completion_bytes(completion), chat_bytes(chat, "on the CPU")
     cores = f"{here.cores} physical core{'s' if here.cores != 1 else ''}"
-    if completion == "qwen2.5-coder-1.5b":
-        why = f"{cores} ({CPU_CORES_FOR_1_5B} are enough for 1.5B to keep up with typing)"
+    if few:
+        size = manifest.find(completion).parameters
+        why = f"{cores} ({few} are enough for {size} to keep up with typing)"
     else:
         why = f"{cores}: a larger one would not keep up with typing"
     ram = _gib(here.ram_bytes) if here.ram_bytes is not None else "an unknown amount"

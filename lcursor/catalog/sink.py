@@ -42,8 +42,8 @@ def hash_file(path: Path, tell: Tell = lambda _: None) -> str:
 def _full(path: Path, missing: int) -> DiskFull:
     return DiskFull(
         f"The disk of {path.parent} is full: {human(missing)} more would be needed",
-        "Free some space and run the same command again (it goes on where it stopped), or set "
-        "LCURSOR_MODELS to a directory on a larger disk",
+        "Free some space and run the same command again (a download goes on where it stopped), "
+        "or set LCURSOR_MODELS to a directory on a larger disk",
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from lcursor import folders
@@ -27,7 +27,7 @@ class Receipt:
     bytes: int
     mtime_ns: int
     source: str
-    """`hub`, `registry` or `found` (it was there already and its digest matched)."""
+    """`hub`, `registry`, `found` (it was there already and its digest matched) or `made`."""
     repo: str
     revision: str
     commit: str | None
@@ -47,6 +47,15 @@ def models_dir() -> Path:
 def path_of(model: Model, directory: Path | None = None) -> Path:
     """Return where the model's file is, or would be."""
     return (directory or models_dir()) / model.file
+
+
+def made_here() -> list[Model]:
+    """Return the Q4_0 copies that are on this machine, each with the size of its file."""
+    return [
+        replace(model, bytes=path_of(model).stat().st_size, bytes_exact=True)
+        for model in manifest.requantized()
+        if path_of(model).is_file()
+    ]
 
 
 def partial_of(target: Path) -> Path:
@@ -106,7 +115,7 @@ def resolve(name_or_path: str, slot: Slot) -> Path:
     """Find the file that a setting means.
 
     Args:
-        name_or_path: a name of the manifest, or the path of a GGUF file.
+        name_or_path: a name as for `manifest.find`, or the path of a GGUF file.
         slot: what it shall serve; a manifest entry that cannot is refused.
 
     Raises:

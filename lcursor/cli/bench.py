@@ -71,12 +71,31 @@ def promises(names: Names = None, as_json: Json = False) -> None:
 @app.command()
 def typing(
     context: typer.Context,
-    file: Annotated[
-        Path | None, typer.Argument(help="Where to type; CPython's asyncio/base_events.py if none.")
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Where to type; two of CPython's library and one of Neovim's runtime if none."
+        ),
     ] = None,
-    positions: Annotated[int, typer.Option(min=1, help="How many lines to end anew.")] = 24,
+    positions: Annotated[
+        int, typer.Option(min=1, help="How many lines to end anew, of all files together.")
+    ] = 24,
     seed: Annotated[int, typer.Option(help="Another one chooses other lines.")] = 1,
-    pace_ms: Annotated[float, typer.Option(min=20, help="From one key to the next.")] = 120,
+    warm: Annotated[
+        bool, typer.Option(help="Type six keys with the text around the cursor evaluated.")
+    ] = True,
+    cold: Annotated[
+        bool, typer.Option(help="Type three keys right after a jump of 60 rows or more.")
+    ] = False,
+    rested: Annotated[
+        bool, typer.Option(help="Type three keys after a jump and 3 s in Normal mode.")
+    ] = False,
+    gate_off: Annotated[
+        bool, typer.Option(help="Ask again at each warm position with the confidence gate off.")
+    ] = True,
+    pace_ms: Annotated[
+        float, typer.Option(min=20, help="From one key to the next in the warm run.")
+    ] = 120,
     model: Annotated[
         str, typer.Option(help="Another model: a name of `models list`, or a path.")
     ] = "",
@@ -90,58 +109,94 @@ def typing(
         bool,
         typer.Option(help="Type the same again while the standard library is being indexed."),
     ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the JSON there as well, after each file.")
+    ] = None,
+    limit_minutes: Annotated[
+        float, typer.Option(min=0, help="Begin no further file after that time; 0: no limit.")
+    ] = 0,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Only print the table of JSON that was written before.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Type the ends of real lines and time each key to its first valid ghost."""
+    """Type the ends of real lines and time each key to its first valid suggestion.
+
+    Each file is opened anew for each run. The warm run visits its lines from top to bottom, the
+    cold and the rested one jump about. A cold time goes from the last key to the first suggestion
+    that is only extended until it is complete and one second has passed.
+    """
+    import shlex
     import sys
+    import time
     from asyncio import base_events
 
-    from lcursor.bench import report, trials
+    from lcursor.bench import report, trials, typing_report
     from lcursor.bench import typing as bench
     from lcursor.bench.peer import Lcursor, LlamaVim
     from lcursor.cli.editor import find_neovim
     from lcursor.errors import LcursorError
 
-    source = file or Path(base_events.__file__)
-    lines = bench.read_lines(source)
+    if markdown:
+        found = json.loads(markdown.read_text(encoding="utf-8"))
+        typer.echo(typing_report.as_markdown(typing_report.from_dict(found), found))
+        return
+    if not (warm or cold or rested):
+        raise typer.BadParameter("nothing is left to do", param_hint="--no-warm")
     typists: dict[str, bench.Typist] = {"lcursor": Lcursor(model)}
     if peer:
         name, _, folder = peer.partition("=")
         if name != "llama.vim" or not folder:
             raise typer.BadParameter("expected llama.vim=DIR", param_hint="--peer")
-        typists[name] = LlamaVim(Path(folder), server, lines)
+        typists[name] = LlamaVim(Path(folder), server)
     if indexing:
         from lcursor.bench.beside_index import BesideIndex
 
         beside = BesideIndex(model, Path(base_events.__file__).parents[1])
         typists["while indexing"] = context.with_resource(beside)
-    spots = trials.pick_spots(lines, positions, seed)
     neovim = find_neovim()
-    results = {}
-    for name, typist in typists.items():
-        typer.echo(f"typing: {name} ...", err=True)
-        try:
-            results[name] = bench.run(
-                typist,
-                neovim,
-                source,
-                spots,
-                pace_ms=pace_ms,
-                told=lambda line: typer.echo(f"  {line}", err=True),
-            )
-        except TimeoutError as error:
-            raise LcursorError(f"the bench did not finish: {error}", "Run it again") from error
+    sources = files or bench.default_files(neovim)
+    names = [f"{path.resolve().parent.name}/{path.name}" for path in sources]
+    spots = [
+        trials.pick_spots(bench.read_lines(path), count, seed, name)
+        for path, name, count in zip(
+            sources, names, trials.spread(positions, len(sources)), strict=True
+        )
+    ]
+    plan = bench.Plan(warm, cold, rested, gate_off, pace_ms)
+    results = {name: typing_report.Results() for name in typists}
     facts = {
         "machine": report.machine(),
-        "command": "python -m lcursor bench " + " ".join(sys.argv[sys.argv.index("bench") + 1 :]),
-        "file": f"{source.parent.name}/{source.name}",
+        "command": shlex.join(["python", "-m", "lcursor", *sys.argv[1:]]),
+        "file": ", ".join(names),
         "seed": seed,
         "pace_ms": pace_ms,
     }
+    began_s = time.monotonic()
+    for path, chosen in zip(sources, spots, strict=True):
+        if not chosen:
+            continue
+        try:
+            bench.measure(
+                typists,
+                neovim,
+                path,
+                chosen,
+                plan,
+                results,
+                told=lambda line: typer.echo(line, err=True),
+            )
+        except TimeoutError as error:
+            raise LcursorError(f"the bench did not finish: {error}", "Run it again") from error
+        if out:
+            out.write_text(json.dumps(typing_report.as_dict(results, facts)), encoding="utf-8")
+        if limit_minutes and time.monotonic() - began_s > 60 * limit_minutes:
+            typer.echo(f"time is up after {path.name}", err=True)
+            break
     if as_json:
-        typer.echo(json.dumps(trials.as_dict(results, facts)))
+        typer.echo(json.dumps(typing_report.as_dict(results, facts)))
     else:
-        typer.echo(trials.as_markdown(results, facts))
+        typer.echo(typing_report.as_markdown(results, facts))
 
 
 @app.command()
@@ -325,6 +380,7 @@ def gpu(
     rounds: Annotated[
         int, typer.Option(min=0, help="More rounds, more samples; 0 is what suits.")
     ] = 0,
+    kv_type: Annotated[str, typer.Option(help="Type of the KV cache: f16 or q8_0.")] = "f16",
     folder: Annotated[
         Path | None, typer.Option(help="Where files with random weights are kept.")
     ] = None,
@@ -344,10 +400,13 @@ def gpu(
     from lcursor.bench import report, weights
     from lcursor.bench.shapes import SHAPES, TINY
     from lcursor.catalog import hardware
+    from lcursor.fim import placement
 
     known = {**SHAPES, TINY.name: TINY}
     if shape not in (*known, "all"):
         raise typer.BadParameter(f"unknown shape: {shape}; one of {', '.join(known)}, all")
+    if kv_type not in placement.CELL_BYTES:
+        raise typer.BadParameter(f"unknown type: {kv_type}; one of f16, q8_0")
     bench.check_gpu(cpu)
     place = folder or weights.folder_default()
     chosen = list(SHAPES.values()) if shape == "all" else [known[shape]]
@@ -362,7 +421,9 @@ def gpu(
     runs = []
     for each in chosen:
         runs.append(
-            bench.measure(each, place, cpu, rounds, lambda line: typer.echo(line, err=True))
+            bench.measure(
+                each, place, cpu, rounds, lambda line: typer.echo(line, err=True), kv_type
+            )
         )
         if not as_json:
             typer.echo(bench.as_markdown(runs[-1], facts, command))

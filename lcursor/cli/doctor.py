@@ -133,7 +133,9 @@ def _model(name: str) -> Fact:
         path = store.resolve(name, "completion")
         fact.data |= {"path": str(path), "bytes": path.stat().st_size}
         head = gguf.check_for_completion(path)
-        known = next((m for m in manifest.load() if store.path_of(m) == path), None)
+        known = manifest.with_file(path.name)
+        if known and store.path_of(known) != path:
+            known = None
         checked = bool(known and store.read_receipt(path, known))
         fact.data |= {"architecture": head.architecture, "is_verified": checked}
         if known and not checked:

@@ -47,6 +47,9 @@ def fim(
     no_splice: Annotated[
         bool, typer.Option("--no-splice", help="Read the suffix anew at each key.")
     ] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="Answer from the short window alone.")
+    ] = False,
     data: Annotated[Path | None, typer.Option(help="The folder of the benchmark.")] = None,
     source: Annotated[
         Path | None,
@@ -85,9 +88,12 @@ def fim(
         "typed": typed,
         "heals": not no_heal,
         "splices": not no_splice,
+        "window": "short" if short else "full",
         "source": source.name if source else "",
     }
-    engine = judge.load(model, heals=not no_heal, splices=not no_splice)
+    engine = judge.load(
+        model, heals=not no_heal, splices=not no_splice, window="short" if short else "full"
+    )
     try:
         facts["model"] = f"{engine.model.path.name} ({engine.model.description})"
         found = _watched(judge.answers(engine, chosen, typed), len(chosen), _rates())

@@ -1,12 +1,18 @@
-"""`python -m lcursor models …`: list, recommend, pull, verify, path."""
+"""`python -m lcursor models …`: list, recommend, pull, requantize, verify, path."""
 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
-from typing import Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from lcursor.catalog.download import Watcher
+    from lcursor.catalog.manifest import Model
 
 app = typer.Typer(
     help="The models: which there are, which fit this machine, and getting them.",
@@ -25,7 +31,7 @@ def list_models(as_json: Json = False) -> None:
     from lcursor.catalog.sink import human
 
     rows = []
-    for model in manifest.load():
+    for model in [*manifest.load(), *store.made_here()]:
         path = store.path_of(model)
         paths = [(store.path_of(each), each) for each in model.files]
         state = ""
@@ -48,6 +54,7 @@ def list_models(as_json: Json = False) -> None:
                 "licence": model.licence,
                 "context_tokens": model.context_tokens,
                 "digest": model.digest,
+                "made_from": model.made_from,
                 "sha256": model.sha256,
                 "repo": model.repo,
                 "revision": model.revision,
@@ -67,7 +74,7 @@ def list_models(as_json: Json = False) -> None:
             ("" if model.bytes_exact else "~") + human(model.all_bytes),
             model.licence,
             model.digest,
-            state,
+            f"{state}, made from {model.made_from}" if model.made_from else state,
         )
         for model, state, _ in rows
     ]
@@ -93,7 +100,9 @@ def recommend(as_json: Json = False) -> None:
     with suppress(OutOfMemory):
         served = fit.expected(found.chat.model, here, found.completion.model)
     present = {
-        model.name for model in manifest.load() if store.read_receipt(store.path_of(model), model)
+        model.name
+        for model in [*manifest.load(), *store.made_here()]
+        if store.read_receipt(store.path_of(model), model)
     }
     names = list(dict.fromkeys((found.completion.model, found.chat.model)))
     commands = [store.pull_command(name) for name in names if name not in present]
@@ -124,18 +133,68 @@ def recommend(as_json: Json = False) -> None:
 
 @app.command()
 def pull(name: Name) -> None:
-    """Download a model and verify it; goes on where an earlier try stopped."""
+    """Download a model and verify it; goes on where an earlier try stopped.
+
+    A name that ends in -q4_0 downloads the model before it, and makes its Q4_0 copy.
+    """
     from lcursor.catalog import download, manifest
     from lcursor.cli.progress import watching
 
     model = manifest.find(name)
+    with _interruptible("the same command goes on where it stopped"), watching(model.name) as watch:
+        path = _make(model, watch) if model.made_from else download.pull(model, watch)
+    origin = f"made from {model.made_from}" if model.made_from else "verified"
+    typer.echo(f"{model.name} is here and {origin}: {path}")
+
+
+@contextmanager
+def _interruptible(words: str) -> Iterator[None]:
+    """Say these words where the user presses Ctrl-C."""
     try:
-        with watching(model.name) as watch:
-            path = download.pull(model, watch)
+        yield
     except KeyboardInterrupt:
-        typer.echo("lcursor: interrupted; the same command goes on where it stopped", err=True)
+        typer.echo(f"lcursor: interrupted; {words}", err=True)
         raise typer.Exit(130) from None
-    typer.echo(f"{model.name} is here and verified: {path}")
+
+
+def _make(model: Model, watch: Watcher) -> Path:
+    """Return the file of a Q4_0 copy; download its source and make it where it is not here."""
+    from lcursor.catalog import download, manifest, store
+    from lcursor.fim.requantize import requantize
+
+    path = store.path_of(model)
+    if store.read_receipt(path, model):
+        return path
+    return requantize(download.pull(manifest.find(model.made_from), watch), watch)
+
+
+@app.command()
+def requantize(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A model for completion: a name of `models list`, or the path of a GGUF file.",
+            show_default=False,
+        ),
+    ],
+    to: Annotated[str, typer.Option(help="The format of the copy; only Q4_0.")] = "Q4_0",
+) -> None:
+    """Make a Q4_0 copy of a model that is on this machine: faster on many CPUs, less exact.
+
+    The copy is written beside the model, and is used by the model's name with -q4_0 behind it.
+    """
+    from lcursor.catalog import manifest, store
+    from lcursor.cli.progress import watching
+    from lcursor.fim.requantize import requantize as make
+
+    if to.upper() != "Q4_0":
+        raise typer.BadParameter(f"unknown format: {to}; only Q4_0", param_hint="--to")
+    source = store.resolve(name, "completion")
+    with _interruptible("no copy was made"), watching(source.stem) as watch:
+        path = make(source, watch)
+    copy = manifest.with_file(path.name)
+    setting = copy.name if copy and store.path_of(copy) == path else path
+    typer.echo(f'Made from {source.name}: {path}\nUse it: completion.model = "{setting}"')
 
 
 @app.command()
@@ -151,7 +210,10 @@ def verify(
     models = (
         [manifest.find(name)]
         if name
-        else [model for model in manifest.load() if store.path_of(model).is_file()]
+        else [
+            *(model for model in manifest.load() if store.path_of(model).is_file()),
+            *store.made_here(),
+        ]
     )
     results, failures = [], []
     for model in models:

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
@@ -106,13 +106,20 @@ class Answer:
         return bool(self.gated) and first_line(self.rest) == first_line(self.gated)
 
 
-def load(model: str, *, heals: bool = True, splices: bool = True) -> Engine:
+def load(
+    model: str,
+    *,
+    heals: bool = True,
+    splices: bool = True,
+    window: Literal["full", "short"] = "full",
+) -> Engine:
     """Load a model and let it make itself ready.
 
     Args:
         model: a name of the manifest or the path of a GGUF file; "" for the default.
         heals: whether the token under the cursor is healed.
         splices: whether the suffix stays in the cache while the prefix grows.
+        window: which one every request is answered from.
 
     Raises:
         ModelError, EngineError: there is no such model, or it cannot be loaded.
@@ -122,9 +129,9 @@ def load(model: str, *, heals: bool = True, splices: bool = True) -> Engine:
     config = CompletionConfig(budget_ms=BUDGET_MS, min_confidence=0.0)
     config = replace(config, model=model or config.model)
     path = store.resolve(config.model, "completion")
-    families = {known.file: known.family for known in manifest.load()}
-    engine = Engine(path, families.get(path.name) or "", config, lambda fraction: True)
+    engine = Engine(path, manifest.family_of(path), config, lambda fraction: True)
     engine.reader.heals, engine.reader.splices = heals, splices
+    engine.reader.window = window
     while engine.idle():  # healing begins when the vocabulary is read
         pass
     return engine

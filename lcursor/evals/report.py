@@ -188,7 +188,8 @@ def as_markdown(document: dict[str, Any]) -> str:
     machine = ", ".join(f"{key} {value}" for key, value in document["machine"].items())
     lines = [
         f"Machine: {machine}  ",
-        f"Model: {document['model']}; healing {_on(document['heals'])}, "
+        f"Model: {document['model']}; {document['window']} window, "
+        f"healing {_on(document['heals'])}, "
         f"splice {_on(document['splices'])}, gate {document['gate']:g}, "
         f"{document['typed']} keys typed before, seed {document['seed']}  ",
         f"Command: `{document['command']}`",

@@ -7,24 +7,27 @@ a time, so that two models are never in memory. Methods return at once on any th
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lcursor.catalog import manifest, store
+from lcursor.catalog import hardware, manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
 from lcursor.fim import gate, headers
 from lcursor.fim.chunks import Chunk
 from lcursor.fim.prompt import Source
+from lcursor.fim.result import Result
 from lcursor.fim.ring import Retriever, Ring
 from lcursor.fim.scheduler import Job, Scheduler
 from lcursor.protocol import (
     ContextChunk,
     FimAlternatives,
     FimDone,
+    FimImproved,
     FimRequest,
     FimStats,
     FimWarm,
@@ -44,9 +47,24 @@ class More:
     """What of the answer has been typed since."""
 
 
-Work = FimRequest | More
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """Work of a job: evaluate the text around a place before a request comes."""
 
-NEEDS_MODEL = ("backend", "model", "gpu_layers", "threads", "context_tokens")
+    place: FimWarm
+
+
+Work = FimRequest | More | Warm
+
+NEEDS_MODEL = (
+    "backend",
+    "model",
+    "gpu_layers",
+    "main_gpu",
+    "threads",
+    "context_tokens",
+    "kv_type",
+)
 """Settings for which a model in this process is loaded again; the others apply to a loaded one."""
 NEEDS_SERVER = (
     "backend",
@@ -79,8 +97,7 @@ def open_engine(config: CompletionConfig, progress: Progress) -> Any:
     from lcursor.fim.engine import Engine  # imports llama.cpp: 0.3 s, only on the engine's thread
 
     path = store.resolve(config.model, "completion")
-    known = {model.file: model.family for model in manifest.load()}
-    return Engine(path, known.get(path.name) or "", config, progress)
+    return Engine(path, manifest.family_of(path), config, progress)
 
 
 class Completer:
@@ -91,6 +108,8 @@ class Completer:
         emit: sends a message to the editor; callable on any thread.
         retriever: finds pieces of the project; none by default.
         open_engine: loads the model of a backend "inproc"; called on the engine's thread.
+        power: tells whether the machine runs on battery, where nothing is read in advance.
+        clock: returns seconds, to know for how long nothing was asked.
     """
 
     def __init__(
@@ -99,17 +118,23 @@ class Completer:
         emit: Tell,
         retriever: Retriever | None = None,
         open_engine: Callable[[CompletionConfig, Progress], Any] = open_engine,
+        power: hardware.Power | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._wanted = config  # replaced by any thread; the engine's thread applies it
         self._config = config  # what the engine has; of the engine's thread
         self._emit = emit
         self._open_engine = open_engine
+        self._power = power or hardware.Power()
         self._engine: Any = None  # an Engine or an Endpoint; of the engine's thread
+        self._clock, self._used_s = clock, clock()
+        self._is_unloaded = False  # because nothing was asked for long
+        self._is_stopped = threading.Event()  # by a newer request, also while there is no engine
         self._is_closing = False
         self._shown_percent = -1
         self._trouble: str | None = None  # what keeps the server away; None before the first try
         self.ring = Ring(retriever)
-        self._answered = 0  # id of the request whose answer the engine still knows; 0 is none
+        self._answered: FimRequest | None = None  # the engine still knows its answer
         self._learning = threading.Lock()
         self._history: Sequence[tuple[str, float, bool]] = ()
         self._base = 0.0  # the engine's threshold before anything was learned
@@ -135,8 +160,8 @@ class Completer:
         self._scheduler.submit(Job(request["id"], request))
 
     def warm(self, place: FimWarm) -> None:
-        """Read what stands around a place, in idle time."""
-        self._scheduler.call(lambda: self._warm(place))
+        """Evaluate the text around a place in advance, unless a request waits."""
+        self._scheduler.submit(Job(place["id"], Warm(place), is_ahead=True))
 
     def more(self, number: int, typed: str = "") -> None:
         """Find alternatives to the answer of request `number`; `fim.alternatives` follows."""
@@ -173,7 +198,7 @@ class Completer:
         self._scheduler.call(self._tell_prompt)
 
     def cancel(self, number: int) -> None:
-        """Abandon request `number`, or the search for alternatives to its answer."""
+        """Abandon request `number`, or whatever else has that number."""
         self._scheduler.cancel(number)
 
     def close(self, timeout_s: float = 1.0) -> bool:
@@ -194,7 +219,7 @@ class Completer:
     def _unload(self) -> None:
         """Free the model, and save what it has read."""
         engine, self._engine = self._engine, None
-        self._answered, self._shown_percent, self._trouble = 0, -1, None
+        self._answered, self._shown_percent, self._trouble = None, -1, None
         if engine is None:
             return
         engine.abort.clear()  # it may be set because the scheduler was closed
@@ -209,6 +234,7 @@ class Completer:
         self.learn(self._history)
 
     def _load(self) -> None:
+        self._is_unloaded = False
         self._set_threshold()
         if self._config.backend == "endpoint":
             self._state("loading_model", self._config.endpoint_url)
@@ -225,19 +251,14 @@ class Completer:
             self._state("failed", self._report(error))
             return
         self._engine.ring = self.ring
+        self._engine.on_improved = self._improved
         if self._is_closing:
             return
         took = time.perf_counter() - started
-        model = self._engine.model
-        self._emit(
-            "log",
-            {
-                "level": "info",
-                "message": f"{model.path.name} ({model.description}) in {took:.1f} s",
-            },
-        )
+        message = f"loaded {self._engine.description} in {took:.1f} s"
+        self._emit("log", {"level": "info", "message": message})
         self._remark()
-        self._state("ready", model.path.name)
+        self._state("ready", self._engine.model.path.name)
 
     def _remark(self) -> None:
         """Tell what the engine has to say though all goes on."""
@@ -286,14 +307,20 @@ class Completer:
         return not (self._is_closing or needs_reload(self._config, self._wanted))
 
     def _run(self, job: Job[Work]) -> None:
+        self._used_s = self._clock()
+        if self._is_unloaded:
+            self._load()
+        if self._is_stopped.is_set():
+            return self._done(job, "cancelled")
+        if isinstance(job.work, Warm):
+            return self._warm(job.work.place)
         is_remote = self._config.backend == "endpoint"
         if not (self._reach() if is_remote else self._engine):
-            is_stopped = self._engine is not None and self._engine.abort.is_set()
-            return self._done(job, "cancelled" if is_stopped else "failed")
+            return self._done(job, "cancelled" if self._is_stopped.is_set() else "failed")
         if isinstance(job.work, More):
             return self._find_more(job)
         request = job.work
-        self._answered = 0
+        self._answered = None
         began = time.perf_counter()
         threshold = self.thresholds.get(request["filetype"], self.thresholds[""])
         self._engine.threshold = threshold
@@ -316,26 +343,28 @@ class Completer:
         if is_remote:
             self._is_reached()
         self._remark()
-        self._answered = job.id
-        queue_ms = (began - job.arrived_s) * 1000
-        stats = FimStats(
-            prompt_tokens=result.prompt_tokens,
-            reused_tokens=max(result.prompt_tokens - result.read_tokens, 0),
-            decoded_tokens=result.read_tokens,
-            generated_tokens=result.generated_tokens,
-            queue_ms=round(queue_ms, 2),
-            prompt_ms=round(result.prompt_ms, 2),
-            first_ms=round(queue_ms + result.first_ms, 2) if result.first_ms else 0.0,
-            total_ms=round(queue_ms + result.total_ms, 2),
-            confidence=round(result.confidence, 4),
-            threshold=round(threshold, 4),
-            source=result.source,
-        )
+        self._answered = request
+        stats = result.stats(threshold, (began - job.arrived_s) * 1000)
         return self._done(job, result.reason, result.text, stats, result.replaces)
+
+    def _improved(self, result: Result) -> None:
+        """Send a better answer to the request that was answered last; called by the engine."""
+        request = self._answered
+        if request is None:
+            return
+        improved = FimImproved(
+            id=request["id"],
+            buf=request["buf"],
+            tick=request["tick"],
+            text=result.text,
+            replaces=result.replaces,
+            stats=result.stats(self._engine.threshold),
+        )
+        self._emit("fim.improved", improved)
 
     def _find_more(self, job: Job[Work]) -> None:
         typed = job.work.typed if isinstance(job.work, More) else ""
-        if job.id != self._answered:
+        if self._answered is None or job.id != self._answered["id"]:
             return self._done(job, "end")
         try:
             texts: list[str] = self._engine.alternatives(typed)
@@ -351,6 +380,8 @@ class Completer:
         stats: FimStats | None = None,
         replaces: int = 0,
     ) -> None:
+        if isinstance(job.work, Warm):
+            return None
         if isinstance(job.work, More):  # nothing came of it, whatever the reason
             return self._emit("fim.alternatives", FimAlternatives(id=job.id, texts=[]))
         done = FimDone(
@@ -365,7 +396,12 @@ class Completer:
         return self._emit("fim.done", done)
 
     def _warm(self, place: FimWarm) -> None:
-        if self._engine is not None and self._config.backend == "inproc":
+        if self._engine is None or self._config.backend != "inproc":
+            return
+        if self._power.is_on_battery():
+            return
+        self._answered = None
+        with contextlib.suppress(Cancelled):
             self._engine.warm(_source(place))
 
     def _tell_prompt(self) -> None:
@@ -383,14 +419,30 @@ class Completer:
         ]
         return self._emit("prompt", Prompt(pieces=pieces))
 
-    def _idle(self) -> bool:
+    def _idle(self) -> float | None:
         if self._engine is None:
-            return False
+            return None
         try:
-            more: bool = self._engine.idle()
+            if self._engine.idle():
+                return 0.0
         except Cancelled:
-            return True
-        return more
+            return 0.0
+        return self._unload_if_unused()
+
+    def _unload_if_unused(self) -> float | None:
+        """Free the model after `idle_minutes` without a job; return the seconds till then."""
+        minutes = self._engine.config.idle_minutes
+        if minutes <= 0:
+            return None
+        left_s: float = self._used_s + 60 * minutes - self._clock()
+        if left_s > 0:
+            return left_s
+        self._is_unloaded = True
+        with contextlib.suppress(Cancelled):  # a request came: it loads the model again
+            self._unload()
+        message = f"freed {self._config.model}: no request came for {minutes} minutes"
+        self._emit("log", {"level": "info", "message": message})
+        return None
 
     def _failed(self, error: Exception, job: Job[Work] | None) -> None:
         """Report what broke off a piece of work; a job has its answer all the same."""
@@ -401,10 +453,13 @@ class Completer:
                 self._done(job, "failed")
 
     def _abort(self) -> None:
-        if self._engine is not None:
-            self._engine.abort.set()
+        self._is_stopped.set()
+        engine = self._engine  # the engine's thread may be closing it
+        if engine is not None:
+            engine.abort.set()
 
     def _resume(self) -> None:
+        self._is_stopped.clear()
         if self._engine is not None:
             self._engine.abort.clear()
 
@@ -438,17 +493,5 @@ def _source(place: FimRequest | FimWarm) -> Source:
 
 
 def _no_stats(job: Job[Work], read_tokens: int = 0) -> FimStats:
-    waited_ms = round((time.perf_counter() - job.arrived_s) * 1000, 2)
-    return FimStats(
-        prompt_tokens=0,
-        reused_tokens=0,
-        decoded_tokens=read_tokens,
-        generated_tokens=0,
-        queue_ms=waited_ms,
-        prompt_ms=0.0,
-        first_ms=0.0,
-        total_ms=waited_ms,
-        confidence=0.0,
-        threshold=0.0,
-        source="model",
-    )
+    waited_ms = (time.perf_counter() - job.arrived_s) * 1000
+    return Result(read_tokens=read_tokens).stats(queue_ms=waited_ms)

@@ -20,7 +20,7 @@ from lcursor.errors import (
     ServerModelMissing,
     ServerUnreachable,
 )
-from lcursor.fim import files, prompt_text, trim
+from lcursor.fim import files, placement, prompt_text, trim
 from lcursor.fim.dialects import DIALECTS, Dialect, Piece
 from lcursor.fim.families import FAMILIES, Family, Resolved
 from lcursor.fim.prompt import Source
@@ -88,7 +88,7 @@ class Endpoint:
     """
 
     def __init__(self, config: CompletionConfig) -> None:
-        self.config = config
+        self.config = placement.resolve(config, "server")
         self.abort = Abort()
         self.read_tokens = 0
         """Tokens of the prompt that the last request read, as far as the server says."""
@@ -122,7 +122,7 @@ class Endpoint:
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings that need no other server; see `completer.NEEDS_SERVER`."""
-        self.config = config
+        self.config = placement.resolve(config, "server")
 
     def save(self) -> None:
         """Do nothing: the server keeps what it has read; see `engine.Engine`."""
@@ -218,8 +218,7 @@ class Endpoint:
         return result
 
     def _built(self, source: Source, family: Family, single_line: bool) -> prompt_text.TextPrompt:
-        # What the server runs on is not known; a machine without a GPU would read for seconds.
-        room = files.budget(self.config.files_tokens, on_gpu=False)
+        room = self.config.files_tokens
         others: tuple[files.File, ...] = ()
         if self.ring is not None and room:
             self._asked = Query.of(source)
@@ -274,7 +273,11 @@ class Endpoint:
             text, _ = prompt_text.before_stop(written, built.stops, is_done=True)
         if not is_told:
             raise ServerGarbled(f"{self._client.name} answers with nothing", events.HINT)
+        if result.reason in {"tokens", "time"}:
+            text = trim.cut(text, facts)
         result.text, result.replaces = suggestion.finish(text), suggestion.replaces
+        if result.text and not result.first_ms:
+            result.first_ms = _ms_since(started)
 
     def _count(self, piece: Piece, result: Result) -> None:
         if piece.prompt_tokens >= 0:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from lcursor.catalog import gguf, hardware
+from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError, OutOfMemory, TokenizerOdd
-from lcursor.fim import families, llama, placement, prompt
+from lcursor.fim import devices, families, likelihood, llama, placement, prompt, vocabulary
 from lcursor.fim.author import Author, Place, ms_since
 from lcursor.fim.families import Resolved
 from lcursor.fim.files import File
@@ -24,14 +25,18 @@ from lcursor.fim.recall import Known, Recall
 from lcursor.fim.result import OnText
 from lcursor.fim.result import Result as Result
 from lcursor.fim.ring import Query, Ring
-from lcursor.fim.seats import OUTPUTS, SEQUENCES
+from lcursor.fim.seats import context_size
 from lcursor.fim.vocabulary import Vocabulary, gives_back
 from lcursor.fim.warmth import Warmth, default_folder
+from lcursor.fim.writer import MAX_GUESSES
 
 VOCABULARY_S = 0.05
 """Time that a piece of idle work waits for the vocabulary."""
 
-GUESSES_ON_CPU, GUESSES_ON_GPU = 3, 7
+MIN_STALE = 16
+"""Prefix tokens that must have changed before the suffix's beginning is read again."""
+
+GUESSES_ON_CPU, GUESSES_ON_GPU = 3, MAX_GUESSES
 """Tokens guessed a pass: 4 cost a CPU 1.6 times one, 8 cost a GPU little more than one."""
 
 
@@ -50,25 +55,37 @@ class Engine:
 
     ring: Ring | None = None
     """Where pieces of other files come from."""
+    on_improved: Callable[[Result], None] | None = None
+    """Called in idle time with the answer of the full window to a request that was answered from a
+    short one, also where it is the same; on the engine's thread."""
 
     def __init__(
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
     ) -> None:
         head = gguf.check_for_completion(path)
-        self.config = config
         self.remarks: list[LcursorError] = []
         """What the user should know though all goes on; whoever tells it empties the list."""
         self._on_gpu = llama.has_gpu() and config.gpu_layers != 0
+        free_bytes = devices.free_bytes(config.main_gpu) if self._on_gpu else None
+        self.config = self._resolve(config)
         try:
+            if self._on_gpu:
+                # Another Neovim may have its model there.
+                cells = placement.fitting_cells(head, self.config, free_bytes)
+                self.config = self._resolve(dataclasses.replace(config, context_tokens=cells))
             self._load(path, family, progress)
         except OutOfMemory:
             if not self._on_gpu:
                 raise
+            advice = placement.advice(head, path.name, self.config, free_bytes)
             self._on_gpu = False
+            self.config = self._resolve(config)
             self._load(path, family, progress)
-            advice = placement.advice(head, path.name, config.context_tokens, hardware.detect())
             advice.message += "; it runs on the CPU instead"
             self.remarks.append(advice)
+
+    def _resolve(self, config: CompletionConfig) -> CompletionConfig:
+        return placement.resolve(config, "gpu" if self._on_gpu else "cpu")
 
     def _load(self, path: Path, family: str, progress: llama.Progress) -> None:
         with ExitStack() as opened:
@@ -78,10 +95,12 @@ class Engine:
     def _open(self, path: Path, family: str, progress: llama.Progress, opened: ExitStack) -> None:
         """Load the model and read a first token; `opened` frees all of it."""
         config = self.config
-        self.model = llama.Model(path, config.gpu_layers if self._on_gpu else 0, progress)
+        gpu_layers = config.gpu_layers if self._on_gpu else 0
+        self.model = llama.Model(path, gpu_layers, progress, config.main_gpu)
         opened.callback(self.model.close)
         self.family: Resolved = families.resolve(family, self.model.tokenize)
-        self._context = llama.Context(self.model, self._size())
+        size = context_size(config, self._on_gpu, self.model.n_ctx_train)
+        self._context = llama.Context(self.model, size)
         opened.callback(self._context.close)
         self._disk = Warmth(default_folder(), self._fingerprint())
         self.reader = Reader(self.model, self._context, self.family, config, self._on_gpu)
@@ -96,7 +115,6 @@ class Engine:
         self._latest: Place | None = None
         self._is_behind = False
         self._read_ahead: prompt.Source | None = None
-        self._to_warm: prompt.Source | None = None
         self._has_told_shrink = False
         if not gives_back(self.model.tokenize, self.model.piece):
             self.reader.heals = False
@@ -104,10 +122,16 @@ class Engine:
         self._warm_up()
         self._is_closing = False
         self._vocabulary = threading.Thread(target=self._read_vocabulary, daemon=True)
-        self._vocabulary.start()
+        found = Vocabulary.load(vocabulary.default_folder(), self._fingerprint())
+        if found is not None and len(found) == self.model.n_vocab:
+            self._use(found)
+        else:
+            self._vocabulary.start()
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings that do not need the model to be loaded again."""
+        cells = self.config.context_tokens  # these were made
+        config = self._resolve(dataclasses.replace(config, context_tokens=cells))
         self.config = config
         self.reader.configure(config)
         self.reader.warmth = self._disk if config.save_cache else None
@@ -140,7 +164,8 @@ class Engine:
     def close(self) -> None:
         """Free the cache and the weights."""
         self._is_closing = True
-        self._vocabulary.join()
+        if self._vocabulary.is_alive():
+            self._vocabulary.join()
         self._opened.close()
 
     def complete(
@@ -170,17 +195,25 @@ class Engine:
             try:
                 result = self._complete(source, on_text, single_line, afresh)
             except OutOfMemory as error:
-                if not self.reader.shrink():
-                    raise
-                self._recall.clear()
-                window = self.reader.prefix_tokens
-                error.message += f"; only {window} tokens before the cursor are read for a while"
-                if not self._has_told_shrink:
-                    self._has_told_shrink = True
-                    self.remarks.append(error)
+                self._narrow(error)
             else:
                 self.reader.grow_back()
                 return result
+
+    def _narrow(self, error: OutOfMemory) -> None:
+        """Read half as much before the cursor from now on, and remark on it once.
+
+        Raises:
+            OutOfMemory: the error, where that is too little.
+        """
+        if not self.reader.shrink():
+            raise error
+        self._recall.clear()
+        window = self.reader.prefix_tokens
+        error.message += f"; only {window} tokens before the cursor are read for a while"
+        if not self._has_told_shrink:
+            self._has_told_shrink = True
+            self.remarks.append(error)
 
     def _complete(
         self, source: prompt.Source, on_text: OnText, single_line: bool, afresh: bool
@@ -190,12 +223,15 @@ class Engine:
         if known:
             return self._known(*known, source, on_text, started)
         place = self.reader.recover(self.reader.place(source, single_line))
-        self.reader.bring(place.built)
+        with self.abort.between_batches():  # the next request goes on with what was read
+            draft = self._author.draft(place)
+            self.reader.bring(place.built, ahead=draft[: self._most_guesses])
         result = place.result
+        result.window = "full" if place.built is place.whole else "short"
         result.prompt_tokens = len(place.built.tokens)
-        result.read_tokens = self.read_tokens
+        result.read_tokens, result.prompt_passes = self.read_tokens, self._seats.current.passes
         result.prompt_ms = ms_since(started)
-        self._author.write(place, on_text, started)
+        self._author.write(place, on_text, started, draft)
         result.total_ms = ms_since(started)
         self._latest, self._is_behind = place, False
         self._remember(place, is_ahead=False)
@@ -227,25 +263,28 @@ class Engine:
         texts = [text.removeprefix(typed), main.result.text]
         back = self._seats.ahead(place.built)
         try:
-            for forced in self._author.branches(main):
-                self._seats.current.forget_written(len(place.built.middle) or 1)
-                other = dataclasses.replace(place, result=Result())
-                self._author.write(other, _nobody, time.perf_counter(), forced, threshold=0.0)
-                if not other.result.replaces:
-                    texts.append(other.result.text)
+            others = self._author.write_others(main)
+            texts += [other.text for other in others if not other.replaces]
         finally:
             back()
         unlike = [typed + each for each in dict.fromkeys(texts) if each]
         return unlike[1:] if text else unlike
 
     def warm(self, source: prompt.Source) -> None:
-        """Read this in idle time: a request at or near it may come."""
-        self._to_warm = source
+        """Read what a request at this place would have to read first.
+
+        Raises:
+            Cancelled, EngineFailed, OutOfMemory: see `complete`.
+        """
+        self._latest = None
+        place = self.reader.recover(self.reader.place(source, single_line=False))
+        self.reader.bring(place.built)
 
     def idle(self) -> bool:
         """Do one piece of what makes later requests better; return whether there is more.
 
-        The vocabulary is waited for; then a buffer that was entered; then what comes after the
+        The vocabulary is waited for; then the full window of the last request is read, where a
+        short one was answered from, and the request is answered again; then what comes after the
         present suggestion is accepted; then the suffix behind what was typed since; then one more
         piece of another file. At the end the cells are put on the disk.
 
@@ -255,12 +294,6 @@ class Engine:
         if self._vocabulary.is_alive():
             self._vocabulary.join(VOCABULARY_S)
             return True
-        if self._to_warm:
-            entered, self._to_warm, self._latest = self._to_warm, None, None
-            place = self.reader.recover(self.reader.place(entered, single_line=False))
-            self.reader.bring(place.built)
-            self._latest, self._is_behind = place, False
-            return True
         latest = self._latest
         if latest is None:
             return False
@@ -268,11 +301,18 @@ class Engine:
             self.reader.bring(latest.built)
             self._is_behind = False
             return True
+        if latest.built is not latest.whole:
+            try:
+                self._improve(latest)
+            except OutOfMemory as error:
+                self._narrow(error)
+                self._latest = None
+            return True
         if latest.result.text and not latest.result.replaces and self._read_ahead != latest.source:
             self._read_ahead = latest.source
             self._accept_ahead(latest)
             return True
-        if self._seats.current.cells.stale:
+        if self._seats.current.cells.stale >= MIN_STALE:
             self.reader.bring(latest.built, exact=True)
             return True
         if self._promote(latest):
@@ -280,28 +320,56 @@ class Engine:
         self.save()
         return False
 
+    def _improve(self, place: Place) -> None:
+        """Read the full window of a place, and answer from it what was answered from a short one.
+
+        What an abort leaves of it is gone on with the next time.
+        """
+        if self._seats.cost(place.whole) > len(place.whole.tokens) // 2:
+            place = self._take_files(place)
+        self.reader.bring(place.whole)
+        better = dataclasses.replace(place, built=place.whole, result=Result())
+        draft = self._author.draft(better)
+        self._author.write(better, _nobody, time.perf_counter(), draft)
+        self._latest = better
+        self._remember(better, is_ahead=False)
+        if self.on_improved:
+            self.on_improved(better.result)
+
+    def _take_files(self, place: Place) -> Place:
+        """Let all pieces of other files into a prompt that must be read anyway."""
+        if self.ring is None:
+            return place
+        query = Query.of(place.source)
+        self.ring.look(query)
+        while self.ring.promote():
+            pass
+        self.reader.files = self.ring.arrange(query, self.reader.files_tokens, self._count)
+        self._next_files = None
+        whole = self.reader.place(place.source, place.single_line).whole
+        return dataclasses.replace(place, whole=whole)
+
     def save(self) -> None:
         """Put what was read for the last request on the disk, if much of it is not there."""
-        if self._latest and not self._is_behind:
+        if self._latest and not self._is_behind and self._latest.built is self._latest.whole:
             self.reader.save(self._latest)
 
     def _fingerprint(self) -> str:
         """Return what cells depend on besides the tokens."""
         stat = self.model.path.stat()
         file = f"{self.model.path.name} {stat.st_size} {stat.st_mtime_ns}"
-        return f"{file} {self.model.description} {llama.version()} {self._on_gpu}"
+        made = f"{llama.version()} {self._on_gpu} {self.config.kv_type}"
+        return f"{file} {self.model.description} {made}"
 
     def _read_vocabulary(self) -> None:
-        """Read the text of each token, 0.9 s of Python, while the engine computes elsewhere.
+        """Read the text of each token and keep it for the next start. Thread: its own."""
+        model, fingerprint = self.model, self._fingerprint()
+        found = vocabulary.read(model.piece, model.n_vocab, lambda: self._is_closing)
+        if found is not None:
+            self._use(found)
+            found.save(vocabulary.default_folder(), fingerprint)
 
-        Thread: its own.
-        """
-        pieces = []
-        for token in range(self.model.n_vocab):
-            if self._is_closing:
-                return
-            pieces.append(self.model.piece(token))
-        found = Vocabulary(pieces)
+    def _use(self, found: Vocabulary) -> None:
         self._author.vocabulary = found  # first, since it must have what the reader relies on
         self.reader.vocabulary = found
 
@@ -380,6 +448,16 @@ class Engine:
             )
         )
 
+    @property
+    def description(self) -> str:
+        """The model, where it runs and how much it reads, in one line."""
+        return (
+            f"{self.model.path.name} ({self.model.description}) on the "
+            f"{'GPU' if self._on_gpu else 'CPU'}: {self._context.cells} cells, "
+            f"{self.reader.prefix_tokens} tokens before the cursor, "
+            f"{self.config.suffix_tokens} after it, {self.config.files_tokens} of other files"
+        )
+
     def last_prompt(self) -> list[tuple[int, bytes, bool]]:
         """Return each token of the last prompt, its bytes or marker, and whether it was kept."""
         return self.reader.last()
@@ -399,7 +477,7 @@ class Engine:
         for token in self.model.tokenize(text):
             if logits is None:
                 break
-            surprises.append(llama.surprise(logits, token))
+            surprises.append(likelihood.surprise(logits, token))
             self._seats.write([token])
             logits = self._context.logits()
         return surprises
@@ -407,15 +485,6 @@ class Engine:
     @property
     def _most_guesses(self) -> int:
         return GUESSES_ON_GPU if self._on_gpu else GUESSES_ON_CPU
-
-    def _size(self) -> llama.ContextSize:
-        on_gpu = self._on_gpu
-        cells = min(self.config.context_tokens, self.model.n_ctx_train or 1 << 20)
-        threads = self.config.threads or (2 if on_gpu else hardware.physical_cores())
-        ubatch = 256 if on_gpu else 64
-        return llama.ContextSize(
-            cells=cells, ubatch=ubatch, threads=threads, sequences=SEQUENCES, outputs=OUTPUTS
-        )
 
     def _warm_up(self) -> None:
         """Read one token, so that the first request does not pay for page faults and graphs."""

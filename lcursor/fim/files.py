@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from lcursor.fim.families import Resolved, Tokenize, parts
 
-ON_CPU_TOKENS, ON_GPU_TOKENS = 256, 2048
 MOST_KEPT = 64
 """Files whose tokens are kept; more than a prompt has, so that a file may come back."""
 TOP_LINES = 40
@@ -29,13 +28,6 @@ class File:
 
     path: str
     text: str
-
-
-def budget(setting: int, on_gpu: bool) -> int:
-    """Return the most tokens of other files; a setting of -1 asks for what suits the machine."""
-    if setting >= 0:
-        return setting
-    return ON_GPU_TOKENS if on_gpu else ON_CPU_TOKENS
 
 
 def room_for_top(files_tokens: int) -> int:

@@ -51,14 +51,3 @@ class Judge:
         """The token that was taken last ended a line; the next line is judged by itself."""
         self._lines += 1
         self._line = 1.0
-
-
-def sure_part(text: str) -> str:
-    """Return what may be shown of a text that ends where the model became unsure.
-
-    Its whole lines; of a first line alone, as far as it goes, if that is more than one character.
-    """
-    lines, _, last = text.rpartition("\n")
-    if lines:
-        return lines
-    return last if len(last.strip()) > 1 else ""

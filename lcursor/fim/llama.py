@@ -8,7 +8,9 @@ A `Model` may be read from any thread; a `Context` belongs to one thread at a ti
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,21 +43,22 @@ if TYPE_CHECKING:
 Progress = Callable[[float], bool]
 """Called with 0.0 to 1.0 while a model loads; returning False stops the load."""
 
-WARN, ERROR = 2, 3  # enum ggml_log_level
+ERROR = 4  # enum ggml_log_level
 NO_ROOM, ABORTED, NO_MEMORY = 1, 2, -2  # llama_decode
 
+library: ctypes.CDLL = L.llama_cpp._lib
 _libc = ctypes.CDLL(None)
 _complaints: list[str] = []
 
 
 @L.llama_log_callback  # kept by the module: a collected callback would crash llama.cpp
 def _collect(level: int, text: bytes, _data: object) -> None:
-    if level in (WARN, ERROR):
+    if level == ERROR:
         _complaints.append(text.decode("utf-8", "replace").strip())
 
 
 def _listen(listening: bool) -> None:
-    """Collect llama.cpp's warnings, or let libc's `abs` swallow its log without taking the GIL."""
+    """Collect llama.cpp's errors, or let libc's `abs` swallow its log without taking the GIL."""
     sink = _collect if listening else ctypes.cast(_libc.abs, L.llama_log_callback)
     L.llama_log_set(sink, ctypes.c_void_p(0))
 
@@ -81,6 +84,35 @@ def system_info() -> str:
     return text.decode()
 
 
+def quantize(source: Path, target: Path, file_type: int) -> None:
+    """Write a model in another format; llama.cpp chooses what each tensor becomes.
+
+    Args:
+        source: a GGUF file in any format.
+        target: the file to write; it is replaced.
+        file_type: an `enum llama_ftype`.
+
+    Raises:
+        EngineFailed: llama.cpp refused, or the disk is full; what it wrote stays.
+
+    Cost: a few seconds for 0.5B; cannot be interrupted.
+    """
+    params = L.llama_model_quantize_default_params()
+    params.ftype = file_type
+    params.allow_requantize = True
+    _complaints.clear()
+    _listen(True)
+    try:
+        code = L.llama_model_quantize(
+            str(source).encode(), str(target).encode(), ctypes.byref(params)
+        )
+    finally:
+        _listen(False)
+    if code != 0:
+        reason = _complaints[-1] if _complaints else "llama.cpp gives no reason"
+        raise EngineFailed(f"{source.name} could not be requantized ({reason})")
+
+
 class Model:
     """A loaded GGUF: its weights, tokenizer and metadata.
 
@@ -88,6 +120,7 @@ class Model:
         path: the file.
         gpu_layers: layers on the GPU; -1 is all.
         progress: told how far the load is; may stop it.
+        main_gpu: number of the GPU that takes these layers; -1 spreads them over all.
 
     Raises:
         Cancelled: `progress` returned False.
@@ -96,7 +129,7 @@ class Model:
         OutOfMemory: the weights do not fit.
     """
 
-    def __init__(self, path: Path, gpu_layers: int, progress: Progress) -> None:
+    def __init__(self, path: Path, gpu_layers: int, progress: Progress, main_gpu: int = -1) -> None:
         stopped = False
 
         def report(fraction: float, _data: object) -> bool:
@@ -112,6 +145,8 @@ class Model:
                 "Run :LCursor install again",
             )
         params.n_gpu_layers = gpu_layers if has_gpu() else 0
+        if params.n_gpu_layers and main_gpu >= 0:
+            params.split_mode, params.main_gpu = L.LLAMA_SPLIT_MODE_NONE, main_gpu
         params.progress_callback = callback
         _complaints.clear()
         _listen(True)
@@ -209,29 +244,51 @@ def _load_error(path: Path) -> Exception:
 class Abort:
     """A flag that llama.cpp polls itself, without the GIL.
 
-    llama.cpp calls `strlen` on two bytes of ours: 0 goes on, 1 stops. Raised from any thread;
-    seen within one node of the compute graph on a CPU.
+    llama.cpp calls `strlen` on two bytes of ours: 0 goes on, 1 stops. Set from any thread; seen
+    within one node of the compute graph on a CPU, or after the batch inside `between_batches`.
     """
 
     def __init__(self) -> None:
-        self._buffer = ctypes.create_string_buffer(2)
+        self._polled = ctypes.create_string_buffer(2)
+        self._is_set = False
+        self._holds = 0
+        self._lock = threading.Lock()
 
     def install(self, context: Any) -> None:
         """Make a context poll this flag; the flag must outlive the context."""
         poll = ctypes.cast(_libc.strlen, L.ggml_abort_callback)
-        L.llama_set_abort_callback(context, poll, ctypes.cast(self._buffer, ctypes.c_void_p))
+        L.llama_set_abort_callback(context, poll, ctypes.cast(self._polled, ctypes.c_void_p))
 
     def set(self) -> None:
         """Ask the running decode to stop."""
-        self._buffer[0] = b"\x01"
+        with self._lock:
+            self._is_set = True
+            if not self._holds:
+                self._polled[0] = b"\x01"
 
     def clear(self) -> None:
         """Forget it, before the next piece of work."""
-        self._buffer[0] = b"\x00"
+        with self._lock:
+            self._is_set = False
+            self._polled[0] = b"\x00"
 
     def is_set(self) -> bool:
         """Whether someone asked."""
-        return self._buffer[0] != b"\x00"
+        return self._is_set
+
+    @contextmanager
+    def between_batches(self) -> Iterator[None]:
+        """Let a decode that has begun come to its end: `is_set` tells what was asked meanwhile."""
+        with self._lock:
+            self._holds += 1
+            self._polled[0] = b"\x00"
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holds -= 1
+                if self._is_set and not self._holds:
+                    self._polled[0] = b"\x01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +298,15 @@ class ContextSize:
     cells: int = 4096
     """Tokens of the KV cache, over all sequences; rounded up to 256 by llama.cpp."""
     batch: int = 512
+    """Most tokens of one decode; the abort flag is looked at in between."""
     ubatch: int = 64
-    """Tokens computed at once; the grain of an abort on a GPU."""
+    """Tokens computed at once."""
     sequences: int = 3
     outputs: int = 8
     """Most positions of one batch that give logits."""
     threads: int = 0
+    kv_type: str = "f16"
+    """Type of keys and values: "f16" or "q8_0"."""
 
 
 class Context:
@@ -265,6 +325,9 @@ class Context:
         params.n_outputs_max = size.outputs
         params.n_threads = params.n_threads_batch = size.threads
         params.flash_attn_type = -1  # llama.cpp decides
+        if size.kv_type == "q8_0":
+            params.type_k = params.type_v = L.GGML_TYPE_Q8_0
+            params.flash_attn_type = 1  # quantized values need it
         params.kv_unified = True  # a copied sequence shares its cells
         self.handle = L.llama_init_from_model(model.handle, params)
         if not self.handle:
@@ -276,6 +339,7 @@ class Context:
         self.abort.install(self.handle)
         self.cells: int = L.llama_n_ctx(self.handle)
         self.batch_tokens = size.batch
+        """Most tokens of one `decode`."""
         self._model = model
         self._memory = L.llama_get_memory(self.handle)
         self._batch = L.llama_batch_init(size.batch, 0, 1)
@@ -310,13 +374,32 @@ class Context:
             EngineFailed: llama.cpp refused.
         """
         count = len(tokens)
-        self._batch.n_tokens = count
         self._token[:count] = tokens
         self._pos[:count] = np.arange(position, position + count)
         self._wants[:count] = 0
         self._wants[count - outputs : count] = 1
         for i in range(count):
             self._batch.seq_id[i][0] = sequence
+        self._decode_batch(count)
+
+    def decode_each(self, tokens: Sequence[tuple[int, int, int]]) -> None:
+        """Read tokens into several sequences; there are logits behind each of them.
+
+        Args:
+            tokens: id, position and sequence of each, at most `ContextSize.outputs`.
+
+        Raises:
+            Cancelled, OutOfMemory, EngineFailed: see `decode`.
+        """
+        for i, (token, position, sequence) in enumerate(tokens):
+            self._token[i], self._pos[i], self._wants[i] = token, position, 1
+            self._batch.seq_id[i][0] = sequence
+        self._decode_batch(len(tokens))
+
+    def _decode_batch(self, count: int) -> None:
+        """Read the first `count` tokens of the batch."""
+        self._batch.n_tokens = count
+        position = int(self._pos[0])
         result = L.llama_decode(self.handle, self._batch)
         if result == ABORTED:
             raise Cancelled("a newer request came")
@@ -392,43 +475,3 @@ class Context:
     def length(self, sequence: int = 0) -> int:
         """Return the position behind the sequence's last token; 0 when it is empty."""
         return int(L.llama_memory_seq_pos_max(self._memory, sequence)) + 1
-
-
-def most_likely(
-    logits: NDArray[np.float32], among: NDArray[np.int64] | None = None
-) -> tuple[int, float]:
-    """Return the most likely token and its probability, 0 to 1.
-
-    Args:
-        logits: [n_vocab].
-        among: ids of the only tokens that may come; the probability is among these.
-
-    Cost: under 1 ms for 152,000 logits.
-    """
-    some = logits if among is None else logits[among]
-    best = int(some.argmax())
-    share = float(1.0 / np.exp(some - some[best]).sum())
-    return (best if among is None else int(among[best])), share
-
-
-def surprise(logits: NDArray[np.float32], token: int) -> float:
-    """Return the negative log-likelihood of a token, in nats; logits are [n_vocab]."""
-    top = float(logits.max())
-    return top + float(np.log(np.exp(logits - top).sum())) - float(logits[token])
-
-
-def most_likely_ones(
-    logits: NDArray[np.float32], count: int, among: NDArray[np.int64] | None = None
-) -> list[tuple[int, float]]:
-    """Return the `count` most likely tokens with their probabilities, the likeliest first.
-
-    Args:
-        logits: [n_vocab].
-        count: how many.
-        among: as for `most_likely`.
-    """
-    some = logits if among is None else logits[among]
-    shares = np.exp(some - some.max())
-    shares /= shares.sum()
-    best = np.argsort(shares)[::-1][:count]
-    return [(int(at if among is None else among[at]), float(shares[at])) for at in best]

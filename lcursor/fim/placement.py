@@ -1,20 +1,71 @@
-"""What to do when a model does not fit the GPU: how many of its layers would, in numbers.
+"""What suits the machine that the model runs on, and how much fits into a GPU where not all does.
 
-Pure arithmetic on what the file and the machine say. Layers are taken to be of one size, with a
-share of the KV cache each; llama.cpp counts what is neither (embedding, output) as one more.
+Pure arithmetic on what the settings, the file and the machine say. Layers are taken to be of one
+size, with a share of the KV cache each; llama.cpp counts what is neither (embedding, output) as one
+more.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Literal
+
 from lcursor.catalog.gguf import Head
-from lcursor.catalog.hardware import GIB, MIB, Hardware
+from lcursor.catalog.hardware import GIB, MIB
+from lcursor.config import CompletionConfig
 from lcursor.errors import OutOfMemory
 
 SMALLER = "or choose a smaller completion.model (python -m lcursor models recommend)"
 BESIDES_BYTES = 512 * MIB
 """What the driver, the buffers of the computation and a screen take besides."""
-CELL_BYTES = 2
-"""A key or a value in the cache is a half-precision number."""
+CELL_BYTES = {"f16": 2.0, "q8_0": 34 / 32}
+"""Of one number of a key or a value; q8_0 has a scale of two bytes for each 32."""
+LEAST_CELLS = 4096
+"""Cells without which a GPU is not worth it; fewer only where the user wants so."""
+CELLS_STEP = 256
+"""llama.cpp rounds the number of cells up to a multiple of it."""
+
+Machine = Literal["cpu", "gpu", "server"]
+DEFAULTS: dict[Machine, dict[str, int]] = {
+    "cpu": {
+        "context_tokens": 4096,
+        "prefix_tokens": 768,
+        "suffix_tokens": 512,
+        "files_tokens": 256,
+        "idle_minutes": 0,
+    },
+    "gpu": {
+        "context_tokens": 16384,
+        "prefix_tokens": 3072,
+        "suffix_tokens": 1024,
+        "files_tokens": 2048,
+        "idle_minutes": 30,
+    },
+    # It is not known what a server runs on, and it reads the whole suffix again after each key.
+    "server": {
+        "context_tokens": 4096,
+        "prefix_tokens": 768,
+        "suffix_tokens": 96,
+        "files_tokens": 256,
+        "idle_minutes": 0,
+    },
+}
+"""What a setting of -1 means."""
+
+
+def resolve(config: CompletionConfig, machine: Machine) -> CompletionConfig:
+    """Return the settings with the default of the machine for each one that is -1.
+
+    In a cache that is smaller than the default, what is read besides the text before the cursor
+    shrinks in proportion.
+    """
+    defaults = DEFAULTS[machine]
+    unset = {name: value for name, value in defaults.items() if getattr(config, name) < 0}
+    cells = unset.get("context_tokens", config.context_tokens)
+    if cells < defaults["context_tokens"]:
+        for name in unset.keys() & {"suffix_tokens", "files_tokens"}:
+            unset[name] = unset[name] * cells // defaults["context_tokens"]
+    return dataclasses.replace(config, **unset)  # type: ignore[arg-type]
 
 
 def layers(head: Head) -> int:
@@ -23,7 +74,7 @@ def layers(head: Head) -> int:
     return count + 1 if count else 0
 
 
-def cache_bytes(head: Head, cells: int) -> int:
+def cache_bytes(head: Head, cells: int, kv_type: str = "f16") -> int:
     """Return the size of a KV cache; 0 where the file does not say what it needs."""
 
     def number(key: str) -> int:
@@ -34,20 +85,46 @@ def cache_bytes(head: Head, cells: int) -> int:
     keys = number("attention.key_length") or width
     values = number("attention.value_length") or width
     shared = number("attention.head_count_kv") or heads
-    return cells * number("block_count") * shared * (keys + values) * CELL_BYTES
+    numbers = cells * number("block_count") * shared * (keys + values)
+    return int(numbers * CELL_BYTES[kv_type])
 
 
-def advice(head: Head, name: str, cells: int, hardware: Hardware) -> OutOfMemory:
+def fitting_cells(head: Head, config: CompletionConfig, free_bytes: int | None) -> int:
+    """Return how many cells the GPU has memory for beside the weights, at most those wanted.
+
+    Args:
+        head: of the model's file.
+        config: resolved settings; those of its layers that are not on the GPU take nothing there.
+        free_bytes: free memory of the GPU; None where it is not known, and then all are wanted.
+
+    Raises:
+        OutOfMemory: the weights and the fewest cells do not fit.
+    """
+    wanted, count = config.context_tokens, layers(head)
+    each = cache_bytes(head, 1, config.kv_type)
+    if free_bytes is None or not count or not each:
+        return wanted
+    share = 1.0 if config.gpu_layers < 0 else min(config.gpu_layers / count, 1.0)
+    left, least = free_bytes - head.file_bytes * share, min(wanted, LEAST_CELLS)
+    if left < least * each * share:
+        raise OutOfMemory(f"{free_bytes / GIB:.1f} GiB of the GPU's memory are free")
+    # What is needed besides is an estimate on the safe side: where it alone is missing, try.
+    fitting = int((left - BESIDES_BYTES) / (each * share)) // CELLS_STEP * CELLS_STEP
+    return min(wanted, max(fitting, least))
+
+
+def advice(head: Head, name: str, config: CompletionConfig, free_bytes: int | None) -> OutOfMemory:
     """Return the error that says what is needed, what is there and how many layers would fit.
 
     Args:
         head: of the model's file.
         name: of the model, for a person.
-        cells: tokens of the cache.
-        hardware: the machine; its GPU's free memory decides.
+        config: resolved settings; the fewest cells are counted.
+        free_bytes: free memory of the GPU; None where it is not known.
     """
-    count, free = layers(head), hardware.gpu_free_bytes
-    needed = head.file_bytes + cache_bytes(head, cells) + BESIDES_BYTES
+    count, free = layers(head), free_bytes
+    cells = min(config.context_tokens, LEAST_CELLS)
+    needed = head.file_bytes + cache_bytes(head, cells, config.kv_type) + BESIDES_BYTES
     if free is None or not count:
         return OutOfMemory(
             f"{name} does not fit into the GPU's memory: it needs about {needed / GIB:.1f} GiB",

@@ -7,6 +7,7 @@ with it the KV cache, as it was.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,10 +15,17 @@ from lcursor.fim.families import Resolved, Tokenize, parts
 from lcursor.fim.files import File as File
 from lcursor.fim.files import FileTokens as FileTokens
 from lcursor.fim.files import imports_of, room_for_files, room_for_top
+from lcursor.fim.related import related_lines
 
 STEP_LINES = 32
+GROWTH = 4
+"""A short window grows with what is typed to this many times its first size."""
+MAX_HEADS, MAX_LINE_CHARS, MAX_LINES_TO_HEAD = 4, 100, 400
+LINES_BELOW, NEAR_LINES, RELATED_LINES = 2, 5, 8
 MOST_BYTES_A_TOKEN = 8
 """Text of budget × this is tokenized at most: denser code than that is very rare."""
+
+_CLOSES = re.compile(r"\s*([\])}#*]|//|--|(end|else|elif|except|finally|case|default)\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +103,77 @@ def build(
     suffix, after = _window_after(source.suffix, tokenize, suffix_tokens)
     others = cache.fill(files, family, tokenize, room_for_files(files_tokens))
     others += cache.fill(_top(source, start), family, tokenize, room_for_top(files_tokens))
+    return _lay_out(source, family, tokenize, bos, (prefix, before), (suffix, after), others)
+
+
+def build_short(
+    source: Source,
+    family: Resolved,
+    tokenize: Tokenize,
+    *,
+    prefix_tokens: int,
+    suffix: Sequence[int],
+    first_row: int = -1,
+    bos: int | None = None,
+) -> tuple[Prompt, int]:
+    """Lay out a prompt that is read in a moment: the lines at the cursor and what encloses them.
+
+    Before them stand the heads of the definitions and blocks around the first of them, each with
+    less indentation than the next.
+
+    Args:
+        source: text around the cursor.
+        family: its template and the ids of its markers.
+        tokenize: the model's tokenizer.
+        prefix_tokens: most tokens of the lines before the cursor.
+        suffix: tokens that stand behind the cursor, see `short_suffix`.
+        first_row: row of the file where the window begins, as an earlier call returned it, so that
+            typing on leaves its beginning as it was; -1 chooses one.
+        bos: id to begin with, where the model wants one.
+
+    Returns:
+        The prompt, and the row where its window begins.
+    """
+    lines = source.prefix.split("\n")
+    start = first_row - source.first_row
+    if not 0 <= start < len(lines) or first_row < 0:
+        start = _short_start(lines, tokenize, prefix_tokens)
+    most = GROWTH * prefix_tokens
+    text = "\n".join([*_heads(lines, start), *lines[start:]])[-MOST_BYTES_A_TOKEN * most :]
+    before = tokenize(text, False)[-most:]
+    short = _lay_out(source, family, tokenize, bos, (text, before), ("", list(suffix)), [])
+    return short, source.first_row + start
+
+
+def short_suffix(source: Source, tokenize: Tokenize, budget: int) -> list[int]:
+    """Return what stands behind the cursor in a short window: at most `budget` tokens.
+
+    The rest of the cursor's line, the next two, and then the lines of the file that share most with
+    the text at the cursor: they have the names that it is likely to go on with.
+    """
+    above, below = source.prefix.split("\n"), source.suffix.split("\n")
+    head, near = above[-1], above[-1 - NEAR_LINES : -1]
+    rest = below[: 1 + LINES_BELOW]
+    related = related_lines(
+        above[: -1 - NEAR_LINES], below[1 + LINES_BELOW :], near, head, RELATED_LINES
+    )
+    short = [line[:MAX_LINE_CHARS] for line in related]
+    return tokenize("\n".join([*rest, "", *short, ""] if short else rest), False)[:budget]
+
+
+def _lay_out(
+    source: Source,
+    family: Resolved,
+    tokenize: Tokenize,
+    bos: int | None,
+    before: tuple[str, list[int]],
+    after: tuple[str, list[int]],
+    others: list[int],
+) -> Prompt:
+    """Fill the family's template; `before` and `after` are texts with their tokens."""
     filled = {
-        "prefix": before,
-        "suffix": after,
+        "prefix": before[1],
+        "suffix": after[1],
         "path": tokenize(source.path or "untitled", False),
         "repo": tokenize(source.repo or "project", False),
         "files": others,
@@ -114,10 +190,47 @@ def build(
             at_cursor = len(read) if text == "prefix" else at_cursor
         else:
             read += tokenize(text, False)
+    texts = before[0], after[0]
     if marker_at is not None:
-        marker, middle = read[marker_at], tuple(read[marker_at + 1 + len(after) :])
-        return Prompt(tuple(read[:marker_at]), marker, tuple(after), middle, prefix, suffix)
-    return Prompt(tuple(read[:at_cursor]), None, (), tuple(read[at_cursor:]), prefix, suffix)
+        marker, middle = read[marker_at], tuple(read[marker_at + 1 + len(after[1]) :])
+        return Prompt(tuple(read[:marker_at]), marker, tuple(after[1]), middle, *texts)
+    return Prompt(tuple(read[:at_cursor]), None, (), tuple(read[at_cursor:]), *texts)
+
+
+def _short_start(lines: list[str], tokenize: Tokenize, budget: int) -> int:
+    """Return the first line of a window of at most `budget` tokens that ends at the cursor."""
+    start = len(lines) - 1
+    tokens = len(tokenize(lines[start], False))
+    while start > 0:
+        tokens += len(tokenize(lines[start - 1] + "\n", False))
+        if tokens > budget:
+            break
+        start -= 1
+    while start < len(lines) - 1 and not lines[start].strip():
+        start += 1
+    return start
+
+
+def _heads(lines: list[str], start: int) -> list[str]:
+    """Return the lines above `start` that open what it stands in, the outermost first."""
+    own = next((line for line in lines[start:] if line.strip()), "")
+    depth, heads = _depth(own), list[str]()
+    for at in range(start - 1, max(-1, start - MAX_LINES_TO_HEAD), -1):
+        if depth == 0 or len(heads) == MAX_HEADS:
+            break
+        line = lines[at]
+        if not line.strip() or _depth(line) >= depth or _CLOSES.match(line):
+            continue
+        depth = _depth(line)
+        heads.append(line[:MAX_LINE_CHARS])
+        if line.strip() == "{" and at > 0:  # the head stands on the line above
+            heads.append(lines[at - 1][:MAX_LINE_CHARS])
+    return heads[::-1]
+
+
+def _depth(line: str) -> int:
+    """Return the width of a line's indentation, a tab counted as four columns."""
+    return len((line[: len(line) - len(line.lstrip())]).expandtabs(4))
 
 
 def _top(source: Source, start: int) -> tuple[File, ...]:

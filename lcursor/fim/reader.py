@@ -7,14 +7,17 @@ nothing of a suggestion. Runs on the engine's thread alone.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama, prompt, trim
 from lcursor.fim.author import Place
-from lcursor.fim.cache import cost
+from lcursor.fim.cache import SLICE_TOKENS, cost
 from lcursor.fim.cells import Cells, Plan
 from lcursor.fim.families import Resolved
-from lcursor.fim.files import File, FileTokens, budget
+from lcursor.fim.files import File, FileTokens
 from lcursor.fim.result import Result
 from lcursor.fim.seats import Seats
 from lcursor.fim.vocabulary import Vocabulary
@@ -26,8 +29,26 @@ LEAST_WINDOW = 64
 """Tokens before the cursor, to which the window may shrink where memory is short."""
 GROW_AFTER = 200
 """Requests without a lack of memory after which a window that was halved is doubled again."""
+KNOWN_TEXTS = 128
+"""Texts whose tokens are kept."""
 NAMES_TOKENS = 64
 """Kept free for the names of the project and the file, and for markers."""
+
+
+class Stage(NamedTuple):
+    """What is read at once, for an answer now; the full window is read in idle time."""
+
+    at_once: int
+    """Tokens that a request may read of the full window."""
+    prefix: int
+    """Tokens before the cursor in the short window."""
+    suffix: int
+    """Tokens behind the cursor in the short window."""
+    related: int
+    """Tokens of lines elsewhere in the file that share words with the cursor's."""
+
+
+ON_CPU, ON_GPU = Stage(32, 48, 24, 72), Stage(512, 768, 128, 256)
 
 
 class Reader:
@@ -37,8 +58,7 @@ class Reader:
         model: tokenizes.
         context: its cache.
         family: lays prompts out.
-        config: budgets.
-        on_gpu: whether reading is cheap.
+        config: budgets, resolved for the machine.
     """
 
     warmth: Warmth | None = None
@@ -46,6 +66,9 @@ class Reader:
 
     splices = True
     """Whether a keystroke may keep the suffix where it is; off, every prompt is read exactly."""
+    window: Literal["staged", "full", "short"] = "staged"
+    """What a request is answered from: "staged" takes the short window where the full one is yet
+    to be read."""
     heals = True
     """Whether the token at the cursor is taken back and written anew."""
     vocabulary: Vocabulary | None = None
@@ -62,10 +85,12 @@ class Reader:
         on_gpu: bool,
     ) -> None:
         self._model, self._context, self._family, self._config = model, context, family, config
-        self._on_gpu = on_gpu
-        self.files_tokens = budget(config.files_tokens, on_gpu)
+        self.files_tokens = config.files_tokens
         """Most tokens of other files, and of the file's own top."""
-        self.seats = Seats(context)
+        self.seats = Seats(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
+        self._stage = ON_GPU if on_gpu else ON_CPU
+        # Of the last short window: its file, the row where it began, the tokens behind the cursor.
+        self._last_short: tuple[str, int, Sequence[int]] = ("", -1, ())
         self._file_tokens = FileTokens()
         self._shrunk = 1
         self._since_shrunk = 0
@@ -74,10 +99,18 @@ class Reader:
         self._on_disk: dict[tuple[str, str], Cells] = {}
         self._bos = model.bos if model.add_bos else None
 
+        self._known_tokens = lru_cache(maxsize=KNOWN_TEXTS)(
+            lambda text, special: tuple(model.tokenize(text, special))
+        )
+
+    def _tokenize(self, text: str, special: bool = False) -> list[int]:
+        """Tokenize a text, or return what came of it: most texts are the same at the next key."""
+        return list(self._known_tokens(text, special))
+
     def configure(self, config: CompletionConfig) -> None:
         """Apply other budgets."""
         self._config = config
-        self.files_tokens = budget(config.files_tokens, self._on_gpu)
+        self.files_tokens = config.files_tokens
 
     @property
     def prefix_tokens(self) -> int:
@@ -108,7 +141,7 @@ class Reader:
         return prompt.build(
             source,
             self._family,
-            self._model.tokenize,
+            self._tokenize,
             prefix_tokens=self.prefix_tokens,
             suffix_tokens=self._config.suffix_tokens,
             bos=self._bos,
@@ -118,19 +151,74 @@ class Reader:
         )
 
     def place(self, source: prompt.Source, single_line: bool) -> Place:
-        """Lay out a prompt with all that is needed to write behind it."""
-        built = self.built(source)
+        """Lay out a prompt that can be read soon, with all that is needed to write behind it."""
+        whole = self.built(source)
         most = self._config.max_lines
-        facts = trim.around(built.prefix, built.suffix, single_line, most, source.path)
-        heal = b""
-        if self.heals and self.vocabulary:
-            before, heal = self.vocabulary.take_back(built.before)
-            built = dataclasses.replace(built, before=tuple(before))
-        return Place(source, single_line, built, heal, facts, Result())
+        facts = trim.around(whole.prefix, whole.suffix, single_line, most, source.path)
+        whole, heal = self._heal(whole)
+        built = whole
+        if self.window == "staged":
+            built = self._soonest(source, whole)
+        elif self.window == "short":
+            built = self._short(source)
+        return Place(source, single_line, built, heal, facts, Result(), whole)
 
-    def bring(self, built: prompt.Prompt, exact: bool = False) -> None:
-        """Read what is new of a prompt, and keep the logits behind it."""
-        plan = self.seats.bring(built, exact=exact or not self.splices)
+    def _heal(self, built: prompt.Prompt) -> tuple[prompt.Prompt, bytes]:
+        """Take the token at the cursor back; return the prompt and the bytes to write first."""
+        if not self.heals or not self.vocabulary:
+            return built, b""
+        before, heal = self.vocabulary.take_back(built.before)
+        return dataclasses.replace(built, before=tuple(before)), heal
+
+    def _soonest(self, source: prompt.Source, whole: prompt.Prompt) -> prompt.Prompt:
+        """Return the fullest prompt that can be read at once, or else the one that costs least."""
+        seats, at_once = self.seats, self._stage.at_once
+        if seats.cost(whole) <= at_once:
+            return whole
+        least = self._short(source)
+        allowed = max(at_once, seats.cost(least))
+        fuller = [whole]
+        if whole.after:
+            fuller.append(seats.shorten(whole, self._stage.suffix))
+        return next((each for each in fuller if seats.cost(each) <= allowed), least)
+
+    def _short(self, source: prompt.Source) -> prompt.Prompt:
+        """Lay out the short window: as much of the one before as makes it cheap, or a new one."""
+        path, old_row, old_suffix = self._last_short
+        budget = self._stage.suffix + self._stage.related
+        suffix = prompt.short_suffix(source, self._tokenize, budget)
+        least, row = self._build_short(source, suffix, -1)
+        self._last_short = (source.path, row, suffix)
+        for behind in (suffix, old_suffix) if path == source.path else ():
+            built, row = self._build_short(source, behind, old_row)
+            has_grown = len(built.before) >= prompt.GROWTH * self._stage.prefix
+            if not has_grown and self.seats.cost(built) < self.seats.cost(least):
+                least, self._last_short = built, (path, row, behind)
+        return least
+
+    def _build_short(
+        self, source: prompt.Source, suffix: Sequence[int], first_row: int
+    ) -> tuple[prompt.Prompt, int]:
+        built, row = prompt.build_short(
+            source,
+            self._family,
+            self._tokenize,
+            prefix_tokens=self._stage.prefix,
+            suffix=suffix,
+            first_row=first_row,
+            bos=self._bos,
+        )
+        return self._heal(built)[0], row
+
+    def bring(self, built: prompt.Prompt, exact: bool = False, ahead: Sequence[int] = ()) -> None:
+        """Read what is new of a prompt, and keep the logits behind it.
+
+        Args:
+            built: the prompt.
+            exact: see `Cache.bring`.
+            ahead: tokens that may follow; see `Cache.bring`.
+        """
+        plan = self.seats.bring(built, exact=exact or not self.splices, ahead=ahead)
         self._kept, self._prompt = _kept(built, plan), built
         self.hold_logits()
 
@@ -138,7 +226,7 @@ class Reader:
         """Keep the logits behind the prompt, unless nothing was read because they are kept."""
         seat = self.seats.current
         if seat.read_tokens or seat.first_logits is None:
-            seat.first_logits = self._context.logits().copy()
+            seat.first_logits = self._context.logits(seat.row).copy()
 
     def last(self) -> list[tuple[int, bytes, bool]]:
         """Return each token of the last prompt, its bytes or marker, and whether it was kept."""
@@ -156,11 +244,11 @@ class Reader:
         Raises:
             Cancelled: `abort` was set; what was on the disk stays.
         """
-        source, built, seat = place.source, place.built, self.seats.current
+        source, whole, seat = place.source, place.whole, self.seats.current
         key = (source.root, source.path)
-        if self.warmth is None or not source.root or seat.cost(built) > len(built.middle):
+        if self.warmth is None or not source.root or seat.cost(whole) > len(whole.middle):
             return
-        if cost(self._on_disk.get(key, Cells()), built) < WORTH_SAVING:
+        if cost(self._on_disk.get(key, Cells()), whole) < WORTH_SAVING:
             return
         state = seat.state(MAX_STATE_BYTES)
         saved = Saved(seat.cells, self.files, state)
@@ -174,12 +262,12 @@ class Reader:
             The place; with the pieces of other files that stood before it then, if there are none
             now.
         """
-        source, now = place.source, self.seats.cost(place.built)
+        source, now = place.source, self.seats.cost(place.whole)
         key = (source.root, source.path)
         known = self._on_disk.get(key)
         if self.warmth is None or not source.root or now < WORTH_SAVING:
             return place
-        if known and cost(known, place.built) + WORTH_SAVING > now:
+        if known and cost(known, place.whole) + WORTH_SAVING > now:
             return place
         saved = self.warmth.load(*key)
         if saved is None:
@@ -187,10 +275,10 @@ class Reader:
         self._on_disk[key] = saved.cells
         before = self.files
         self.files = self.files or saved.files
-        then = self.place(source, place.single_line)
-        if cost(saved.cells, then.built) + WORTH_SAVING <= now:
+        whole = self.place(source, place.single_line).whole
+        if cost(saved.cells, whole) + WORTH_SAVING <= now:
             self.seats.restore(saved.cells, saved.state)
-            return then
+            return self.place(source, place.single_line)
         self.files = before
         return place
 
@@ -200,5 +288,5 @@ def _kept(built: prompt.Prompt, plan: Plan) -> frozenset[int]:
     if plan.kind == "exact":
         return frozenset(range(plan.keep))
     behind = len(built.before) + (built.marker is not None)
-    end = len(built.tokens) - (0 if plan.keep_tail else len(built.middle))
+    end = behind + len(built.after) - plan.extend + (len(built.middle) if plan.keep_tail else 0)
     return frozenset([*range(plan.keep), *range(behind, end)])

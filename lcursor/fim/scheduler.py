@@ -34,6 +34,8 @@ class Job(Generic[Work]):
     id: int
     work: Work
     arrived_s: float = field(default_factory=time.perf_counter)
+    is_ahead: bool = False
+    """Nobody waits for its end, so it never takes the place of a job that somebody waits for."""
 
 
 class Scheduler(Generic[Work]):
@@ -45,7 +47,8 @@ class Scheduler(Generic[Work]):
         run: called for each job that still matters.
         abort: makes a running `run` or `idle` return soon; called on any thread.
         resume: takes the abort back, on the thread, before the next job.
-        idle: does one piece of work that nobody waits for; returns whether there is more.
+        idle: does one piece of work that nobody waits for; returns the seconds after which it
+            wants to be called again, None for not before the next job or call.
         dropped: told of each job that was superseded or cancelled before it ran.
         failed: told what a callback raised, and the job that ran, if one did.
         finish: called on the thread, once, as its last act (frees the model).
@@ -59,7 +62,7 @@ class Scheduler(Generic[Work]):
         run: Callable[[Job[Work]], None],
         abort: Callable[[], None],
         resume: Callable[[], None],
-        idle: Callable[[], bool],
+        idle: Step,
         dropped: Callable[[Job[Work]], None],
         failed: Callable[[Exception, Job[Work] | None], None],
         finish: Callable[[], None],
@@ -82,10 +85,16 @@ class Scheduler(Generic[Work]):
         self._thread.start()
 
     def submit(self, job: Job[Work]) -> None:
-        """Make this the next job; everything older is abandoned."""
+        """Make this the next job; everything older is abandoned.
+
+        A job that `is_ahead` is ignored while a request waits, and lets a running one end.
+        """
         with self._changed:
-            older, self._waiting = self._waiting, job
-            if self._running or self._is_idling:
+            older, running = self._waiting, self._running
+            if job.is_ahead and older and not older.is_ahead:
+                return
+            self._waiting = job
+            if self._is_idling or (running and (running.is_ahead or not job.is_ahead)):
                 self._abort()
             self._changed.notify()
         if older:
@@ -179,7 +188,7 @@ class Scheduler(Generic[Work]):
         return IDLE_S
 
     def _do_idle(self) -> float | None:
-        return 0.0 if self._guard(self._idle) else None
+        return self._guard(self._idle)
 
     def _guard(self, work: Callable[[], Returned], job: Job[Work] | None = None) -> Returned | None:
         """Do some work; report what it raises and return None then."""

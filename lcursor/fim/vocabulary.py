@@ -2,18 +2,25 @@
 
 Token healing: the cursor is usually inside what the tokenizer would have made one token, and a
 prompt that ends in half a token misleads the model. So the last piece is taken back, and what is
-written must begin with its text. Pure once built; any thread.
+written must begin with its text. Pure once built; any thread. Reading the pieces of a model takes
+a second, so they are kept on disk.
 
 Source: the idea and its name are Guidance's ("token healing").
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+import contextlib
+import hashlib
+import os
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from lcursor import folders
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,33 +30,56 @@ PROBE = 'def F(x):\n\treturn "é – 日本 \U0001f600" + x  # 1e-9\n\n    if x 
 """Text with what tokenizers are known to change: blanks, tabs, line ends, what is not ASCII."""
 
 
+MAGIC = b"lcursor vocabulary 1\n"
+DIGEST_BYTES = 32
+MAX_FILES = 4
+"""Vocabularies that are kept on disk, 2 MB each; the one used longest ago goes first."""
+
+
 class Vocabulary:
     """All pieces of a model, sorted.
 
     Args:
-        pieces: bytes of each token, b"" for markers.
+        text: the pieces, one after the other; those of markers are empty.
+        starts: where each begins in there, and the end of the last: int32 [n_vocab + 1].
+        order: ids of the tokens that have a piece, sorted by it: int32 [n].
     """
 
-    def __init__(self, pieces: list[bytes]) -> None:
-        self.pieces = pieces
-        order = sorted(range(len(pieces)), key=pieces.__getitem__)
-        order = order[bisect_right([pieces[token] for token in order], b"") :]
-        self._texts = [pieces[token] for token in order]
-        self._tokens = np.array(order, dtype=np.int64)
-        self._exact = dict(zip(reversed(self._texts), reversed(order), strict=True))
+    def __init__(self, text: bytes, starts: NDArray[np.int32], order: NDArray[np.int32]) -> None:
+        self._text, self._starts, self._order = text, starts, order
+        self._tokens = order.astype(np.int64)
+
+    @classmethod
+    def build(cls, pieces: Sequence[bytes]) -> Vocabulary:
+        """Sort the pieces of all tokens. Cost: 0.2 s for 152,000."""
+        starts = np.zeros(len(pieces) + 1, dtype=np.int32)
+        np.cumsum([len(piece) for piece in pieces], out=starts[1:])
+        filled = (token for token, piece in enumerate(pieces) if piece)
+        order = np.array(sorted(filled, key=pieces.__getitem__), dtype=np.int32)
+        return cls(b"".join(pieces), starts, order)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def piece(self, token: int) -> bytes:
+        """Return the bytes of a token; b"" for a marker."""
+        return self._text[self._starts[token] : self._starts[token + 1]]
 
     def starting_with(self, text: bytes) -> NDArray[np.int64]:
         """Return the tokens whose piece begins with `text`: [n]."""
-        low = bisect_left(self._texts, text)
-        high = bisect_left(self._texts, _after(text)) if _after(text) else len(self._texts)
-        return self._tokens[low:high]
+        after = _after(text)
+        return self._tokens[self._find(text) : self._find(after) if after else None]
 
     def allowed(self, text: bytes) -> NDArray[np.int64]:
         """Return the tokens that may come next when `text` must be written first: [n].
 
         Those that begin with it, and those that are a beginning of it.
         """
-        parts = [self._exact[text[:n]] for n in range(1, len(text)) if text[:n] in self._exact]
+        parts = [
+            self._order[at]
+            for size in range(1, len(text))
+            if self._piece_at(at := self._find(text[:size])) == text[:size]
+        ]
         return np.concatenate([self.starting_with(text), np.array(parts, dtype=np.int64)])
 
     def take_back(self, tokens: Sequence[int]) -> tuple[list[int], bytes]:
@@ -63,7 +93,7 @@ class Vocabulary:
         """
         end, text = len(tokens), b""
         while end:
-            piece = self.pieces[tokens[end - 1]]
+            piece = self.piece(tokens[end - 1])
             if not piece or piece.endswith((b"\n", b"\r")) or not self.begins(piece + text):
                 break
             end, text = end - 1, piece + text
@@ -71,8 +101,86 @@ class Vocabulary:
 
     def begins(self, text: bytes) -> bool:
         """Whether any token begins with `text`."""
-        at = bisect_left(self._texts, text)
-        return at < len(self._texts) and self._texts[at].startswith(text)
+        return self._piece_at(self._find(text)).startswith(text)
+
+    def _find(self, text: bytes) -> int:
+        """Return the number, in the sorted order, of the first piece that is not below `text`."""
+        return bisect_left(range(len(self._order)), text, key=self._piece_at)
+
+    def _piece_at(self, number: int) -> bytes:
+        return self.piece(self._order[number]) if number < len(self._order) else b""
+
+    def save(self, folder: Path, fingerprint: str) -> None:
+        """Write a file for `load`, and delete the files of other models that are too many.
+
+        Where the disk is full or may not be written to, nothing is kept.
+        """
+        path = _path(folder, fingerprint)
+        sizes = np.array([len(self._starts), len(self._order)], dtype=np.int32)
+        parts = [sizes.tobytes(), self._starts.tobytes(), self._order.tobytes(), self._text]
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folders.write(path, MAGIC, _digest(fingerprint, *parts), *parts)
+            by_age = sorted(folder.glob(f"*{path.suffix}"), key=lambda each: each.stat().st_mtime)
+            for old in by_age[:-MAX_FILES]:
+                old.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, folder: Path, fingerprint: str) -> Vocabulary | None:
+        """Return what was saved for a model; None where there is none. A damaged file is deleted.
+
+        Cost: 5 ms for 152,000 tokens.
+
+        Args:
+            folder: where `save` put it.
+            fingerprint: names the model and the version of its tokenizer.
+        """
+        path = _path(folder, fingerprint)
+        try:
+            data = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            return None
+        head = len(MAGIC) + DIGEST_BYTES
+        body = data[head:]
+        if data[:head] != MAGIC + _digest(fingerprint, body):
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        [n_starts, n_order] = np.frombuffer(body, np.int32, 2)
+        numbers = np.frombuffer(body, np.int32, n_starts + n_order, 8)
+        return cls(body[8 + numbers.nbytes :], numbers[:n_starts], numbers[n_starts:])
+
+
+def read(
+    piece: Callable[[int], bytes], n_vocab: int, is_stopped: Callable[[], bool]
+) -> Vocabulary | None:
+    """Ask a model for all of its pieces; None where that was stopped.
+
+    Cost: 0.9 s of Python for 152,000 tokens.
+    """
+    pieces = []
+    for token in range(n_vocab):
+        if is_stopped():
+            return None
+        pieces.append(piece(token))
+    return Vocabulary.build(pieces)
+
+
+def default_folder() -> Path:
+    """Return `$XDG_CACHE_HOME/lcursor/vocabulary`."""
+    return folders.cache_home() / "vocabulary"
+
+
+def _path(folder: Path, fingerprint: str) -> Path:
+    return folder / f"{hashlib.sha256(fingerprint.encode()).hexdigest()[:20]}.vocabulary"
+
+
+def _digest(fingerprint: str, *parts: bytes) -> bytes:
+    digest = hashlib.blake2b(fingerprint.encode(), digest_size=DIGEST_BYTES)
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
 
 
 def gives_back(tokenize: Callable[[str], list[int]], piece: Callable[[int], bytes]) -> bool:

@@ -1,12 +1,13 @@
-"""The likeliest text behind the current prompt, token by token, several a pass where guesses hold.
+"""Reads the tokens that were chosen, and gives the logits behind them in as few passes as can be.
 
-Owns what was read ahead of the token that is asked for. Knows tokens and logits; what they say, and
-when to stop, is the engine's matter.
+`Writer` writes one text and reads several tokens a pass where guesses hold; `ParallelWriter` writes
+several texts, one token of each a pass. Both know tokens and logits; what they say, and when to
+stop, is the author's matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,26 +15,26 @@ import numpy as np
 from lcursor.fim import drafts
 from lcursor.fim.llama import Context
 from lcursor.fim.prompt import Prompt
-from lcursor.fim.seats import Seats
+from lcursor.fim.seats import BRANCHES, Seats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
-MOST = 7
-"""Tokens besides the chosen one that a batch may give logits for."""
+MAX_GUESSES = 7
+"""Most tokens that are guessed a pass, on any machine."""
 
 
 class Writer:
-    """Writes behind the prompt that the current seat holds.
+    """Writes behind the prompt that the current seat holds, and what was read ahead with it.
 
     Args:
         context: gives the logits.
         seats: reads what is written.
         prompt: what stands before; its tokens are where guesses come from.
-        before: tokens of the last suggestion, another source of guesses.
-        guesses: most tokens guessed a pass; 0 for none.
-        script: tokens that will be written, whatever is likely.
+        written: tokens of suggestions of late, another source of guesses; the last one last.
+        guesses: most tokens guessed a pass; 0 for none. With `MAX_GUESSES`, which only a GPU has,
+            every batch is of 1 token or of `MAX_GUESSES` + 1.
+        draft: the tokens that are likely to come first.
     """
 
     def __init__(
@@ -41,18 +42,18 @@ class Writer:
         context: Context,
         seats: Seats,
         prompt: Prompt,
-        before: Sequence[int],
+        written: Sequence[Sequence[int]],
         guesses: int,
-        script: Sequence[int] = (),
+        draft: Sequence[int] = (),
     ) -> None:
         self._context, self._seats = context, seats
         self._guesses = guesses
-        self._script = list(script)
-        self._recent = list(prompt.before[-drafts.MATCH :])
+        self._draft = list(draft)
+        self._recent = list(prompt.before[-drafts.MAX_MATCH :])
         self._corpus: NDArray[np.int32] | None = None
-        self._sources = (prompt.after, prompt.before, before)
-        self._ahead: list[int] = []
-        self._row = 0
+        self._sources = (prompt.after, prompt.before, *written)
+        self._ahead = seats.current.cells.tail[len(prompt.middle) or 1 :]
+        self._row = seats.current.row
         self.passes = 0
         """Times that the weights were read."""
 
@@ -63,7 +64,7 @@ class Writer:
             Cancelled, EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
         self._recent.append(token)
-        self._script = self._script[1:]
+        self._draft = self._draft[1:] if self._draft[:1] == [token] else []
         if self._ahead and self._ahead[0] == token:
             self._ahead.pop(0)
             self._row += 1
@@ -83,12 +84,56 @@ class Writer:
             self._ahead = []
 
     def _guess(self) -> list[int]:
-        if self._script:
-            return self._script[:MOST]
+        found = self._guess_freely()
+        if self._guesses == MAX_GUESSES:
+            # A batch of 8 costs a GPU about what one token costs, and graphs that it has recorded
+            # are of use only for batches of the same width.
+            found += found[-1:] * (MAX_GUESSES - len(found))
+        return found
+
+    def _guess_freely(self) -> list[int]:
         if not self._guesses:
             return []
+        if self._draft:
+            return self._draft[: self._guesses]
         if self._corpus is None:
-            self._corpus = np.fromiter(
-                (token for part in self._sources for token in part), dtype=np.int32
-            )
+            self._corpus = drafts.join(*self._sources)
         return drafts.guess(self._corpus, self._recent, self._guesses)
+
+
+class ParallelWriter:
+    """Writes several texts behind what the current seat holds, in sequences of their own.
+
+    Args:
+        context: gives the logits.
+        seats: its current seat stays as it is.
+        count: of the texts, at most `len(BRANCHES)`.
+    """
+
+    def __init__(self, context: Context, seats: Seats, count: int) -> None:
+        self._context = context
+        self._sequences = BRANCHES[:count]
+        self._positions = [seats.current.cells.end] * count
+        for sequence in self._sequences:
+            context.copy(seats.current.lanes.full, sequence, 0, seats.current.cells.end)
+
+    def read(self, tokens: Mapping[int, int]) -> dict[int, NDArray[np.float32]]:
+        """Read the next token of some of the texts, by number; return the logits behind each.
+
+        Raises:
+            Cancelled, EngineFailed, OutOfMemory: see `llama.Context.decode`.
+        """
+        self._context.decode_each(
+            [
+                (token, self._positions[number], self._sequences[number])
+                for number, token in tokens.items()
+            ]
+        )
+        for number in tokens:
+            self._positions[number] += 1
+        return {number: self._context.logits(row) for row, number in enumerate(tokens)}
+
+    def drop(self) -> None:
+        """Take away what was written."""
+        for sequence in self._sequences:
+            self._context.remove(sequence, 0)

@@ -175,7 +175,7 @@ local function complaint(setting, value)
     end
   elseif setting.type == "number" and value ~= math.floor(value) then
     return ("expected a whole number, found %s"):format(vim.inspect(value))
-  elseif setting.min and value < setting.min then
+  elseif setting.min and value < setting.min and value ~= setting.default then
     return ("expected at least %d, found %s"):format(setting.min, vim.inspect(value))
   end
 end

@@ -4,7 +4,7 @@
 
 local M = {}
 
-M.version = 5
+M.version = 6
 
 M.to_python = {
   hello = { "protocol", "version", "config" },
@@ -27,7 +27,7 @@ M.to_python = {
     "single_line",
     "trigger",
   },
-  ["fim.warm"] = { "path", "name", "repo", "first_row", "prefix", "suffix", "top" },
+  ["fim.warm"] = { "id", "path", "name", "repo", "first_row", "prefix", "suffix", "top" },
   ["fim.cancel"] = { "id" },
   ["fim.more"] = { "id", "typed" },
   ["fim.outcome"] = {
@@ -126,6 +126,7 @@ M.to_lua = {
   state = { "state", "detail", "progress" },
   ["fim.partial"] = { "id", "buf", "tick", "text" },
   ["fim.done"] = { "id", "buf", "tick", "text", "replaces", "reason", "stats" },
+  ["fim.improved"] = { "id", "buf", "tick", "text", "replaces", "stats" },
   ["fim.alternatives"] = { "id", "texts" },
   stats = { "rows", "total", "since_s", "path", "problem" },
   prompt = { "pieces" },

@@ -18,8 +18,10 @@
 ---@field debounce_ms integer
 ---@field model string
 ---@field gpu_layers integer
+---@field main_gpu integer
 ---@field threads integer
 ---@field context_tokens integer
+---@field kv_type "f16"|"q8_0"
 ---@field prefix_tokens integer
 ---@field suffix_tokens integer
 ---@field files_tokens integer
@@ -27,6 +29,9 @@
 ---@field max_lines integer
 ---@field budget_ms integer
 ---@field min_confidence number
+---@field read_ahead boolean
+---@field idle_minutes integer
+---@field save_cache boolean
 ---@field backend "inproc"|"endpoint"
 ---@field endpoint_url string
 ---@field endpoint_api "auto"|"llama.cpp"|"ollama"|"openai"
@@ -144,6 +149,7 @@
 ---@field prompt_tokens integer
 ---@field reused_tokens integer
 ---@field decoded_tokens integer
+---@field passes integer
 ---@field generated_tokens integer
 ---@field queue_ms number
 ---@field prompt_ms number
@@ -152,6 +158,7 @@
 ---@field confidence number
 ---@field threshold number
 ---@field source "model"|"cache"|"speculation"
+---@field window "short"|"full"
 
 ---@class (exact) lcursor.Answer how a request ended
 ---@field text string all of it; empty where there is nothing to show
@@ -162,6 +169,7 @@
 ---@class (exact) lcursor.Waiter who asked for a completion
 ---@field partial fun(id: integer, text: string) all text so far
 ---@field done fun(id: integer, answer: lcursor.Answer)
+---@field improved? fun(id: integer, answer: lcursor.Answer) a better answer, some time after `done`
 
 ---@class (exact) lcursor.Spot where a front end wants a suggestion
 ---@field buf integer

@@ -30,6 +30,7 @@ STATS = {
     "prompt_tokens": 100,
     "reused_tokens": 90,
     "decoded_tokens": 10,
+    "passes": 1,
     "generated_tokens": 5,
     "queue_ms": 0.1,
     "prompt_ms": 20.0,
@@ -38,6 +39,7 @@ STATS = {
     "confidence": 0.9,
     "threshold": 0.4,
     "source": "model",
+    "window": "full",
 }
 
 Params = dict[str, Any]
@@ -50,6 +52,7 @@ class FakeHost:
         is_polite: answer `hello` at once, as a host whose model is loaded.
         protocol: the number that the answer to `hello` tells.
         reply: when set, each request is answered at once with what it returns.
+        stats: what of the cost of each answer differs from `STATS`.
         log: all messages from Neovim, as (process, method, params).
         pids: the processes, oldest first.
         invalid: what is wrong with messages that a real host would have refused, among them
@@ -60,6 +63,7 @@ class FakeHost:
         self.is_polite = True
         self.protocol = PROTOCOL
         self.reply: Callable[[Params], str] | None = None
+        self.stats: Params = {}
         self.log: list[tuple[int, str, Params]] = []
         self.pids: list[int] = []
         self.invalid: list[str] = []
@@ -175,8 +179,17 @@ class FakeHost:
     def done(self, request: Params, text: str, reason: str = "end", replaces: int = 0) -> None:
         """Finish a request."""
         said = {"text": text, "replaces": replaces}
-        answer = {**self._of(request), **said, "reason": reason, "stats": STATS}
+        answer = {**self._of(request), **said, "reason": reason, "stats": {**STATS, **self.stats}}
         self.send("fim.done", answer, request["pid"])
+
+    def improved(self, request: Params, text: str, replaces: int = 0, **stats: Any) -> None:
+        """Send a better answer to a request that was answered.
+
+        Args:
+            stats: what of its cost differs from `STATS`.
+        """
+        answer = {**self._of(request), "text": text, "replaces": replaces}
+        self.send("fim.improved", {**answer, "stats": {**STATS, **stats}}, request["pid"])
 
     def alternatives(self, request: Params, texts: list[str]) -> None:
         """Say what else could stand where a request was answered."""

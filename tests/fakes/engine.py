@@ -11,6 +11,7 @@ from typing import Any
 from lcursor import protocol
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, LcursorError
+from lcursor.fim.result import OnText, Result
 from lcursor.fim.ring import Ring
 from tests.fakes.heard import WAIT_S, Heard
 
@@ -44,7 +45,9 @@ class FakeEngine:
 
     Attributes:
         acts: by the name of a method, what to do when it is called.
-        read_tokens, remarks, family, threshold, ring, model, abort: see `engine.Engine`.
+        result: what `complete` returns, in the place of the name of the model.
+        read_tokens, remarks, family, threshold, ring, on_improved, model, description, abort: see
+            `engine.Engine`.
     """
 
     read_tokens = 0
@@ -54,9 +57,12 @@ class FakeEngine:
         self.config, self.acts = config, models.acts
         self.threshold = config.min_confidence
         self.ring: Ring | None = None
+        self.on_improved: Callable[[Result], None] | None = None
+        self.result: Result | None = None
         self.remarks: list[LcursorError] = []
         self.family = SimpleNamespace(ids={"prefix": 900, "suffix": 901})
-        self.model = SimpleNamespace(path=Path(config.model), description="fake")
+        self.model = SimpleNamespace(path=Path(config.model))
+        self.description = config.model
         self.abort = threading.Event()
 
     def _act(self, name: str) -> None:
@@ -72,16 +78,10 @@ class FakeEngine:
         self.config, self.threshold = config, config.min_confidence
         self._act("configure")
 
-    def complete(
-        self, source: object, on_text: Callable[[str], None], **options: bool
-    ) -> SimpleNamespace:
+    def complete(self, source: object, on_text: OnText, **options: bool) -> Result:
         self._act("complete")
         on_text(self.config.model)
-        return SimpleNamespace(
-            text=self.config.model, reason="end", replaces=0, source="model", confidence=0.42,
-            prompt_tokens=0, read_tokens=0, generated_tokens=0,
-            prompt_ms=0.0, first_ms=0.0, total_ms=0.0,
-        )  # fmt: skip
+        return self.result or Result(text=self.config.model, confidence=0.42)
 
     def alternatives(self, typed: str = "") -> list[str]:
         self._act("alternatives")

@@ -17,10 +17,10 @@ PREFIX = "from tools import clamp_to_unit\n\n\ndef run(x):\n    return clamp_"
 
 @pytest.fixture
 def seeing(engine: Engine) -> Iterator[Engine]:
-    """The engine with a ring, which it has no more afterwards."""
-    engine.ring = Ring()
+    """The engine with a ring and full windows, both of which it has no more afterwards."""
+    engine.ring, engine.reader.window = Ring(), "full"
     yield engine
-    engine.ring, engine.reader.files = None, ()
+    engine.ring, engine.reader.files, engine.reader.window = None, (), "staged"
 
 
 def nobody(text: str) -> None:

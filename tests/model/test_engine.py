@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, ModelCorrupt, OutOfMemory
-from lcursor.fim import llama
-from lcursor.fim.engine import Engine
+from lcursor.fim import devices, llama
+from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.llama import Model
 from lcursor.fim.prompt import Source
 from lcursor.fim.reader import GROW_AFTER
+from lcursor.fim.writer import ParallelWriter
 
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
 AFTER = "\n\n\nprint(add(2, 3))\n"
@@ -27,26 +30,72 @@ def complete(engine: Engine, before: str = BEFORE, after: str = AFTER, **options
     return engine.complete(source, partials.append, **options), partials
 
 
+def do_idle_work(engine: Engine) -> None:
+    """Do all idle work; the vocabulary, which healing needs, is there as well then."""
+    while engine.idle():
+        pass
+
+
 def test_a_model_that_does_not_fit_the_gpu_runs_on_the_cpu(
     model_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load = llama.Model
 
-    def refuse(path: Path, gpu_layers: int, progress: llama.Progress) -> Model:
+    def refuse(path: Path, gpu_layers: int, progress: llama.Progress, main_gpu: int) -> Model:
         if gpu_layers:
             raise OutOfMemory(f"{path.name} does not fit into memory")
-        return load(path, gpu_layers, progress)
+        return load(path, gpu_layers, progress, main_gpu)
 
     monkeypatch.setattr(llama, "Model", refuse)
     monkeypatch.setattr(llama, "has_gpu", lambda: True)
     engine = Engine(model_path, "", CompletionConfig(), lambda _: True)
     try:
+        do_idle_work(engine)
         assert complete(engine)[0].text == "a + b"
         [remark] = engine.remarks
         assert "does not fit into the GPU's memory" in remark.message
         assert remark.message.endswith("; it runs on the CPU instead")
     finally:
         engine.close()
+
+
+@pytest.mark.parametrize(
+    ("free", "found"),
+    [(1100 << 20, "on the GPU: 9984 cells"), (100 << 20, "on the CPU: 4096 cells")],
+)
+def test_what_is_free_in_the_gpu_decides_where_the_model_runs(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, found: str
+) -> None:
+    monkeypatch.setattr(llama, "has_gpu", lambda: True)
+    monkeypatch.setattr(devices, "free_bytes", lambda number: free)
+    # This build has no GPU with a number; "all of them" is none, and the model runs all the same.
+    config = CompletionConfig(main_gpu=-1, min_confidence=0.0, save_cache=False)
+    engine = Engine(model_path, "", config, lambda _: True)
+    try:
+        do_idle_work(engine)
+        assert found in engine.description
+        assert complete(engine)[0].text == "a + b"
+        assert [remark.code for remark in engine.remarks] == ["out_of_memory"] * ("CPU" in found)
+        engine.configure(replace(config, max_tokens=50))
+        assert found in engine.description
+    finally:
+        engine.close()
+
+
+def test_a_quantized_cache_completes_with_half_the_memory(model_path: Path, engine: Engine) -> None:
+    config = CompletionConfig(kv_type="q8_0", min_confidence=0.0, save_cache=False)
+    small = Engine(model_path, "", config, lambda _: True)
+    try:
+        do_idle_work(small)
+        before = BEFORE.replace("sum", "total sum")  # typed further up: cells are moved and kept
+        for text, rest in ((BEFORE, "a + b"), (before, "a + b"), (before + "a ", "+ b")):
+            assert complete(small, text)[0].text == rest
+        complete(engine, before + "a ")
+        assert small._fingerprint() != engine._fingerprint()
+        sizes = [len(each._seats.current.state(1 << 30)) for each in (small, engine)]
+        assert 0 < sizes[0] < 0.6 * sizes[1]
+    finally:
+        small.close()
 
 
 def test_it_completes_code(engine: Engine) -> None:
@@ -87,12 +136,13 @@ def test_typing_on_reads_a_handful(engine: Engine) -> None:
 
 def test_idle_time_reads_the_suffix_anew(engine: Engine) -> None:
     complete(engine, BEFORE + "x")
-    complete(engine, BEFORE + "x +")
-    assert engine._seats.current.cells.stale > 0
-    while engine.idle():
-        pass
+    engine.idle()
+    more = BEFORE + "x +" + " y +" * MIN_STALE
+    complete(engine, more)
+    assert engine._seats.current.cells.stale >= MIN_STALE
+    do_idle_work(engine)
     assert engine._seats.current.cells.stale == 0
-    again, _ = complete(engine, BEFORE + "x +")
+    again, _ = complete(engine, more)
     assert again.read_tokens == 0
 
 
@@ -107,8 +157,7 @@ def test_what_is_known_is_not_asked_again(engine: Engine) -> None:
 def test_what_comes_after_accepting_is_written_ahead(engine: Engine) -> None:
     before = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    "
     first, _ = complete(engine, before, "\n")
-    while engine.idle():
-        pass
+    do_idle_work(engine)
     after, _ = complete(engine, before + first.text, "\n", afresh=False)
     assert after.source == "speculation"
     assert after.read_tokens == 0
@@ -124,6 +173,43 @@ def test_alternatives_are_others_and_leave_the_first_as_it_was(engine: Engine) -
     again, _ = complete(engine, "colors = [", "]\n")
     assert again.text[:5] == first.text[:5]  # later, a wider batch may tip what is nearly even
     assert again.read_tokens == 0
+
+
+def first_lines(texts: list[str]) -> list[str]:
+    return [text.split("\n")[0] for text in texts]
+
+
+def test_alternatives_are_the_same_when_written_one_by_one(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, passes = ParallelWriter.read, list[int]()
+
+    def read_one_by_one(self: ParallelWriter, tokens: dict[int, int]) -> dict[int, Any]:
+        return {n: read(self, {n: token})[n].copy() for n, token in tokens.items()}
+
+    def count(self: ParallelWriter, tokens: dict[int, int]) -> dict[int, Any]:
+        passes.append(len(tokens))
+        return read(self, tokens)
+
+    for before in ("colors = [", BEFORE.removesuffix("return ") + "result = "):
+        complete(engine, before, "]\n")
+        monkeypatch.setattr(ParallelWriter, "read", count)
+        together = engine.alternatives()
+        monkeypatch.setattr(ParallelWriter, "read", read_one_by_one)
+        assert together
+        # Batches of another width round differently, which may decide between equals further on.
+        assert first_lines(engine.alternatives()) == first_lines(together)
+    assert max(passes) == 2
+
+
+def test_the_rest_of_a_suggestion_is_guessed_with_the_prompt(engine: Engine) -> None:
+    before = "def area(width, height):\n    return width * height\n\n\ndef volume("
+    first, _ = complete(engine, before, "\n", single_line=True)
+    assert first.text.startswith("width, height")
+    cold = first.passes
+    again, _ = complete(engine, before + "wide, height", "\n", single_line=True)
+    assert again.generated_tokens > again.passes
+    assert again.passes < cold
 
 
 def test_an_unsure_text_is_cut_or_not_shown(
@@ -245,7 +331,8 @@ def test_a_decode_that_runs_is_stopped(engine: Engine, monkeypatch: pytest.Monke
     monkeypatch.setattr(engine._context, "decode", stop)
     with pytest.raises(Cancelled):
         for turn in range(20):
-            complete(engine, f"# {turn}\n" + "".join(f"a_{turn}_{n} = {n}\n" for n in range(60)))
+            before = f"# {turn}\n" + "".join(f"a_{turn}_{n} = {n}\n" for n in range(60))
+            engine.warm(Source(before, AFTER))
     assert stopped
     engine.abort.clear()
 
@@ -278,6 +365,7 @@ def test_where_memory_runs_out_the_window_shrinks(
     config = CompletionConfig(context_tokens=1024, min_confidence=0.0, save_cache=False)
     short = Engine(model_path, "", config, lambda fraction: True)
     try:
+        short.reader.window = "full"
         decode = short._context.decode
 
         def full(tokens: list[int], position: int, *rest: int) -> None:
@@ -320,8 +408,7 @@ def test_a_tokenizer_that_changes_text_is_told_and_not_healed(
     try:
         [remark] = odd.remarks
         assert remark.code == "tokenizer_odd"
-        while odd.idle():
-            pass
+        do_idle_work(odd)
         assert complete(odd, BEFORE.removesuffix("urn "))[0].read_tokens > 0
         assert odd.reader.place(Source(BEFORE, AFTER), False).heal == b""
     finally:

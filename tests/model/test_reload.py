@@ -123,6 +123,27 @@ def test_a_request_of_the_old_model_ends_and_the_new_one_answers(desk: Desk) -> 
     assert desk.loads() == 2
 
 
+def test_an_unused_model_is_freed_and_answers_again(desk: Desk) -> None:
+    now_s = [0.0]
+    without = memory_bytes()
+    desk.completer = Completer(
+        replace(desk.config, idle_minutes=30), desk._tell, clock=lambda: now_s[0]
+    )
+    desk.completer.start()
+    desk.wait_ready(1)
+    desk.ask(1)
+    assert "a + b" in desk.wait("fim.done", 1)["text"]
+    one = memory_bytes() - without
+    now_s[0] = 30 * 60
+    desk.completer.prompt()  # idle work goes on behind it, and looks at the clock
+    desk.wait("log", count=2)
+    assert memory_bytes() - without < ALLOWANCE * one + (64 << 20)  # and that of Python
+    desk.ask(2)
+    assert "a + b" in desk.wait("fim.done", 2)["text"]
+    assert desk.loads() == 2
+    assert not desk.told("error")
+
+
 @pytest.mark.parametrize("step", ["_fingerprint", "_warm_up"])
 def test_whatever_fails_while_a_model_is_opened_frees_it(
     model_path: Path, monkeypatch: pytest.MonkeyPatch, step: str

@@ -38,19 +38,21 @@ def test_a_written_file_decodes(shape: Shape, tmp_path: Path, model_path: Path) 
         model.close()
 
 
-def test_the_bench_runs_on_a_cpu(tmp_path: Path, model_path: Path) -> None:
+@pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
+def test_the_bench_runs_on_a_cpu(tmp_path: Path, model_path: Path, kv_type: str) -> None:
     done = CliRunner().invoke(
         app,
         ["bench", "gpu", "--cpu", "--shape", "tiny", "--rounds", "1", "--json"]
-        + ["--folder", str(tmp_path)],
+        + ["--folder", str(tmp_path), "--kv-type", kv_type],
     )
     assert done.exit_code == 0, done.output
     (run,) = json.loads(done.stdout.splitlines()[-1])["shapes"]
     assert run["is_random"] is True
+    assert (run["kv_type"], run["cells"], run["gpu_bytes"]) == (kv_type, 4096, None)
     assert 1900 <= run["prompt_tokens"] <= 2100
     found = {row["name"]: row for row in run["figures"]}
     assert {f"verify {count} at once" for count in range(1, 9)} <= set(found)
-    assert found["a keystroke, spliced"]["p50"] < found["read 2000 tokens"]["p50"]
+    assert found["a keystroke, spliced"]["p50"] < found["read 2000 tokens, 512 at once"]["p50"]
     assert "a line of 12 tokens after a keystroke" in found
     assert all(row["count"] >= 1 and row["p50"] > 0 for row in run["figures"])
     assert "GB on the disk" in done.stderr

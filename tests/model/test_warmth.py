@@ -15,7 +15,7 @@ from lcursor.fim.result import Result
 from lcursor.fim.warmth import Saved
 
 LINES = "".join(f"def area_{n}(w, h):\n    return w * h * {n}\n\n\n" for n in range(6))
-BEFORE, AFTER = LINES + "def area_12(w, h):\n    ", "\n\n\nprint(area_12(2, 3))\n"
+BEFORE, AFTER = LINES + "def area_12(w, h):\n    return w", "\n\n\nprint(area_12(2, 3))\n"
 SOURCE = Source(BEFORE, AFTER, 0, "a.py", "demo", root="/p/")
 
 Start = Callable[[], Engine]
@@ -27,8 +27,9 @@ def start(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     engines: list[Engine] = []
 
     def begin() -> Engine:
-        config = CompletionConfig(min_confidence=0.0, context_tokens=2048)
+        config = CompletionConfig(min_confidence=0.0, context_tokens=2048, budget_ms=60_000)
         engines.append(Engine(model_path, "qwen2.5-coder", config, lambda _: True))
+        engines[-1].reader.window = "full"
         while engines[-1].idle():  # healing begins when the vocabulary is read
             pass
         return engines[-1]
@@ -86,3 +87,17 @@ def test_an_entered_buffer_is_read_before_the_first_key(start: Start) -> None:
     while engine.idle():
         pass
     assert complete(engine).read_tokens == 0
+
+
+def test_the_second_start_has_the_vocabulary_at_once(start: Start, model_path: Path) -> None:
+    found = start().reader.vocabulary
+    second = Engine(model_path, "qwen2.5-coder", CompletionConfig(), lambda _: True)
+    try:
+        assert found is not None
+        assert second.reader.vocabulary is not None
+        for text in (b"retu", b" se", b"\n    x"):
+            allowed = second.reader.vocabulary.allowed(text)
+            assert list(allowed) == list(found.allowed(text))
+            assert len(allowed) > 0
+    finally:
+        second.close()

@@ -17,24 +17,25 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.hub import FakeHub
+from tests.gguf_files import write_model
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOB = random.Random(11).randbytes(400_000)
 SHA256 = hashlib.sha256(BLOB).hexdigest()
 COMMIT = "ab" * 20
 
-MANIFEST = f"""
+MANIFEST = """
 [[model]]
 name = "small"
 slots = ["completion", "chat"]
 family = "qwen2.5-coder"
 parameters = "0.1M"
 file = "small.gguf"
-bytes = {len(BLOB)}
-sha256 = "{SHA256}"
+bytes = {bytes}
+sha256 = "{sha256}"
 digest = "verified"
 repo = "someone/Small-GGUF"
-revision = "{COMMIT}"
+revision = "{commit}"
 licence = "MIT"
 context_tokens = 32
 kv_bytes_per_token = 8
@@ -55,12 +56,13 @@ def server() -> Iterator[FakeHub]:
 
 
 class Shell:
-    """Runs the command line in a process of its own."""
+    """Runs the command line in a process of its own; `blob` is the model of its manifest."""
 
-    def __init__(self, tmp_path: Path, endpoint: str) -> None:
+    def __init__(self, tmp_path: Path, endpoint: str, blob: bytes = BLOB) -> None:
         self.models = tmp_path / "models"
         manifest = tmp_path / "manifest.toml"
-        manifest.write_text(MANIFEST)
+        sha256 = hashlib.sha256(blob).hexdigest()
+        manifest.write_text(MANIFEST.format(bytes=len(blob), sha256=sha256, commit=COMMIT))
         self.command = [sys.executable, "-c", RUNNER, str(manifest), "models"]
         self.env = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("HF_", "COVERAGE"))},
@@ -119,9 +121,55 @@ def test_pull_path_list_verify(shell: Shell, server: FakeHub) -> None:
     assert report[0]["error"] == "model_corrupt"
 
 
+def test_a_q4_0_copy_is_made_listed_and_verified(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, "http://127.0.0.1:9")
+    shell.models.mkdir()
+    write_model(shell.models / "small.gguf")
+    target = shell.models / "small-q4_0.gguf"
+    made = shell.run("requantize", "small", "--to", "q4_0")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout == (
+        f'Made from small.gguf: {target}\nUse it: completion.model = "small-q4_0"\n'
+    )
+    assert shell.run("path", "small-q4_0").stdout == f"{target}\n"
+    assert "here, made from small\n" in shell.run("list").stdout
+    row = json.loads(shell.run("list", "--json").stdout)[-1]
+    assert (row["name"], row["state"], row["digest"]) == ("small-q4_0", "here", "made")
+    assert (row["made_from"], row["bytes"]) == ("small", target.stat().st_size)
+
+    right = json.loads(shell.run("verify", "--json").stdout)[-1]
+    assert right["ok"]
+    assert right["sha256"] == hashlib.sha256(target.read_bytes()).hexdigest()
+    stat = target.stat()
+    target.write_bytes(bytes(stat.st_size))
+    os.utime(target, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    wrong = shell.run("verify", "small-q4_0")
+    assert wrong.returncode == 1
+    assert right["sha256"] in wrong.stderr
+
+
+def test_a_q4_0_copy_is_pulled_with_its_source(tmp_path: Path) -> None:
+    write_model(tmp_path / "model.gguf")
+    blob = (tmp_path / "model.gguf").read_bytes()
+    with FakeHub(blob, COMMIT) as hub:
+        shell = Shell(tmp_path, hub.url, blob)
+        first, second = (shell.run("pull", "small-q4_0") for _ in range(2))
+        assert hub.asked == ["GET 0"]
+    target = shell.models / "small-q4_0.gguf"
+    assert first.stdout == f"small-q4_0 is here and made from small: {target}\n"
+    assert "Requantizing to Q4_0" in first.stderr
+    assert (second.stdout, second.stderr) == (first.stdout, "")
+    assert (shell.models / "small.gguf").read_bytes() == blob
+    again = shell.run("requantize", "small-q4_0")
+    assert again.returncode == 1
+    assert again.stderr.startswith("lcursor: small-q4_0.gguf is Q4_0 already")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("requantize", "small"), "lcursor: The model small is not on this machine"),
+        (("requantize", __file__), f"lcursor: {__file__} is not a GGUF file"),
         (("pull", "smal"), "lcursor: No model is called 'smal'. Nearest: small. See"),
         (("path", "small"), "lcursor: The model small is not on this machine"),
         (("verify", "small"), "lcursor: The model small is not on this machine"),
@@ -227,3 +275,4 @@ def test_help_is_quick_because_it_imports_little() -> None:
 
 def test_a_wrong_command_line_is_exit_status_2(lonely: Shell) -> None:
     assert lonely.run("paint").returncode == 2
+    assert lonely.run("requantize", "small", "--to", "Q9").returncode == 2

@@ -21,6 +21,7 @@ The rules, by room:
 | stops | second_blank | two blank lines |
 | stops | drop_closed_below | no last line that closes what the next line closes |
 | rest | settle | text right of the cursor is not said twice: cut, or replaced |
+| partial | find_end | an unfinished line ends where it makes sense |
 
 `shown` is what is certain while the model still writes: what a rule may yet take back is held back.
 Left out of what others do: a least length and the time limit (the gate and the engine have them),
@@ -29,11 +30,12 @@ and distances in letters between lines (they take rows of a table for repetition
 
 from __future__ import annotations
 
-from lcursor.fim.trim import rest, stops
+from lcursor.fim.trim import partial, rest, stops
 from lcursor.fim.trim.clean import clean, without_beginning_of_comment
 from lcursor.fim.trim.facts import Around, around
+from lcursor.fim.trim.partial import cut
 
-__all__ = ["Around", "Suggestion", "around", "ended", "finish", "shown"]
+__all__ = ["Around", "Suggestion", "around", "cut", "ended", "finish", "shown"]
 
 
 class Suggestion:
@@ -52,9 +54,14 @@ class Suggestion:
         self.text = ""
         self.replaces = 0
 
-    def grow(self, written: str) -> bool:
-        """Take all text so far; return whether there is more to see."""
-        visible = shown(written, self._facts)
+    def grow(self, written: str, behind: str = "") -> bool:
+        """Take all text so far; return whether there is more to see.
+
+        Args:
+            written: what may be shown.
+            behind: what is known to follow and may not be shown yet.
+        """
+        visible = shown(written, self._facts, behind)
         has_grown = len(visible) > len(self.text) and visible.startswith(self.text)
         if has_grown:
             self.text = visible
@@ -73,11 +80,16 @@ def ended(text: str, facts: Around) -> bool:
     return _judge(text, facts)[1]
 
 
-def shown(text: str, facts: Around) -> str:
-    """Return the part of an unfinished text that no rule can take back.
+def shown(text: str, facts: Around, behind: str = "") -> str:
+    """Return the part of an unfinished text that is worth showing and that no rule can take back.
 
-    The first line grows as it is written, except while it may still become something that a rule
-    takes away; a later line counts when it is whole.
+    The first line grows from one sensible end to the next, except while it may still become
+    something that a rule takes away; a later line counts when it is whole.
+
+    Args:
+        text: what may be shown.
+        facts: the text around the cursor.
+        behind: what is known to follow `text`.
     """
     judged, is_over = _judge(text, facts)
     if is_over:
@@ -90,7 +102,10 @@ def shown(text: str, facts: Around) -> str:
         return rest.settle("\n".join(lines)[len(facts.line) :], facts)[0].rstrip()
     if stops.may_repeat(facts.line + judged, facts):
         return ""
-    return rest.held_back(without_beginning_of_comment(judged, facts), facts).rstrip()
+    certain = rest.held_back(without_beginning_of_comment(judged, facts), facts).rstrip()
+    # Where a rule ended the line, its last word is complete.
+    follows = (judged + (behind if text.endswith(judged) else "\n"))[len(certain) :]
+    return certain[: partial.find_end(certain, facts, follows)]
 
 
 def finish(text: str, facts: Around) -> tuple[str, int]:

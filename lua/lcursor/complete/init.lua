@@ -26,6 +26,8 @@ local M = {}
 
 local api = vim.api
 
+local PAUSE_MS = 1000 -- only after so long without a key may what is shown become another text
+
 ---@type boolean
 local started = false
 ---@type lcursor.Suggestion? the only one; while it is not done, the host works on it
@@ -40,6 +42,19 @@ local waiter
 local pace = debounce.new()
 ---@type number? when the key came for which nothing was asked yet, in ms
 local key_ms
+---@type number when the last key came, in ms
+local pressed_ms = 0
+
+---@return number ms
+local function now_ms()
+  return vim.uv.hrtime() / 1e6
+end
+
+---@param s lcursor.Suggestion
+---@return boolean whether the host has answered with nothing to show; a better answer may come
+local function is_silent(s)
+  return s.is_done and not text.is_visible(s.text)
+end
 
 local function hide()
   ghost.hide()
@@ -131,7 +146,8 @@ local function look()
   local moved = where ~= last_look
   last_look = where
   if moved then
-    key_ms = vim.uv.hrtime() / 1e6
+    key_ms = now_ms()
+    pressed_ms = key_ms
     debounce.key(pace, key_ms)
   end
   local s = current
@@ -140,8 +156,12 @@ local function look()
     if rest and (text.is_visible(rest) or not s.is_done) then
       return show(s, rest)
     end
+    local was_silent = is_silent(s)
+    if was_silent and not moved then
+      return
+    end
     drop(rest and "through" or "changed")
-    if rest then
+    if rest and not was_silent then
       return ask("auto") -- all of it was typed or accepted
     end
   end
@@ -188,12 +208,13 @@ ask = function(kind)
   local buf = api.nvim_get_current_buf()
   if kind == "auto" and not trigger.is_insert(api.nvim_get_mode().mode) then
     return
-  elseif kind == "auto" and current then
+  elseif kind == "auto" and current and not is_silent(current) then
     return look()
   end
   trigger.cancel()
   drop()
-  local asked_ms = kind == "manual" and vim.uv.hrtime() / 1e6 or key_ms
+  pressed_ms = now_ms()
+  local asked_ms = kind == "manual" and pressed_ms or key_ms
   key_ms = nil
   local code, single_line = refusal(buf, kind)
   if code then
@@ -231,10 +252,33 @@ local function hear(id, said, is_done, replaces)
   if rest and (text.is_visible(rest) or not is_done) then
     return show(s, rest)
   end
-  local at_anchor = rest == s.text
+  if rest == s.text then
+    return hide() -- it is kept, since a better answer may come
+  end
   drop(rest and "through" or "changed")
-  if not at_anchor then
-    ask_later()
+  ask_later()
+end
+
+--- Take a better answer, made with more context, to what was answered. What is shown is extended;
+--- it becomes another text only while the user pauses, and an alternative never does.
+---@param id integer
+---@param answer lcursor.Answer
+local function improve(id, answer)
+  local s = current
+  if not s or s.id ~= id or not s.is_done or s.texts or s.steps then
+    return
+  end
+  local rest = suggestion.rest(s)
+  if not rest then
+    return -- the next look finds that
+  end
+  local is_paused = now_ms() - pressed_ms >= PAUSE_MS
+  local may_change = rest == s.text and (is_paused or not ghost.is_visible())
+  local is_same = answer.text == s.text -- and it is known to hold with more context
+  if is_same or suggestion.improve(s, answer.text, answer.replaces, may_change) then
+    outcome.improved(s, answer.stats)
+    why.cost(s.buf, answer.stats)
+    show(s, suggestion.rest(s) or "")
   end
 end
 
@@ -259,6 +303,7 @@ waiter = {
       cycle.ask(current, show)
     end
   end,
+  improved = improve,
 }
 
 local function leave()
@@ -284,7 +329,7 @@ function M.start()
   trigger.listen({
     look = look,
     enter = function()
-      key_ms = vim.uv.hrtime() / 1e6
+      key_ms = now_ms()
       ask_later()
     end,
     leave = leave,
@@ -420,7 +465,7 @@ end
 
 ---@return integer? id of the request that is shown or awaited
 function M.current_id()
-  return current and current.id
+  return current and not is_silent(current) and current.id or nil
 end
 
 ---@return boolean whether the host has said all it will say of what is shown

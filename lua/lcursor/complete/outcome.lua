@@ -184,6 +184,16 @@ function M.answered(id, stats)
   end
 end
 
+--- A better answer has taken its place.
+---@param s lcursor.Suggestion
+---@param stats lcursor.Stats
+function M.improved(s, stats)
+  M.answered(s.id, stats)
+  if current and current.id == s.id and current.text ~= "" then
+    current.text = s.text -- so that it does not count as an alternative that the user chose
+  end
+end
+
 ---@param piece string
 function M.accepted(piece)
   if current then

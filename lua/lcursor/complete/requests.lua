@@ -1,7 +1,7 @@
 -- The one door to the model: numbers the requests, sends them, hands each answer to who asked.
--- Owns `fim.partial`, `fim.done` and `fim.alternatives`. One request lives at a time, as in the
--- host: a newer one ends the older one. Who asks for what is being worked on joins it. Knows
--- nothing of ghosts and menus.
+-- Owns all messages `fim.*` but `fim.outcome`. One request lives at a time, as in the host: a newer
+-- one ends the older one. Who asks for what is being worked on joins it. Knows nothing of ghosts
+-- and menus.
 
 local config = require("lcursor.config")
 local host = require("lcursor.host")
@@ -17,6 +17,8 @@ local M = {}
 
 ---@type lcursor.LiveRequest? the one that the host works on
 local live
+---@type lcursor.LiveRequest? the last one, once it was answered; a better answer may still come
+local answered
 ---@type { id: integer, tell: fun(texts: string[]?) }? who waits for alternatives
 local asked
 ---@type integer id of the last request
@@ -25,6 +27,7 @@ local last_id = 0
 local last_answer
 
 local SAME = { "buf", "tick", "row", "col", "single_line" }
+local WARM = { "path", "name", "repo", "first_row", "prefix", "suffix", "top" }
 
 ---@param request lcursor.Request
 ---@return boolean whether the host works on just that already
@@ -89,13 +92,34 @@ function M.ask(request, waiter)
   local older = live
   last_id = last_id + 1
   request.id = last_id
-  live = { request = request, waiters = { waiter } }
+  live, answered = { request = request, waiters = { waiter } }, nil
   rpc.notify("fim.request", request)
   give_up_more()
   if older then
     give_up(older, "cancelled")
   end
   return last_id
+end
+
+--- Let the host evaluate the text around a position in advance; nothing answers.
+---@param request lcursor.Request without an id; what `fim.warm` has no use for is left out
+---@return integer? id to cancel it with; nil when nothing was sent
+function M.warm(request)
+  if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
+    return nil
+  end
+  last_id, answered = last_id + 1, nil
+  local place = { id = last_id }
+  for _, field in ipairs(WARM) do
+    place[field] = request[field]
+  end
+  return rpc.notify("fim.warm", place) and last_id or nil
+end
+
+--- Stop evaluating in advance.
+---@param id integer from `warm`
+function M.cancel_warm(id)
+  rpc.notify("fim.cancel", { id = id })
 end
 
 --- Ask for other answers to a request that was answered.
@@ -145,12 +169,20 @@ function M.stop(reason)
   give_up_more()
   local it = live
   live = nil
+  if reason == "failed" then
+    answered = nil
+  end
   if it then
     if reason == "cancelled" then
       rpc.notify("fim.cancel", { id = it.request.id })
     end
     give_up(it, reason)
   end
+end
+
+---@return lcursor.Request? the one that was answered, where the host was asked for nothing since
+function M.last_answered()
+  return answered and answered.request
 end
 
 ---@return lcursor.Answer? the last answer of the host
@@ -184,9 +216,25 @@ rpc.on("fim.done", function(params)
   }
   local it = live
   if it and it.request.id == params.id then
-    live = nil
+    live, answered = nil, it
     for _, waiter in ipairs(it.waiters) do
       waiter.done(params.id, last_answer)
+    end
+  end
+end)
+
+rpc.on("fim.improved", function(params)
+  local it = answered
+  if it and it.request.id == params.id then
+    for _, waiter in ipairs(it.waiters) do
+      if waiter.improved then
+        waiter.improved(params.id, {
+          text = params.text,
+          replaces = params.replaces,
+          reason = "end",
+          stats = params.stats,
+        })
+      end
     end
   end
 end)

@@ -130,4 +130,23 @@ function M.extend(s, said, replaces)
   s.text = said
 end
 
+--- Take a better answer: one that extends the text or, where that may change, another one.
+---@param s lcursor.Suggestion
+---@param said string
+---@param replaces integer as in `extend`
+---@param may_change boolean
+---@return boolean whether it says something else now
+function M.improve(s, said, replaces, may_change)
+  local before, covering, ahead = s.text, s.covering, s.ahead
+  M.extend(s, said, replaces)
+  if s.text == before and may_change then
+    s.text, s.covering, s.ahead = "", nil, nil
+    M.extend(s, said, replaces)
+    if not text.is_visible(s.text) then
+      s.text, s.covering, s.ahead = before, covering, ahead
+    end
+  end
+  return s.text ~= before
+end
+
 return M

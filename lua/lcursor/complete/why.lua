@@ -78,11 +78,12 @@ end
 ---@return string
 local function numbers(code, stats)
   local ms = stats.first_ms > 0 and stats.first_ms or stats.total_ms
-  local text = ("%.0f ms, %d of %d tokens read, %s."):format(
+  local text = ("%.0f ms, %d of %d tokens read, %s%s."):format(
     ms,
     stats.decoded_tokens,
     stats.prompt_tokens,
-    SOURCES[stats.source] or "written now"
+    SOURCES[stats.source] or "written now",
+    stats.window == "short" and ", from a short window; more context is being read" or ""
   )
   local is_sure = code == "shown" or code == "no_alternatives"
   return is_sure and ("Confidence %.2f, %s"):format(stats.confidence, text) or text

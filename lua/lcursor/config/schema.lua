@@ -5,7 +5,7 @@
 ---@field type string|string[] Lua type, "key" (a string or false), or the allowed strings
 ---@field default any
 ---@field desc string one sentence for the help
----@field min? number
+---@field min? number the default may be less
 ---@field share? boolean a number of 0 to 1; others are whole
 ---@field each? "key"|"boolean" what a table holds; with "key", only the names of the default
 ---@field rows? table<string, string|string[]> of a table of tables: their keys, each with its type

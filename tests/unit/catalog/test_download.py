@@ -357,7 +357,7 @@ def test_two_pulls_of_one_file_do_not_fight(tiny: Model, fake_hub: Any, notes: A
         thread.join()
     assert results == [store.path_of(tiny)] * 3
     assert fake_hub.asked == ["GET 0"]
-    assert sum("Another download" in other.text for other in others) == 2
+    assert sum("Another process" in other.text for other in others) == 2
 
 
 def test_a_file_that_was_there_is_checked_and_taken(tiny: Model, fake_hub: Any, notes: Any) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +94,35 @@ def test_reading_the_manifest_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("file", "copy"),
+    [
+        ("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "qwen2.5-coder-0.5b-instruct-q4_0.gguf"),
+        ("Codestral-22B-v0.1-Q4_K_M.gguf", "Codestral-22B-v0.1-q4_0.gguf"),
+        ("mellum-4b-base.Q8_0.gguf", "mellum-4b-base-q4_0.gguf"),
+        ("Devstral-Small-2507-IQ4_XS.gguf", "Devstral-Small-2507-q4_0.gguf"),
+        ("model-BF16.gguf", "model-q4_0.gguf"),
+        ("qwen2.gguf", "qwen2-q4_0.gguf"),
+    ],
+)
+def test_a_q4_0_copy_is_named_after_its_source(file: str, copy: str) -> None:
+    assert manifest.requantized_file(file) == copy
+
+
+def test_a_q4_0_copy_is_found_by_name_and_by_file() -> None:
+    copy = manifest.find("Qwen2.5-coder-0.5b-q4_0")
+    assert copy.made_from == "qwen2.5-coder-0.5b"
+    assert (copy.digest, copy.sha256, copy.slots) == ("made", None, ("completion",))
+    assert manifest.with_file(copy.file) == copy
+    granite = manifest.find("granite-3.3-2b-q4_0")
+    assert manifest.family_of(Path("anywhere", granite.file)) == "granite"
+    assert manifest.family_of(Path("mine.gguf")) == ""
+    with pytest.raises(ModelUnknown):
+        manifest.find("devstral-small-24b-q4_0")  # completes nothing
+
+
+def test_no_q4_0_copy_has_the_file_of_another_model() -> None:
+    files = [model.file for model in (*manifest.load(), *manifest.requantized())]
+    assert len(files) == len(set(files))

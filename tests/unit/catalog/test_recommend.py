@@ -47,6 +47,15 @@ def test_pairs_without_a_gpu(ram_gib: int, cores: int, completion: str, chat: st
     assert found.completion.place == "on the CPU"
 
 
+def test_the_completion_model_of_a_cpu_follows_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = f"{Q05}-q4_0"
+    monkeypatch.setattr(recommend, "CPU_COMPLETION", ((6, Q15), (4, copy), (0, Q05)))
+    for cores, model in ((2, Q05), (4, copy), (6, Q15)):
+        found = recommend.recommend(Hardware("none", None, None, None, 8 * GIB, cores))
+        assert found.completion.model == model
+    assert "(6 are enough for 1.5B to keep up with typing)" in found.completion.why
+
+
 def test_a_gpu_that_is_too_small_is_said() -> None:
     found = recommend.recommend(gpu(2048))
     assert found.completion.place == "on the CPU"

@@ -42,6 +42,7 @@ FACTS = {
     "seed": 1,
     "typed": 3,
     "heals": True,
+    "window": "full",
     "splices": False,
 }
 

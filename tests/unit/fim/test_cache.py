@@ -7,7 +7,8 @@ must follow its sequence's last position, a cell's position is shared by all seq
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -28,8 +29,17 @@ class Flag:
 
     def __init__(self) -> None:
         self.looks_left = -1
+        self.is_held = False
+
+    @contextmanager
+    def between_batches(self) -> Iterator[None]:
+        self.is_held = True
+        yield
+        self.is_held = False
 
     def is_set(self) -> bool:
+        if self.is_held:
+            return False
         if self.looks_left > 0:
             self.looks_left -= 1
         return self.looks_left == 0
@@ -349,3 +359,87 @@ def test_reading_far_ahead_leaves_the_present_prompt_as_it_was() -> None:
         agree(memory, cache)
     assert seats.bring(prompt(before, after)).keep_tail
     assert seats.bring(far).keep_tail
+
+
+def test_an_aborted_suffix_is_read_on_and_not_again() -> None:
+    memory = Memory()
+    cache = Cache(memory)  # type: ignore[arg-type]
+    wanted = prompt(range(1, 60), range(200, 400))
+    read = 0
+    for typed in range(20):  # a key comes after each few slices
+        memory.abort.looks_left = 20
+        wanted = prompt([*range(1, 60), *range(500, 500 + typed)], range(200, 400))
+        try:
+            cache.bring(wanted)
+            read += cache.read_tokens
+            break
+        except Cancelled:
+            read += cache.read_tokens
+    assert cache.cells.suffix == wanted.after
+    assert read <= len(wanted.tokens) + 3 * typed
+
+
+def test_a_stopped_prefix_is_kept_to_the_last_token_read() -> None:
+    memory = Memory()
+    cache = Cache(memory)  # type: ignore[arg-type]
+    wanted = prompt(range(1, 100), range(200, 220))
+    memory.abort.looks_left = 21  # inside the second slice
+    with pytest.raises(Cancelled):
+        cache.bring(wanted)
+    assert 32 < len(cache.cells.prefix) < 64
+
+
+def test_a_keystroke_takes_two_passes_and_one_without_a_suffix(cache: Cache) -> None:
+    before, after = list(range(1, 60)), list(range(200, 260))
+    bring(cache, before, after)
+    bring(cache, [*before, 7], after)
+    assert cache.passes == 2
+    cache.bring(spm(before))
+    cache.bring(spm([*before, 7]), ahead=[8, 9])
+    assert (cache.passes, cache.read_tokens) == (1, 2)
+    assert cache.cells.tail == [MID, 8, 9]
+    assert cache.row == 1
+    cache.forget_written(1)
+    assert cache.bring(spm([*before, 7])).keep_tail
+
+
+def test_tokens_read_ahead_are_in_the_batch_of_the_middle(cache: Cache) -> None:
+    before, after = list(range(1, 60)), list(range(200, 260))
+    bring(cache, before, after)
+    cache.bring(prompt([*before, 7], after), ahead=[8, 9])
+    assert (cache.passes, cache.read_tokens, cache.row) == (2, 3, 0)
+    assert cache.cells.tail == [MID, 8, 9]
+
+
+def test_going_back_to_a_place_that_was_left_costs_nothing() -> None:
+    seats = Seats(Memory())  # type: ignore[arg-type]
+    there = prompt(range(1, 400), range(500, 560))
+    above = prompt(range(1, 200), [*range(200, 400), *range(500, 560)])
+    seats.bring(there)
+    seats.bring(above)
+    assert seats.current.read_tokens <= 1 + 260 + 1
+    assert seats.bring(there).keep_tail
+    assert seats.bring(above).keep_tail
+
+
+def test_a_half_read_prompt_is_gone_on_with_in_its_seat() -> None:
+    memory = Memory()
+    seats = Seats(memory)  # type: ignore[arg-type]
+    short, whole = prompt(range(900, 960), [1]), prompt(range(1, 400), range(500, 560))
+    seats.bring(short)
+    memory.abort.looks_left = 60
+    with pytest.raises(Cancelled):
+        seats.bring(whole)
+    memory.abort.looks_left = -1
+    done = seats.current.read_tokens
+    assert seats.bring(short).keep_tail
+    seats.bring(whole)
+    assert seats.current.read_tokens <= len(whole.tokens) - done + 2
+
+
+def test_the_part_of_a_suffix_that_was_read_makes_a_prompt_cheap() -> None:
+    seats = Seats(Memory())  # type: ignore[arg-type]
+    whole = prompt(range(1, 100), range(500, 600))
+    assert len(seats.shorten(whole, 24).after) == 24
+    seats.bring(prompt(range(1, 90), range(500, 540)))
+    assert len(seats.shorten(whole, 24).after) == 40

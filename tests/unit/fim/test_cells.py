@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.cells import GAP, MOST_STALE, Cells, Plan, common
+from lcursor.fim.cells import GAP, MAX_STALE, Cells, Plan, common
 
 tokens = st.lists(st.integers(0, 3), max_size=12)
 
@@ -48,7 +48,19 @@ def test_a_full_gap_is_widened() -> None:
     assert cells.plan([1, 2, 5, 6], (3,)) == Plan("splice", 2, widen=GAP + 1)
 
 
-def test_too_many_changes_are_read_anew() -> None:
-    assert held([1], (3,), MOST_STALE - 1).plan([1, 2], (3,)).kind == "splice"
-    assert held([1], (3,), MOST_STALE).plan([1, 2], (3,)).kind == "exact"
-    assert held([1] * (MOST_STALE + 2), (3,)).plan([1], (3,)).kind == "exact"
+def test_a_longer_suffix_is_read_on() -> None:
+    assert held([1, 2], (3,)).plan([1, 2, 5], (3, 4, 6)) == Plan("splice", 2, extend=2)
+    assert held([1, 2], (3,)).plan([1, 2], (3, 4)) == Plan("splice", 2, extend=1)
+
+
+def test_after_many_changes_the_suffix_is_too_stale() -> None:
+    assert not held([1], (3,), MAX_STALE - 1).plan([1, 2], (3,)).too_stale
+    assert held([1], (3,), MAX_STALE).plan([1, 2], (3,)).too_stale
+    assert held([1] * (MAX_STALE + 2), (3,)).plan([1], (3,)).too_stale
+
+
+def test_another_token_to_go_on_from_is_read() -> None:
+    cells = held([1, 2], ())
+    cells.has_marker, cells.tail = False, [3]
+    assert cells.plan([1, 2], (), [3], marker=False).keep_tail
+    assert not cells.plan([1, 2], (), [4], marker=False).keep_tail

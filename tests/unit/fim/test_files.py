@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.fim.families import FAMILIES, Resolved
-from lcursor.fim.files import budget, cut, imports_of, room_for_files
+from lcursor.fim.files import cut, imports_of, room_for_files
 from lcursor.fim.prompt import File, FileTokens, Prompt, Source, build
 from tests.unit.fim.test_prompt import by_character, family, spell
 
@@ -166,14 +166,6 @@ def test_no_line_is_both_in_the_top_and_in_the_window() -> None:
 )
 def test_the_top_begins_with_the_first_import(top: str, shown: str) -> None:
     assert imports_of(top.split("\n")) == shown
-
-
-@pytest.mark.parametrize(
-    ("setting", "on_gpu", "tokens"),
-    [(-1, False, 256), (-1, True, 2048), (0, True, 0), (77, False, 77)],
-)
-def test_the_budget_follows_the_machine(setting: int, on_gpu: bool, tokens: int) -> None:
-    assert budget(setting, on_gpu) == tokens
 
 
 @given(st.text(alphabet="ab\n", max_size=80), st.integers(-3, 90))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.fim.judge import Judge, sure_part
+from lcursor.fim.judge import Judge
 
 
 def verdicts(threshold: float, *shares: float) -> list[str]:
@@ -36,11 +36,3 @@ def test_the_confidence_is_that_of_the_first_line() -> None:
     judge.verdict(0.1)
     assert judge.confidence == pytest.approx(0.36)
     assert judge.sure_confidence == pytest.approx(0.72)
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [("a = b\nc = ", "a = b"), ("a", ""), (" a", ""), ("ab", "ab"), ("", ""), ("x\n", "x")],
-)
-def test_what_is_shown_of_a_text_that_became_unsure(text: str, part: str) -> None:
-    assert sure_part(text) == part

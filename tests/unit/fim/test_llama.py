@@ -1,12 +1,15 @@
-"""What is done around llama.cpp's calls, without a model."""
+"""What is done around llama.cpp's calls, with a tiny model at most."""
 
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lcursor.catalog import selftest_model
+from lcursor.errors import ModelUnsuitable
 from lcursor.fim import llama
 
 
@@ -24,3 +27,11 @@ def test_a_piece_is_whole_however_long_it_is(monkeypatch: pytest.MonkeyPatch, si
     model = llama.Model.__new__(llama.Model)
     model._vocab = None
     assert model.piece(7) == piece
+
+
+def test_an_unknown_architecture_is_said_in_the_words_of_llama_cpp(tmp_path: Path) -> None:
+    path = tmp_path / "odd.gguf"
+    selftest_model.write(path)
+    path.write_bytes(path.read_bytes().replace(b"qwen2", b"qwen0"))
+    with pytest.raises(ModelUnsuitable, match="unknown model architecture: 'qwen0'"):
+        llama.Model(path, 0, lambda _: True)

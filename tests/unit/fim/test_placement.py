@@ -1,13 +1,17 @@
-"""How many layers are offered when a model does not fit the GPU."""
+"""The defaults of each machine, and how many layers are offered when not all fit the GPU."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from lcursor.catalog.gguf import Head
-from lcursor.catalog.hardware import GIB, MIB, Hardware
+from lcursor.catalog.hardware import GIB, MIB
+from lcursor.config import CompletionConfig
+from lcursor.errors import OutOfMemory
 from lcursor.fim import placement
 
 QWEN_7B: dict[str, str | int] = {
@@ -18,17 +22,16 @@ QWEN_7B: dict[str, str | int] = {
     "qwen2.attention.head_count_kv": 4,
 }
 
+CONFIG = placement.resolve(CompletionConfig(), "gpu")
+
 
 def head(scalars: Mapping[str, str | int] = QWEN_7B, file_bytes: int = 4683073184) -> Head:
     return Head(3, 339, dict(scalars), ("x",), file_bytes, file_bytes)
 
 
-def machine(free: int | None) -> Hardware:
-    return Hardware("nvidia", "GPU", 8 * GIB, free, 32 * GIB, 8)
-
-
 def test_the_cache_of_qwen_is_56_kib_a_token() -> None:
     assert placement.cache_bytes(head(), 1) == 56 * 1024
+    assert placement.cache_bytes(head(), 1, "q8_0") == 56 * 1024 * 17 // 32
     assert placement.layers(head()) == 29
 
 
@@ -36,7 +39,7 @@ def test_the_cache_of_qwen_is_56_kib_a_token() -> None:
     ("free", "offered"), [(4 * GIB, 22), (3 * GIB, 15), (600 * MIB, 0), (0, 0), (40 * GIB, 28)]
 )
 def test_fewer_layers_are_offered_with_the_numbers(free: int, offered: int) -> None:
-    error = placement.advice(head(), "qwen2.5-coder-7b", 4096, machine(free))
+    error = placement.advice(head(), "qwen2.5-coder-7b", CONFIG, free)
     assert f"completion.gpu_layers = {offered}," in error.hint
     assert "29 layers need 5.1 GiB" in error.message
     assert f"{free / GIB:.1f} GiB are free" in error.message
@@ -44,7 +47,7 @@ def test_fewer_layers_are_offered_with_the_numbers(free: int, offered: int) -> N
 
 def test_what_is_offered_fits() -> None:
     for free in range(GIB, 6 * GIB, 256 * MIB):
-        error = placement.advice(head(), "q", 4096, machine(free))
+        error = placement.advice(head(), "q", CONFIG, free)
         count = int(error.hint.split("= ")[1].split(",")[0])
         each = (head().file_bytes + placement.cache_bytes(head(), 4096)) / 29
         assert count * each + placement.BESIDES_BYTES <= free
@@ -53,7 +56,71 @@ def test_what_is_offered_fits() -> None:
 
 def test_without_numbers_there_is_still_advice() -> None:
     for error in (
-        placement.advice(head(), "q", 4096, machine(None)),
-        placement.advice(head({"general.architecture": "x"}), "q", 4096, machine(GIB)),
+        placement.advice(head(), "q", CONFIG, None),
+        placement.advice(head({"general.architecture": "x"}), "q", CONFIG, GIB),
     ):
         assert "Lower completion.gpu_layers" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("machine", "cells", "before", "after", "files", "minutes"),
+    [
+        ("cpu", 4096, 768, 512, 256, 0),
+        ("gpu", 16384, 3072, 1024, 2048, 30),
+        ("server", 4096, 768, 96, 256, 0),
+    ],
+)
+def test_what_is_not_set_follows_the_machine(
+    machine: placement.Machine, cells: int, before: int, after: int, files: int, minutes: int
+) -> None:
+    found = placement.resolve(CompletionConfig(), machine)
+    windows = (found.prefix_tokens, found.suffix_tokens, found.files_tokens)
+    assert (found.context_tokens, *windows) == (cells, before, after, files)
+    assert found.idle_minutes == minutes
+    least = found.prefix_tokens + found.suffix_tokens + found.files_tokens + found.max_tokens
+    assert least < cells
+
+
+@pytest.mark.parametrize("machine", ["cpu", "gpu", "server"])
+def test_what_is_set_stays(machine: placement.Machine) -> None:
+    config = CompletionConfig(
+        context_tokens=1000, prefix_tokens=99, suffix_tokens=0, files_tokens=0, idle_minutes=5
+    )
+    assert placement.resolve(config, machine) == config
+
+
+def test_a_small_cache_is_mostly_for_the_text_before_the_cursor() -> None:
+    found = placement.resolve(CompletionConfig(context_tokens=1024), "cpu")
+    assert (found.prefix_tokens, found.suffix_tokens, found.files_tokens) == (768, 128, 64)
+    found = placement.resolve(CompletionConfig(context_tokens=1024, suffix_tokens=300), "gpu")
+    assert (found.prefix_tokens, found.suffix_tokens, found.files_tokens) == (3072, 300, 128)
+
+
+@pytest.mark.parametrize(
+    ("free", "changed", "cells"),
+    [
+        (24 * GIB, {}, 16384),
+        (5800 * MIB, {}, 14848),  # another Neovim has its model there
+        (4800 * MIB, {}, 4096),  # the estimate of the rest may be too much, so it is tried
+        (5300 * MIB, {"kv_type": "q8_0"}, 11008),
+        (5300 * MIB, {"context_tokens": 2048}, 2048),
+        (3000 * MIB, {"gpu_layers": 14}, 12544),
+        (None, {}, 16384),
+    ],
+)
+def test_the_cache_takes_no_more_than_is_free(
+    free: int | None, changed: dict[str, Any], cells: int
+) -> None:
+    config = dataclasses.replace(CONFIG, **changed)
+    assert placement.fitting_cells(head(), config, free) == cells
+
+
+@pytest.mark.parametrize(("free", "layers"), [(4600 * MIB, -1), (0, -1), (2000 * MIB, 14)])
+def test_a_gpu_without_memory_for_the_fewest_cells_is_not_tried(free: int, layers: int) -> None:
+    config = dataclasses.replace(CONFIG, gpu_layers=layers)
+    with pytest.raises(OutOfMemory):
+        placement.fitting_cells(head(), config, free)
+
+
+def test_a_file_that_says_nothing_of_its_cache_is_tried() -> None:
+    assert placement.fitting_cells(head({"general.architecture": "x"}), CONFIG, GIB) == 16384

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.fim.families import FAMILIES, Resolved, parts, resolve
-from lcursor.fim.prompt import STEP_LINES, Source, build
+from lcursor.fim.prompt import STEP_LINES, Source, build, build_short, short_suffix
 
 MARKS = {"pre": -1, "suf": -2, "mid": -3, "repo": -4, "file": -5}
 
@@ -152,3 +152,93 @@ def test_a_model_without_markers_is_refused() -> None:
         resolve("", letters)
     with pytest.raises(ModelUnsuitable, match=r"<\|fim_prefix\|> is no token"):
         resolve("qwen2.5-coder", letters)
+
+
+def lay_out_short(
+    source: Source, name: str = "qwen2.5-coder", before: int = 40, first_row: int = -1
+) -> tuple[str, int]:
+    short, row = build_short(
+        source,
+        family(name),
+        by_character,
+        prefix_tokens=before,
+        suffix=short_suffix(source, by_character, 5),
+        first_row=first_row,
+    )
+    return spell(short.tokens), row
+
+
+CLASS = """import os
+
+
+class Shop:
+    rate = 3
+
+    def other(self):
+        pass
+
+    def price(self, count):
+        if count:
+            a = 1
+            b = 2
+            c = 3
+        else:
+            d = 4
+            return """
+
+
+def test_a_short_window_has_the_lines_at_the_cursor_and_what_encloses_them() -> None:
+    text, row = lay_out_short(Source(CLASS, "\n    # done\n", 0, "a.py", "R"))
+    assert row == 15
+    assert text == (
+        "<repo>R\n<file>a.py\n<pre>class Shop:\n    def price(self, count):\n        if count:\n"
+        "            d = 4\n            return <suf>\n    <mid>"
+    )
+
+
+def test_a_short_window_stays_where_it_began() -> None:
+    _, row = lay_out_short(Source(CLASS, "", 0))
+    more = Source(CLASS + "a\n            e = 5\n            f = 6\n        ", "", 0)
+    text, kept = lay_out_short(more, first_row=row)
+    assert kept == row
+    assert text.startswith(lay_out_short(Source(CLASS, "", 0))[0].partition("<suf>")[0])
+    assert lay_out_short(more)[1] > row
+
+
+@pytest.mark.parametrize("first_row", [-1, 3, 400])
+def test_a_row_outside_the_text_is_not_begun_at(first_row: int) -> None:
+    assert lay_out_short(Source(CLASS, "", 100), first_row=first_row)[1] == 115
+
+
+def test_a_brace_on_a_line_of_its_own_has_its_head_above() -> None:
+    code = "int\nmain(void)\n{\n    int a;\n    int b;\n    return "
+    text, _ = lay_out_short(Source(code, ""), before=24)
+    assert "<pre>main(void)\n{\n    int b;\n    return <suf>" in text
+
+
+def test_behind_a_short_window_stand_the_next_lines_and_related_ones() -> None:
+    above = "def join_parts(parts):\n    return parts\n\n" + "x = 1\n" * 9
+    source = Source(above + "return join_", "(1)\ny = 2\nz = 3\nlast = join_all(4)\n")
+    text = "".join(map(chr, short_suffix(source, by_character, 999)))
+    assert (
+        text
+        == "(1)\ny = 2\nz = 3\n\ndef join_parts(parts):\n    return parts\nlast = join_all(4)\n"
+    )
+
+
+def test_where_no_line_is_related_only_the_next_ones_stand_behind() -> None:
+    source = Source("a = 1\nb = ", "\nc = 2\nd = 3\ne = 4\n")
+    assert "".join(map(chr, short_suffix(source, by_character, 999))) == "\nc = 2\nd = 3"
+
+
+def test_a_short_window_of_a_family_with_the_suffix_first() -> None:
+    text, _ = lay_out_short(Source("a = 1\nb = ", "\nc = 2\n", 0, "a.py"), "seed-coder")
+    assert text == "<suf>\nc = <pre>a = 1\nb = <mid>"
+
+
+@given(st.text(alphabet="a \n{:", max_size=200), st.integers(1, 50))
+def test_a_short_window_ends_at_the_cursor_and_keeps_its_size(text: str, budget: int) -> None:
+    short, _ = lay_out_short(Source(text, ""), before=budget)
+    before = short.partition("<pre>")[2].partition("<suf>")[0]
+    assert text.endswith(before[-budget:]) or len(before) < budget
+    assert len(before) <= 4 * budget

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
+from lcursor.catalog.hardware import Power
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import completer as module
@@ -23,8 +25,8 @@ def models() -> Models:
 
 
 @pytest.fixture
-def completer(models: Models) -> Iterator[Completer]:
-    slot = Completer(CONFIG, models._tell, open_engine=models.open)
+def completer(models: Models, tmp_path: Path) -> Iterator[Completer]:
+    slot = Completer(CONFIG, models._tell, open_engine=models.open, power=Power(tmp_path))
     slot.start()
     models.wait("state", count=2)
     yield slot
@@ -159,8 +161,8 @@ def test_an_exception_ends_a_piece_of_work_and_not_the_engine(
 ) -> None:
     models.acts[what] = fail
     completer.request(request(1))
+    models.wait("fim.done", 1)
     if what == "alternatives":
-        models.wait("fim.done", 1)
         completer.more(1)
         assert models.wait("fim.alternatives", 1)["texts"] == []
     completer.warm(request(1))

@@ -71,14 +71,14 @@ class Desk:
         how = "aborted" if self._aborted.is_set() else "done"
         self._note(lambda: self.finished.append((job.id, how)))
 
-    def _idle(self) -> bool:
+    def _idle(self) -> float | None:
         """Run until something comes, as a long refresh would."""
         self._note(lambda: self.idled.append("began"))
         with self._changed:
             self._changed.wait_for(lambda: self._aborted.is_set() or self.released.is_set(), 10)
         how = "aborted" if self._aborted.is_set() else "done"
         self._note(lambda: self.idled.append(how))
-        return how == "aborted"
+        return 0.0 if how == "aborted" else None
 
     def release(self) -> None:
         self._note(self.released.set)
@@ -117,6 +117,36 @@ def test_only_the_latest_waiting_job_runs(desk: Desk) -> None:
     assert set(desk.started) | set(desk.dropped) == set(range(1, 50))
     assert not set(desk.started) & set(desk.dropped)
     assert len(desk.threads) == 1
+
+
+def test_work_ahead_takes_no_place_of_a_request(desk: Desk) -> None:
+    desk.scheduler.submit(Job(1, ""))
+    desk.wait(lambda: desk.started == [1])
+    desk.scheduler.submit(Job(2, "", is_ahead=True))  # waits behind a request that runs
+    desk.scheduler.submit(Job(3, ""))
+    desk.scheduler.submit(Job(4, "", is_ahead=True))  # ignored, since a request waits
+    desk.release()
+    desk.wait(lambda: len(desk.finished) == 2)
+    assert desk.finished == [(1, "aborted"), (3, "done")]
+    assert desk.dropped == [2]
+
+
+def test_work_ahead_lets_a_request_end(desk: Desk) -> None:
+    desk.scheduler.submit(Job(1, ""))
+    desk.wait(lambda: desk.started == [1])
+    desk.scheduler.submit(Job(2, "", is_ahead=True))
+    desk.release()
+    desk.wait(lambda: desk.finished == [(1, "done"), (2, "done")])
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_work_ahead_ends_for_what_is_newer(desk: Desk, is_ahead: bool) -> None:
+    desk.scheduler.submit(Job(1, "", is_ahead=True))
+    desk.wait(lambda: desk.started == [1])
+    desk.scheduler.submit(Job(2, "", is_ahead=is_ahead))
+    desk.wait(lambda: desk.started == [1, 2])
+    desk.release()
+    desk.wait(lambda: desk.finished == [(1, "aborted"), (2, "done")])
 
 
 def test_cancel_of_a_waiting_job_drops_it(desk: Desk) -> None:
@@ -187,15 +217,16 @@ class Waits(threading.Condition):
         return super().wait_for(predicate, timeout if timeout is None else 0.0)
 
 
-def test_only_the_first_piece_of_idle_work_waits() -> None:
+def test_idle_work_says_when_it_wants_to_be_called_again() -> None:
     waits, done = Waits(), list[int]()
     ended = threading.Event()
 
-    def idle() -> bool:
+    def idle() -> float | None:
         done.append(len(done))
-        if len(done) == 50:
+        if len(done) == 51:
             ended.set()
-        return len(done) < 50
+            return None
+        return 0.0 if len(done) < 50 else 1800.0
 
     scheduler: Scheduler[None] = Scheduler(
         prepare=lambda: None,
@@ -211,7 +242,7 @@ def test_only_the_first_piece_of_idle_work_waits() -> None:
     scheduler.start()
     assert ended.wait(20)
     assert scheduler.close(10)
-    assert waits.asked == [None, IDLE_S, *[0.0] * 49, None]
+    assert waits.asked == [None, IDLE_S, *[0.0] * 49, 1800.0, None]
 
 
 def test_a_job_that_raises_is_reported_and_the_next_one_runs(desk: Desk) -> None:

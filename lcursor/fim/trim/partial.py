@@ -1,0 +1,126 @@
+"""Which part of an unfinished line is worth showing.
+
+A line is unfinished while it is written, and stays so where the model becomes unsure or a budget
+ends it. What is shown of it must make sense if nothing follows: it ends behind a closed bracket or
+string, a complete operand or the colon of a block, never behind an operator or inside a name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lcursor.fim.trim import syntax
+from lcursor.fim.trim.facts import Around
+from lcursor.fim.trim.syntax import OPENER
+
+MIN_VISIBLE = 2
+"""Characters below which a part of a line is not worth showing."""
+
+_NEEDS_MORE = re.compile(
+    r"(?:and|as|assert|async|await|begin|case|catch|chan|class|const|continue|def|default|defer"
+    r"|del|delete|dyn|elif|else|elseif|elsif|enum|except|export|extends|extern|final|finally|fn"
+    r"|for|foreach|from|func|function|global|go|goto|if|impl|implements|import|in|inline"
+    r"|instanceof|interface|is|lambda|let|local|loop|match|mod|module|mut|namespace|new"
+    r"|nonlocal|not|of|or|package|private|protected|pub|public|raise|range|readonly|ref|return"
+    r"|sizeof|static|struct|super|switch|template|throw|trait|try|type|typedef|typeof|union"
+    r"|unless|unsafe|until|use|using|val|var|virtual|void|volatile|where|while|with|yield)"
+)
+"""Keywords of any language that say nothing without what follows them."""
+
+_INFIX = r"(?:and|as|do|else|for|if|in|instanceof|is|not|of|or|then|unless|until|while)\b"
+
+_ASSIGNMENT = re.compile(r"\s*(?:(?:[-+*/%&|^@.?]|<<|>>|\*\*|//|\|\||&&|\?\?|\.\.)?=(?!=)|:)")
+"""Behind the left side of an assignment, a named argument, a key, or an annotated name."""
+
+_BEHIND_OPERAND = re.compile(
+    r"\s*[\n\r)\]},;]"
+    r"|\s*[-+/%^]{1,2}[\s\w(\"']|\s+[-+/%^]$"
+    r"|\s+[*&|]{1,2}\s|[*&]{1,2}[\s\w(]|\s*(?:\|\||&&)"  # `char *x`, `int &x`, `|x|` differ
+    r"|\s*[=!~]=|\s*[<>]=|\s+(?:<<?|>>?)(?:\s|$)"
+    r"|\s*\.\.[\s\w\"']|\s+\.\.$"
+    r"|\s+(?:#|//|--)"
+    r"|\s+" + _INFIX
+)
+"""What shows that the name or number before it is complete as an operand."""
+
+_BEHIND_BEGUN_NAME = re.compile(r"[\s)\]},;.:=?+*/%&|^~-]|!=|[<>]=")
+"""What shows that a name whose first letters were typed is complete."""
+
+_BLOCK = re.compile(
+    r"\s*(?:async|case|class|def|elif|else|except|finally|for|if|match|try|while|with)\b"
+)
+_LABEL = re.compile(r"\s*(?:case\b|default\s*:)")
+_LOOP_NAME = re.compile(r"\bfor\b(?!.*\b(?:in|of)\b)[^=;]*$")
+_ONLY_A_NAME = re.compile(r"\s*[\w.$@]+$")
+_TYPE_ARGUMENT = re.compile(r"\w<[^<>()=;]*$")
+
+
+def find_end(text: str, facts: Around, behind: str = "") -> int:
+    """Return the length of the longest part of an unfinished text that is worth showing.
+
+    Args:
+        text: what may be shown; only its last line is unfinished.
+        facts: the text around the cursor.
+        behind: what is known to follow. It decides whether the last word is complete.
+
+    Returns:
+        0 where nothing is worth showing.
+    """
+    start = text.rfind("\n") + 1
+    whole = text + behind
+    for end in range(len(text), start, -1):
+        if _is_sensible(whole[:end], whole[end:], facts):
+            return end if len(whole[start:end].strip()) >= MIN_VISIBLE else 0
+    return 0
+
+
+def cut(text: str, facts: Around, behind: str = "") -> str:
+    """Return what remains of a text whose last line stays unfinished.
+
+    The whole lines; of a first line alone, the part that is worth showing.
+
+    Args:
+        text, facts, behind: see `find_end`.
+    """
+    lines = text.rpartition("\n")[0]
+    return lines if lines.strip() else text[: find_end(text, facts, behind)]
+
+
+def _is_sensible(before: str, after: str, facts: Around) -> bool:
+    """Whether a text may end between these two parts."""
+    last = before[-1]
+    is_word = _is_word(last)
+    if last.isspace() or (is_word and (not after or _is_word(after[0]))):
+        return False
+    line = facts.line + before
+    marks, inside = syntax.scan(line, facts.syntax, facts.inside)
+    if inside:  # a string or a comment
+        return is_word
+    if is_word and _is_word(facts.line[-1:]) and all(map(_is_word, before)):
+        return not _NEEDS_MORE.fullmatch(_last_word(line)) and bool(_BEHIND_BEGUN_NAME.match(after))
+    if _ASSIGNMENT.match(after):
+        return False
+    if last in OPENER or last in facts.syntax.quotes:
+        return not after.startswith("(")
+    if last == ";" or not facts.syntax.pairs:
+        return is_word or last == ";"
+    own_line = line[line.rfind("\n") + 1 :]
+    if last == ":":
+        opener = _BLOCK if facts.syntax.comment == "#" else _LABEL
+        return bool(opener.match(own_line)) and not syntax.unclosed(marks)
+    if not is_word:
+        return bool(re.search(r"[\w)\]](?:\+\+|--)$", before))
+    if _NEEDS_MORE.fullmatch(_last_word(line)) or _ONLY_A_NAME.match(own_line):
+        return False
+    if re.match(r"\s*,|\s+(?:in|of)\b", after) and _LOOP_NAME.search(own_line):
+        return False
+    return bool(_BEHIND_OPERAND.match(after)) and not _TYPE_ARGUMENT.search(own_line)
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char in {"_", "$"}
+
+
+def _last_word(line: str) -> str:
+    found = re.search(r"[\w$]+$", line)
+    return found[0] if found else ""

@@ -1,0 +1,94 @@
+"""Short and full windows with the real model: what is read when, and what is kept."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from lcursor.errors import Cancelled
+from lcursor.fim.engine import Engine
+from lcursor.fim.prompt import Source
+from lcursor.fim.result import Result
+
+AFTER = "\n\n\nprint(add(2, 3))\n"
+
+
+def test_a_request_that_is_stopped_leaves_what_it_has_read(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that comes while a window is read never has it read again."""
+    source = Source("".join(f"late_{n} = {n}\n" for n in range(60)) + "late_", AFTER, 0, "b.py")
+    decode, batches = engine._context.decode, list[int]()
+
+    def key(tokens: list[int], *where: int) -> None:
+        engine.abort.set()  # while the batch is decoded
+        decode(tokens, *where)
+        batches.append(len(tokens))
+
+    monkeypatch.setattr(engine._context, "decode", key)
+    monkeypatch.setattr(engine.reader, "window", "full")
+    wanted = engine.reader.place(source, single_line=False).built
+    turns = 0
+    while engine._seats.cost(wanted) and turns < 20:
+        engine.abort.clear()
+        turns += 1
+        with contextlib.suppress(Cancelled):
+            engine.complete(source, lambda text: None)
+    engine.abort.clear()
+    assert 1 < turns < 20
+    assert sum(batches) <= len(wanted.tokens) + 4  # and a guess
+
+
+LONG = "import os\n\n\nclass Shop:\n" + "".join(
+    f"    def price_{n}(self):\n        return {n} * self.rate\n\n" for n in range(60)
+)
+
+
+def test_a_cold_place_is_answered_from_a_short_window_and_then_improved(engine: Engine) -> None:
+    improved: list[Result] = []
+    engine.on_improved = improved.append
+    source = Source(LONG + "    def price_60(self):\n        return ", "\n", 0, "shop.py")
+    first = engine.complete(source, lambda text: None)
+    assert first.window == "short"
+    assert first.prompt_tokens < 200
+    shown = engine.last_prompt()
+    assert b"class Shop:" in b"".join(piece for _, piece, _ in shown)
+    while engine.idle():
+        pass
+    engine.on_improved = None
+    again = engine.complete(source, lambda text: None, afresh=True)
+    assert (again.window, again.read_tokens) == ("full", 0)
+    assert again.prompt_tokens > 600
+    assert [better.text for better in improved] == [again.text]
+
+
+def test_typing_while_the_full_window_is_read_uses_the_short_one(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = LONG.replace("price", "cost") + "    def cost_60(self):\n        "
+    engine.complete(Source(before, "\n", 0, "cost.py"), lambda text: None)
+    decode, left = engine._context.decode, [2]
+
+    def stop(tokens: list[int], *where: int) -> None:
+        decode(tokens, *where)
+        left[0] -= 1
+        if not left[0]:
+            engine.abort.set()
+
+    for number in range(1, 5):  # each pause reads a few slices and is ended by a key
+        left[0] = 2
+        monkeypatch.setattr(engine._context, "decode", stop)
+        with pytest.raises(Cancelled):
+            engine.idle()
+        monkeypatch.setattr(engine._context, "decode", decode)
+        engine.abort.clear()
+        typed = "return self"[:number]
+        result = engine.complete(
+            Source(before + typed, "\n", 0, "cost.py"), lambda text: None, afresh=True
+        )
+        assert result.read_tokens <= 4
+    while engine.idle():
+        pass
+    source = Source(before + "retu", "\n", 0, "cost.py")
+    assert engine.complete(source, lambda text: None, afresh=True).window == "full"

@@ -1,0 +1,141 @@
+"""What is written behind a prompt, by a model that says what the test wants."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lcursor.config import CompletionConfig
+from lcursor.fim import trim
+from lcursor.fim.author import Author, Place
+from lcursor.fim.prompt import Prompt, Source
+from lcursor.fim.result import Result
+
+END, MIDDLE, SIZE = 0, 1, 64
+
+
+class Tape:
+    """A model, a context and the seats of one prompt: it says the same tokens whatever is read."""
+
+    def __init__(self, *script: tuple[str, float]) -> None:
+        self.pieces, self.script = [b"", b""], list[tuple[int, float]]()
+        for text, share in script:
+            self.script.append((self.token(text) if text else END, share))
+        self.current = self
+        self.cells = SimpleNamespace(tail=[MIDDLE])
+        self.row, self.batches = 0, list[int]()
+        self.is_forgotten = 0
+
+    def token(self, text: str) -> int:
+        if text.encode() not in self.pieces:
+            self.pieces.append(text.encode())
+        return self.pieces.index(text.encode())
+
+    def piece(self, token: int) -> bytes:
+        return self.pieces[token]
+
+    def is_end(self, token: int) -> bool:
+        return token == END
+
+    @property
+    def first_logits(self) -> Any:
+        return self._logits(0)
+
+    def write(self, tokens: list[int]) -> None:
+        self.batches.append(len(tokens))
+        self.cells.tail += tokens
+
+    def logits(self, row: int) -> Any:
+        count = self.batches[-1] if self.batches else len(self.cells.tail) - 1 - self.row
+        return self._logits(len(self.cells.tail) - 1 - count + row + bool(self.batches))
+
+    def forget_written(self, keep: int) -> None:
+        self.is_forgotten += len(self.cells.tail) - keep
+        if self.batches:
+            self.batches[-1] -= len(self.cells.tail) - keep
+        del self.cells.tail[keep:]
+
+    def _logits(self, number: int) -> Any:
+        token, share = self.script[number] if number < len(self.script) else (END, 1.0)
+        logits = np.full(SIZE, np.log(max(1 - share, 1e-9) / (SIZE - 1)), np.float32)
+        logits[token] = np.log(share)
+        return logits
+
+
+def place(prefix: str, before: tuple[int, ...] = ()) -> Place:
+    facts = trim.around(prefix, "", single_line=False, max_lines=12, path="a.py")
+    built = Prompt(before, None, (), (MIDDLE,), "", "")
+    return Place(Source(prefix, "", 0, "a.py"), False, built, b"", facts, Result(), built)
+
+
+def author(tape: Any, guesses: int = 0, **settings: Any) -> Author:
+    config = CompletionConfig(**settings)
+    return Author(tape, tape, tape, SimpleNamespace(stops=()), config, guesses)  # type: ignore[arg-type]
+
+
+def write(writer: Author, where: Place, **options: Any) -> tuple[Result, list[str]]:
+    told = list[str]()
+    writer.write(where, told.append, 0.0, **options)
+    return where.result, told
+
+
+@pytest.mark.parametrize(
+    ("script", "text", "reason"),
+    [
+        ([("a", 0.9), (" +", 0.9), (" b", 0.9), ("", 0.9)], "a + b", "end"),
+        ([("count", 0.9), (" +", 0.9), (" b", 0.1)], "count", "unsure"),
+        ([("count", 0.9), (" +", 0.1)], "count", "unsure"),  # the refused token ends the name
+        ([("count", 0.9), ("(", 0.1)], "", "unsure"),
+        ([("count", 0.9), ("ed", 0.1)], "", "unsure"),
+        ([("count", 0.9), (" +", 0.4), (" b", 0.9), ("", 0.9)], "count + b", "end"),
+        ([("f", 0.9), ("(a", 0.9), (") ", 0.9), ("+ ", 0.9), ("x", 0.1)], "f(a)", "unsure"),
+    ],
+)
+def test_a_text_that_becomes_unsure_ends_where_it_makes_sense(
+    script: list[tuple[str, float]], text: str, reason: str
+) -> None:
+    result, told = write(author(Tape(*script)), place("    return "), threshold=0.5)
+    assert (result.text, result.reason) == (text, reason)
+    assert all(text.startswith(part) for part in told)
+
+
+def test_a_budget_of_tokens_cuts_as_well() -> None:
+    tape = Tape(("f(a)", 0.9), (" +", 0.9), (" b", 0.9))
+    result, _ = write(author(tape, max_tokens=2), place("    return "))
+    assert (result.text, result.reason, result.passes) == ("f(a)", "tokens", 1)
+
+
+LINE = [("find", 0.9), ("(a", 0.9), (",", 0.9), (" b", 0.9), (")", 0.9), ("", 0.9)]
+
+
+def test_the_last_suggestion_is_the_draft_where_it_is_typed_on() -> None:
+    tape = Tape(*LINE)
+    writer = author(tape, guesses=3)
+    write(writer, place("y = "))
+    ids = [tape.token(text) for text, _ in LINE[:-1]]
+    assert writer.draft(place("y = ")) == ids
+    assert writer.draft(place("y = find(x, ")) == []
+    assert writer.draft(place("y = find(x, b")) == ids[4:]
+
+
+def test_a_draft_that_was_read_with_the_prompt_costs_no_pass() -> None:
+    tape = Tape(*LINE)
+    ids = [tape.token(text) for text, _ in LINE[:-1]]
+    tape.cells.tail += ids[:3]
+    result, _ = write(author(tape, guesses=3), place("y = "), draft=ids)
+    assert result.text == "find(a, b)"
+    assert tape.batches == [2]  # the rest of the draft in one
+    assert result.passes == 1
+    assert tape.is_forgotten == 0
+
+
+def test_a_draft_that_is_wrong_is_taken_back() -> None:
+    tape = Tape(*LINE)
+    wrong = [tape.token(text) for text in ("find", "(x", ")")]
+    tape.cells.tail += wrong
+    result, _ = write(author(tape, guesses=3), place("y = "), draft=wrong)
+    assert result.text == "find(a, b)"
+    assert tape.is_forgotten == 2

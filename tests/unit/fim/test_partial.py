@@ -1,0 +1,240 @@
+"""Which part of an unfinished line is shown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.fim.trim import Around, Suggestion, around, cut
+from lcursor.fim.trim.partial import find_end
+
+
+def at(code: str, name: str = "a.py") -> Around:
+    """Read the facts of a text whose cursor is `¦`."""
+    before, _, after = code.partition("¦")
+    return around(before, after, single_line=False, max_lines=12, path=name)
+
+
+# Where the cursor is, the file, the whole line, and every part of it that may be shown.
+LINES: dict[str, tuple[str, str, str, list[str]]] = {
+    "an assignment": (
+        "    ¦",
+        "a.py",
+        "pattern = nargs_pattern.replace('-*', '') + tail",
+        [
+            "pattern = nargs_pattern.replace('-*'",
+            "pattern = nargs_pattern.replace('-*', ''",
+            "pattern = nargs_pattern.replace('-*', '')",
+        ],
+    ),
+    "a short name": ("    ¦", "a.py", "ix = text.find(a", []),
+    "a condition": (
+        "    ¦",
+        "a.py",
+        "if count > limit and not done:",
+        ["if count", "if count > limit", "if count > limit and not done:"],
+    ),
+    "a loop": ("    ¦", "a.py", "for key, value in items:", ["for key, value in items:"]),
+    "a comprehension": (
+        "x = ¦",
+        "a.py",
+        "[f(y) for y in ys if y is not None]",
+        [
+            "[f(y",
+            "[f(y)",
+            "[f(y) for y in ys",
+            "[f(y) for y in ys if y",
+            "[f(y) for y in ys if y is not None",
+            "[f(y) for y in ys if y is not None]",
+        ],
+    ),
+    "a signature": (
+        "def ¦",
+        "a.py",
+        "get(self, name: str = None) -> int:",
+        [
+            "get(self",
+            "get(self, name: str = None",
+            "get(self, name: str = None)",
+            "get(self, name: str = None) -> int:",
+        ],
+    ),
+    "a named argument": ("f(¦", "a.py", "key=None, x", ["key=None"]),
+    "a key": ("x = ¦", "a.py", "{'key': 12, ", ["{'key", "{'key': 12"]),
+    "a number": ("x = ¦", "a.py", "10.25 - y", ["10.25"]),
+    "a keyword": ("¦", "a.py", "return not x", []),
+    "an import": ("¦", "a.py", "from os import path", []),
+    "a string": (
+        "x = ¦",
+        "a.py",
+        "f'no such file: {name}'",
+        ["f'no", "f'no such", "f'no such file", "f'no such file: {name", "f'no such file: {name}'"],
+    ),
+    "a docstring": (
+        'def f():\n    """¦',
+        "a.py",
+        "Return the sum.",
+        ["Return", "Return the", "..sum"],
+    ),
+    "a comment": ("# ¦", "a.py", "the first one", ["the", "the first"]),
+    "a word begun by hand": ("nar¦", "a.py", "gs = f(x)", ["gs", "gs = f(x", "gs = f(x)"]),
+    "a word begun by hand and its attribute": ("x = nar¦", "a.py", "gs.count(", ["gs"]),
+    "a word begun by hand and its call": ("x = nar¦", "a.py", "gs_of(", []),
+    "a keyword begun by hand": ("retu¦", "a.py", "rn x.y", []),
+    "Lua": (
+        "  ¦",
+        "a.lua",
+        "local x = self:get(a) .. tail .. 'b'",
+        [
+            "local x = self:get(a",
+            "local x = self:get(a)",
+            "local x = self:get(a) .. tail",
+            "local x = self:get(a) .. tail .. 'b",
+            "local x = self:get(a) .. tail .. 'b'",
+        ],
+    ),
+    "a condition in Lua": ("  ¦", "a.lua", "if x == nil then", ["if x", "if x == nil"]),
+    "TypeScript": (
+        "  ¦",
+        "a.ts",
+        "const items: Map<string, number> = new Map();",
+        [
+            "const items: Map<string, number> = new Map()",
+            "const items: Map<string, number> = new Map();",
+        ],
+    ),
+    "an arrow function": (
+        "  ¦",
+        "a.ts",
+        "return items.filter((x) => x.id !== id);",
+        [
+            "return items.filter((x",
+            "return items.filter((x) => x.id",
+            "return items.filter((x) => x.id !== id",
+            "return items.filter((x) => x.id !== id)",
+            "return items.filter((x) => x.id !== id);",
+        ],
+    ),
+    "Go": (
+        "\t¦",
+        "a.go",
+        "if err := f.Close(); err != nil {",
+        ["if err := f.Close()", "if err := f.Close();", "if err := f.Close(); err"],
+    ),
+    "a receiver": (
+        "¦",
+        "a.go",
+        "func (s *Server) Run() error {",
+        ["func (s *Server", "..)", "..()"],
+    ),
+    "Rust": (
+        "    ¦",
+        "a.rs",
+        "let v: Vec<u8> = xs.iter().map(|x| x + 1).collect()?;",
+        ["let v: Vec<u8> = xs.iter()", "...map(|x| x", "... + 1", "...)", "...()", "..;"],
+    ),
+    "a macro": (
+        "    ¦",
+        "a.rs",
+        'println!("a", x);',
+        ['println!("a', 'println!("a"', "..x", "..)", "..;"],
+    ),
+    "C": (
+        "    ¦",
+        "a.c",
+        "const char *name = strdup(argv[i]);",
+        ["const char *name = strdup(argv[i", "...]", "...)", "...;"],
+    ),
+    "a loop in C": (
+        "    ¦",
+        "a.c",
+        "for (int i = 0; i < n; i++) {",
+        ["for (int i = 0", "..;", ".. i", ".. n", "..;", "..++", "..)"],
+    ),
+    "a pointer": ("    ¦", "a.c", "if (p->next == 0) x", ["if (p->next", ".. 0", "..)"]),
+    "a shell": ("¦", "a.sh", "if [ -z $x ]; the", ["if", "if [ -z", "..x", "..]", "..;"]),
+    "prose": ("¦", "a.md", "The brown (fox) j", ["The", "The brown", "The brown (fox", "..)"]),
+}
+"""In a list, dots stand for what lies between the part before and the end that is given."""
+
+
+def parts(line: str, ends: list[str]) -> list[str]:
+    found: list[str] = []
+    for end in ends:
+        at, tail = len(found[-1]) if found else 0, end.lstrip(".")
+        is_short = end.startswith("..")
+        found.append(line[: line.index(tail, at) + len(tail)] if is_short else end)
+    return found
+
+
+@pytest.mark.parametrize(("code", "name", "line", "ends"), LINES.values(), ids=LINES.keys())
+def test_a_part_that_is_shown_makes_sense(code: str, name: str, line: str, ends: list[str]) -> None:
+    facts = at(code, name)
+    shown = [find_end(line[:size], facts, line[size:]) for size in range(len(line) + 1)]
+    wanted = [len(part) for part in parts(line, ends)]
+    assert list(dict.fromkeys(size for size in shown if size)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "behind", "size"),
+    [
+        ("return count", "", 0),  # it may be `counter`
+        ("return count", "er", 0),
+        ("return count", "(", 0),
+        ("return count", ".", 0),
+        ("return count", " ", 0),  # nobody knows of what
+        ("return count", "\n", len("return count")),
+        ("return count", " + 1", len("return count")),
+        ("return count)", "", len("return count)")),
+        ("return f(x", ")", len("return f(x")),
+    ],
+)
+def test_a_name_is_complete_when_what_follows_is_known(text: str, behind: str, size: int) -> None:
+    assert find_end(text, at("    ¦"), behind) == size
+
+
+def test_the_colon_of_a_block_is_an_end() -> None:
+    assert find_end("else:", at("¦")) == len("else:")
+    assert find_end("case 1:", at("¦", "a.c")) == len("case 1:")
+    assert find_end("if x :", at("¦", "a.go")) == 0
+    assert find_end("if d[1:", at("¦")) == 0
+
+
+def test_what_is_streamed_waits_for_a_sensible_end() -> None:
+    suggestion, line, seen = Suggestion(at("    ¦")), "ix = text.find(a, b) + 1", list[str]()
+    for size in range(len(line) + 1):
+        if suggestion.grow(line[:size]):
+            seen.append(suggestion.text)
+    assert seen == ["ix = text.find(a", "ix = text.find(a, b)"]
+    assert suggestion.finish(line) == line
+
+
+def test_what_is_unsure_may_tell_that_a_name_is_complete() -> None:
+    suggestion = Suggestion(at("    return ¦"))
+    assert not suggestion.grow("count")
+    assert suggestion.grow("count", " + 1")
+    assert suggestion.text == "count"
+
+
+@pytest.mark.parametrize(
+    ("text", "behind", "kept"),
+    [
+        ("a = f()\nb = ", "g", "a = f()"),
+        ("a = f()\n", "", "a = f()"),
+        ("\n    return f(x) + ", "y", "\n    return f(x)"),
+        ("f(x) + ", "y", "f(x)"),
+        ("a", "\n", ""),  # a character is not worth it
+        ("", "", ""),
+    ],
+)
+def test_what_remains_of_a_text_that_was_cut(text: str, behind: str, kept: str) -> None:
+    assert cut(text, at("x = ¦"), behind) == kept
+
+
+@given(st.text(alphabet="ab(){}=.,: \n'\"+", max_size=30), st.text(alphabet="ab(= \n", max_size=3))
+def test_no_part_ends_in_what_needs_more(text: str, behind: str) -> None:
+    facts = at("    ¦")
+    end = find_end(text, facts, behind)
+    assert 0 <= end <= len(text)
+    assert text[:end][-1:] not in {"=", ".", ",", "(", "{", "+", " ", "\n"} or not end

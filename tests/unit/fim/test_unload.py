@@ -1,0 +1,137 @@
+"""A model that nobody asks is freed after `idle_minutes`, and loaded again for the next request."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from lcursor.config import CompletionConfig
+from lcursor.errors import OutOfMemory
+from lcursor.fim.completer import Completer
+from tests.fakes.engine import Models, request, wait_for
+from tests.unit.fim.test_ahead import place
+
+CONFIG = CompletionConfig(model="one", idle_minutes=30)
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def models() -> Models:
+    return Models()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def completer(models: Models, clock: Clock) -> Iterator[Completer]:
+    slot = Completer(CONFIG, models._tell, open_engine=models.open, clock=clock)
+    slot.start()
+    models.wait("state", count=2)
+    yield slot
+    assert slot.close(10)
+
+
+def rest(models: Models, completer: Completer, clock: Clock, minutes: float) -> None:
+    """Let time pass without a request, and idle work look at the clock afterwards."""
+    clock.now_s += 60 * minutes
+    count = len(models.names("idle"))
+    completer.prompt()
+    models.wait_call("idle", count + 1)
+
+
+def unload(models: Models, completer: Completer, clock: Clock) -> None:
+    rest(models, completer, clock, 30)
+    models.wait_call("close")
+
+
+def test_a_model_is_saved_and_freed_once_nothing_was_asked_for_so_long(
+    models: Models, completer: Completer, clock: Clock
+) -> None:
+    rest(models, completer, clock, 29.9)
+    completer.request(request(1))
+    models.wait("fim.done", 1)
+    rest(models, completer, clock, 29.9)
+    assert models.names("close") == []
+    rest(models, completer, clock, 0.2)
+    models.wait_call("close")
+    assert models.names("save", "close") == [("save", "one"), ("close", "one")]
+    assert "freed one" in models.wait("log", count=2)["message"]
+    states = [told["state"] for told in models.told("state")]
+    assert states == ["loading_model", "ready"], "the editor goes on asking"
+
+
+def test_a_request_loads_the_model_again_and_is_answered(
+    models: Models, completer: Completer, clock: Clock
+) -> None:
+    unload(models, completer, clock)
+    completer.request(request(1))
+    assert models.wait("fim.done", 1)["text"] == "one"
+    assert models.names("open") == [("open", "one")] * 2
+    states = [told["state"] for told in models.told("state")]
+    assert states == ["loading_model", "ready"] * 2
+    rest(models, completer, clock, 30)
+    models.wait_call("close", 2)
+
+
+def test_a_place_to_read_in_advance_loads_it_too(
+    models: Models, completer: Completer, clock: Clock
+) -> None:
+    unload(models, completer, clock)
+    completer.warm(place(1))
+    models.wait_call("warm")
+    assert models.names("open") == [("open", "one")] * 2
+
+
+def test_of_the_requests_during_the_load_the_last_is_answered(
+    models: Models, completer: Completer, clock: Clock
+) -> None:
+    unload(models, completer, clock)
+    may_end = threading.Event()
+    models.acts["open"] = wait_for(may_end)
+    completer.request(request(1))
+    models.wait_call("open", 2)
+    completer.request(request(2))
+    completer.request(request(3))
+    may_end.set()
+    assert models.wait("fim.done", 3)["text"] == "one"
+    assert [told["reason"] for told in models.told("fim.done")] == ["cancelled", "cancelled", "end"]
+    assert len(models.names("complete")) == 1
+
+
+def test_a_model_that_does_not_come_back_fails_the_request(
+    models: Models, completer: Completer, clock: Clock
+) -> None:
+    unload(models, completer, clock)
+
+    def refuse() -> None:
+        raise OutOfMemory("another program took the memory")
+
+    models.acts["open"] = refuse
+    completer.request(request(1))
+    assert models.wait("fim.done", 1)["reason"] == "failed"
+    assert models.told("state")[-1]["state"] == "failed"
+
+
+@pytest.mark.parametrize("minutes", [0, -1])
+def test_it_stays_where_nobody_wants_it_freed(
+    models: Models, completer: Completer, clock: Clock, minutes: int
+) -> None:
+    completer.configure(replace(CONFIG, idle_minutes=minutes))
+    models.wait_call("configure")
+    rest(models, completer, clock, 10_000)
+    rest(models, completer, clock, 10_000)
+    assert models.names("close") == []
