@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.drive import demo_chat, demo_edit
-from lcursor.drive.editor import GHOST, ROOT, Editor
+from lcursor.drive.editor import GHOST, Editor
 
-SOURCE = Path("lcursor/fim/cells.py")
+SAMPLE = Path(__file__).with_name("sample.py")
+SOURCE = Path("src/sequences.py")
+"""The sample's name in the demo's project."""
 COLUMNS, LINES = 78, 24
 SHOWN_ROWS = 12
 
@@ -35,7 +37,7 @@ class Step:
 
 STEPS = (
     Step("return length", "return", ("<Tab>",)),
-    Step("if one[i] != other[i]:", "if", ("<C-Right>", "<Tab>")),
+    Step("middle = (low + high) // 2", "middle", ("<C-Right>", "<Tab>")),
 )
 
 ANSWER = """
@@ -69,7 +71,7 @@ def run(neovim: Path, model: str = "") -> None:
         target = project / SOURCE
         target.parent.mkdir(parents=True)
         (project / "pyproject.toml").touch()
-        shutil.copy(ROOT / SOURCE, target)
+        shutil.copy(SAMPLE, target)
         completion = f"{{ model = {model!r} }}" if model else "{}"
         settings = f"completion = {completion}, chat = {demo_chat.SETTINGS}"
         init = f"vim.g.lcursor = {{ {settings}, edit = {demo_edit.SETTINGS} }}\n"
@@ -119,7 +121,7 @@ def _introduce(editor: Editor) -> None:
 def _play(editor: Editor, step: Step) -> Row:
     """Write one line anew with the ghost's help."""
     if not editor.lua("return vim.fn.search('\\\\V' .. ..., 'w')", step.line):
-        raise LookupError(f"{step.line!r} is no longer in {SOURCE}")
+        raise LookupError(f"{step.line!r} is not in {SOURCE}")
     editor.keys('zz"_cc')
     before = editor.lua("return #vim.api.nvim_get_current_line()")
     for char in step.typed[:-1]:

@@ -326,7 +326,9 @@ class Engine:
         What an abort leaves of it is gone on with the next time.
         """
         if self._seats.cost(place.whole) > len(place.whole.tokens) // 2:
-            place = self._take_files(place)
+            self._take_files(place)
+        # The prompt and what to write first must agree: either may have changed since the request.
+        place = self.reader.place(place.source, place.single_line)
         self.reader.bring(place.whole)
         better = dataclasses.replace(place, built=place.whole, result=Result())
         draft = self._author.draft(better)
@@ -336,18 +338,16 @@ class Engine:
         if self.on_improved:
             self.on_improved(better.result)
 
-    def _take_files(self, place: Place) -> Place:
+    def _take_files(self, place: Place) -> None:
         """Let all pieces of other files into a prompt that must be read anyway."""
         if self.ring is None:
-            return place
+            return
         query = Query.of(place.source)
         self.ring.look(query)
         while self.ring.promote():
             pass
         self.reader.files = self.ring.arrange(query, self.reader.files_tokens, self._count)
         self._next_files = None
-        whole = self.reader.place(place.source, place.single_line).whole
-        return dataclasses.replace(place, whole=whole)
 
     def save(self) -> None:
         """Put what was read for the last request on the disk, if much of it is not there."""

@@ -10,6 +10,7 @@ from lcursor.errors import Cancelled
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import Result
+from lcursor.fim.ring import Ring
 
 AFTER = "\n\n\nprint(add(2, 3))\n"
 
@@ -61,6 +62,24 @@ def test_a_cold_place_is_answered_from_a_short_window_and_then_improved(engine: 
     assert (again.window, again.read_tokens) == ("full", 0)
     assert again.prompt_tokens > 600
     assert [better.text for better in improved] == [again.text]
+
+
+def test_a_word_is_not_repeated_when_the_vocabulary_comes_after_the_request(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The better answer is healed, though the first one could not be."""
+    improved: list[Result] = []
+    monkeypatch.setattr(engine, "on_improved", improved.append)
+    monkeypatch.setattr(engine, "ring", Ring())
+    vocabulary = engine.reader.vocabulary
+    monkeypatch.setattr(engine.reader, "vocabulary", None)
+    before = LONG.replace("price", "weight") + "    def weight_60(self):\n        "
+    first = engine.complete(Source(before + "return", "\n", 0, "late.py"), lambda text: None)
+    assert first.window == "short"
+    engine.reader.vocabulary = vocabulary
+    while engine.idle():
+        pass
+    assert improved[0].text.startswith(" 60 * self.rate")
 
 
 def test_typing_while_the_full_window_is_read_uses_the_short_one(
