@@ -74,14 +74,14 @@ class Cache:
         """Return how many tokens `bring` would read."""
         return cost(self.cells, prompt)
 
-    def has(self, prompt: Prompt) -> bool:
-        """Return whether the beginning of the prompt's suffix, or all of it, has been read."""
-        return self.cells.holds(prompt.after)
+    def has(self, prompt: Prompt) -> int:
+        """Return how many tokens of the prompt's suffix are here, from its beginning."""
+        return self.cells.keeps(prompt.after)
 
     def loss(self, prompt: Prompt) -> int:
         """Return how many tokens of what is here `bring` would throw away."""
         plan = self._plan(prompt)
-        suffix = len(self.cells.suffix or ()) if plan.kind == "exact" else 0
+        suffix = len(self.cells.suffix or ()) - plan.keep_suffix
         return len(self.cells.prefix) - plan.keep + suffix
 
     def moves(self, prompt: Prompt) -> bool:
@@ -177,10 +177,10 @@ class Cache:
             del self.cells.tail[keep:]
 
     def _splice(self, plan: Plan, prefix: list[int], marker: list[int]) -> None:
-        """Change the prefix before a suffix that stays where it is, and take the tail away."""
+        """Change the prefix before a suffix whose beginning stays, and take the rest away."""
         cells, context = self.cells, self._context
+        cells.suffix, cells.tail = (cells.suffix or ())[: plan.keep_suffix], []
         context.remove(self.lanes.full, cells.tail_at)
-        cells.tail = []
         if cells.has_marker and plan.keep == len(prefix) == len(cells.prefix):
             return
         self._cut_prefix(plan.keep)

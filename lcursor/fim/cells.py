@@ -27,6 +27,8 @@ GAP = 24
 MAX_STALE = 256
 """Prefix tokens that may have changed since the suffix was read; then its beginning is read again.
 Idle time does so much earlier; this limit is for text that grows without a pause."""
+WORTH_KEEPING = 64
+"""So much of the beginning of a suffix stays where its end changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Plan:
         keep: tokens of the prefix that stay.
         keep_tail: whether the middle marker is still right behind an unchanged prompt.
         widen: positions by which the suffix must move on, because the gap is full.
-        extend: tokens at the end of the suffix that have not been read yet.
+        keep_suffix: tokens of the suffix that stay, from its beginning; 0 where it is read anew.
+        extend: tokens at the end of the suffix that must be read.
         too_stale: whether the beginning of the suffix must be read again.
     """
 
@@ -46,6 +49,7 @@ class Plan:
     keep: int
     keep_tail: bool = False
     widen: int = 0
+    keep_suffix: int = 0
     extend: int = 0
     too_stale: bool = False
 
@@ -82,24 +86,28 @@ class Cells:
         keep = common(self.prefix, prefix)
         is_same = keep == len(prefix) == len(self.prefix)
         has_tail = is_same and bool(self.tail) and self.tail[: len(middle)] == list(middle)
-        if not self.holds(suffix):
+        keep_suffix = self.keeps(suffix)
+        if not keep_suffix:
             is_bare = suffix == self.suffix == () and self.has_marker == marker
             return Plan("exact", keep, keep_tail=has_tail and is_bare)
-        extend = len(suffix) - len(self.suffix or ())
+        has_all = keep_suffix == len(suffix) == len(self.suffix or ())
         changed = max(len(prefix), len(self.prefix)) - keep
         over = len(prefix) + 1 - self.suffix_at
         return Plan(
             "splice",
             keep,
-            keep_tail=has_tail and not extend,
+            keep_tail=has_tail and has_all,
             widen=over + GAP if over > 0 else 0,
-            extend=extend,
+            keep_suffix=keep_suffix,
+            extend=len(suffix) - keep_suffix,
             too_stale=self.stale + changed > MAX_STALE,
         )
 
-    def holds(self, suffix: tuple[int, ...]) -> bool:
-        """Return whether the beginning of a suffix, or all of it, has been read."""
-        return bool(self.suffix) and suffix[: len(self.suffix or ())] == self.suffix
+    def keeps(self, suffix: tuple[int, ...]) -> int:
+        """Return how many tokens of a suffix are here: all that was read, or much of it."""
+        here = self.suffix or ()
+        same = common(here, suffix)
+        return same if same == len(here) or same >= WORTH_KEEPING else 0
 
     @property
     def tail_at(self) -> int:

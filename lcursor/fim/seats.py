@@ -135,7 +135,7 @@ class Seats:
 
         That is what a seat has read of it, or its first `suffix_tokens`.
         """
-        held = [len(cache.cells.suffix or ()) for cache in self._by_age if cache.has(prompt)]
+        held = [has for cache in self._by_age if (has := cache.has(prompt))]
         shorter = [replace(prompt, after=prompt.after[:size]) for size in {*held, suffix_tokens}]
         return min(shorter, key=lambda each: (self.cost(each), -len(each.after)))
 

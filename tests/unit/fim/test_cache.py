@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.errors import Cancelled, OutOfMemory
+from lcursor.fim import cells as shadow
 from lcursor.fim.cache import Cache, Lanes
 from lcursor.fim.cells import GAP
 from lcursor.fim.prompt import Prompt
@@ -128,12 +129,21 @@ def agree(memory: Memory, cache: Cache) -> None:
     assert len(set(positions)) == len(positions)
 
 
+KINDS = ["type", "delete", "paste", "move", "suffix", "below", "again", "write", "idle", "spm"]
 texts = st.lists(st.integers(1, 4), max_size=40)
 edits = st.tuples(
-    st.sampled_from(["type", "delete", "paste", "move", "suffix", "again", "write", "idle", "spm"]),
+    st.sampled_from(KINDS),
     st.lists(st.integers(1, 4), min_size=1, max_size=30),
     st.integers(-1, 12),
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def keep_short_suffixes() -> Iterator[None]:
+    """Keep the beginning of a suffix however short it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shadow, "WORTH_KEEPING", 1)
+        yield
 
 
 @settings(max_examples=300)
@@ -154,6 +164,8 @@ def test_any_edits_and_aborts(
             before, after = [*before, *after[:3]], after[3:]
         elif kind == "suffix":
             after = some
+        elif kind == "below":
+            after = [*after[: -len(some)], *some[:2]]
         wanted = spm(before) if kind == "spm" else prompt(before, after)
         memory.abort.looks_left = patience
         try:
@@ -261,6 +273,8 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
             before = [*before[:2], *some, *before[2:]]
         elif kind == "suffix":
             after = some
+        elif kind == "below":
+            after = [*after[: -len(some)], *some[:2]]
         elif kind == "spm":  # what stands in the cache comes from the disk as well
             there = seats.current
             assert seats.restore(there.cells.copy(), there.state(1 << 20))

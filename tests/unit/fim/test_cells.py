@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.cells import GAP, MAX_STALE, Cells, Plan, common
+from lcursor.fim.cells import GAP, MAX_STALE, WORTH_KEEPING, Cells, Plan, common
 
 tokens = st.lists(st.integers(0, 3), max_size=12)
 
@@ -30,11 +30,11 @@ def test_an_empty_cache_reads_all() -> None:
 
 
 def test_typing_keeps_the_suffix() -> None:
-    assert held([1, 2], (3,)).plan([1, 2, 5], (3,)) == Plan("splice", 2)
+    assert held([1, 2], (3,)).plan([1, 2, 5], (3,)) == Plan("splice", 2, keep_suffix=1)
 
 
 def test_nothing_new_keeps_the_tail() -> None:
-    assert held([1, 2], (3,)).plan([1, 2], (3,)) == Plan("splice", 2, keep_tail=True)
+    assert held([1, 2], (3,)).plan([1, 2], (3,)) == Plan("splice", 2, keep_tail=True, keep_suffix=1)
 
 
 def test_another_suffix_is_read() -> None:
@@ -44,13 +44,26 @@ def test_another_suffix_is_read() -> None:
 def test_a_full_gap_is_widened() -> None:
     cells = held([1, 2], (3,))
     cells.suffix_at = 4
-    assert cells.plan([1, 2, 5], (3,)) == Plan("splice", 2)
-    assert cells.plan([1, 2, 5, 6], (3,)) == Plan("splice", 2, widen=GAP + 1)
+    assert cells.plan([1, 2, 5], (3,)) == Plan("splice", 2, keep_suffix=1)
+    assert cells.plan([1, 2, 5, 6], (3,)) == Plan("splice", 2, widen=GAP + 1, keep_suffix=1)
 
 
 def test_a_longer_suffix_is_read_on() -> None:
-    assert held([1, 2], (3,)).plan([1, 2, 5], (3, 4, 6)) == Plan("splice", 2, extend=2)
-    assert held([1, 2], (3,)).plan([1, 2], (3, 4)) == Plan("splice", 2, extend=1)
+    assert held([1, 2], (3,)).plan([1, 2, 5], (3, 4, 6)) == Plan(
+        "splice", 2, keep_suffix=1, extend=2
+    )
+    assert held([1, 2], (3,)).plan([1, 2], (3, 4)) == Plan("splice", 2, keep_suffix=1, extend=1)
+
+
+def test_of_a_suffix_whose_end_changes_the_beginning_stays() -> None:
+    same = tuple(range(WORTH_KEEPING))
+    plan = held([1, 2], (*same, 7, 8)).plan([1, 2, 5], (*same, 9))
+    assert plan == Plan("splice", 2, keep_suffix=WORTH_KEEPING, extend=1)
+    assert not held([1, 2], (*same, 7)).plan([1, 2], same).keep_tail
+
+
+def test_a_short_common_beginning_of_two_suffixes_is_not_kept() -> None:
+    assert held([1, 2], (3, 4)).plan([1, 2], (3, 5)).kind == "exact"
 
 
 def test_after_many_changes_the_suffix_is_too_stale() -> None:
