@@ -64,4 +64,4 @@ lock:  ## resolve the requirements anew; needs uv
 
 clean:  ## remove the environment and all caches of the tools; models stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find lcursor rplugin scripts tests -name __pycache__ -prune -exec rm -rf {} +
+	find lcursor bench evals rplugin scripts tests -name __pycache__ -prune -exec rm -rf {} +

@@ -18,7 +18,7 @@ except ImportError:  # a half-made environment, or the wrong Python
     )
 
 from lcursor import __version__
-from lcursor.cli import bench, chat, doctor, editor, evals, index, models, server
+from lcursor.cli import chat, doctor, editor, index, models, server, tools
 from lcursor.errors import LcursorError
 
 app = typer.Typer(
@@ -31,14 +31,13 @@ app = typer.Typer(
 )
 app.add_typer(models.app, name="models")
 app.add_typer(server.app, name="server")
-app.add_typer(evals.app, name="eval")
 doctor.add_to(app)
-app.add_typer(bench.app, name="bench")
 app.command("index")(index.index)
 app.command("search")(index.search)
 app.command("chat")(chat.chat)
 app.command("demo")(editor.demo)
 app.command("try")(editor.try_out)
+tools.add_to(app)
 
 
 def _version(wanted: bool) -> None:

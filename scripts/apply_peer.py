@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lcursor.evals import apply  # noqa: E402
+from evals import apply  # noqa: E402
 
 FORMS = {
     "search_replace": ("editblock_coder", "EditBlockCoder"),

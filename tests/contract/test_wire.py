@@ -65,7 +65,7 @@ def is_named(method: str, text: str, call: str) -> bool:
 
 def test_each_message_has_a_sender_and_a_handler() -> None:
     lua = sources("lua/lcursor", ".lua", "protocol")
-    python = sources("lcursor", ".py", "protocol", "drive", "bench", "evals", "cli")
+    python = sources("lcursor", ".py", "protocol", "drive", "cli")
     handled = set(Dispatch(lambda method, params: None, lambda: None).handlers)
     assert handled == set(protocol.TO_PYTHON)
     assert not {name for name in protocol.TO_PYTHON if not is_named(name, lua, r"notify\(")}

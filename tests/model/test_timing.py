@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from bench import weights
+from bench.shapes import TINY, Shape
 from lcursor.__main__ import app
-from lcursor.bench import weights
-from lcursor.bench.shapes import TINY, Shape
 from lcursor.fim import llama
 
 EXPERTS = replace(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.bench.edit_screen import DRAWN, NOTES, big
+from bench.edit_screen import DRAWN, NOTES, big
 from lcursor.drive.screen import Screen
 from tests.nvim.edits import Room, file, proposed
 

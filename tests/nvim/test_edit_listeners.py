@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.bench.editor import DECIDED_EDITS
+from bench.editor import DECIDED_EDITS
 from tests.nvim.edits import Room
 
 OLD = ["one", "two", "three"]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lcursor.bench import peer, typing
-from lcursor.bench.peer import Lcursor
-from lcursor.bench.trials import COLD_KEYS, pick_spots
-from lcursor.bench.typing import read_lines, run, run_cold
-from lcursor.bench.typing_report import jump_summary, summary
+from bench import peer, typing
+from bench.peer import Lcursor
+from bench.trials import COLD_KEYS, pick_spots
+from bench.typing import read_lines, run, run_cold
+from bench.typing_report import jump_summary, summary
 from lcursor.drive.editor import Editor
 from tests.fakes.control import STATS, FakeHost
 

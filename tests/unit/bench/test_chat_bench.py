@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.bench import steady
-from lcursor.bench.chat import PARTS, PROMISES, Findings
-from lcursor.bench.chat_screen import steady as running
-from lcursor.bench.chat_talk import Bare, Heard, Talk
-from lcursor.bench.report import figure
+from bench import steady
+from bench.chat import PARTS, PROMISES, Findings
+from bench.chat_screen import steady as running
+from bench.chat_talk import Bare, Heard, Talk
+from bench.report import figure
 from lcursor.config import ChatConfig, ModelConfig
 from lcursor.errors import LcursorError
 from lcursor.llm.records import Target

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.bench import edit
-from lcursor.bench.edit import Answer, Case, Findings, Pair
+from bench import edit
+from bench.edit import Answer, Case, Findings, Pair
 from lcursor.errors import LcursorError
 from lcursor.llm.records import Usage
 

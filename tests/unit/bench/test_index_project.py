@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.bench import index as bench
-from lcursor.bench.index_project import Copy
+from bench import index as bench
+from bench.index_project import Copy
 from lcursor.errors import LcursorError
 
 SOURCE = {

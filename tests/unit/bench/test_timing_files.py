@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from bench import gpu, weights
+from bench.shapes import FORMATS, SHAPES, TINY, Shape, metadata, tensors
 from lcursor.__main__ import app
-from lcursor.bench import gpu, weights
-from lcursor.bench.shapes import FORMATS, SHAPES, TINY, Shape, metadata, tensors
 from lcursor.catalog import gguf, hardware, manifest
 from lcursor.errors import DiskFull, LcursorError, ModelError, OutOfMemory
 from lcursor.fim import llama

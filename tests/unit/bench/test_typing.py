@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from lcursor.__main__ import app
-from lcursor.bench import typing as bench
-from lcursor.bench.peer import LlamaVim
-from lcursor.bench.report import percentile
-from lcursor.bench.trials import (
+from bench import typing as bench
+from bench.peer import LlamaVim
+from bench.report import percentile
+from bench.trials import (
     APART_ROWS,
     KEYS,
     MARGIN_ROWS,
@@ -33,8 +32,8 @@ from lcursor.bench.trials import (
     pick_spots,
     spread,
 )
-from lcursor.bench.typing import read_lines
-from lcursor.bench.typing_report import (
+from bench.typing import read_lines
+from bench.typing_report import (
     Results,
     as_dict,
     as_markdown,
@@ -42,6 +41,7 @@ from lcursor.bench.typing_report import (
     jump_summary,
     summary,
 )
+from lcursor.__main__ import app
 from lcursor.drive.screen import Screen
 from lcursor.errors import LcursorError
 from tests.fakes.model_server import ModelServer
@@ -377,7 +377,7 @@ def server() -> Iterator[str]:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What looks like llama.vim, on a machine with curl."""
-    monkeypatch.setattr("lcursor.bench.peer.shutil.which", lambda name: f"/{name}")
+    monkeypatch.setattr("bench.peer.shutil.which", lambda name: f"/{name}")
     (tmp_path / "plugin").mkdir()
     (tmp_path / "plugin/llama.vim").touch()
     return tmp_path

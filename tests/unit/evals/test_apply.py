@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lcursor.cli.evals import app
+from evals import apply, apply_report
+from evals.cli import app
 from lcursor.edit.placing import resolve
 from lcursor.edit.records import Change, FileChange
 from lcursor.errors import LcursorError
-from lcursor.evals import apply, apply_report
 
 TASKS = apply.load()
 

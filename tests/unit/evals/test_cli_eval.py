@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from evals import fim
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
-from lcursor.evals import fim
 from lcursor.fim.engine import Result
 from lcursor.fim.prompt import Source
 

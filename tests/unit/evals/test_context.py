@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from evals import calls, context, context_report, fim
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
-from lcursor.evals import calls, context, context_report, fim
 from lcursor.fim.engine import Result
 from lcursor.fim.prompt import File, Source
 

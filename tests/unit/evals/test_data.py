@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from evals.data import DATA, KINDS, LINES, SPANS, Kind, cuts, load, source_cuts
 from lcursor.errors import LcursorError
-from lcursor.evals.data import DATA, KINDS, LINES, SPANS, Kind, cuts, load, source_cuts
 
 
 def test_the_files_are_whole_and_have_their_licence() -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from evals import bugs, edit, edit_report, examples
+from evals.bugs import Bug, Example
+from evals.corpus import ROOT
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
-from lcursor.evals import bugs, edit, edit_report, examples
-from lcursor.evals.bugs import Bug, Example
-from lcursor.evals.corpus import ROOT
 from lcursor.llm.client import ChatClient
 from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Reached

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evals import fim
+from evals.data import DATA, Cut, Task, cuts
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled
-from lcursor.evals import fim
-from lcursor.evals.data import DATA, Cut, Task, cuts
 from lcursor.fim.engine import Result
 from lcursor.fim.prompt import Source
 

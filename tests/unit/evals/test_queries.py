@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from evals import queries, queries_report
+from evals.queries import Answer, Corpus, Judged, Question
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
-from lcursor.evals import queries, queries_report
-from lcursor.evals.queries import Answer, Corpus, Judged, Question
 from lcursor.index.records import Hit
 
 CODE = """class Garage:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.evals import report
-from lcursor.evals.data import Kind
-from lcursor.evals.fim import Answer
+from evals import report
+from evals.data import Kind
+from evals.fim import Answer
 
 
 def answer(

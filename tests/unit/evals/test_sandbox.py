@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.evals import sandbox
-from lcursor.evals.data import DATA, KINDS, cuts
+from evals import sandbox
+from evals.data import DATA, KINDS, cuts
 
 
 def test_a_program_that_ends_passes() -> None:

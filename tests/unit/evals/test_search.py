@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals import search as judge
+from evals import search_report as report
+from evals.search import Question, Scores
 from lcursor.errors import LcursorError
-from lcursor.evals import search as judge
-from lcursor.evals import search_report as report
-from lcursor.evals.search import Question, Scores
 
 CODES = [
     'def remove(path):\n    """Delete a file."""\n    os.unlink(path)',

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from evals import corpus, splice
+from evals.corpus import LANGUAGES, File
 from lcursor.errors import EngineFailed, LcursorError
-from lcursor.evals import corpus, splice
-from lcursor.evals.corpus import LANGUAGES, File
 from lcursor.fim.prompt import Source
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.evals import splice_report as report
-from lcursor.evals.splice import Case
+from evals import splice_report as report
+from evals.splice import Case
 
 FACTS = {"machine": {"cpu": "none"}, "model": "none", "command": "none", "seed": 1}
 

@@ -1,0 +1,88 @@
+"""Who types in `bench typing --indexing`: lcursor, while its index of a library is being made.
+
+Owns the copy of the project and ends the worker that reads it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+from bench.index_project import Copy
+from bench.peer import Lcursor
+from lcursor.drive.editor import Editor
+from lcursor.errors import LcursorError
+
+BUSY = frozenset({"surveying", "reading", "embedding", "paused"})
+BEGIN = "require('lcursor.index').start() require('lcursor.index.survey').begin(...)"
+STATE = """
+for _, state in ipairs(require("lcursor.index").states()) do
+  if state.root == ... then
+    return { state.phase, state.pid }
+  end
+end
+return { "", 0 }
+"""
+BEGUN_S = 30.0
+
+
+class BesideIndex(Lcursor):
+    """The product as a user has it who has just told it to index a project.
+
+    The editor tells the worker when somebody types, as it always does.
+
+    Args:
+        model: another completion model than the default; a name or a path.
+        source: the project; a copy of it is indexed.
+    """
+
+    def __init__(self, model: str, source: Path) -> None:
+        super().__init__(model)
+        self._folder = tempfile.TemporaryDirectory(prefix="lcursor-bench-")
+        self._copy = Copy(source, Path(self._folder.name) / "indexed")
+        self._pid = 0
+
+    def __enter__(self) -> BesideIndex:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._end_worker()
+        self._folder.cleanup()
+
+    def begin(self, editor: Editor) -> str:
+        """Begin the index as well, and wait until it reads; one of an earlier editor is ended."""
+        self._end_worker()
+        model = super().begin(editor)
+        editor.lua(BEGIN, str(self._copy.root / self._copy.names[0]))
+        deadline_s = time.monotonic() + BEGUN_S
+        while self._phase(editor) not in BUSY:
+            if time.monotonic() > deadline_s:
+                raise LcursorError(f"no index had begun after {BEGUN_S:.0f} s", "See :LCursor log")
+            time.sleep(0.1)
+        return model
+
+    def drain(self, editor: Editor) -> None:
+        """Wait for the last answers; the index must not have come to its end."""
+        super().drain(editor)
+        if self._phase(editor) not in BUSY:
+            raise LcursorError("the index was done before the typing was", "Name a larger project")
+
+    def _end_worker(self) -> None:
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGTERM)
+        self._pid = 0
+
+    def _phase(self, editor: Editor) -> str:
+        phase, self._pid = editor.lua(STATE, str(self._copy.root))
+        return str(phase)

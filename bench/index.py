@@ -1,0 +1,310 @@
+"""The index: how soon a project can be searched, how soon answers come, what a change costs.
+
+Runs the real worker on a copy of the project, with folders of its own: no index and no vector that
+was there before counts. Asks it as an editor would, over its socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.index_project import Copy, rare_word
+from bench.report import Figure, figure
+from lcursor.errors import LcursorError
+from lcursor.index.client import Client
+from lcursor.index.records import Mode
+
+QUERIES = 200
+SAVES = 20
+STEP_S = 0.02
+"""Between two looks for a change; the worker stands aside for queries, so not less."""
+LOOK_S = 0.1
+"""The same for what takes seconds: each look is a search, for which the worker stands aside."""
+PAUSE_S = 0.05
+"""Between two queries while the worker works: an editor does not ask without a break."""
+LONGEST_S = 1800.0
+SWITCH_S = 120.0
+QUIET_S = 3.0
+PROMISED_BYTES, PROMISED_S = 32_000_000, 60.0
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was measured."""
+
+    figures: list[Figure] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, samples: list[float], **more: Any) -> None:
+        """Add a figure, where there is anything to boil down."""
+        if samples:
+            self.figures.append(figure(name, samples, **more))
+
+    def as_dict(self, machine: Mapping[str, str]) -> dict[str, Any]:
+        """Return everything for JSON."""
+        rows = [{**asdict(each), "holds": each.holds} for each in self.figures]
+        return {"machine": dict(machine), "project": self.facts, "figures": rows}
+
+
+def measure(source: Path, *, embed_s: float, seed: int, embedder: str, say: Say) -> Findings:
+    """Measure everything on a copy of a project.
+
+    Args:
+        source: the project.
+        embed_s: time that vectors are made before queries are measured; 0 leaves them out.
+        seed: of the choice of queries.
+        embedder: its name; "" is the default.
+        say: told what is being measured.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="lcx", ignore_cleanup_errors=True) as folder,
+        _own_folders(Path(folder)),
+    ):
+        say("copying the project")
+        copy = Copy(source, Path(folder) / "project")
+        with Client(copy.root, embedder=embedder if embed_s else "none") as client:
+            try:
+                return _Run(copy, client, seed, say).all(embed_s)
+            finally:
+                pid = client.call("status")["pid"]
+                client.call("stop")
+                _gone(pid)  # it writes until it ends, in folders that go now
+
+
+def _gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    deadline_s = time.perf_counter() + QUIET_S * 3
+    while Path(f"/proc/{pid}").exists() and time.perf_counter() < deadline_s:
+        time.sleep(STEP_S)
+
+
+@contextmanager
+def _own_folders(folder: Path) -> Iterator[None]:
+    """Let workers that are started here keep everything in a folder but the models."""
+    from lcursor.catalog import store
+
+    own = {
+        "LCURSOR_MODELS": str(store.models_dir()),
+        "LCURSOR_DATA": str(folder / "data"),
+        "XDG_DATA_HOME": str(folder / "data"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "XDG_RUNTIME_DIR": str(folder),
+    }
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+class _Run:
+    """One bench."""
+
+    def __init__(self, copy: Copy, client: Client, seed: int, say: Say) -> None:
+        self._copy, self._client, self._say = copy, client, say
+        self._found = Findings()
+        self._names, self._sentences = copy.queries(QUERIES, seed)
+        self._asked = 0
+        self._pid = 0
+        self._most_mb = 0.0
+
+    def all(self, embed_s: float) -> Findings:
+        """Measure everything, in the order in which it happens."""
+        self._pid = self._client.call("status")["pid"]
+        self._read()
+        if embed_s:
+            self._embed(embed_s)
+        self._say("queries, while nothing else is done")
+        modes: list[Mode] = ["lexical", "hybrid"] if self._state()["embedded"] else ["lexical"]
+        for mode in modes:
+            samples = [self._ask(mode, is_quiet=True) for _ in range(QUERIES)]
+            limit = 15 if mode == "lexical" else 40
+            self._found.add(f"query, {mode}, idle", samples, limit=limit)
+        self._save()
+        self._switch()
+        self._found.add("peak memory of the worker", [self._peak_mb()], limit=400, unit="MB")
+        return self._found
+
+    def _state(self) -> dict[str, Any]:
+        return self._client.call("status")
+
+    def _ask(self, mode: Mode, is_quiet: bool = False) -> float:
+        """Ask the next query; return the milliseconds until its answer is here."""
+        if is_quiet:
+            self._client.tell("typing")  # the worker rests, whatever it still has to do
+        self._asked += 1
+        queries = self._names if self._asked % 2 else self._sentences
+        text = queries[self._asked // 2 % len(queries)]
+        began_s = time.perf_counter()
+        self._client.call("search", text=text, limit=20, mode=mode)
+        return (time.perf_counter() - began_s) * 1000
+
+    def _read(self) -> None:
+        self._say("reading the project")
+        began_s = time.perf_counter()
+        self._client.call("begin")
+        first_s, samples = 0.0, list[float]()
+        while True:
+            sample = self._ask("lexical")
+            if first_s:
+                samples.append(sample)
+            elif self._client.call("search", text="a", limit=1, mode="lexical")["hits"]:
+                first_s = time.perf_counter() - began_s
+            state = self._state()
+            if state["phase"] == "failed":
+                raise LcursorError(f"the index failed: {state['detail']}")
+            spent_s = time.perf_counter() - began_s
+            self._most_mb = max(self._most_mb, self._memory_mb())
+            if state["phase"] in {"embedding", "ready"} and first_s:
+                break
+            if spent_s > LONGEST_S:
+                raise LcursorError(f"not read after {spent_s:.0f} s: {state['phase']}")
+            time.sleep(PAUSE_S if first_s else STEP_S)
+        copy, found = self._copy, self._found
+        found.facts = {
+            "files": f"{state['files']:,} of {len(copy.names):,}",
+            "bytes": f"{copy.bytes:,}",
+            "chunks": f"{state['chunks']:,}",
+            "symbols": f"{state['symbols']:,}",
+            "files/s": f"{state['files'] / spent_s:.1f}",
+            "chunks/s by words": f"{state['chunks'] / spent_s:.1f}",
+        }
+        promised_s = PROMISED_S if copy.bytes <= PROMISED_BYTES else None
+        found.add("first answer after the start", [first_s], limit=1, unit="s")
+        found.add("all is found by words", [spent_s], limit=promised_s, unit="s")
+        found.add("query, lexical, while reading", samples, limit=30)
+
+    def _embed(self, embed_s: float) -> None:
+        state = self._state()
+        if not state["embedder"] and state["embedder_note"]:
+            self._found.facts["vectors"] = "none: " + state["embedder_note"]
+            return
+        self._say("making vectors")
+        deadline_s = time.perf_counter() + embed_s
+        while not state["embedded"] and state["phase"] != "ready" and self._is_before(deadline_s):
+            time.sleep(PAUSE_S)  # the model is being loaded
+            state = self._state()
+        began_s, began = time.perf_counter(), state["embedded"]
+        while state["phase"] != "ready" and self._is_before(deadline_s - embed_s / 3):
+            time.sleep(PAUSE_S * 4)
+            state = self._state()
+        spent_s, made = time.perf_counter() - began_s, state["embedded"] - began
+        samples = list[float]()
+        while state["phase"] != "ready" and self._is_before(deadline_s):
+            samples.append(self._ask("hybrid"))
+            time.sleep(PAUSE_S * 4)
+            state = self._state()
+        facts = self._found.facts
+        facts["vectors"] = f"{state['embedded']:,} of {state['chunks']:,}, {state['embedder']}"
+        facts["chunks/s with vectors"] = f"{made / max(spent_s, PAUSE_S):.1f}"
+        self._found.add("query, hybrid, while making vectors", samples, limit=80)
+
+    @staticmethod
+    def _is_before(deadline_s: float) -> bool:
+        return time.perf_counter() < deadline_s
+
+    def _save(self) -> None:
+        self._say("saves")
+        samples = list[float]()
+        for number in range(SAVES):
+            name = self._copy.names[number * len(self._copy.names) // SAVES]
+            word = rare_word("save", number)
+            with (self._copy.root / name).open("a", errors="replace") as file:
+                file.write(f"\n# {word}\n")
+            began_s = time.perf_counter()
+            self._wait_for(word)
+            samples.append((time.perf_counter() - began_s) * 1000)
+            time.sleep(0.3)
+        self._found.add("from a save to an answer that has it", samples, limit=500)
+        self._copy.settle()
+
+    def _switch(self) -> None:
+        copy, found = self._copy, self._found
+        self._say("branches")
+        words = copy.branch()
+        self._settle()
+        before = self._missing()
+        for branch, name in (("two", "to new text"), ("one", "back")):
+            began_s = time.perf_counter()
+            copy.switch(branch)
+            for word in words:
+                if branch == "two":
+                    self._wait_for(word, LOOK_S)
+                else:
+                    self._wait_gone(word, LOOK_S)
+            spent_s = time.perf_counter() - began_s
+            files = f"{copy.branch_files:,} files"
+            found.add(f"branch switch {name}, {files}", [spent_s], limit=15, unit="s")
+        again = self._missing() - before if before >= 0 else 0
+        found.add("chunks without a vector more than before", [max(again, 0)], limit=0, unit="")
+
+    def _settle(self) -> None:
+        """Wait until nothing has been read for a while."""
+        last, since_s = None, time.perf_counter()
+
+        def is_settled() -> bool:
+            nonlocal last, since_s
+            state = self._state()
+            seen = (state["files"], state["chunks"], state["phase"] in {"surveying", "reading"})
+            if seen != last or seen[2]:
+                last, since_s = seen, time.perf_counter()
+            return time.perf_counter() - since_s > QUIET_S
+
+        self._wait(is_settled, "reading did not end")
+
+    def _missing(self) -> int:
+        state = self._state()
+        return int(state["chunks"] - state["embedded"]) if state["embedder"] else 0
+
+    def _has(self, word: str) -> bool:
+        hits = self._client.call("search", text=word, limit=5, mode="lexical")["hits"]
+        return any(word in hit["text"] for hit in hits)
+
+    def _wait_for(self, word: str, step_s: float = STEP_S) -> None:
+        self._wait(lambda: self._has(word), f"{word} was not found", step_s)
+
+    def _wait_gone(self, word: str, step_s: float) -> None:
+        self._wait(lambda: not self._has(word), f"{word} did not go", step_s)
+
+    def _wait(self, is_so: Callable[[], bool], otherwise: str, step_s: float = STEP_S) -> None:
+        deadline_s = time.perf_counter() + SWITCH_S
+        while not is_so():
+            if time.perf_counter() > deadline_s:
+                raise LcursorError(f"{otherwise} within {SWITCH_S:.0f} s")
+            time.sleep(step_s)
+
+    def _memory_mb(self) -> float:
+        """Return what the worker has, with the processes that read for it; shared memory once."""
+        pids = {self._pid}
+        for children in Path(f"/proc/{self._pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                pids.update(map(int, children.read_text().split()))
+        return sum(_resident_mb(pid, "smaps_rollup", "Pss") for pid in pids)
+
+    def _peak_mb(self) -> float:
+        own = _resident_mb(self._pid, "status", "VmHWM") or self._state()["memory_bytes"] / 1e6
+        return max(own, self._most_mb)
+
+
+def _resident_mb(pid: int, file: str, field: str) -> float:
+    """Return a figure of a process's memory; 0 where it is not known."""
+    try:
+        found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/{file}").read_text(), re.M)
+    except OSError:
+        return 0.0
+    return int(found[1]) * 1024 / 1e6 if found else 0.0

@@ -1,0 +1,337 @@
+"""Who types in `bench typing`: lcursor, and llama.vim as the peer that it is measured against.
+
+Each knows how to start its Neovim, how to see that it rests, and where its numbers stand. The peer
+is a checkout that the caller names and a server that runs already; nothing of either is kept here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bench.editor import PROBE
+from bench.trials import Cost, Spot
+from bench.typing import INIT, LINES, WAIT_S, read_lines
+from lcursor.drive.editor import GHOST, Editor
+from lcursor.errors import LcursorError
+
+AGAIN_S = 2.0
+"""How long the engine may evaluate before it is asked again whether it has the full window."""
+SILENCE_S = 1.0
+"""Longer than any debounce: who has asked nothing by then will not."""
+
+LISTEN = """
+probe.wrap_messages()
+_G.asked = {}
+local rpc = require("lcursor.rpc")
+local notify, receive = rpc.notify, rpc.receive
+rpc.notify = function(method, params)
+  if method == "fim.request" then
+    table.insert(asked, { id = params.id, row = params.row, col = params.col, decoded = -1 })
+  end
+  return notify(method, params)
+end
+rpc.receive = function(from, method, params)
+  if method == "fim.done" then
+    for _, request in ipairs(asked) do
+      if request.id == params.id then
+        request.decoded = params.stats.decoded_tokens
+        request.passes = params.stats.passes
+        request.window = params.stats.window
+      end
+    end
+  elseif method == "fim.improved" then
+    for _, request in ipairs(asked) do
+      request.is_improved = request.is_improved or request.id == params.id
+    end
+  end
+  return receive(from, method, params)
+end
+"""
+
+ASKED_AT = """
+local row, col = ...
+return vim.iter(asked):any(function(r) return r.row == row and r.col == col end)
+"""
+IS_WORKING = "return vim.iter(asked):any(function(r) return r.decoded < 0 end)"
+
+IS_FULL = 'return #asked == 0 or asked[#asked].window == "full"'
+IS_IMPROVED = "return #asked > 0 and asked[#asked].is_improved == true"
+ASK = 'require("lcursor.complete").trigger()'
+
+IS_SETTLED = """
+local is_silent = ...
+local complete = require("lcursor.complete")
+if complete.current_id() then
+  return complete.is_settled()
+end
+return is_silent and complete.why().code ~= "waiting"
+"""
+
+OPEN_GATE = 'require("lcursor").setup({ completion = { min_confidence = 0 } })'
+CLOSE_GATE = 'require("lcursor").setup({})'
+
+# Vimscript is timed from outside: one handler runs before the peer's own, one after them.
+PEER_INIT = """
+vim.api.nvim_set_hl(0, "llama_hl_fim_hint", { fg = "#7f848e" })
+vim.g.llama_config = vim.json.decode([==[%s]==])
+_G.probe = { spent = 0, all = {} }
+function probe.key()
+  table.insert(probe.all, probe.spent / 1e6)
+  probe.spent = 0
+end
+vim.api.nvim_create_autocmd("VimEnter", { callback = function()
+  local began = 0
+  vim.api.nvim_create_autocmd("CursorMovedI", { callback = function()
+    began = vim.uv.hrtime()
+  end })
+  vim.opt.rtp:prepend(%s)
+  vim.cmd.runtime("plugin/llama.vim")
+  vim.api.nvim_create_autocmd("CursorMovedI", { callback = function()
+    probe.spent = probe.spent + (vim.uv.hrtime() - began)
+  end })
+end })
+"""
+
+IS_BUSY = """
+return vim.iter(vim.api.nvim_list_chans()):any(function(chan)
+  return chan.argv ~= nil and vim.fs.basename(chan.argv[1]) == "curl"
+end)
+"""
+
+
+class Lcursor:
+    """The product as a user has it.
+
+    Args:
+        model: another completion model than the default; a name or a path.
+        init: more Lua for its init.lua.
+    """
+
+    group = GHOST
+
+    def __init__(self, model: str = "", init: str = "") -> None:
+        setting = f"vim.g.lcursor = {{ completion = {{ model = {json.dumps(model)} }} }}\n"
+        self._init = (setting if model else "") + init
+
+    def open(self, neovim: Path, home: Path, path: Path, columns: int) -> Editor:
+        """Start a Neovim with the plugin and the probe."""
+        init = PROBE + INIT + self._init
+        return Editor(
+            neovim,
+            home,
+            init=init,
+            files=(path,),
+            columns=columns,
+            lines=LINES,
+            cwd=path.parent,
+        )
+
+    def begin(self, editor: Editor) -> str:
+        """Wait for the model, and listen to the wire from now on."""
+        editor.wait_state("ready", timeout_s=120)
+        editor.lua(LISTEN)
+        model: str = editor.lua("return require('lcursor.status').get().detail")
+        return model
+
+    def warm(self, editor: Editor, spot: Spot) -> None:
+        """Wait for an answer from the full window to what entering insert mode asks."""
+        _wait(lambda: editor.lua(ASKED_AT, spot.row, len(spot.before)), 3 * SILENCE_S)
+        _wait(lambda: not editor.lua(IS_WORKING), 120)
+        self._evaluate_all(editor)
+
+    def is_settled(self, editor: Editor, since_key_s: float) -> bool:
+        """Whether the host has said all of what is shown, or nobody has asked."""
+        settled: bool = editor.lua(IS_SETTLED, since_key_s > SILENCE_S)
+        return settled
+
+    def is_final(self, editor: Editor) -> bool:
+        """Whether the last answer is from the full window; from a short one, it may be improved."""
+        final: bool = editor.lua(IS_FULL) or editor.lua(IS_IMPROVED)
+        return final
+
+    def _evaluate_all(self, editor: Editor) -> None:
+        """Ask again until the answer is from the full window.
+
+        It is evaluated in idle time, and nothing tells when that leaves the answer as it was.
+        """
+        deadline = time.monotonic() + 60
+        while not editor.lua(IS_FULL) and time.monotonic() < deadline:
+            _wait(lambda: editor.lua(IS_IMPROVED), AGAIN_S)
+            editor.lua(ASK)
+            _wait(lambda: not editor.lua(IS_WORKING), WAIT_S)
+
+    def drain(self, editor: Editor) -> None:
+        """Wait for the last answers."""
+        _wait(lambda: not editor.lua(IS_WORKING), 60)
+
+    def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
+        """Add up what the answers tell; a request that was cancelled tells 0."""
+        costs = [Cost(0, None)] * len(spot.typed)
+        for request in editor.lua("local all = asked; asked = {}; return all"):
+            key = request["col"] - len(spot.before) - 1
+            if request["row"] != spot.row or not 0 <= key < len(costs):
+                continue
+            tokens, passes = costs[key]
+            if request["decoded"] > 0:
+                tokens += int(request["decoded"])
+                if request.get("passes"):  # 0 where it was cancelled
+                    passes = (passes or 0) + int(request["passes"])
+            costs[key] = Cost(tokens, passes)
+        return costs
+
+    def open_gate(self, editor: Editor) -> None:
+        """Show everything, which does not load the model again, and ask by hand."""
+        editor.lua(f"{OPEN_GATE} {ASK}")
+        _wait(lambda: editor.lua(IS_SETTLED, True), WAIT_S)
+        self._evaluate_all(editor)
+
+    def close_gate(self, editor: Editor) -> None:
+        """Set what was set before."""
+        editor.lua(CLOSE_GATE)
+
+
+class LlamaVim:
+    """The plugin llama.vim, on a llama-server.
+
+    Its main_ms is the time of its CursorMovedI handlers alone: what its job callbacks and timers
+    take comes on top and is not measured.
+
+    Args:
+        checkout: of its repository.
+        server: URL of a llama-server that has the model.
+
+    Raises:
+        LcursorError: one of the parts is missing.
+    """
+
+    group = "llama_hl_fim_hint"
+    name = "llama.vim"
+    N_PREFIX, N_SUFFIX = 128, 32
+
+    def __init__(self, checkout: Path, server: str) -> None:
+        if not (checkout / "plugin/llama.vim").is_file():
+            raise LcursorError(f"{checkout} is no checkout of llama.vim", "Clone it there")
+        if not shutil.which("curl"):
+            raise LcursorError("llama.vim needs curl, which is not here", "Install curl")
+        self._checkout = checkout.resolve()
+        self._server = server.rstrip("/").removesuffix("/infill")
+        self._lines: list[str] = []
+        self._model = _served_model(self._server)
+
+    def open(self, neovim: Path, home: Path, path: Path, columns: int) -> Editor:
+        """Start a Neovim that has llama.vim in place of lcursor."""
+        self._lines = read_lines(path)
+        config = {
+            "endpoint_fim": f"{self._server}/infill",
+            "n_prefix": self.N_PREFIX,
+            "n_suffix": self.N_SUFFIX,
+            "ring_n_chunks": 0,
+            "auto_fim": True,
+            "show_info": 0,
+        }
+        init = INIT + PEER_INIT % (json.dumps(config), json.dumps(str(self._checkout)))
+        return Editor(
+            neovim,
+            home,
+            init=init,
+            files=(path,),
+            columns=columns,
+            lines=LINES,
+            cwd=path.parent,
+            plugin=False,
+        )
+
+    def begin(self, editor: Editor) -> str:
+        """See that the plugin is there, and let its first request pass."""
+        editor.wait_lua("return vim.fn.exists('*llama#fim') == 1")
+        self._rest(editor, 60)
+        return self._model
+
+    def warm(self, editor: Editor, spot: Spot) -> None:
+        """Wait for the answers to all requests that entering insert mode makes."""
+        _wait(lambda: editor.lua(IS_BUSY), SILENCE_S)
+        self._rest(editor, 120)
+
+    def is_settled(self, editor: Editor, since_key_s: float) -> bool:
+        """Whether a ghost is shown, which nothing but a key replaces, or nobody works on one."""
+        if editor.ghost().strip():
+            return True
+        return since_key_s > SILENCE_S and self._is_idle(editor)
+
+    def is_final(self, editor: Editor) -> bool:
+        """Always: no answer is improved."""
+        return True
+
+    def drain(self, editor: Editor) -> None:
+        """Wait until the server has answered everything."""
+        self._rest(editor, 120)
+
+    def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
+        """Read the prompt tokens of each key's own request from the plugin's cache of answers."""
+        costs = []
+        for key in range(1, len(spot.typed) + 1):
+            name = self._key(spot, spot.before + spot.typed[:key])
+            raw = editor.lua("return vim.api.nvim_eval(...)", f"get(g:cache_data, '{name}', '')")
+            costs.append(Cost(int(json.loads(raw).get("timings/prompt_n", 0)) if raw else 0, None))
+        return costs
+
+    def open_gate(self, editor: Editor) -> None:
+        """Nothing is ever held back: what is shown stands for both."""
+
+    def close_gate(self, editor: Editor) -> None:
+        """See `open_gate`."""
+
+    def _key(self, spot: Spot, head: str) -> str:
+        """Return the name under which the plugin keeps the answer for a position."""
+        row = spot.row
+        before = "\n".join(self._lines[max(0, row - self.N_PREFIX) : row])
+        after = "\n".join(self._lines[row + 1 : row + 1 + self.N_SUFFIX])
+        middle = head if head.strip() else ""
+        return hashlib.sha256(f"{before}\n{middle}Î\n{after}\n".encode()).hexdigest()
+
+    def _rest(self, editor: Editor, timeout_s: float) -> None:
+        _wait(lambda: self._is_idle(editor), timeout_s)
+
+    def _is_idle(self, editor: Editor) -> bool:
+        """Whether no request runs, and none starts within three of the plugin's timer's periods."""
+        for _ in range(4):
+            if editor.lua(IS_BUSY):
+                return False
+            time.sleep(0.1)
+        return True
+
+
+def _served_model(server: str) -> str:
+    """Return the name of the model that the server has.
+
+    Raises:
+        LcursorError: there is no such server.
+    """
+    hint = "Start llama-server with the model and name its URL with --server"
+    url = urlsplit(server)
+    if url.scheme != "http" or not url.hostname:
+        raise LcursorError(f"{server!r} is no http:// URL", hint)
+    connection = http.client.HTTPConnection(url.hostname, url.port or 80, timeout=10)
+    try:
+        connection.request("GET", f"{url.path}/v1/models")
+        models: dict[str, Any] = json.loads(connection.getresponse().read())
+        return Path(models["data"][0]["id"]).name
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
+        raise LcursorError(f"no llama-server answers at {server} ({error!r})", hint) from error
+    finally:
+        connection.close()
+
+
+def _wait(predicate: Callable[[], bool], timeout_s: float) -> None:
+    """Wait until it holds; when it never does, go on: the numbers will show it."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline and not predicate():
+        time.sleep(0.02)

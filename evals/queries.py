@@ -1,0 +1,269 @@
+"""How often a search finds what a person means, by questions written by hand, with their answers.
+
+The questions are about this project and about four packages of Python's standard library. Each is
+indexed in a folder that is thrown away; vectors are kept in the user's cache. What is searched is
+what a user searches: tests and documents of the project are there too, the questions are not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from evals.corpus import ROOT
+from lcursor.errors import LcursorError
+from lcursor.index.records import FileState, Hit, Mode, Parsed
+
+if TYPE_CHECKING:
+    from lcursor.index.embed import Embedder
+    from lcursor.index.search import Searcher
+    from lcursor.index.store import Store
+
+Kind = Literal["symbols", "sentences"]
+KINDS: tuple[Kind, ...] = ("symbols", "sentences")
+
+DATA = ROOT / "evals/data/queries"
+LIMIT = 20
+BATCH = 32
+FOLDERS = ("bench", "doc", "evals", "lcursor", "lua", "plugin", "rplugin", "scripts", "tests")
+SKIPPED = ("bench/results/", "evals/data/")
+ENDINGS = frozenset({".py", ".lua", ".md", ".txt", ".toml", ".lock"})
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What is searched, and where the questions about it stand."""
+
+    name: str
+    root: Path
+    folders: tuple[str, ...]
+
+
+CORPORA = (
+    Corpus("lcursor", ROOT, FOLDERS),
+    Corpus(
+        "stdlib",
+        Path(sysconfig.get_path("stdlib")),
+        ("asyncio", "concurrent", "email", "http"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Where a question leads to: a definition, or any place of a file."""
+
+    path: str
+    name: str = ""
+    """`name`, or `Class.name`; "" for the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What somebody types, and what is right."""
+
+    corpus: str
+    kind: Kind
+    text: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A question, and what a search made of it."""
+
+    question: Question
+    mode: Mode
+    rank: int
+    """Of the first right hit, from 1; 0 where there is none."""
+    first: str
+    """What came first: path and row."""
+
+
+def load(corpus: str, folder: Path = DATA) -> list[Question]:
+    """Read the questions about a corpus.
+
+    Raises:
+        LcursorError: there is no such file, or a line of it is none of a question.
+    """
+    path = folder / f"{corpus}.txt"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LcursorError(
+            f"{path} cannot be read ({error})", f"Give the folder that has it: --data {DATA}"
+        ) from error
+    found: list[Question] = []
+    kind: Kind | None = None
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        if not line or line.startswith("#"):
+            continue
+        section = next((one for one in KINDS if line == f"[{one}]"), None)
+        text, arrow, answers = line.partition(" => ")
+        if section:
+            kind = section
+        elif kind and arrow and text.strip() and answers.strip():
+            found.append(Question(corpus, kind, text.strip(), _answers(answers)))
+        else:
+            raise LcursorError(
+                f"{path}:{number} is no question",
+                "Write [symbols] or [sentences] above, then: question => path::name | path",
+            )
+    return found
+
+
+def _answers(text: str) -> tuple[Answer, ...]:
+    parts = (one.strip().partition("::") for one in text.split("|"))
+    return tuple(Answer(path, name) for path, _, name in parts)
+
+
+def files(corpus: Corpus) -> Iterator[tuple[str, FileState, Parsed]]:
+    """Yield the files of a corpus, in pieces."""
+    from lcursor.index import chunk, skip
+
+    for folder in corpus.folders:
+        for path in sorted((corpus.root / folder).rglob("*")):
+            name = path.relative_to(corpus.root).as_posix()
+            if name.startswith(SKIPPED):
+                continue
+            if path.suffix not in ENDINGS or "__pycache__" in path.parts or not path.is_file():
+                continue
+            data = path.read_bytes()
+            if skip.by_name(name, len(data)) or skip.by_content(data):
+                continue
+            state = FileState(len(data), 0, hashlib.sha256(data).digest()[:16])
+            yield name, state, chunk.read(name, skip.decode(data))
+
+
+def build(
+    corpus: Corpus,
+    store: Store,
+    embedder: Embedder | None,
+    cache: Path,
+    tell: Callable[[int, int], None] = lambda done, of: None,
+) -> Searcher:
+    """Index a corpus.
+
+    Args:
+        corpus: what is searched.
+        store: empty.
+        embedder: None where no vectors are asked for.
+        cache: where vectors are kept from run to run.
+        tell: called with how many of how many new vectors are there.
+    """
+    import numpy as np
+
+    from lcursor.index.chunk import embedded
+    from lcursor.index.search import Searcher
+    from lcursor.index.vector_cache import VectorCache
+    from lcursor.index.vectors import Vectors
+
+    store.put_many(files(corpus))
+    if embedder is None:
+        return Searcher(store.reader())
+    known = VectorCache(cache, embedder.name)
+    waiting = {
+        each.chunk.digest: embedded(each.path, each.chunk)
+        for each in store.unembedded(1_000_000, embedder.name)
+    }
+    found = dict(known.get(list(waiting)))
+    missing = sorted(waiting.keys() - found.keys(), key=lambda each: len(waiting[each]))
+    for at in range(0, len(missing), BATCH):
+        some = missing[at : at + BATCH]
+        made = embedder.texts([waiting[digest] for digest in some]).astype(np.float16)
+        pairs = list(zip(some, made, strict=True))
+        known.put(pairs)
+        found.update(pairs)
+        tell(min(at + BATCH, len(missing)), len(missing))
+    store.add_vectors(embedder.name, list(found.items()))
+    vectors = Vectors(None, embedder.dim)
+    vectors.update(*store.reader().vectors(embedder.name))
+    return Searcher(store.reader(), vectors, embedder)
+
+
+def judge(searcher: Searcher, questions: Sequence[Question], mode: Mode) -> Iterator[Judged]:
+    """Ask, and see where the right hit is.
+
+    Raises:
+        LcursorError: an answer is not in the index: the question is out of date.
+    """
+    for question in questions:
+        right = [range_ for answer in question.answers for range_ in places(searcher, answer)]
+        if not right:
+            raise LcursorError(
+                f"nothing in {question.corpus} answers '{question.text}'",
+                f"Mend its answers in {DATA / question.corpus}.txt",
+            )
+        hits = searcher.search(question.text, limit=LIMIT, mode=mode)
+        ranks = (
+            rank
+            for rank, hit in enumerate(hits, start=1)
+            if any(is_right(hit, question.kind, *place) for place in right)
+        )
+        first = f"{hits[0].path}:{hits[0].first_row + 1}" if hits else ""
+        yield Judged(question, mode, next(ranks, 0), first)
+
+
+def places(searcher: Searcher, answer: Answer) -> list[tuple[str, int, int]]:
+    """Return path and rows of the definitions that an answer means."""
+    if not answer.name:
+        rows = [each.chunk.end_row for each in searcher.reader.chunks_of(answer.path)]
+        return [(answer.path, 0, max(rows))] if rows else []
+    *scope, name = answer.name.split(".")
+    return [
+        (one.path, one.symbol.first_row, one.symbol.end_row)
+        for one in searcher.reader.symbols_in(answer.path)
+        if one.symbol.name == name
+        and (not scope or one.symbol.scope.split(" > ")[-len(scope) :] == scope)
+    ]
+
+
+def is_right(hit: Hit, kind: Kind, path: str, first_row: int, end_row: int) -> bool:
+    """Tell whether a hit is the answer: its definition, or for a sentence a part of that."""
+    if hit.path != path:
+        return False
+    if kind == "symbols":
+        return hit.first_row <= first_row < hit.end_row
+    return hit.first_row < end_row and first_row < hit.end_row
+
+
+def measure(
+    modes: Sequence[Mode],
+    embedder: Embedder | None = None,
+    data: Path = DATA,
+    corpora: Sequence[Corpus] | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[Judged]:
+    """Ask all questions in all ways.
+
+    Args:
+        modes: which lists are asked; those with vectors need an embedder.
+        embedder: None for words alone.
+        data: the folder of the questions.
+        corpora: what is searched; `CORPORA` where none is given.
+        tell: called with how far it is, in words.
+    """
+    from lcursor.index.store import Store
+    from lcursor.index.vector_cache import default_folder
+
+    found: list[Judged] = []
+    for corpus in CORPORA if corpora is None else corpora:
+        questions = load(corpus.name, data)
+
+        def told(done: int, of: int, name: str = corpus.name) -> None:
+            tell(f"{name}: {done:,} of {of:,} new pieces embedded")
+
+        with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder:
+            store = Store(Path(folder))
+            searcher = build(corpus, store, embedder, default_folder(), told)
+            for mode in modes:
+                tell(f"{corpus.name}, {mode}: {len(questions)} questions")
+                found += judge(searcher, questions, mode)
+            searcher.reader.close()
+            store.close()
+    return found
