@@ -20,7 +20,7 @@ from lcursor.edit.records import FileChange, Lines
 from lcursor.errors import LcursorError
 
 DATA = ROOT / "evals/data/apply"
-FILES = ("made.jsonl", "traps.jsonl", "model.jsonl")
+FILES = ("made.jsonl", "traps.jsonl", "model.jsonl", "hand.jsonl")
 Outcome = Literal["right", "refused", "wrong"]
 """Applied as it must be; not applied without asking; applied otherwise."""
 Texts = dict[str, Lines]

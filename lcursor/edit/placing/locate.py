@@ -141,12 +141,10 @@ def _is_odd(lines: Sequence[str], place: Place, wanted: Sequence[str]) -> bool:
 def _stripped(wanted: Sequence[str], new: Sequence[str]) -> tuple[list[str], list[str]]:
     """Take empty lines that both begin or end with off both."""
     old, made = list(wanted), list(new)
-    while old and not old[0].strip() and (not made or not made[0].strip()):
-        del old[0]
-        del made[:1]
-    while old and not old[-1].strip() and (not made or not made[-1].strip()):
-        del old[-1]
-        del made[-1:]
+    while old and made and not old[0].strip() and not made[0].strip():
+        del old[0], made[0]
+    while old and made and not old[-1].strip() and not made[-1].strip():
+        del old[-1], made[-1]
     return old, made
 
 
