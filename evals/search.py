@@ -221,6 +221,13 @@ def scores(found: Sequence[int]) -> Scores:
     )
 
 
+def table_of(*, has_docstrings: bool, has_rules: bool) -> str:
+    """Return the name of the table that a run belongs to; "modes" is what a user gets."""
+    if has_docstrings:
+        return "modes" if has_rules else "without_rules"
+    return "without_docstrings" if has_rules else "without_both"
+
+
 def measure(
     corpus: Corpus,
     modes: Sequence[Mode],
@@ -244,7 +251,6 @@ def measure(
         The embedder that was used, "none" where no vectors were asked for; and the scores by table
         (`search_report.TABLES`) and mode.
     """
-    from evals.search_report import table_of
     from lcursor.index.embed import Embedder
     from lcursor.index.embedders import DEFAULT, find
 

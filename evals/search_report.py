@@ -8,21 +8,12 @@ from typing import Any
 
 from evals.search import Scores
 
-MAIN = "modes"
-"""The table of what a user gets: docstrings and rules in."""
 TABLES = {
-    MAIN: "docstrings and rules",
+    "modes": "docstrings and rules",
     "without_rules": "docstrings, no rules",
     "without_docstrings": "no docstrings, rules",
     "without_both": "neither",
 }
-
-
-def table_of(*, has_docstrings: bool, has_rules: bool) -> str:
-    """Return the name of the table that a run belongs into."""
-    if has_docstrings:
-        return MAIN if has_rules else "without_rules"
-    return "without_docstrings" if has_rules else "without_both"
 
 
 def as_dict(found: Mapping[str, Mapping[str, Scores]], facts: dict[str, Any]) -> dict[str, Any]:

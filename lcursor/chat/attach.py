@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from lcursor.chat import prompt
 from lcursor.chat.conversation import Attached, Conversation
+from lcursor.chat.seen import fingerprint, seen
 from lcursor.errors import CommandUnknown
-from lcursor.llm.counting import Counter, digest
+from lcursor.llm.counting import Counter
 from lcursor.protocol_chat import ChatAttachment, ChatBill, ChatItem, ChatSend
 
 if TYPE_CHECKING:
@@ -145,10 +146,8 @@ def _is_seen(item: Item, chat: Conversation, last: int, numbers: Collection[int]
     """Return whether what is on the screen is in messages that the model still reads."""
     if item.kind != "screen" or not last:
         return False
-    from lcursor.chat import seen
-
     lines = tuple(item.text.removesuffix("\n").split("\n"))
-    for each in seen.seen(chat, last):
+    for each in seen(chat, last):
         at = item.first_row - each.first_row
         is_of_file = each.path and each.path == item.path and each.message in numbers
         if is_of_file and at >= 0 and each.lines[at : at + len(lines)] == lines:
@@ -272,8 +271,3 @@ def clean(text: str) -> str:
 
 def _line(kind: str, name: str, tokens: int, is_exact: bool) -> ChatItem:
     return line_of(Attached(kind, kind, name, tokens=tokens, is_exact=is_exact))
-
-
-def fingerprint(item: Item) -> str:
-    """Return what an item is known again by: its text, and where that stands."""
-    return digest(f"{item.kind}\n{item.path or item.name}\n{item.first_row}\n{item.text}")

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, cast
 
-from lcursor.chat.attach import fingerprint
 from lcursor.chat.conversation import Attached, Conversation
 from lcursor.context import layout
 from lcursor.context.items import Item, Seen
+from lcursor.llm.counting import digest
 from lcursor.protocol_chat import AttachmentKind
 
 OF_FILES: Final = frozenset({"file", "buffer", "selection", "screen", "symbol", "codebase", "dir"})
@@ -42,6 +42,11 @@ def seen(chat: Conversation, number: int) -> list[Seen]:
         if said.number != last:
             found.append(Seen("", 0, _lines(said.text), said.number))
     return found
+
+
+def fingerprint(item: Item) -> str:
+    """Return a digest of an item's text and of where it stands."""
+    return digest(f"{item.kind}\n{item.path or item.name}\n{item.first_row}\n{item.text}")
 
 
 def _text(sent: Sequence[str], item: Attached) -> str | None:

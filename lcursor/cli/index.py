@@ -138,10 +138,11 @@ def _safe(text: str) -> str:
 
 def _print_report(root: Path, globs: Sequence[str], as_json: bool) -> None:
     from lcursor.index import files, own, place, rates
+    from lcursor.index.report import summarize
 
     secrets = own.kept(root)
     secrets.add(globs)
-    found = files.report(files.survey(root), secrets, rates.load(place.rates_path()))
+    found = summarize(files.survey(root), secrets, rates.load(place.rates_path()))
     if as_json:
         document = {"root": str(root), "is_home": files.is_home_like(root), **asdict(found)}
         typer.echo(json.dumps(document))

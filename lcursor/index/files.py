@@ -27,15 +27,12 @@ from lcursor.index.reasons import (
     UNREADABLE,
     why,
 )
-from lcursor.index.report import Report, report
 
 __all__ = [
     "Found",
-    "Report",
     "Survey",
     "found",
     "is_home_like",
-    "report",
     "survey",
     "why",
 ]

@@ -25,6 +25,7 @@ from lcursor.index.opened import Opened
 from lcursor.index.pipeline import Progress
 from lcursor.index.reader import Counts, Reader
 from lcursor.index.records import Mode
+from lcursor.index.report import summarize
 
 KEEP = frozenset({place.BEGUN, "worker.lock", "worker.log", "store.lock"})
 """What stays when all else is forgotten."""
@@ -226,7 +227,7 @@ class Project:
     def report(self) -> dict[str, Any]:
         """Answer `report`: what indexing would read. Cost: a look at every name in the project."""
         survey = files.survey(self.root, lambda: self.gate.is_stopped)
-        report = files.report(survey, self.own, rates.load(place.rates_path()))
+        report = summarize(survey, self.own, rates.load(place.rates_path()))
         examples: dict[str, list[str]] = {}
         for path, reason in survey.ignored:
             paths = examples.setdefault(reason.split(":", 1)[0], [])

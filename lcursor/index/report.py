@@ -1,21 +1,19 @@
-"""What indexing a project will mean, before it begins: how much, in what, how long, what not.
+"""Estimate what indexing a project takes: files, bytes and seconds, and what is left out.
 
-Arithmetic over a survey; reads no file.
+Works on a survey of the project; reads no file.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from lcursor.index import languages, skip
+from lcursor.index.files import Survey
+from lcursor.index.own import OwnSecrets
 from lcursor.index.rates import Rates
 
-if TYPE_CHECKING:
-    from lcursor.index.files import Survey
-    from lcursor.index.own import OwnSecrets
-
-MOST_EXAMPLES = 3
+MAX_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +42,14 @@ class Report:
     """And by its meaning, if nothing of it was seen before."""
 
 
-def report(survey: Survey, own: OwnSecrets | None = None, speed: Rates | None = None) -> Report:
-    """Sum a survey up, without what the user calls secret.
+def summarize(survey: Survey, own: OwnSecrets | None = None, speed: Rates | None = None) -> Report:
+    """Return the totals and estimates of a survey, without the files that the user calls secret.
 
     Args:
-        speed: of this machine; a guess where none is given.
+        survey: the files of the project.
+        own: which files the user calls secret.
+        speed: measured on this machine; defaults to an estimate.
     """
-    from lcursor.index import languages, skip
-
     files: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     ignored: Counter[str] = Counter()
@@ -60,7 +58,7 @@ def report(survey: Survey, own: OwnSecrets | None = None, speed: Rates | None = 
     def leave_out(path: str, reason: str) -> None:
         ignored[reason] += 1
         some = examples.setdefault(reason, [])
-        if len(some) < MOST_EXAMPLES:
+        if len(some) < MAX_EXAMPLES:
             some.append(path)
 
     for path, reason in survey.ignored:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,32 @@ def room(module: str) -> str:
 
 def module_of(path: Path) -> str:
     """Return the name by which a Python file of ours is imported."""
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("package", ["lcursor", "bench", "evals"])
+def test_no_modules_import_each_other_in_a_cycle(package: str) -> None:
+    """Every import counts: those in functions and under TYPE_CHECKING too."""
+    paths = {module_of(path): path for path in ROOT.glob(f"{package}/**/*.py")}
+    graph = {name: modules_imported(path, {*paths}) - {name} for name, path in paths.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def modules_imported(path: Path, known: set[str]) -> set[str]:
+    """Return those of the known modules that a file imports; `from a import b` may mean `a.b`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module, f"{path}: a relative import"
+            assert not node.level, f"{path}: a relative import"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names if names <= known else names | {node.module}
+    return found & known
 
 
 def test_no_python_file_imports_a_higher_floor() -> None:

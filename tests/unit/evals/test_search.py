@@ -115,7 +115,7 @@ def test_the_words_of_a_function_find_it(data: Path, tmp_path: Path) -> None:
     name, tables = judge.measure(corpus, ["lexical"])
     assert name == "none"
     assert set(tables) == set(report.TABLES)
-    assert tables[report.MAIN]["lexical"].recall1 == pytest.approx(2 / 3)
+    assert tables["modes"]["lexical"].recall1 == pytest.approx(2 / 3)
     assert tables["without_docstrings"]["lexical"].recall1 == pytest.approx(1 / 3)
 
 
@@ -127,9 +127,9 @@ def test_vectors_find_it_and_are_kept(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     corpus, said = judge.load(data), list[str]()
     _, tables = judge.measure(corpus, judge.MODES, everything=False, tell=said.append)
-    assert set(tables) == {report.MAIN}
-    assert tables[report.MAIN]["vector"].recall1 >= 2 / 3
-    assert tables[report.MAIN]["hybrid"].recall1 >= 2 / 3
+    assert set(tables) == {"modes"}
+    assert tables["modes"]["vector"].recall1 >= 2 / 3
+    assert tables["modes"]["hybrid"].recall1 >= 2 / 3
     assert "3 of 3 functions with docstrings embedded" in said
 
     def fail(*_: Any) -> None:
@@ -143,7 +143,7 @@ def test_vectors_find_it_and_are_kept(
 def test_the_report_has_what_was_measured_and_how() -> None:
     row = Scores(500, 0.5, 0.6, 0.4, 0.8)
     facts = {"machine": {"cpu": "x"}, "embedder": "e", "functions": 6267, "command": "c"}
-    document = report.as_dict({report.MAIN: {"lexical": row}}, facts)
+    document = report.as_dict({"modes": {"lexical": row}}, facts)
     assert document["modes"]["lexical"] == {
         "questions": 500,
         "mrr": 0.5,
@@ -155,7 +155,7 @@ def test_the_report_has_what_was_measured_and_how() -> None:
     assert "| docstrings and rules | lexical | 500 | 0.500 | 0.600 | 0.400 | 0.800 |" in text
     assert "6,267 functions" in text
     tables = {
-        report.table_of(has_docstrings=docstrings, has_rules=rules)
+        judge.table_of(has_docstrings=docstrings, has_rules=rules)
         for docstrings in (True, False)
         for rules in (True, False)
     }

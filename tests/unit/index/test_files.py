@@ -13,6 +13,7 @@ from lcursor.errors import Cancelled, IndexFailed
 from lcursor.index import files, languages, skip
 from lcursor.index.files import Found, Survey
 from lcursor.index.rates import Rates
+from lcursor.index.report import summarize
 from tests.unit.index.trees import anybody, git, modules, repository, write
 
 
@@ -411,7 +412,7 @@ def test_a_report_says_how_much_in_what_and_why_not(root: Path) -> None:
     write(root, "c.lua", text="y" * 5000)
     write(root, ".env", text="KEY=1")
     write(root, "node_modules/m/x.js", "sub/node_modules/m/x.js")
-    report = files.report(files.survey(root))
+    report = summarize(files.survey(root))
     assert (report.files, report.bytes) == (3, 7000)
     assert {name: (part.files, part.bytes) for name, part in report.languages.items()} == {
         languages.of("c.lua"): (1, 5000),
