@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 FILES = (
     "lcursor/index/globs.py",
-    "lcursor/index/taking.py",
     "lcursor/fim/drafts.py",
     "lcursor/fim/result.py",
     "lcursor/host/sender.py",
@@ -30,7 +29,6 @@ FILES = (
     "lua/lcursor/complete/reader.lua",
     "lua/lcursor/joined.lua",
     "lua/lcursor/chat/models.lua",
-    "lcursor/index/beside.py",
 )
 SMALL = (
     "lcursor/index/globs.py::_test",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from lcursor.catalog.store import pull_command
 from lcursor.errors import DependencyMissing, ModelCorrupt
-from lcursor.index.beside import Beside
 from lcursor.index.embedders import EmbedderSpec
 from lcursor.index.network import in_bytes
 
@@ -202,23 +201,18 @@ class Embedder:
         tokens = [self._tokens(text) for text in texts]
         vectors = np.zeros((len(texts), self.spec.dim), np.float32)
         most = 0 if self._is_alone else self._batch_tokens
-        waiting = deque(batches([len(ids) for ids in tokens], most))
+        groups = list(batches([len(ids) for ids in tokens], most))
 
-        def work() -> None:
-            while True:
-                try:
-                    group = waiting.popleft()
-                except IndexError:  # the other ones have taken the last
-                    return
-                vectors[group] = self._run([tokens[number] for number in group])
+        def embed(group: list[int]) -> None:
+            vectors[group] = self._run([tokens[number] for number in group])
 
-        # A thread that is begun here has the priority of this one.
-        beside = [Beside(work, "lcursor-embed") for _ in range(1, min(threads, len(waiting)))]
-        try:
-            work()
-        finally:
-            for each in beside:
-                each.result()
+        if min(threads, len(groups)) < 2:
+            for group in groups:
+                embed(group)
+            return vectors
+        # The threads are started here, so they inherit the priority of this one.
+        with ThreadPoolExecutor(threads, "lcursor-embed") as executor:
+            list(executor.map(embed, groups))
         return vectors
 
     def _run(self, tokens: Sequence[Tokens]) -> Vectors:

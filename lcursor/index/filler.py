@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lcursor.index import reading, taking
+from lcursor.index import reading
 from lcursor.index.own import OwnSecrets
+from lcursor.index.parse import NOTHING, ParseResult, parse_file
 from lcursor.index.rates import Meter
 from lcursor.index.records import FileState
 from lcursor.index.rows import Entry
 from lcursor.index.store import Store
-from lcursor.index.taking import NOTHING, Taken
 
 
 @dataclass(slots=True)
@@ -71,8 +71,8 @@ class Filler:
         start_s = time.monotonic()
         is_secret = self.is_secret(path)  # then it is not even read
         known = self.digest_of(path)
-        taken = Taken(path, is_gone=True) if is_secret else taking.take(self.root, path, known)
-        self.accept(taken, batch)
+        found = ParseResult(path, is_gone=True) if is_secret else parse_file(self.root, path, known)
+        self.accept(found, batch)
         self.meter.read_s += time.monotonic() - start_s
 
     def digest_of(self, path: str) -> bytes | None:
@@ -80,14 +80,14 @@ class Filler:
         known = self.known.get(path)
         return known.digest if known else None
 
-    def accept(self, taken: Taken, batch: Batch) -> None:
+    def accept(self, found: ParseResult, batch: Batch) -> None:
         """Put what a file was found to be into what is to be written."""
         batch.taken += 1
-        path, state = taken.path, taken.state
-        if taken.is_gone or self.is_secret(path):
+        path, state = found.path, found.state
+        if found.is_gone or self.is_secret(path):
             batch.gone += [path] if path in self.known else []
-        elif state is not None and taken.parsed is not None:
-            batch.parts.append((path, state, taken.parsed))
+        elif state is not None and found.parsed is not None:
+            batch.parts.append((path, state, found.parsed))
             batch.bytes += state.size_bytes
         elif state is not None and state != self.known.get(path):
             batch.touched.append((path, state))
@@ -96,7 +96,7 @@ class Filler:
         """Keep of a file that it is there and cannot be parsed: it is not tried again."""
         found = reading.read(self.root, path)
         if isinstance(found, reading.Content):
-            self.accept(Taken(path, found.state, NOTHING), batch)
+            self.accept(ParseResult(path, found.state, NOTHING), batch)
 
     def write(self, batch: Batch) -> None:
         """Bring a batch into the store."""

@@ -19,10 +19,10 @@ from typing import Protocol
 
 from lcursor.errors import LcursorError
 from lcursor.index import files, priority, reconcile, skip
-from lcursor.index.far import Far
 from lcursor.index.filler import Batch, Filler
 from lcursor.index.gate import Gate
 from lcursor.index.own import OwnSecrets
+from lcursor.index.parse import ParsePool
 from lcursor.index.store import Store
 from lcursor.index.wire import Phase
 
@@ -31,8 +31,8 @@ FIRST_BATCH_S = 0.03
 MOST_BATCH_S = 0.5
 MOST_BATCH_FILES = 128
 MOST_BATCH_BYTES = 4 << 20
-FAR_FILES = 64
-"""As many files are worth a process of their own."""
+POOL_FILES = 64
+"""So many files are worth separate processes."""
 RECONCILE_S = 300.0
 """Between two looks at all files: watching may miss something."""
 MAX_RECONCILE_S = 3600.0
@@ -140,7 +140,7 @@ class Pipeline:
         """Paths that changed after that survey, so that it does not know of them."""
         self._recent: tuple[str, ...] = ()
         self._waiting: deque[str] = deque()
-        self._far = Far(root, self._filler, remark)
+        self._pool = ParsePool(root, self._filler.digest_of)
         self._batch_s = FIRST_BATCH_S
         self._is_survey_due = False
         self._is_unchecked = True
@@ -197,6 +197,8 @@ class Pipeline:
         if self._thread is None:
             return True
         self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._pool.kill()  # else this process would wait for them before it exits
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
@@ -204,7 +206,7 @@ class Pipeline:
         try:
             self._turns()
         finally:
-            self._far.close()
+            self._pool.close()
 
     def _turns(self) -> None:
         wait_s = 0.0
@@ -256,7 +258,7 @@ class Pipeline:
         if self._is_survey_due:
             self._survey()
             return True
-        if self._waiting or self._far.is_busy:
+        if self._waiting or self._pool.is_busy:
             self._read_some()
             return True
         if self._embedding is not None and self._embed():
@@ -331,8 +333,8 @@ class Pipeline:
         ]
         order.sort(key=lambda path: first.get(path, len(first)))  # of the rest the newest first
         self._waiting = deque(order)
-        if len(order) >= FAR_FILES:
-            self._far.start()
+        if len(order) >= POOL_FILES:
+            self._pool.start()
         self._survey_s = time.monotonic()
         is_watched = self._watching is not None and self._watching.how != ""
         is_unchanged = bool(self._surveys) and not plan.read and not plan.gone
@@ -347,9 +349,8 @@ class Pipeline:
         """Read files for a while, then write them in one transaction."""
         start_s = time.monotonic()
         batch = Batch()
-        while (self._waiting or self._far.is_busy) and batch.taken < MOST_BATCH_FILES:
-            if not self._far.take(self._waiting, batch):
-                self._filler.take(self._waiting.popleft(), batch)
+        while (self._waiting or self._pool.is_busy) and batch.taken < MOST_BATCH_FILES:
+            self._parse_next(batch)
             if self._dirty or time.monotonic() - start_s > self._batch_s:
                 break
             if batch.bytes > MOST_BATCH_BYTES:
@@ -359,11 +360,25 @@ class Pipeline:
         self._filler.write(batch)
         self._batch_s = min(self._batch_s * 2, MOST_BATCH_S)
         self.progress.done += batch.taken
-        if not self._waiting and not self._far.is_busy:
-            self._far.close()
+        if not self._waiting and not self._pool.is_busy:
+            self._pool.close()
             if self.progress.total > MOST_BATCH_FILES:
                 priority.give_back()  # before the embedder takes its share
         self._tell()
+
+    def _parse_next(self, batch: Batch) -> None:
+        """Add a group of files that was parsed elsewhere to a batch, or parse one here."""
+        start_s = time.monotonic()
+        results = self._pool.next(self._waiting)
+        self.meter.read_s += time.monotonic() - start_s
+        for result in results:
+            if result.is_fatal:
+                self._filler.give_up(result.path, batch)
+                self._remark(f"{result.path} was skipped: the parser crashes on it")
+            else:
+                self._filler.accept(result, batch)
+        if not results and self._waiting:
+            self._filler.take(self._waiting.popleft(), batch)
 
     def _put(self, paths: Iterable[str]) -> None:
         batch = Batch()
@@ -400,7 +415,7 @@ class Pipeline:
     def _fail(self, reason: str) -> None:
         """Say it once, and look at everything again after a while; of a new store, at once."""
         self._waiting.clear()
-        self._far.close()
+        self._pool.close()
         self._is_survey_due = False
         self._survey_s = float("-inf")
         for _ in range(2):  # of damage that only a reader met, the first look begins the store anew

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lcursor.index import named, overlay, sense, words
-from lcursor.index.beside import Beside
 from lcursor.index.overlay import Overlaid, Overlay
 from lcursor.index.query import Query, parse
 from lcursor.index.rank import Facts, Leg, Ranked, Scored, Weights, rank
@@ -57,6 +57,8 @@ class Searcher:
         self._overlay = Overlay(reader)
         self._asked: dict[str, NDArray[np.float32]] = {}
         self._asking = threading.Lock()
+        self._executor = ThreadPoolExecutor(1, "lcursor-vectors")
+        """Searches the vectors while this thread searches the words."""
 
     def search(
         self,
@@ -165,11 +167,11 @@ class Searcher:
 
     def _near_beside(
         self, query: Query, changed: Overlaid, depth: int, allowed: NDArray[np.int64] | None
-    ) -> Beside[list[tuple[int, float]]] | None:
+    ) -> Future[list[tuple[int, float]]] | None:
         """Begin to look for what is near, where no definition can make that needless."""
         if query.kind == "symbol" or self.vectors is None or self.embedder is None:
             return None
-        return Beside(lambda: self._near(query, changed, depth, allowed), "lcursor-near")
+        return self._executor.submit(self._near, query, changed, depth, allowed)
 
     def _near(
         self, query: Query, changed: Overlaid, depth: int, allowed: NDArray[np.int64] | None

@@ -1,0 +1,224 @@
+"""Read and parse the files of a project: one file here, or many in separate processes.
+
+The tree-sitter grammars hold the interpreter's lock while they parse. Parsing many files therefore
+happens in processes of their own: queries are answered meanwhile, and a grammar that crashes costs
+one file and not the index. Knows no store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from lcursor.index import chunk, priority, reading, skip
+from lcursor.index.records import FileState, Parsed
+
+NOTHING = Parsed("", (), ())
+"""Result for a file without searchable content; its state is kept so that it is not read again."""
+MAX_PROCESSES = 2
+"""The thread that writes the store keeps up with about three."""
+GROUP_FILES = 8
+GROUPS_AHEAD = 3
+"""Groups queued for each process, so that it has work while the caller writes."""
+MAX_CRASHES = 20
+"""Crashes within one project, after which all files are parsed in this process."""
+
+Wanted = tuple[str, "bytes | None"]
+"""The path of a file, and the digest of its content as it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParseResult:
+    """What was found at the path of a file."""
+
+    path: str
+    state: FileState | None = None
+    """None if the file was not read."""
+    parsed: Parsed | None = None
+    """None if the content is the known one."""
+    is_gone: bool = False
+    """Whether what is known of the file must be forgotten."""
+    is_fatal: bool = False
+    """Whether parsing this file crashed the process that did it."""
+
+
+def parse_file(root: Path, path: str, known: bytes | None) -> ParseResult:
+    """Read and parse one file of a project.
+
+    Args:
+        root: of the project.
+        path: of the file, relative to the root.
+        known: digest of the content that was read before; None for none.
+    """
+    found = reading.read(root, path)
+    if isinstance(found, reading.Refusal):
+        return ParseResult(path, is_gone=not found.is_restless)
+    if found.state.digest == known:
+        return ParseResult(path, found.state)
+    if skip.by_content(found.data):
+        return ParseResult(path, found.state, NOTHING)
+    return ParseResult(path, found.state, chunk.read(path, skip.decode(found.data)))
+
+
+def parse_group(root: Path, group: Sequence[Wanted]) -> list[ParseResult]:
+    """Parse some files; runs in the processes of a `ParsePool`."""
+    return [parse_file(root, path, known) for path, known in group]
+
+
+class ParsePool:
+    """Parses files in separate processes. For one thread; only `kill` may be called from others.
+
+    Args:
+        root: of the project.
+        digest_of: returns the digest of the known content of a file, None for none.
+    """
+
+    def __init__(self, root: Path, digest_of: Callable[[str], bytes | None]) -> None:
+        self._root, self._digest_of = root, digest_of
+        self._executor: ProcessPoolExecutor | None = None
+        self._processes = 0
+        self._starting: list[Future[None]] = []
+        self._groups: deque[tuple[Future[list[ParseResult]], list[str]]] = deque()
+        """Submitted groups in order."""
+        self._suspects: deque[str] = deque()
+        """Files one of which crashed a process; they are submitted one at a time."""
+        self._crashes = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there are submitted files that `next` has not returned yet."""
+        return bool(self._suspects or self._groups)
+
+    def start(self) -> None:
+        """Start the processes without waiting for them; does nothing if they cannot be started."""
+        if self._executor is not None or self._crashes >= MAX_CRASHES:
+            return
+        self._processes = min(MAX_PROCESSES, priority.cores())
+        try:
+            context = multiprocessing.get_context("spawn")
+            self._executor = ProcessPoolExecutor(self._processes, context, _initialize)
+            self._starting = [self._executor.submit(_started) for _ in range(self._processes)]
+        except (OSError, BrokenProcessPool):
+            self._give_up()
+
+    def next(self, waiting: deque[str]) -> list[ParseResult]:
+        """Submit files from `waiting` and return the results of the oldest group.
+
+        A file that changed after it was read goes back to `waiting`.
+
+        Returns:
+            An empty list when the caller should parse the next file itself: without processes, and
+            while they start.
+        """
+        while self._is_ready():
+            try:
+                self._submit(waiting)
+                if not self._groups:
+                    return []
+                results = self._groups[0][0].result()
+            except BrokenProcessPool:
+                if fatal := self._on_crash():
+                    return [fatal]
+                continue
+            self._groups.popleft()
+            outdated = {one.path for one in results if self._is_outdated(one)}
+            waiting.extend(outdated)
+            return [one for one in results if one.path not in outdated]
+        if self._executor is None:
+            waiting.extendleft(self._suspects)
+            self._suspects.clear()
+        return []
+
+    def close(self) -> None:
+        """End the processes and forget what was submitted."""
+        self._groups.clear()
+        self._suspects.clear()
+        self._stop()
+
+    def kill(self) -> None:
+        """End the processes at once, also in the middle of a file."""
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    def _is_ready(self) -> bool:
+        """Whether a process has started; waits for that only if suspects need one."""
+        if self._executor is None:
+            return False
+        if self._suspects:
+            self._starting[0].exception()
+        done = [one for one in self._starting if one.done()]
+        if any(one.exception() for one in done):
+            self._give_up()
+            return False
+        return bool(done)
+
+    def _submit(self, waiting: deque[str]) -> None:
+        while self._suspects or waiting:
+            if len(self._groups) >= (1 if self._suspects else GROUPS_AHEAD * self._processes):
+                return
+            source, size = (self._suspects, 1) if self._suspects else (waiting, GROUP_FILES)
+            paths = [source.popleft() for _ in range(min(size, len(source)))]
+            wanted = [(path, self._digest_of(path)) for path in paths]
+            try:
+                assert self._executor is not None
+                future = self._executor.submit(parse_group, self._root, wanted)
+            except BrokenProcessPool:
+                source.extendleft(reversed(paths))
+                raise
+            self._groups.append((future, paths))
+
+    def _on_crash(self) -> ParseResult | None:
+        """Start again, and return the file that crashed a process if it is known."""
+        paths = [path for _, group in self._groups for path in group]
+        self._groups.clear()
+        self._crashes += 1
+        self._stop()
+        self.start()
+        if len(paths) == 1:
+            return ParseResult(paths[0], is_fatal=True)
+        self._suspects.extend(paths)
+        return None
+
+    def _give_up(self) -> None:
+        """Parse everything in this process from now on."""
+        self._crashes = MAX_CRASHES
+        self._suspects.extend(path for _, group in self._groups for path in group)
+        self._groups.clear()
+        self._stop()
+
+    def _stop(self) -> None:
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=False, cancel_futures=True)
+            self.kill()
+
+    def _is_outdated(self, result: ParseResult) -> bool:
+        """Whether a file changed since it was read; the watcher may not know it yet."""
+        state = result.state
+        seen = reading.look(self._root, result.path)
+        return state is not None and seen != (state.size_bytes, state.mtime_ns)
+
+
+def _initialize() -> None:
+    priority.lower()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when the parent is gone, however that ended."""
+    with contextlib.suppress(OSError):
+        if parent := multiprocessing.parent_process():
+            parent.join()
+    os._exit(0)
+
+
+def _started() -> None:
+    """Do nothing: the result says that a process has started."""
