@@ -19,7 +19,7 @@ from typing import Any
 from lcursor.chat.slot import ChatSlot
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError
-from lcursor.http import address
+from lcursor.http import endpoint
 from lcursor.llm.records import Target
 
 LONGEST_S = 300.0
@@ -204,7 +204,7 @@ class Bare:
     """
 
     def __init__(self, target: Target) -> None:
-        path = address.socket_path(target.url)
+        path = endpoint.socket_path(target.url)
         if path:
             self._http: http.client.HTTPConnection = _Unix(path)
         else:

@@ -224,21 +224,21 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
 
 def _endpoint(config: CompletionConfig) -> Fact:
     from lcursor.fim.endpoint import Endpoint
-    from lcursor.http import address
+    from lcursor.http.endpoint import display_url, is_local
 
-    where, is_local = address.shown(config.endpoint_url), address.is_local(config.endpoint_url)
-    fact = Fact("endpoint", where, {"url": where, "is_local": is_local})
-    endpoint = None
+    where, stays_here = display_url(config.endpoint_url), is_local(config.endpoint_url)
+    fact = Fact("endpoint", where, {"url": where, "is_local": stays_here})
+    server = None
     try:
-        endpoint = Endpoint(config)
-        endpoint.connect()
-        fact.text = endpoint.description
+        server = Endpoint(config)
+        server.connect()
+        fact.text = server.description
     except LcursorError as error:
         fact.problem = error
     finally:
-        if endpoint:
-            endpoint.close()
-    if not is_local:
+        if server:
+            server.close()
+    if not stays_here:
         fact.text += "; what you write leaves this machine"
     return fact
 

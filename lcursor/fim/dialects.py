@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from lcursor.config import CompletionConfig
 from lcursor.fim.prompt_text import TextPrompt
 from lcursor.fim.result import Reason
-from lcursor.http import kind
-from lcursor.http.kind import Kind
+from lcursor.http import detect
+from lcursor.http.detect import Kind
 
 KEEP_ALIVE = "30m"
 """How long Ollama keeps the model loaded; its own 5 minutes are over after a coffee."""
@@ -100,7 +100,7 @@ class Ollama:
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
         """Return what was pulled."""
-        return kind.named(found.get("models"), "name")
+        return detect.model_names(found.get("models"), "name")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
         """Ask greedily, and for the model to stay loaded."""
@@ -136,7 +136,7 @@ class OpenAi:
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
         """Return the ids."""
-        return kind.named(found.get("data"), "id")
+        return detect.model_names(found.get("data"), "id")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
         """Ask greedily, with nothing that only some of these servers know."""

@@ -26,8 +26,9 @@ from lcursor.fim.families import FAMILIES, Family, Resolved
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import OnText, Reason, Result
 from lcursor.fim.ring import Query, Ring
-from lcursor.http import address, events, keys, kind
+from lcursor.http import detect, endpoint, sse
 from lcursor.http.client import Call, Client
+from lcursor.http.detect import Detected
 
 SETTING = "completion.endpoint"
 _NO_FAMILY = Family("", "psm", {}, "")
@@ -102,8 +103,8 @@ class Endpoint:
         self._family: Family | None = None
         self._latest: prompt_text.TextPrompt | None = None
         self._asked: Query | None = None
-        base = address.check(config.endpoint_url, f"{SETTING}_url")
-        key = keys.find(config.endpoint_key_env, config.endpoint_key_command, SETTING)
+        base = endpoint.check_url(config.endpoint_url, f"{SETTING}_url")
+        key = endpoint.read_key(config.endpoint_key_env, config.endpoint_key_command, SETTING)
         # People write the address of an OpenAI-like server with its version, and without.
         self._has_key = bool(key)
         self._client = Client(base.removesuffix("/v1"), key, SETTING)
@@ -209,7 +210,7 @@ class Endpoint:
         most = self.config.max_lines
         facts = trim.around(built.prefix, built.suffix, single_line, most, source.path)
         try:
-            with self.abort.over(self._client.post(self._dialect.path, body)) as call:
+            with self.abort.over(self._client.stream(self._dialect.path, body)) as call:
                 self._write(call, self._dialect, built, facts, on_text, result, started)
         except (ServerUnreachable, ServerModelMissing):
             self._family = None  # another server may answer there next time
@@ -246,7 +247,7 @@ class Endpoint:
     ) -> None:
         suggestion, written, text, began = trim.Suggestion(facts), "", "", 0.0
         is_told = False
-        for found in events.objects(call, self._client.name):
+        for found in sse.objects(call, self._client.name):
             is_told = True
             piece = dialect.read(found)
             self._count(piece, result)
@@ -272,7 +273,7 @@ class Endpoint:
         else:  # it ended without a word about why
             text, _ = prompt_text.before_stop(written, built.stops, is_done=True)
         if not is_told:
-            raise ServerGarbled(f"{self._client.name} answers with nothing", events.HINT)
+            raise ServerGarbled(f"{self._client.name} answers with nothing", sse.HINT)
         if result.reason in {"tokens", "time"}:
             text = trim.cut(text, facts)
         result.text, result.replaces = suggestion.finish(text), suggestion.replaces
@@ -296,14 +297,14 @@ class Endpoint:
         for name, dialect in DIALECTS.items():
             if name == wanted:
                 return dialect, self._names(dialect)
-        found = kind.find(self._ask, has_key=self._has_key)
+        found = detect.detect(self._ask, has_key=self._has_key)
         if found is None:
-            raise kind.unknown(self._client.name, SETTING)
+            raise detect.unknown_server(self._client.name, SETTING)
         return DIALECTS[found.kind], self._names(DIALECTS[found.kind], found)
 
-    def _names(self, dialect: Dialect, found: kind.Found | None = None) -> list[str]:
+    def _names(self, dialect: Dialect, found: Detected | None = None) -> list[str]:
         if found is not None and found.path == dialect.models:
-            return list(dialect.names(found.said))
+            return list(dialect.names(found.reply))
         try:
             return list(dialect.names(self._ask(dialect.models)))
         except ServerGarbled:
@@ -312,8 +313,8 @@ class Endpoint:
             raise
 
     def _ask(self, path: str) -> dict[str, object]:
-        with self.abort.over(self._client.ask(path)) as call:
-            return events.parse(b"\n".join(call), self._client.name)
+        with self.abort.over(self._client.request(path)) as call:
+            return call.json()
 
     def _only(self, names: list[str]) -> str:
         """Return the one model that is meant."""

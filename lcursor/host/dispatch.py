@@ -25,7 +25,7 @@ from lcursor.host.editing import Editing
 from lcursor.host.indexing import Indexing
 from lcursor.host.retriever import IndexRetriever
 from lcursor.host.workers import Workers
-from lcursor.http import keys
+from lcursor.http import endpoint
 from lcursor.protocol import FimOutcome, Hello
 from lcursor.telling import Tell, failure, tell_failed
 
@@ -141,7 +141,7 @@ class Dispatch:
         }
         if slot.backend == "endpoint" and (slot.endpoint_key_env or slot.endpoint_key_command):
             urls["completion.endpoint"] = slot.endpoint_url
-        warning = keys.exposed(urls)
+        warning = endpoint.plaintext_warning(urls)
         words = str(warning or "")
         if warning is not None and words != self._exposed:
             self._error(warning)

@@ -1,8 +1,8 @@
-"""One server, asked over HTTP. The only importer of the HTTP library.
+"""Requests to one server that any thread can start, read and stop at once.
 
-Requests run on an event loop in a thread of their own, since there one can be stopped whatever it
-waits for: a name, a connection, an answer. Any thread may begin a call, read it and close it.
-Redirects are not followed: what is sent goes where the user said, or nowhere.
+The only importer of httpx2. All clients of a process share one event loop thread, because there a
+request can be cancelled whatever it waits for: a name, a connection, an answer. Redirects are not
+followed: prompts and keys go to the address in the settings, or nowhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import queue
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -34,76 +34,69 @@ from lcursor.errors import (
     ServerSlow,
     ServerUnreachable,
 )
-from lcursor.http import address, events
+from lcursor.http import endpoint, sse
 
-CONNECT_S = 2.0
-ANSWER_S = 4.0
-"""Longest that a question which costs the server nothing may take in all."""
-SILENCE_S = 60.0
-"""Longest pause in a stream; before its first token a slow machine reads the whole prompt."""
-MOST_BYTES = 16 << 20
-REST_S = 2.0
-"""Longest that a server may take to end an answer of which all that matters has come."""
+DRAIN_S = 2.0
+"""Time limit for the rest of an answer of which nothing more is needed."""
 STALE_S = 1.0
-"""A kept connection that is lost sooner than this, before any answer, was closed before."""
-KEEP_S = 120.0
-"""How long a connection over a network is kept unused; a new one takes several round trips."""
-NO_ANSWER = "without sending a response"
-"""In what the library says of a connection that the server closed before it answered."""
+"""A kept connection that breaks sooner than this, before any answer, had been closed before."""
+KEEP_LOCAL_S, KEEP_REMOTE_S = 5.0, 120.0
+"""How long an unused connection is kept; a new one over a network takes several round trips."""
+MAX_LINE_BYTES = 4 << 20
+MAX_ERROR_BYTES = 1 << 16
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError)
-"""What the library raises, also for who uses it through another one."""
+"""What httpx2 raises, also for callers who use it through another library."""
 
 Response = httpx2.Response
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a server may take, and how much it may say."""
+class Limits:
+    """How long a server may take, and how much it may send."""
 
-    connect_s: float
-    answer_s: float
-    """For a question which costs it nothing."""
-    silence_s: float
-    """Between two lines of a stream, and before the first."""
-    most_bytes: int
+    connect_s: float = 2.0
+    answer_s: float = 4.0
+    """For a whole answer that costs the server no work."""
+    silence_s: float = 60.0
+    """Between two pieces of a stream; a slow machine reads a long prompt before the first."""
+    max_bytes: int = 16 << 20
     """Of one answer."""
 
 
-class Call:
-    """A running request: its lines, once.
+DEFAULT_LIMITS = Limits()
 
-    Iterating waits for the next line and raises what failed, `Cancelled` after `close`.
+
+class Call:
+    """A running request, read once.
+
+    Iterating yields lines without their ends, and raises what failed; `Cancelled` after `close`.
     """
 
-    def __init__(self) -> None:
-        # By all that came at once, so that who waits is woken once.
+    def __init__(self, server: str) -> None:
+        self._server = server
+        # Lines that arrived together travel together, so the reader wakes up once.
         self._lines: queue.SimpleQueue[list[bytes] | Exception | None] = queue.SimpleQueue()
         self._is_closed = threading.Event()
-        self._work: concurrent.futures.Future[None] | None = None
+        self._future: concurrent.futures.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._heard_s = 0.0
-        self._is_slow = False
         self._is_answered = False
 
     def close(self) -> None:
-        """Drop the connection, unless all has come; at once, on any thread."""
+        """Drop the connection at once, unless the answer is complete. Any thread."""
         self._is_closed.set()
-        self._lines.put(None)  # wakes who waits
-        if self._work is not None:
-            self._work.cancel()
+        self._lines.put(None)  # wakes the reader
+        if self._future is not None:
+            self._future.cancel()
 
-    def release(self) -> None:
-        """Want no more of it than its end within `REST_S`, so that its connection can be kept."""
-        if self._work is None or self._loop is None or self._work.done():
-            return
-        with contextlib.suppress(RuntimeError):  # the client is closed
-            self._loop.call_soon_threadsafe(self._loop.call_later, REST_S, self._work.cancel)
+    def drain(self) -> None:
+        """Let the answer end within `DRAIN_S`, so that its connection can be used again."""
+        if self._future is not None and self._loop is not None and not self._future.done():
+            self._loop.call_soon_threadsafe(self._loop.call_later, DRAIN_S, self._future.cancel)
 
-    def _end(self, work: concurrent.futures.Future[None]) -> None:
-        """Tell the reader that the request was cancelled."""
-        if work.cancelled():
-            self._lines.put(Cancelled("the request was stopped"))
+    def json(self) -> dict[str, Any]:
+        """Wait for the whole answer and return the object in it."""
+        return sse.parse(b"\n".join(self), self._server)
 
     def __iter__(self) -> Iterator[bytes]:
         while True:
@@ -121,15 +114,15 @@ class Call:
 
 
 class Client:
-    """A server. Connections are kept and used again.
+    """A server. Connections are kept and used again. All methods on any thread.
 
     Args:
-        url: its address, as `address.check` returns it.
+        url: its address, as `endpoint.check_url` returns it.
         key: sent as a bearer token; "" for none.
-        setting: what the settings of its address, key and model begin with, for hints; see
-            `address.named`.
-        patience: None for what suits short answers.
-        advice: what to do when it fails, in place of correcting the settings.
+        setting: prefix of the settings of its address, key and model, for hints; see
+            `endpoint.setting_name`.
+        limits: None for what suits short answers.
+        advice: what to do when it fails, instead of correcting the settings.
         name: what messages call it; "" for its address.
     """
 
@@ -138,293 +131,293 @@ class Client:
         url: str,
         key: str,
         setting: str,
-        patience: Patience | None = None,
+        limits: Limits | None = None,
         advice: str = "",
         name: str = "",
     ) -> None:
-        self.name = name or address.shown(url)
-        self._socket = address.socket_path(url)
+        self.name = name or endpoint.display_url(url)
+        self._socket = endpoint.socket_path(url)
         self._url, self._key, self._setting = url, key, setting
-        self._patience = patience or Patience(CONNECT_S, ANSWER_S, SILENCE_S, MOST_BYTES)
+        self._limits = limits or DEFAULT_LIMITS
         self._advice = advice
-        self._loop = asyncio.new_event_loop()
-        self._library: httpx2.AsyncClient | None = None
-        self._is_used = False
         self._lock = threading.Lock()
         self._is_closed = False
-        self._works: set[concurrent.futures.Future[None]] = set()
-        self._thread = threading.Thread(target=self._serve, name="lcursor-http", daemon=True)
-        self._thread.start()
+        self._is_used = False
+        self._http: httpx2.AsyncClient | None = None
+        self._calls: set[Call] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    def ask(
+    def request(
         self, path: str, body: dict[str, Any] | None = None, limit_s: float | None = None
     ) -> Call:
-        """Begin a question that a server answers from what it knows, within `answer_s`.
+        """Start a request whose whole answer has a time limit.
 
         Args:
             path: where.
-            body: posted; None for a GET.
-            limit_s: another limit.
+            body: posted as JSON; None for a GET.
+            limit_s: instead of `Limits.answer_s`.
         """
-        limit_s = self._patience.answer_s if limit_s is None else limit_s
-        return self._begin("GET" if body is None else "POST", path, body, limit_s)
+        limit_s = self._limits.answer_s if limit_s is None else limit_s
+        return self._start("GET" if body is None else "POST", path, body, limit_s)
 
-    def post(self, path: str, body: dict[str, Any]) -> Call:
-        """Begin a request whose answer comes as it is made."""
-        return self._begin("POST", path, body, None)
+    def stream(self, path: str, body: dict[str, Any]) -> Call:
+        """Start a request whose answer may take long, as long as it is not silent for long."""
+        return self._start("POST", path, body, None)
 
-    def close(self, timeout_s: float = 1.0) -> None:
-        """Drop all connections and end the thread; each call ends with `Cancelled`."""
+    def close(self) -> None:
+        """Drop all connections; each running call ends with `Cancelled`. Does not wait."""
         with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout_s)
+            if self._is_closed:
+                return
+            self._is_closed = True
+            calls = list(self._calls)
+        for call in calls:
+            call.close()
+        if self._http is not None:
+            asyncio.run_coroutine_threadsafe(self._shut_down(self._http), _event_loop())
 
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-        for work in list(self._works):  # the library ends the tasks that are its own
-            work.cancel()
-        while tasks := asyncio.all_tasks(self._loop):
-            self._loop.run_until_complete(asyncio.wait(tasks))
-        if self._library is not None:
-            self._loop.run_until_complete(self._library.aclose())
-        self._loop.run_until_complete(asyncio.sleep(0))  # connections close one round later
-        self._loop.close()
+    async def _shut_down(self, http: httpx2.AsyncClient) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await http.aclose()
 
-    def _begin(
+    def _start(
         self, method: str, path: str, body: dict[str, Any] | None, limit_s: float | None
     ) -> Call:
-        call = Call()
-        with self._lock:  # the loop creates the tasks of all calls begun before it stops
+        call = Call(self.name)
+        with self._lock:  # `close` sees every call that was started
             if self._is_closed:
                 call.close()
                 return call
-            work = self._run(call, method, path, body, limit_s)
-            call._loop = self._loop
-            call._work = asyncio.run_coroutine_threadsafe(work, self._loop)
-            self._works.add(call._work)
-        call._work.add_done_callback(self._works.discard)
-        # A task that is cancelled before its first step runs no code of its own.
-        call._work.add_done_callback(call._end)
+            self._http = self._http or self._open()
+            call._loop = _event_loop()
+            work = self._run(call, self._http, (method, path, body), limit_s)
+            call._future = asyncio.run_coroutine_threadsafe(work, call._loop)
+            self._calls.add(call)
+        call._future.add_done_callback(lambda _: self._calls.discard(call))
         return call
 
     async def _run(
-        self, call: Call, method: str, path: str, body: dict[str, Any] | None, limit_s: float | None
+        self,
+        call: Call,
+        http: httpx2.AsyncClient,
+        request: tuple[str, str, dict[str, Any] | None],
+        limit_s: float | None,
     ) -> None:
-        tell = call._lines.put
-        watch = self._watch(call) if limit_s is None else None
+        put, task = call._lines.put, asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
         try:
-            exchange = self._exchange_surely(call, method, path, body)
-            # A wait with a limit makes another task, which costs the first word some time.
-            await (exchange if limit_s is None else asyncio.wait_for(exchange, limit_s))
-            tell(None)
+            await asyncio.wait_for(self._exchange_twice(call, http, *request), limit_s)
+            put(None)
         except asyncio.CancelledError:
-            if not call._is_slow:
-                raise
-            tell(self._slow(f"sent nothing for {self._patience.silence_s:.0f} s"))
+            put(Cancelled("the request was stopped"))
+            raise
         except asyncio.TimeoutError:
-            tell(self._slow(f"gave no whole answer in {limit_s or 0:.0f} s"))
+            put(self._slow(f"gave no whole answer in {limit_s or 0:.0f} s"))
         except LcursorError as e:
-            tell(e)
+            put(e)
         except FAILURES as e:
-            tell(self._translated(e, call._is_answered))
-        except Exception as e:  # noqa: BLE001 - the root of a task: who reads it raises it
-            tell(e)
+            put(self._translated(e, call._is_answered))
+        except Exception as e:  # noqa: BLE001 - the root of a task: the reader raises it
+            put(e)
         finally:
-            if watch is not None:
-                watch()
+            self._tasks.discard(task)
 
-    def _watch(self, call: Call) -> Callable[[], None]:
-        """Stop a stream that is silent for too long; return what ends the watch.
-
-        The library's own limit would be for each read, and a server may send a line byte by byte.
-        """
-        task, loop, limit_s = asyncio.current_task(), self._loop, self._patience.silence_s
-        call._heard_s = loop.time()
-
-        def look() -> None:
-            left_s = call._heard_s + limit_s - loop.time()
-            if left_s > 0:
-                timers[0] = loop.call_later(left_s, look)
-            elif task is not None:
-                call._is_slow = True
-                task.cancel()
-
-        timers = [loop.call_later(limit_s, look)]
-        return lambda: timers[0].cancel()
-
-    async def _exchange_surely(
-        self, call: Call, method: str, path: str, body: dict[str, Any] | None
+    async def _exchange_twice(
+        self,
+        call: Call,
+        http: httpx2.AsyncClient,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None,
     ) -> None:
-        """Ask once more where a server closes a kept connection just as it is used again."""
-        began_s, was_used = self._loop.time(), self._is_used
+        """Repeat a request whose kept connection the server closed at the same moment."""
+        started, was_used = time.monotonic(), self._is_used
         try:
-            await self._exchange(call, method, path, body)
+            await self._exchange(call, http, method, path, body)
         except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
-            if not was_used or call._is_answered or self._loop.time() - began_s > STALE_S:
+            if not was_used or call._is_answered or time.monotonic() - started > STALE_S:
                 raise
-            await self._exchange(call, method, path, body)
+            await self._exchange(call, http, method, path, body)
 
     async def _exchange(
-        self, call: Call, method: str, path: str, body: dict[str, Any] | None
+        self,
+        call: Call,
+        http: httpx2.AsyncClient,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None,
     ) -> None:
-        if self._library is None:
-            self._library = self._opened()
-        cutter, got, most = events.Lines(), 0, self._patience.most_bytes
         url = ("http://localhost" if self._socket else self._url) + path
-        async with self._library.stream(method, url, json=body) as response:
+        async with http.stream(method, url, json=body) as response:
             self._is_used = call._is_answered = True
             if response.status_code != httpx2.codes.OK:
-                beginning = await _beginning(response)
-                refusal = self._refused(response, beginning, path)
-                refusal.detail = events.detail(beginning)
-                refusal.status = response.status_code
-                raise refusal
+                beginning = await _read_beginning(response)
+                error = self._refusal(response, beginning, path)
+                error.detail = sse.error_detail(beginning)
+                error.status = response.status_code
+                raise error
             kind = response.headers.get("Content-Type", "")
             if kind.startswith(("text/html", "image/", "video/")):
                 raise ServerGarbled(
-                    f"{self.name} answers with {kind.partition(';')[0]}: it is no server of models",
-                    self._advice or f"Correct {self._at('url')}",
+                    f"{self.name} answers with {kind.partition(';')[0]}: it is not a model server",
+                    self._advice or f"Correct {self._setting_name('url')}",
                 )
+            splitter, size = sse.LineSplitter(), 0
             async for data in response.aiter_bytes():
-                got += len(data)
-                if got > most:
-                    raise ServerGarbled(f"{self.name} does not stop sending", events.HINT)
-                lines = cutter.feed(data)
+                size += len(data)
+                lines = splitter.feed(data)
+                if size > self._limits.max_bytes or len(splitter.rest) > MAX_LINE_BYTES:
+                    raise ServerGarbled(f"{self.name} does not stop sending", sse.HINT)
                 if lines:
-                    call._heard_s = self._loop.time()  # before anyone can act on the lines
                     call._lines.put(lines)
-        call._lines.put(cutter.finish())
+        if splitter.rest:
+            call._lines.put([splitter.rest])
 
-    def _opened(self) -> httpx2.AsyncClient:
+    def _open(self) -> httpx2.AsyncClient:
         headers = {"Accept-Encoding": "identity", "User-Agent": "lcursor"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        is_secure, is_local = self._url.startswith("https:"), address.is_local(self._url)
-        # Certificates take 30 ms to load, and plain HTTP looks at none.
-        bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context = httpx2.create_ssl_context() if is_secure else bare
-        limits = httpx2.Limits(keepalive_expiry=5.0 if is_local else KEEP_S)
+        is_local = endpoint.is_local(self._url)
+        limits = httpx2.Limits(keepalive_expiry=KEEP_LOCAL_S if is_local else KEEP_REMOTE_S)
+        # Certificates take 30 ms to load, and plain HTTP needs none.
+        is_secure = self._url.startswith("https:")
+        empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         transport = None
         if self._socket:
-            transport = httpx2.AsyncHTTPTransport(verify=bare, limits=limits, uds=self._socket)
+            transport = httpx2.AsyncHTTPTransport(verify=empty, limits=limits, uds=self._socket)
         return httpx2.AsyncClient(
             headers=headers,
-            verify=context,
-            # What else takes long is seen by `_watch`, without a timer for each read.
-            timeout=httpx2.Timeout(None, connect=self._patience.connect_s),
+            verify=httpx2.create_ssl_context() if is_secure else empty,
+            timeout=httpx2.Timeout(self._limits.silence_s, connect=self._limits.connect_s),
             limits=limits,
             transport=transport,
-            # A proxy would take to its own machine what is meant for this one.
+            # A proxy would send a request for this machine to its own.
             trust_env=not is_local,
             follow_redirects=False,
         )
 
-    def _refused(self, response: httpx2.Response, body: bytes, path: str) -> ServerError:
-        """Turn a status into what failed."""
-        status, words = response.status_code, self._clean(events.complaint(body))
+    def _refusal(self, response: httpx2.Response, body: bytes, path: str) -> ServerError:
+        """Return the error that a status means."""
+        status, words = response.status_code, self._without_key(sse.complaint(body))
         reason = f"{status}: {words}" if words else f"{status}"
         if status in (401, 403):
-            name = self._at("key_env")
+            name = self._setting_name("key_env")
             hint = f"Check the key that {name} names" if self._key else f"Name its key in {name}"
             return ServerDenied(f"{self.name} refuses access ({reason})", self._advice or hint)
-        wait_s = _retry_s(response.headers)
+        wait_s = _retry_after_s(response.headers)
         if status == httpx2.codes.TOO_MANY_REQUESTS or wait_s:
             hint = f"Try again in {wait_s:.0f} s" if wait_s else "Try again later"
-            busy = ServerBusy(f"{self.name} wants no more questions now ({reason})", hint)
+            busy = ServerBusy(f"{self.name} accepts no requests now ({reason})", hint)
             busy.retry_s = wait_s
             return busy
         if status == httpx2.codes.NOT_FOUND and "model" in words.lower():
             return ServerModelMissing(
                 f"{self.name} does not have that model ({reason})",
-                self._advice or f"Correct {self._at('model')}",
+                self._advice or f"Correct {self._setting_name('model')}",
             )
         if status == httpx2.codes.NOT_FOUND:
             return ServerGarbled(
                 f"{self.name} has no {path} ({reason})",
-                self._advice or f"Correct {self._at('url')} or {self._at('api')}",
+                self._advice
+                or f"Correct {self._setting_name('url')} or {self._setting_name('api')}",
             )
         if response.has_redirect_location:
-            target = address.shown(response.headers["Location"])
+            target = endpoint.display_url(response.headers["Location"])
             return ServerGarbled(
-                f"{self.name} sends us on to {target}",
-                f"Set {self._at('url')} to that address if you trust it",
+                f"{self.name} redirects to {target}",
+                f"Set {self._setting_name('url')} to that address if you trust it",
             )
-        return ServerFailed(f"{self.name} answers with status {reason}", events.HINT)
+        return ServerFailed(f"{self.name} answers with status {reason}", sse.HINT)
 
     def _translated(self, error: Exception, is_answered: bool) -> ServerError:
-        """Turn an exception of the library, or below it, into what failed.
+        """Return what an exception of httpx2, or below it, means.
 
         Args:
             error: the exception.
-            is_answered: whether the head of an answer has come.
+            is_answered: whether the head of an answer has arrived.
         """
-        start = self._advice or f"Start the server, or correct {self._at('url')}"
-        tls = _below(error, ssl.SSLError)
+        start = self._advice or f"Start the server, or correct {self._setting_name('url')}"
+        tls = _cause(error, ssl.SSLError)
         if tls is not None:
             words = getattr(tls, "verify_message", "") or getattr(tls, "reason", "") or "TLS failed"
             return ServerInsecure(
                 f"there is no safe connection to {self.name} ({words})",
                 "Set SSL_CERT_FILE to the certificate of its authority, or correct "
-                f"{self._at('url')} if the server speaks plain HTTP",
+                f"{self._setting_name('url')} if the server speaks plain HTTP",
             )
         if isinstance(error, httpx2.ConnectTimeout):
-            limit_s = self._patience.connect_s
+            limit_s = self._limits.connect_s
             text = f"nothing answers at {self.name} (no connection in {limit_s:.0f} s)"
             return ServerUnreachable(text, start)
+        if isinstance(error, httpx2.TimeoutException):
+            return self._slow(f"sent nothing for {self._limits.silence_s:.0f} s")
         if isinstance(error, (httpx2.ConnectError, httpx2.ProxyError)):
-            refused = _below(error, ConnectionRefusedError)
-            words = "connection refused" if refused else self._clean(str(error)) or "no connection"
-            if self._socket and _below(error, FileNotFoundError):
+            words = self._without_key(str(error)) or "no connection"
+            if _cause(error, ConnectionRefusedError):
+                words = "connection refused"
+            elif self._socket and _cause(error, FileNotFoundError):
                 words = "there is no such socket"
             return ServerUnreachable(f"nothing answers at {self.name} ({words})", start)
-        is_lost = isinstance(error, httpx2.NetworkError) or NO_ANSWER in str(error)
+        is_lost = isinstance(error, httpx2.NetworkError) or (
+            "without sending a response" in str(error)
+        )
         if is_lost and not is_answered:
             text = f"{self.name} closed the connection without an answer"
             return ServerUnreachable(text, start)
         if isinstance(error, (httpx2.NetworkError, httpx2.RemoteProtocolError)):
-            return ServerGarbled(f"{self.name} broke off its answer", self._advice or events.HINT)
-        words = self._clean(str(error)) or type(error).__name__
-        return ServerFailed(f"asking {self.name} failed ({words})", start)
+            return ServerGarbled(f"{self.name} broke off its answer", self._advice or sse.HINT)
+        words = self._without_key(str(error)) or type(error).__name__
+        return ServerFailed(f"the request to {self.name} failed ({words})", start)
 
     def _slow(self, what: str) -> ServerSlow:
         return ServerSlow(f"{self.name} {what}", "Wait until it is less busy, or restart it")
 
-    def _at(self, name: str) -> str:
-        return address.named(self._setting, name)
+    def _setting_name(self, name: str) -> str:
+        return endpoint.setting_name(self._setting, name)
 
-    def _clean(self, text: str) -> str:
-        """Leave the key out of what a server or a library says."""
+    def _without_key(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text
 
 
-async def _beginning(response: httpx2.Response) -> bytes:
-    """Return what of an answer is enough to find the reason in."""
+_loop_lock = threading.Lock()
+_loops: list[asyncio.AbstractEventLoop] = []
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of all clients; the first call starts its thread, which never ends."""
+    with _loop_lock:
+        if not _loops:
+            _loops.append(asyncio.new_event_loop())
+            threading.Thread(target=_loops[0].run_forever, name="lcursor-http", daemon=True).start()
+        return _loops[0]
+
+
+async def _read_beginning(response: httpx2.Response) -> bytes:
+    """Return enough of an answer to find the reason in it."""
     body = b""
     async for data in response.aiter_bytes():
         body += data
-        if len(body) > 1 << 16:
+        if len(body) > MAX_ERROR_BYTES:
             break
     return body
 
 
-def _retry_s(headers: Mapping[str, str]) -> float:
-    """Return after how many seconds a server wants to be asked again, 0 where it does not say."""
+def _retry_after_s(headers: Mapping[str, str]) -> float:
+    """Return the seconds in a Retry-After header, 0 if there is none."""
     value = headers.get("Retry-After", "").strip()
     try:
         wait_s = float(value)
     except ValueError:
-        try:
-            wait_s = parsedate_to_datetime(value).timestamp() - time.time()
-        except (TypeError, ValueError):
-            return 0.0
-    return min(max(wait_s, 1.0), 86400.0) if wait_s == wait_s else 0.0
+        wait_s = 0.0
+        with contextlib.suppress(TypeError, ValueError):
+            wait_s = max(parsedate_to_datetime(value).timestamp() - time.time(), 1.0)
+    return min(wait_s, 86400.0) if wait_s > 0 else 0.0
 
 
-def _below(error: BaseException, kind: type[BaseException]) -> BaseException | None:
-    """Find an exception of a kind among the causes of another."""
+def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | None:
+    """Return an exception of a kind from the chain of causes of another."""
     waiting, seen = [error], set()
     while waiting:
         one = waiting.pop()

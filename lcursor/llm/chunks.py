@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lcursor.errors import ServerFailed
-from lcursor.http import events
+from lcursor.http import sse
 from lcursor.llm import tokens
 from lcursor.llm.records import End, Event, Progress, Reasoning, Text, Usage
 from lcursor.llm.thinking import Thinking
@@ -191,9 +191,7 @@ class Reader:
             self._usage = usage
 
     def _fail(self, found: Mapping[str, Any]) -> None:
-        failure = ServerFailed(f"{self._who} failed: {events.sentence(found)}", events.HINT)
-        failure.detail = events.detail(found)
-        raise failure
+        raise sse.failure(found, self._who)
 
 
 def _progress(found: Mapping[str, Any]) -> Progress:

@@ -23,8 +23,8 @@ from lcursor.errors import (
     ServerSlow,
     ServerUnreachable,
 )
-from lcursor.http import address, events
-from lcursor.http.client import Call, Client, Patience
+from lcursor.http import endpoint, sse
+from lcursor.http.client import Call, Client, Limits
 from lcursor.llm import overflow, probing, requests, tokens
 from lcursor.llm.chunks import Reader
 from lcursor.llm.records import (
@@ -117,14 +117,14 @@ class Stream:
             call = self._client.begin(self, self._messages, self._wish)
             first = 0.0
             try:
-                for found in events.objects(self._watched(call), self._client.name):
+                for found in sse.objects(self._watched(call), self._client.name):
                     for event in reader.feed(found):
                         if not first and isinstance(event, (Text, Reasoning)):
                             first = time.perf_counter()
                         yield event
                     if reader.reason is not None and not self._is_done:
                         self._is_done = True
-                        call.release()
+                        call.drain()
                 break
             except LcursorError as e:
                 if reader.reason is not None:
@@ -138,7 +138,7 @@ class Stream:
             text = f"{self._client.name} broke off its answer"
             raise ServerGarbled(text, self._client.advice)
         self._is_done = True
-        call.release()
+        call.drain()
         usage = reader.usage(tokens.of_messages(self._messages))
         yield Finished(reader.reason or "stop", _timed(usage, started, first))
 
@@ -171,18 +171,18 @@ class ChatClient:
     def __init__(self, target: Target) -> None:
         self.target = target
         root, self._api = requests.split(target.url)
-        is_near = address.is_local(target.url)
-        patience = Patience(
+        is_near = endpoint.is_local(target.url)
+        limits = Limits(
             NEAR_CONNECT_S if is_near else FAR_CONNECT_S,
             NEAR_ANSWER_S if is_near else FAR_ANSWER_S,
             SILENCE_S,
             MOST_BYTES,
         )
         is_ours = target.setting == LOCAL
-        self.advice = ADVICE if is_ours else events.HINT
+        self.advice = ADVICE if is_ours else sse.HINT
         """What to do when it fails."""
         name, advice = ("the local server", ADVICE) if is_ours else ("", "")
-        self._http = Client(root, target.key, target.setting, patience, advice, name)
+        self._http = Client(root, target.key, target.setting, limits, advice, name)
         self.name = self._http.name
         """The server's address, for messages; of our own what it is."""
         self._lock = threading.Lock()
@@ -253,7 +253,7 @@ class ChatClient:
         """Post a question."""
         served = self._served or self._probe(stream)
         path, body = requests.question(served, self._api, messages, wish, self._quirks)
-        return stream.hold(self._http.post(path, body))
+        return stream.hold(self._http.stream(path, body))
 
     def adapt(self, error: LcursorError) -> bool:
         """Learn from a refusal; return whether the question shall be asked again."""
@@ -267,10 +267,10 @@ class ChatClient:
 
     def _probe(self, stream: Stream | None) -> Served:
         def ask(path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-            call = self._http.ask(path, body)
+            call = self._http.request(path, body)
             if stream is not None:
                 stream.hold(call)
-            return events.parse(b"\n".join(call), self.name)
+            return call.json()
 
         try:
             served = probing.probe(self.target, self._api, ask, self.name)
@@ -295,7 +295,7 @@ class ChatClient:
         return count
 
     def _told(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return events.parse(b"\n".join(self._http.ask(path, body)), self.name)
+        return self._http.request(path, body).json()
 
     def _keep(self, slot: int, action: str, filename: str) -> bool:
         try:
@@ -303,8 +303,7 @@ class ChatClient:
             if not served.can_keep:
                 return False
             path = f"/slots/{max(slot, 0)}?action={action}"
-            call = self._http.ask(path, {"filename": filename}, KEEP_S)
-            events.parse(b"\n".join(call), self.name)
+            self._http.request(path, {"filename": filename}, KEEP_S).json()
         except LcursorError:
             return False
         return True

@@ -13,8 +13,8 @@ from typing import Literal
 
 from lcursor.config import ChatConfig, ModelConfig
 from lcursor.errors import ConfigInvalid, ModelMissing, ModelUnknown
-from lcursor.http import address, keys
-from lcursor.http.kind import Kind
+from lcursor.http import endpoint
+from lcursor.http.detect import Kind
 from lcursor.llm.records import Target
 
 LOCAL = "local"
@@ -137,10 +137,10 @@ def target(config: ChatConfig, name: str) -> Target:
         )
     return Target(
         name,
-        address.check(found.url, f"{setting}url"),
+        endpoint.check_url(found.url, f"{setting}url"),
         found.model,
         _kind(found, setting),
-        keys.find(found.key_env, found.key_command, setting),
+        endpoint.read_key(found.key_env, found.key_command, setting),
         max(found.context_tokens, 0),
         setting,
     )
@@ -177,7 +177,7 @@ def is_talk(question: str) -> bool:
 def is_near(config: ChatConfig, name: str) -> bool:
     """Whether what a model is asked stays on this machine."""
     found = next((model for model in config.models if model.name == name), None)
-    return found is None or address.is_local(found.url)
+    return found is None or endpoint.is_local(found.url)
 
 
 def _kind(found: ModelConfig, setting: str) -> Kind | Literal[""]:

@@ -11,8 +11,8 @@ from pathlib import PurePath
 from typing import Any, Protocol
 
 from lcursor.errors import ConfigInvalid, ServerError, ServerGarbled, ServerModelMissing
-from lcursor.http import address, kind
-from lcursor.http.kind import Found, Kind
+from lcursor.http import detect, endpoint
+from lcursor.http.detect import Detected, Kind
 from lcursor.llm.records import Served, Target
 
 OLLAMA_TOKENS = 16384
@@ -44,17 +44,17 @@ def probe(target: Target, api: str, ask: Ask, who: str) -> Served:
     """
     look = _Look(target, api, ask, who)
     found = look.named(target.kind) if target.kind else None
-    found = found or kind.find(ask, api=api, has_key=bool(target.key))
+    found = found or detect.detect(ask, api=api, has_key=bool(target.key))
     if found is None and target.model:
         return look.openai({})  # it need not list what it has
     if found is None:
-        raise kind.unknown(who, target.setting, api)
+        raise detect.unknown_server(who, target.setting, api)
     reads: Mapping[Kind, Callable[[Mapping[str, Any]], Served]] = {
         "llama.cpp": look.llama,
         "ollama": look.ollama,
         "openai": look.openai,
     }
-    return reads[found.kind](found.said)
+    return reads[found.kind](found.reply)
 
 
 class _Look:
@@ -63,20 +63,20 @@ class _Look:
     def __init__(self, target: Target, api: str, ask: Ask, who: str) -> None:
         self.target, self.api, self.ask, self.who = target, api, ask, who
 
-    def named(self, name: Kind) -> Found:
+    def named(self, name: Kind) -> Detected:
         """Ask a server whose kind the user says."""
-        path, is_gateway = kind.path_of(name, self.api), name == "openai" and self.target.model
+        path, is_gateway = detect.probe_path(name, self.api), name == "openai" and self.target.model
         try:
             said = self.ask(path)
         except ServerGarbled:
             if not is_gateway:
                 raise
             said = {}
-        if not kind.is_it(name, said) and (said or not is_gateway):  # one need not list anything
-            raise ServerGarbled(
-                f"{self.who} is no {name}", f"Correct {address.named(self.target.setting, 'api')}"
-            )
-        return Found(name, path, said)
+        # A gateway need not list anything.
+        if not detect.matches(name, said) and (said or not is_gateway):
+            setting = endpoint.setting_name(self.target.setting, "api")
+            raise ServerGarbled(f"{self.who} is no {name}", f"Correct {setting}")
+        return Detected(name, path, said)
 
     def llama(self, props: Mapping[str, Any]) -> Served:
         """Read `/props` of a llama-server."""
@@ -105,7 +105,7 @@ class _Look:
 
     def ollama(self, _: Mapping[str, Any]) -> Served:
         """Ask for all but its version."""
-        names = kind.named(self.ask("/api/tags").get("models"), "name")
+        names = detect.model_names(self.ask("/api/tags").get("models"), "name")
         model = self.target.model or self._only(names)
         shown = self.ask("/api/show", {"model": model})
         tokens = self.target.context_tokens
@@ -148,13 +148,13 @@ class _Look:
             return {}
 
     def _ids(self, listed: Mapping[str, Any]) -> list[str]:
-        return kind.named(listed.get("data"), "id")
+        return detect.model_names(listed.get("data"), "id")
 
     def _only(self, names: list[str]) -> str:
         """Return the one model that is meant."""
         if len(names) == 1:
             return names[0]
-        where = address.named(self.target.setting, "model")
+        where = endpoint.setting_name(self.target.setting, "model")
         if not names:
             raise ServerModelMissing(f"{self.who} names no model", f"Name one in {where}")
         raise ConfigInvalid(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lcursor.http.kind import Kind
+from lcursor.http.detect import Kind
 
 Role = Literal["system", "user", "assistant"]
 End = Literal["stop", "length"]
@@ -30,7 +30,7 @@ class Target:
     name: str
     """As the user calls it."""
     url: str
-    """As `http.address.check` returns it; a unix socket as `unix:///path`."""
+    """As `http.endpoint.check_url` returns it; a unix socket as `unix:///path`."""
     model: str = ""
     """A name that the server knows; "" is the only one it has."""
     kind: Kind | Literal[""] = ""

@@ -81,7 +81,7 @@ def _logits(client: Client, batch: int) -> list[float]:
         "logit_bias": [[selftest_model.VOCABULARY - 1, 1000]],
         "cache_prompt": False,
     }
-    answer = json.loads(b"\n".join(client.post("/completion", body)))
+    answer = json.loads(b"\n".join(client.stream("/completion", body)))
     logits = [float("nan")] * selftest_model.VOCABULARY
     for each in answer["completion_probabilities"][0]["top_logprobs"]:
         logits[each["id"]] = each["logprob"]

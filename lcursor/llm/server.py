@@ -27,7 +27,7 @@ from lcursor.errors import (
     ServerOccupied,
     ServerSlow,
 )
-from lcursor.http import address
+from lcursor.http import endpoint
 from lcursor.http.client import Client
 from lcursor.llm import discovery, fit, lease
 from lcursor.llm.lease import Folder, Lease, User
@@ -329,11 +329,11 @@ class _Waiting:
         self._close()
 
     def _answers(self, living: Lease) -> bool:
-        socket_path = address.socket_path(living.url)
+        socket_path = endpoint.socket_path(living.url)
         if self._client is None or (socket_path and not os.path.exists(socket_path)):
             return False
         try:
-            for _ in self._client.ask("/health"):
+            for _ in self._client.request("/health"):
                 pass
         except ServerError:
             return False
@@ -365,7 +365,7 @@ def _asked(living: Lease, path: str) -> Any:
     """
     client = Client(living.url, living.key, SETTING)
     try:
-        return json.loads(b"\n".join(client.ask(path)))
+        return json.loads(b"\n".join(client.request(path)))
     finally:
         client.close()
 
@@ -380,7 +380,7 @@ def _is_busy(living: Lease) -> bool:
 
 def _state(living: Lease) -> State:
     """Return what a server that lives does now."""
-    path = address.socket_path(living.url)
+    path = endpoint.socket_path(living.url)
     if path and not os.path.exists(path):
         return "starting"
     try:

@@ -194,6 +194,7 @@ def is_busy(target: Target) -> bool:
 
     client = Client(target.url, target.key, "chat")
     try:
-        return any(slot["is_processing"] for slot in json.loads(b"\n".join(client.ask("/slots"))))
+        slots = json.loads(b"\n".join(client.request("/slots")))
+        return any(slot["is_processing"] for slot in slots)
     finally:
         client.close()

@@ -41,7 +41,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 
 def is_idle(client: Client) -> bool:
-    (slot,) = json.loads(b"\n".join(client.ask("/slots")))
+    (slot,) = json.loads(b"\n".join(client.request("/slots")))
     return not slot["is_processing"]
 
 
@@ -56,7 +56,7 @@ def test_it_is_started_answers_keeps_a_slot_and_ends(place: Place) -> None:
     assert props(target)["default_generation_settings"]["n_ctx"] == TOKENS
     client = Client(target.url, target.key, "chat")
     try:
-        list(client.post("/slots/0?action=save", {"filename": "one"}))
+        list(client.stream("/slots/0?action=save", {"filename": "one"}))
     finally:
         client.close()
     assert [path.name for path in place.folder.slots_path.iterdir()] == ["one"]

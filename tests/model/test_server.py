@@ -65,7 +65,7 @@ def say(target: Target, question: str = "Say yes.") -> dict[str, Any]:
     }
     client = Client(target.url, target.key, "chat")
     try:
-        found = json.loads(b"\n".join(client.post("/v1/chat/completions", body)))
+        found = json.loads(b"\n".join(client.stream("/v1/chat/completions", body)))
         assert isinstance(found, dict)
         return found
     finally:
@@ -75,7 +75,7 @@ def say(target: Target, question: str = "Say yes.") -> dict[str, Any]:
 def props(target: Target) -> dict[str, Any]:
     client = Client(target.url, target.key, "chat")
     try:
-        found = json.loads(b"\n".join(client.ask("/props")))
+        found = json.loads(b"\n".join(client.request("/props")))
         assert isinstance(found, dict)
         return found
     finally:
@@ -116,7 +116,7 @@ def test_it_keeps_slots_in_a_folder_of_its_own(place: Place) -> None:
     say(target)
     client = Client(target.url, target.key, "chat")
     try:
-        list(client.post("/slots/0?action=save", {"filename": "one"}))
+        list(client.stream("/slots/0?action=save", {"filename": "one"}))
     finally:
         client.close()
     (path,) = place.folder.slots_path.iterdir()
@@ -144,7 +144,7 @@ def test_without_a_short_path_it_has_a_port_and_a_key(
     assert say(target)["choices"]
     keyless = Client(target.url, "", "chat")
     with pytest.raises(ServerDenied, match="refuses access"):
-        list(keyless.ask("/v1/models"))
+        list(keyless.request("/v1/models"))
     keyless.close()
     assert target.key not in place.made[0].log_path.read_text()
 

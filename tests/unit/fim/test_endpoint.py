@@ -326,7 +326,7 @@ def test_a_server_that_comes_back(make: Make) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"endpoint_url": "localhost:8012"}, ConfigInvalid, "no address"),
+        ({"endpoint_url": "localhost:8012"}, ConfigInvalid, "not the address"),
         ({"endpoint_key_env": "NO_SUCH_VARIABLE_HERE"}, KeyMissing, "NO_SUCH_VARIABLE_HERE"),
     ],
 )

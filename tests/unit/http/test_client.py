@@ -26,7 +26,7 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 from lcursor.http import client
-from lcursor.http.client import Call, Client
+from lcursor.http.client import Call, Client, Limits
 from tests.fakes.model_server import ModelServer
 from tests.waiting import wait_for
 
@@ -45,8 +45,8 @@ def make() -> Iterator[Make]:
     """Make clients; close them afterwards."""
     with ExitStack() as stack:
 
-        def begin(url: str, key: str = "") -> Client:
-            one = Client(url, key, "completion.endpoint")
+        def begin(url: str, key: str = "", limits: Limits | None = None) -> Client:
+            one = Client(url, key, "completion.endpoint", limits)
             stack.callback(one.close)
             return one
 
@@ -79,7 +79,7 @@ def free_port() -> int:
 
 def test_lines_come_as_they_are_sent(server: ModelServer, make: Make) -> None:
     server.routes["/x"] = (200, "application/x-ndjson", server.drip(b'{"a": 1}\n{"b"', b": 2}\n"))
-    lines = iter(make(server.url).post("/x", {"q": "é"}))
+    lines = iter(make(server.url).stream("/x", {"q": "é"}))
     assert [next(lines), next(lines)] == [b'{"a": 1}', b'{"b": 2}']
     assert server.asked[0][3] == {"q": "é"}
 
@@ -88,13 +88,13 @@ def test_a_connection_is_used_again(server: ModelServer, make: Make) -> None:
     server.json("/x", {"a": 1})
     one = make(server.url)
     for _ in range(3):
-        assert list(one.ask("/x")) == [b'{"a": 1}']
+        assert list(one.request("/x")) == [b'{"a": 1}']
     assert server.connections == 1
 
 
 def test_a_call_stops_in_the_middle_of_a_stream(server: ModelServer, make: Make) -> None:
     server.routes["/x"] = (200, "text/event-stream", server.drip(b"data: {}\n\n"))
-    call = make(server.url).post("/x", {})
+    call = make(server.url).stream("/x", {})
     lines = iter(call)
     assert next(lines) == b"data: {}"
     threading.Timer(0.05, call.close).start()
@@ -105,7 +105,7 @@ def test_a_call_stops_in_the_middle_of_a_stream(server: ModelServer, make: Make)
 
 def test_a_call_stops_before_the_first_byte(make: Make) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        call = make(f"http://127.0.0.1:{silent.getsockname()[1]}").post("/x", {})
+        call = make(f"http://127.0.0.1:{silent.getsockname()[1]}").stream("/x", {})
         peer, _ = silent.accept()
         with peer:
             peer.settimeout(30)
@@ -125,14 +125,14 @@ def test_a_call_stops_while_it_connects(make: Make) -> None:
                 one.connect(full.getsockname())
             except TimeoutError:
                 break
-        call = make(f"http://127.0.0.1:{full.getsockname()[1]}").post("/x", {})
+        call = make(f"http://127.0.0.1:{full.getsockname()[1]}").stream("/x", {})
         threading.Timer(0.05, call.close).start()
         assert isinstance(ended(call), Cancelled)
 
 
 def test_a_call_that_has_ended_may_be_closed(server: ModelServer, make: Make) -> None:
     server.json("/x", {})
-    call = make(server.url).ask("/x")
+    call = make(server.url).request("/x")
     assert list(call) == [b"{}"]
     call.close()
     call.close()
@@ -140,7 +140,7 @@ def test_a_call_that_has_ended_may_be_closed(server: ModelServer, make: Make) ->
 
 def test_a_question_with_a_body(server: ModelServer, make: Make) -> None:
     server.json("/x", {"a": 1})
-    assert list(make(server.url).ask("/x", {"q": 1})) == [b'{"a": 1}']
+    assert list(make(server.url).request("/x", {"q": 1})) == [b'{"a": 1}']
     assert (server.asked[0][0], server.asked[0][3]) == ("POST", {"q": 1})
 
 
@@ -162,50 +162,36 @@ def test_a_kept_connection_that_the_server_closes(make: Make) -> None:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        assert list(one.ask("/x")) == [b"{}"]
-        assert list(one.ask("/x")) == [b"{}"], "asked once more, on another connection"
+        assert list(one.request("/x")) == [b"{}"]
+        assert list(one.request("/x")) == [b"{}"], "asked once more, on another connection"
         with pytest.raises(ServerUnreachable, match="without an answer"):
-            list(one.ask("/x"))
+            list(one.request("/x"))
         thread.join()
     assert asked == [0, 0, 1, 1, 2]
 
 
-def test_what_is_released_ends_soon(
+def test_what_is_drained_ends_soon(
     server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "REST_S", 0.05)
+    monkeypatch.setattr(client, "DRAIN_S", 0.05)
     server.routes["/x"] = (200, "text/event-stream", server.drip(b"data: {}\n\n"))
-    call = make(server.url).post("/x", {})
+    call = make(server.url).stream("/x", {})
     assert next(iter(call)) == b"data: {}"
-    call.release()
+    call.drain()
     wait_for(lambda: server.gone_s, what="closed connection")
 
 
-def test_what_is_released_and_ends_keeps_its_connection(server: ModelServer, make: Make) -> None:
+def test_what_is_drained_and_ends_keeps_its_connection(server: ModelServer, make: Make) -> None:
     server.json("/x", {})
     one = make(server.url)
     for _ in range(3):
-        call = one.post("/x", {})
+        call = one.stream("/x", {})
         next(iter(call))
-        call.release()
-        assert call._work
-        wait_for(call._work.done, what="end of the answer")
-        call.release()
+        call.drain()
+        assert call._future
+        wait_for(call._future.done, what="end of the answer")
+        call.drain()
     assert server.connections == 1
-
-
-def test_a_line_that_comes_letter_by_letter(
-    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client, "SILENCE_S", 0.15)
-
-    def drip() -> Iterator[bytes]:
-        while not server.is_over.wait(0.02):
-            yield b"x"
-
-    server.routes["/x"] = (200, "text/event-stream", drip)
-    with pytest.raises(ServerSlow, match="sent nothing"):
-        list(make(server.url).post("/x", {}))
 
 
 CASES: list[tuple[int, str, bytes, type[ServerError], str]] = [
@@ -218,7 +204,7 @@ CASES: list[tuple[int, str, bytes, type[ServerError], str]] = [
     (429, "application/json", b'{"error": "slow down"}', ServerBusy, "429: slow down"),
     (503, "application/json", b'{"error": {"message": "Loading model", "code": 503}}',
      ServerFailed, "503: Loading model"),
-    (307, "text/plain", b"", ServerGarbled, "sends us on to http://elsewhere.example/"),
+    (307, "text/plain", b"", ServerGarbled, "redirects to http://elsewhere.example/"),
     (200, "text/html; charset=utf-8", b"<html>router</html>", ServerGarbled, "text/html"),
 ]  # fmt: skip
 
@@ -235,7 +221,7 @@ def test_refusals(
 ) -> None:
     server.routes["/x"] = (status, kind, body)
     with pytest.raises(error, match=words) as e:
-        list(make(server.url, KEY).post("/x", {}))
+        list(make(server.url, KEY).stream("/x", {}))
     assert type(e.value) is error
     assert e.value.hint
     assert KEY not in str(e.value)
@@ -245,37 +231,36 @@ def test_refusals(
 
 def test_the_key_goes_to_the_server(server: ModelServer, make: Make) -> None:
     server.json("/x", {})
-    list(make(server.url, KEY).ask("/x"))
-    list(make(server.url).ask("/x"))
+    list(make(server.url, KEY).request("/x"))
+    list(make(server.url).request("/x"))
     sent = [headers.get("Authorization") for _, _, headers, _ in server.asked]
     assert sent == [f"Bearer {KEY}", None]
 
 
 def test_nobody_answers(make: Make) -> None:
     with pytest.raises(ServerUnreachable, match="connection refused") as e:
-        list(make(f"http://127.0.0.1:{free_port()}").ask("/x"))
+        list(make(f"http://127.0.0.1:{free_port()}").request("/x"))
     assert "completion.endpoint_url" in e.value.hint
 
 
 def test_a_name_that_nobody_has(make: Make) -> None:
     with pytest.raises(ServerUnreachable, match=r"nothing answers at http://no\.such\.invalid"):
-        list(make("http://no.such.invalid:1").ask("/x"))
+        list(make("http://no.such.invalid:1").request("/x"))
 
 
-def test_too_slow(server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ANSWER_S", 0.1)
+def test_too_slow(server: ModelServer, make: Make) -> None:
     server.routes["/x"] = (200, "application/json", server.drip(b"{"))
     with pytest.raises(ServerSlow, match="no whole answer"):
-        list(make(server.url).ask("/x"))
+        list(make(server.url, limits=Limits(answer_s=0.1)).request("/x"))
 
 
-def test_silence(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SILENCE_S", 0.1)
+def test_silence(make: Make) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         pytest.raises(ServerSlow, match="sent nothing"),
     ):
-        list(make(f"http://127.0.0.1:{silent.getsockname()[1]}").post("/x", {}))
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        list(make(url, limits=Limits(silence_s=0.1)).stream("/x", {}))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +272,7 @@ def test_silence(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_peer_that_breaks_off(make: Make, answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as odd:
-        call = make(f"http://127.0.0.1:{odd.getsockname()[1]}").post("/x", {})
+        call = make(f"http://127.0.0.1:{odd.getsockname()[1]}").stream("/x", {})
         peer, _ = odd.accept()
         with peer:
             peer.sendall(answer)
@@ -302,7 +287,7 @@ def test_a_connection_that_closes_without_an_answer(
     make: Make, is_reset: bool, answer: bytes
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as odd:
-        call = make(f"http://127.0.0.1:{odd.getsockname()[1]}").post("/x", {})
+        call = make(f"http://127.0.0.1:{odd.getsockname()[1]}").stream("/x", {})
         peer, _ = odd.accept()
         peer.recv(1 << 16, socket.MSG_PEEK if is_reset else 0)  # what stays unread is a reset
         peer.sendall(answer)
@@ -330,18 +315,19 @@ def test_a_kept_connection_that_the_server_closes_after_a_refusal(make: Make) ->
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         with pytest.raises(ServerGarbled, match="404"):
-            list(one.ask("/x"))
-        assert list(one.ask("/y")) == [b"{}"]
+            list(one.request("/x"))
+        assert list(one.request("/y")) == [b"{}"]
         thread.join()
 
 
+@pytest.mark.parametrize("line", [b": x\n" * 20, b"x" * 20])
 def test_a_server_that_does_not_stop(
-    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch, line: bytes
 ) -> None:
-    monkeypatch.setattr(client, "MOST_BYTES", 100)
-    server.routes["/x"] = (200, "text/event-stream", server.drip(b": x\n" * 20, every_s=0.001))
+    monkeypatch.setattr(client, "MAX_LINE_BYTES", 10)
+    server.routes["/x"] = (200, "text/event-stream", server.drip(line, every_s=0.001))
     with pytest.raises(ServerGarbled, match="does not stop"):
-        list(make(server.url).post("/x", {}))
+        list(make(server.url, limits=Limits(max_bytes=100)).stream("/x", {}))
 
 
 def test_no_proxy_stands_between_us_and_this_machine(
@@ -352,9 +338,9 @@ def test_no_proxy_stands_between_us_and_this_machine(
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    assert list(make(server.url).ask("/x")) == [b'{"a": 1}']
+    assert list(make(server.url).request("/x")) == [b'{"a": 1}']
     with pytest.raises(ServerUnreachable):  # the proxy is used for what is elsewhere
-        list(make("http://192.0.2.1:8").ask("/x"))
+        list(make("http://192.0.2.1:8").request("/x"))
 
 
 def test_a_certificate_that_nobody_vouches_for(
@@ -375,64 +361,70 @@ def test_a_certificate_that_nobody_vouches_for(
         url = server.url.replace("http:", "https:")
         monkeypatch.delenv("SSL_CERT_FILE", raising=False)
         with pytest.raises(ServerInsecure, match=r"self.signed") as e:
-            list(make(url).ask("/x"))
+            list(make(url).request("/x"))
         assert "SSL_CERT_FILE" in e.value.hint
         monkeypatch.setenv("SSL_CERT_FILE", os.fspath(pem))
-        assert list(make(url).ask("/x")) == [b'{"a": 1}']
+        assert list(make(url).request("/x")) == [b'{"a": 1}']
 
 
 def test_tls_with_a_server_that_has_none(server: ModelServer, make: Make) -> None:
     with pytest.raises(ServerInsecure, match="no safe connection"):
-        list(make(server.url.replace("http:", "https:")).ask("/x"))
+        list(make(server.url.replace("http:", "https:")).request("/x"))
 
 
-def test_closing_ends_what_runs_and_the_thread(server: ModelServer) -> None:
+def test_closing_ends_what_runs(server: ModelServer) -> None:
     server.routes["/x"] = (200, "text/event-stream", server.drip(b"data: {}\n"))
     one = Client(server.url, "", "x")
-    lines = iter(one.post("/x", {}))
+    lines = iter(one.stream("/x", {}))
     next(lines)
-    one.close(timeout_s=30)
-    assert not one._thread.is_alive()
-    wait_for(lambda: server.gone_s, what="closed connection")
+    one.close()
     with pytest.raises(Cancelled):
         list(lines)
+    wait_for(lambda: server.gone_s, what="closed connection")
+    assert isinstance(ended(one.request("/x")), Cancelled)
 
 
-def hold(one: Client) -> threading.Event:
-    """Make the event loop of a client wait for the returned event."""
+def test_all_clients_share_one_thread(server: ModelServer, make: Make) -> None:
+    server.json("/x", {})
+    for _ in range(3):
+        list(make(server.url).request("/x"))
+    assert [each.name for each in threading.enumerate()].count("lcursor-http") == 1
+
+
+def test_a_client_that_closes_leaves_the_others_alone(server: ModelServer, make: Make) -> None:
+    server.routes["/x"] = (200, "text/event-stream", server.drip(b"data: {}\n"))
+    server.json("/y", {})
+    one, other = make(server.url), make(server.url)
+    lines = iter(other.stream("/x", {}))
+    next(lines)
+    list(one.request("/y"))
+    one.close()
+    assert next(lines) == b": still here"
+    assert list(other.request("/y")) == [b"{}"]
+
+
+def hold() -> threading.Event:
+    """Make the event loop of all clients wait for the returned event."""
     holds, goes_on = threading.Event(), threading.Event()
 
     def wait() -> None:
         holds.set()
         goes_on.wait(30)
 
-    one._loop.call_soon_threadsafe(wait)
+    client._event_loop().call_soon_threadsafe(wait)
     assert holds.wait(30)
     return goes_on
 
 
-def test_a_call_begun_just_before_the_client_closes_ends(server: ModelServer) -> None:
+def test_a_call_started_just_before_the_client_closes_ends(server: ModelServer) -> None:
     server.json("/x", {})
     one = Client(server.url, "", "x")
-    goes_on = hold(one)
-    call = one.post("/x", {})
-    one.close(timeout_s=0)
+    goes_on = hold()
+    call = one.stream("/x", {})
+    one.close()
     goes_on.set()
     assert isinstance(ended(call), Cancelled)
-    one.close(timeout_s=30)
-    assert server.asked == []
-
-
-def test_a_call_begun_while_the_client_closes_ends(server: ModelServer) -> None:
-    server.json("/x", {})
-    one = Client(server.url, "", "x")
-    goes_on = hold(one)
-    one.close(timeout_s=0)
-    call = one.post("/x", {})
-    goes_on.set()
-    assert isinstance(ended(call), Cancelled)
-    one.close(timeout_s=30)
-    assert isinstance(ended(one.ask("/x")), Cancelled)
+    assert isinstance(ended(one.request("/x")), Cancelled)
     assert server.asked == []
 
 
@@ -441,11 +433,11 @@ def test_calls_that_race_with_closing_end(server: ModelServer) -> None:
     for _ in range(5):
         one = Client(server.url, "", "x")
         calls: list[Call] = []
-        closes = threading.Thread(target=one.close, args=(30,))
+        closes = threading.Thread(target=one.close)
         for number in range(20):
             if number == 10:
                 closes.start()
-            calls.append(one.ask("/x"))
+            calls.append(one.request("/x"))
         closes.join()
         for call in calls:
             result = ended(call)

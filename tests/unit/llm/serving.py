@@ -186,6 +186,6 @@ def answers(target: Target) -> bool:
     """Tell whether a server does."""
     client = Client(target.url, target.key, "chat")
     try:
-        return b'"data"' in b"".join(client.ask("/v1/models"))
+        return b'"data"' in b"".join(client.request("/v1/models"))
     finally:
         client.close()

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcursor.errors import ServerFailed, ServerGarbled
-from lcursor.http import events
+from lcursor.http.sse import LineSplitter, objects
 from lcursor.llm.chunks import Reader
 from lcursor.llm.records import Event, Progress, Reasoning, Text, Usage
 from tests.fakes.chat_server import delta
@@ -19,13 +19,12 @@ from tests.fakes.loopback import sse
 
 def read(body: bytes, cut: int = 0) -> tuple[list[Event], Reader]:
     """Read a whole stream, cut into pieces of some size."""
-    cutter, lines, reader = events.Lines(), [], Reader("it")
+    cutter, lines, reader = LineSplitter(), [], Reader("it")
     size = cut or len(body) or 1
     for at in range(0, len(body), size):
         lines += cutter.feed(body[at : at + size])
-    lines += cutter.finish()
     told: list[Event] = []
-    for found in events.objects(lines, "it"):
+    for found in objects([*lines, cutter.rest], "it"):
         told += reader.feed(found)
     return told + reader.finish(), reader
 

@@ -141,7 +141,7 @@ def test_connections_are_used_again(make: Make) -> None:
 def test_an_end_that_does_not_come_is_not_waited_for(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcursor.http.client.REST_S", 3600.0)
+    monkeypatch.setattr("lcursor.http.client.DRAIN_S", 3600.0)
     parts: list[Part] = [sse(delta(content="a")), sse(delta("stop")), b"data: [DONE]\n\n", Hang()]
     with ChatServer([Answer(parts)]) as server:
         *_, last = make(server).stream(MESSAGES)
@@ -152,7 +152,7 @@ def test_an_end_that_does_not_come_is_not_waited_for(
 def test_counts_that_do_not_come_are_not_waited_for(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcursor.http.client.REST_S", 0.05)
+    monkeypatch.setattr("lcursor.http.client.DRAIN_S", 0.05)
     with ChatServer([Answer([sse(delta(content="a"), delta("length")), Hang()])]) as server:
         *_, last = make(server).stream(MESSAGES)
         wait_for(lambda: server.gone_s, what="closed connection")

@@ -102,7 +102,7 @@ def test_a_key_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     ("model", "words"),
     [
         (ModelConfig("x"), "chat.models.x.url: there is no address"),
-        (ModelConfig("x", "127.0.0.1:80"), "chat.models.x.url: '127.0.0.1:80' is no address"),
+        (ModelConfig("x", "127.0.0.1:80"), "chat.models.x.url: '127.0.0.1:80' is not the address"),
         (ModelConfig("x", "unix://x.sock"), "chat.models.x.url"),
         (ModelConfig("x", "http://h", api="grpc"), "chat.models.x.api: there is no 'grpc'"),
     ],

@@ -16,7 +16,7 @@ from lcursor.errors import (
     ServerGarbled,
     ServerModelMissing,
 )
-from lcursor.http.kind import Kind
+from lcursor.http.detect import Kind
 from lcursor.llm.client import ChatClient
 from lcursor.llm.records import Served, Target
 from tests.fakes.chat_server import ChatServer

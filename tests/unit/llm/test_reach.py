@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lcursor.config import ChatConfig
-from lcursor.http import address
+from lcursor.http import endpoint
 from lcursor.http.client import Client
 from lcursor.llm.client import ChatClient
 from lcursor.llm.reach import Models, Reached
@@ -86,14 +86,14 @@ def pid_of(reached: Reached) -> int:
     """Return the process of a server, which answers itself."""
     client = Client(reached.target.url, reached.target.key, "chat")
     try:
-        return int(json.loads(b"".join(client.ask("/props")))["pid"])
+        return int(json.loads(b"".join(client.request("/props")))["pid"])
     finally:
         client.close()
 
 
 def is_refused(url: str) -> bool:
     """Return whether a server accepts no connection."""
-    path, parts = address.socket_path(url), urlsplit(url)
+    path, parts = endpoint.socket_path(url), urlsplit(url)
     with socket.socket(socket.AF_UNIX if path else socket.AF_INET) as sock:
         return sock.connect_ex(path or (parts.hostname, parts.port)) != 0
 
@@ -155,9 +155,9 @@ def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
         tries.append(len(tries))
         is_stopped = len(tries) < 3
         os.kill(pid, signal.SIGSTOP if is_stopped else signal.SIGCONT)
-        patience = client._http._patience
+        limits = client._http._limits
         # A stopped server does not answer within any time; the other has all that it needs.
-        client._http._patience = replace(patience, answer_s=0.05 if is_stopped else 60.0)
+        client._http._limits = replace(limits, answer_s=0.05 if is_stopped else 60.0)
         return probe(client)
 
     monkeypatch.setattr(ChatClient, "probe", slow)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.http.kind import Kind
+from lcursor.http.detect import Kind
 from lcursor.llm import requests
 from lcursor.llm.records import Message, Served, Wish
 

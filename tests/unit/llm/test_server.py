@@ -262,7 +262,7 @@ def test_without_sockets_it_has_a_port_and_a_key_that_nobody_sees(machine: Machi
     assert answers(target)
     keyless = Client(target.url, "", "chat")
     with pytest.raises(ServerDenied, match="refuses access"):
-        list(keyless.ask("/v1/models"))
+        list(keyless.request("/v1/models"))
     keyless.close()
     (command,) = machine.commands()
     assert target.key not in " ".join(command)
@@ -459,7 +459,7 @@ def test_a_script_that_starts_the_program_is_ended_with_it(machine: Machine) -> 
     server = machine.server()
     target = server.ensure()
     client = Client(target.url, target.key, "chat")
-    pid = json.loads(b"".join(client.ask("/props")))["pid"]
+    pid = json.loads(b"".join(client.request("/props")))["pid"]
     client.close()
     assert pid != server_pid(machine)
     server.stop()

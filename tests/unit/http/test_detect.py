@@ -15,7 +15,7 @@ from lcursor.errors import (
     ServerModelMissing,
     ServerUnreachable,
 )
-from lcursor.http import kind
+from lcursor.http import detect
 
 Told = Mapping[str, Any]
 
@@ -33,7 +33,7 @@ ODD = ServerGarbled("it answers with a page")
 
 def found(
     told: Mapping[str, Told | ServerError], *, has_key: bool = False, api: str = "/v1"
-) -> kind.Found | None:
+) -> detect.Detected | None:
     paths = {"props": "/props", "version": "/api/version", "models": f"{api}/models"}
     answers = {paths[name]: value for name, value in told.items()}
 
@@ -43,7 +43,7 @@ def found(
             raise answer
         return answer
 
-    return kind.find(ask, api=api, has_key=has_key)
+    return detect.detect(ask, api=api, has_key=has_key)
 
 
 CASES: list[tuple[dict[str, Told | ServerError], str]] = [
@@ -63,7 +63,7 @@ def test_what_a_server_is(told: dict[str, Told | ServerError], wanted: str) -> N
     one = found(told)
     assert (one.kind if one else "") == wanted
     if one:
-        assert told[{"llama.cpp": "props", "ollama": "version"}.get(wanted, "models")] == one.said
+        assert told[{"llama.cpp": "props", "ollama": "version"}.get(wanted, "models")] == one.reply
 
 
 def test_other_paths_of_openai() -> None:
@@ -96,6 +96,6 @@ def test_what_ends_the_search(error: ServerError, has_key: bool, is_end: bool) -
 
 
 def test_what_is_said_of_a_server_that_is_unknown() -> None:
-    error = kind.unknown("it at http://x", "chat.models.desk.")
+    error = detect.unknown_server("it at http://x", "chat.models.desk.")
     assert "neither a llama-server nor an Ollama, and has no /v1/models" in error.message
     assert "chat.models.desk.url" in error.hint

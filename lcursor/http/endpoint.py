@@ -1,0 +1,158 @@
+"""Addresses and keys of model servers: checking them, reading them, keeping them out of messages.
+
+Resolves no names: whether an address is local is decided by how it is written. A key is only
+returned: it never gets into a message, a log or a file.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from lcursor.errors import ConfigInvalid, KeyExposed, KeyMissing
+
+KEY_COMMAND_S = 20.0
+"""Time limit of a command that prints a key; a password manager may ask its user first."""
+
+
+def check_url(url: str, setting: str) -> str:
+    """Return an address without its last slash.
+
+    Args:
+        url: as the user wrote it.
+        setting: its name, for the message.
+
+    Raises:
+        ConfigInvalid: it is not the address of an HTTP server.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        is_good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_good = is_good or (bool(socket_path(url)) and not parts.netloc)
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise ConfigInvalid(
+            f"{setting}: {display_url(url)!r} is not the address of a server",
+            'Write it as "http://127.0.0.1:8012"',
+        )
+    return url.strip().rstrip("/")
+
+
+def is_local(url: str) -> bool:
+    """Return whether what is sent there stays on this machine."""
+    if socket_path(url):
+        return True
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    # Connections to 0.0.0.0 and :: reach this machine.
+    return address.is_loopback or address.is_unspecified
+
+
+def socket_path(url: str) -> str:
+    """Return the path in `unix:///path`; "" for other addresses."""
+    scheme, mark, rest = url.strip().partition("://")
+    is_socket = scheme == "unix" and mark and rest.startswith("/") and rest.strip("/")
+    return rest.rstrip("/") if is_socket else ""
+
+
+def display_url(url: str) -> str:
+    """Return an address without a user, a password or a query."""
+    scheme, mark, rest = url.strip().rpartition("://")
+    rest = rest.partition("?")[0].partition("#")[0]
+    host, slash, path = rest.partition("/")
+    return scheme + mark + host.rpartition("@")[2] + slash + path
+
+
+def setting_name(prefix: str, name: str) -> str:
+    """Return the full name of a setting, for hints.
+
+    Args:
+        prefix: `completion.endpoint`, or a table with its final dot.
+        name: `url`, `key_env`, …
+    """
+    return f"{prefix}{name}" if prefix.endswith(".") else f"{prefix}_{name}"
+
+
+def read_key(variable: str, command: str, setting: str) -> str:
+    """Return the key of a server, "" if none is configured.
+
+    Args:
+        variable: name of an environment variable; "" for none.
+        command: run without a shell if no variable is named; its first line is the key.
+        setting: prefix of the two settings, for messages.
+
+    Raises:
+        KeyMissing: the variable or the command gives no key.
+    """
+    if variable:
+        source, key = f"the variable {variable}", os.environ.get(variable, "")
+        hint = f"Start Neovim with it set, or correct {setting_name(setting, 'key_env')}"
+    elif command:
+        source = f"the command of {setting_name(setting, 'key_command')}"
+        key = _run_key_command(command, setting)
+        hint = f"Run it in a shell, and correct {setting_name(setting, 'key_command')}"
+    else:
+        return ""
+    key = key.strip()
+    if not key:
+        raise KeyMissing(f"{source} gives no key", hint)
+    if not re.fullmatch(r"[!-~]+", key):  # the HTTP library would repeat it in its error
+        raise KeyMissing(f"{source} gives no valid key: it has spaces or signs in it", hint)
+    return key
+
+
+def plaintext_warning(urls: Mapping[str, str]) -> KeyExposed | None:
+    """Return a warning if a key would be sent unencrypted to another machine.
+
+    Args:
+        urls: addresses of servers that have a key, by the prefix of their settings.
+    """
+    plain = {
+        setting: display_url(url)
+        for setting, url in urls.items()
+        if url.strip().lower().startswith("http:") and not is_local(url)
+    }
+    if not plain:
+        return None
+    settings = ", ".join(setting_name(setting, "url") for setting in plain)
+    return KeyExposed(
+        f"a key is sent unencrypted to {', '.join(dict.fromkeys(plain.values()))}",
+        f"Use https:// in {settings}, or an SSH tunnel to the server",
+    )
+
+
+def _run_key_command(command: str, setting: str) -> str:
+    name = setting_name(setting, "key_command")
+    try:
+        done = subprocess.run(
+            shlex.split(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=KEY_COMMAND_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"took more than {KEY_COMMAND_S:.0f} s"
+    except (OSError, ValueError):
+        reason = "cannot be run"
+    else:
+        if done.returncode == 0:
+            return done.stdout.strip().partition("\n")[0]
+        reason = f"ended with {done.returncode}"
+    # Raised outside of `except`: the exceptions of subprocess carry the output, and so the key.
+    raise KeyMissing(f"the command of {name} {reason}", f"Run it in a shell, and correct {name}")

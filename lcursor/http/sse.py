@@ -1,0 +1,132 @@
+"""Decode what model servers stream: server-sent events with JSON in them, or one object a line.
+
+Pure. Knows nothing of what the objects mean except errors, whose forms are alike everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from lcursor.errors import ServerFailed, ServerGarbled
+
+HINT = "Look at the server's own log"
+DETAILS = ("type", "code", "param", "n_prompt_tokens", "n_ctx")
+"""Fields of an error that programs evaluate."""
+
+
+class LineSplitter:
+    """Splits a stream of bytes into lines.
+
+    httpx2's own splitter also cuts at U+2028 and the like, which JSON may contain.
+    """
+
+    def __init__(self) -> None:
+        self.rest = b""
+        """What follows the last line end."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that are complete now, without their ends."""
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        return [line.removesuffix(b"\r") for line in lines]
+
+
+def objects(lines: Iterable[bytes], server: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a stream, up to its end or `[DONE]`.
+
+    Args:
+        lines: of server-sent events, or one object each, without line ends.
+        server: its name, for messages.
+
+    Raises:
+        ServerFailed: one of them is an error.
+        ServerGarbled: a line is neither.
+    """
+    data: list[bytes] = []
+    for line in lines:
+        field, _, value = line.partition(b":")
+        if line.lstrip().startswith(b"{"):
+            yield parse(line, server)
+        elif field == b"data" and value.strip() == b"[DONE]":
+            break
+        elif field == b"data":
+            data.append(value.removeprefix(b" "))
+        elif field == b"error":  # older llama-servers
+            raise ServerFailed(f"{server} failed: {complaint(value)}", HINT)
+        elif not line.strip():
+            if any(data):
+                yield parse(b"\n".join(data), server)
+            data = []
+        elif field not in (b"", b"event", b"id", b"retry"):
+            raise _garbled(line, server)
+    if any(data):
+        yield parse(b"\n".join(data), server)
+
+
+def parse(data: bytes, server: str) -> dict[str, Any]:
+    """Return the object that a server sent.
+
+    Raises:
+        ServerFailed: it is an error.
+        ServerGarbled: it is no object.
+    """
+    try:
+        found = json.loads(data)
+    except ValueError:
+        raise _garbled(data, server) from None
+    if not isinstance(found, dict):
+        raise _garbled(data, server)
+    if found.get("error"):
+        raise failure(found, server)
+    return found
+
+
+def failure(found: Mapping[str, Any], server: str) -> ServerFailed:
+    """Return the error that an object with an error in it describes."""
+    error = ServerFailed(f"{server} failed: {error_message(found) or 'no reason given'}", HINT)
+    error.detail = error_detail(found)
+    return error
+
+
+def error_detail(found: object) -> dict[str, object]:
+    """Return the `DETAILS` of an error object, or of the bytes of one."""
+    if isinstance(found, bytes):
+        try:
+            found = json.loads(found)
+        except ValueError:
+            return {}
+    while isinstance(found, dict) and isinstance(found.get("error"), dict):
+        found = found["error"]
+    if not isinstance(found, dict):
+        return {}
+    return {name: found[name] for name in DETAILS if isinstance(found.get(name), (str, int))}
+
+
+def complaint(body: bytes) -> str:
+    """Return in one short line what the body of a refusal says; "" when it says nothing."""
+    try:
+        return error_message(json.loads(body))
+    except ValueError:
+        return _shorten(body.decode("utf-8", "replace").strip().partition("\n")[0])
+
+
+def error_message(found: object) -> str:
+    """Return the sentence in an error object: each kind of server has another place for it."""
+    while isinstance(found, dict):
+        words = [found[name] for name in ("error", "message", "detail") if found.get(name)]
+        found = words[0] if words else json.dumps(found) if "code" in found else ""
+    return _shorten(found if isinstance(found, str) else json.dumps(found))
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= 200 else line[:200] + "…"
+
+
+def _garbled(data: bytes, server: str) -> ServerGarbled:
+    sample = _shorten(data.decode("utf-8", "replace"))[:60]
+    return ServerGarbled(
+        f"{server} sends something that is no JSON: {sample!r}",
+        "Check that the address is that of the server's API",
+    )
