@@ -322,7 +322,7 @@ class ServerError(LcursorError):
     status = 0
     """That it answered with, where that was the trouble."""
     detail: Mapping[str, object] = MappingProxyType({})
-    """What it said besides its sentence; see `http.events.detail`."""
+    """What it said besides its sentence; see `http.sse.error_detail`."""
 
 
 class ServerUnreachable(ServerError):

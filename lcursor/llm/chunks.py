@@ -1,6 +1,6 @@
 """What a server of chats sends while it answers, read into events. Pure.
 
-Takes the objects of a stream (`http.events` cuts it) in the form of `/v1/chat/completions`, with
+Takes the objects of a stream (decoded by `http.sse`) in the form of `/v1/chat/completions`, with
 the fields that each server adds in its way, or of Ollama's `/api/chat`.
 
 Source: llama.cpp's tools/server/README.md, Ollama's docs/api.md, the OpenAI API reference, and the
