@@ -57,7 +57,7 @@ CASES: Final = (
         "outline",
         "Add a parameter `mark: str = LEFT_OUT` behind `members`, and use it where LEFT_OUT is.",
     ),
-    Case("fim/cells.py", "Cells", "Add a docstring to the method `__init__`."),
+    Case("fim/kv.py", "KVShadow", "Add a docstring to the method `__init__`."),
     Case("index/gate.py", "Gate", "Rename the method `passes` to `wait`."),
     Case(
         "chat/relay.py",

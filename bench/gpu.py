@@ -25,14 +25,14 @@ from lcursor.errors import Cancelled, LcursorError, OutOfMemory
 from lcursor.fim import devices, likelihood, llama, placement
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
-from lcursor.fim.seats import context_size
+from lcursor.fim.slots import context_size
 
 DONOR = "qwen2.5-coder-0.5b"
 """Its tokenizer is that of all shapes."""
 FAMILY = "qwen2.5-coder"
 PREFIX_TOKENS, SUFFIX_TOKENS, PROMPT_TOKENS = 1880, 150, 2000
 LINE_TOKENS = 12
-MOST_VERIFIED = 8
+MAX_VERIFIED = 8
 SLICES = 128, 512
 LINE_LIMIT_MS = 60.0
 ROUNDS_ON_CPU, ROUNDS_ON_GPU = 1, 10
@@ -138,8 +138,8 @@ def measure(
     began = time.perf_counter()
     engine = Engine(path, FAMILY, config, lambda fraction: True)
     loading = figure("load the model", [_ms_since(began)])
-    for remark in engine.remarks:  # that it runs on the CPU instead, for example
-        told(remark.message)
+    for warning in engine.warnings:  # that it runs on the CPU instead, for example
+        told(warning.message)
     left = None if on_cpu else devices.free_bytes(config.main_gpu)
     head, cells = gguf.check(path), engine.config.context_tokens
     engine.reader.heals = False
@@ -227,11 +227,11 @@ class _Rig:
                 reads = [self._prefill(context, most) for _ in range(self.rounds + 1)][1:]
                 yield figure(f"read {len(self.tokens)} tokens, {most} at once", reads)
             yield figure("write one token", self._decode(context))
-            for count in range(1, MOST_VERIFIED + 1):
+            for count in range(1, MAX_VERIFIED + 1):
                 yield figure(f"verify {count} at once", self._verify(context, [count]))
-            widths = list(range(1, MOST_VERIFIED + 1))
+            widths = list(range(1, MAX_VERIFIED + 1))
             yield figure("verify 1 to 8 in turn", self._verify(context, widths))
-            yield figure("verify 1 or 8 in turn", self._verify(context, [1, MOST_VERIFIED]))
+            yield figure("verify 1 or 8 in turn", self._verify(context, [1, MAX_VERIFIED]))
         finally:
             context.close()
         told("typing: splices, lines, stops")
@@ -258,7 +258,7 @@ class _Rig:
         context.decode(self.tokens[-1:], position)
         for number in range(1, 6 * self.rounds + 3):
             began = time.perf_counter()
-            token, _ = likelihood.most_likely(context.logits())
+            token, _ = likelihood.argmax_with_probability(context.logits())
             context.decode([token], position + number)
             context.logits()
             samples.append(_ms_since(began))
@@ -272,7 +272,7 @@ class _Rig:
             began = time.perf_counter()
             context.decode(self.tokens[:count], position, outputs=count)
             for number in range(count):
-                likelihood.most_likely(context.logits(number))
+                likelihood.argmax_with_probability(context.logits(number))
             samples.append(_ms_since(began))
             context.remove(0, position)
         return samples[2:]

@@ -16,15 +16,15 @@ from evals.calls import Call, Kind, Module
 from evals.fim import first_line
 from lcursor.fim import headers
 from lcursor.fim.chunks import Chunk
+from lcursor.fim.context_ring import AROUND_LINES, ContextRing, Query
 from lcursor.fim.prompt import File, Source
-from lcursor.fim.ring import AROUND_LINES, Query, Ring
 
 if TYPE_CHECKING:
     from lcursor.fim.engine import Result
 
 FilesOf = Callable[[Call, int, Callable[[str], int]], tuple[File, ...]]
 """Returns the slots for a cut, within so many tokens, by a count of them."""
-MOST_IMPORTS = 8
+MAX_IMPORTS = 8
 """Imported files whose headers the editor sends."""
 
 
@@ -64,7 +64,7 @@ class Sees(Protocol):
         on_text: Callable[[str], None],
         *,
         single_line: bool = False,
-        afresh: bool = False,
+        bypass_cache: bool = False,
     ) -> Result:
         """Complete, as `lcursor.fim.engine.Engine` does."""
 
@@ -135,13 +135,13 @@ def files_for(
     modules: Mapping[str, Module], call: Call, tokens: int, count: Callable[[str], int]
 ) -> tuple[File, ...]:
     """Return the slots of someone who has looked at the definition, and then came back here."""
-    ring = Ring()
-    ring.offer(_visited(modules[call.defined_in], call.callee))
-    for path, symbols in list(modules[call.path].imports.items())[:MOST_IMPORTS]:
-        ring.offer(Chunk(path, 0, headers.of(path, modules[path].text, symbols), "import"))
-    while ring.promote():
+    ring = ContextRing()
+    ring.add(_visited(modules[call.defined_in], call.callee))
+    for path, symbols in list(modules[call.path].imports.items())[:MAX_IMPORTS]:
+        ring.add(Chunk(path, 0, headers.of(path, modules[path].text, symbols), "import"))
+    while ring.admit():
         pass
-    return ring.arrange(Query(call.path, call.prefix, call.suffix), tokens, count)
+    return ring.layout(Query(call.path, call.prefix, call.suffix), tokens, count)
 
 
 def _visited(module: Module, name: str) -> Chunk:
@@ -154,7 +154,7 @@ def _visited(module: Module, name: str) -> Chunk:
 
 def _text(engine: Sees, call: Call, repo: str) -> tuple[str, int]:
     source = Source(call.prefix, call.suffix, 0, call.path, repo)
-    result = engine.complete(source, lambda text: None, single_line=True, afresh=True)
+    result = engine.complete(source, lambda text: None, single_line=True, bypass_cache=True)
     return result.text, result.read_tokens
 
 

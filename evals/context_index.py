@@ -12,9 +12,9 @@ from pathlib import Path
 
 from evals.calls import Call, Module
 from evals.context import FilesOf
+from lcursor.fim.context_ring import ContextRing, Found, Query
 from lcursor.fim.prompt import File
-from lcursor.fim.ring import Found, Query, Ring
-from lcursor.host.retriever import MOST_CHARS, chunks
+from lcursor.host.retriever import MAX_CHARS, chunks
 from lcursor.index import chunk, wire
 from lcursor.index.around import around
 from lcursor.index.records import FileState
@@ -36,10 +36,10 @@ def indexed(modules: Mapping[str, Module]) -> Iterator[FilesOf]:
 
             def files_of(call: Call, tokens: int, count: Callable[[str], int]) -> tuple[File, ...]:
                 query = Query(call.path, call.prefix, call.suffix)
-                ring = Ring(_Index(searcher))
-                ring.look(query)
-                ring.promote()
-                return ring.arrange(query, tokens, count)
+                ring = ContextRing(_Index(searcher))
+                ring.retrieve(query)
+                ring.admit()
+                return ring.layout(query, tokens, count)
 
             yield files_of
         finally:
@@ -54,6 +54,6 @@ class _Index:
 
     def ask(self, query: Query, found: Found) -> None:
         """Find pieces for a place."""
-        before, after = query.prefix[-MOST_CHARS:], query.suffix[:MOST_CHARS]
+        before, after = query.prefix[-MAX_CHARS:], query.suffix[:MAX_CHARS]
         hits = around(self._searcher, query.path, before, after)
         found(chunks("/", Path("/"), [wire.hit(hit) for hit in hits], 0.0))

@@ -58,7 +58,7 @@ class Completes(Protocol):
         on_text: Callable[[str], None],
         *,
         single_line: bool = False,
-        afresh: bool = False,
+        bypass_cache: bool = False,
     ) -> Result:
         """Complete, as `lcursor.fim.engine.Engine` does."""
 
@@ -172,7 +172,7 @@ def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
     total_ms = _ms_since(began)
     text = result.text
     engine.threshold = GATE
-    gated = engine.complete(last, _nobody, single_line=cut.single_line, afresh=True).text
+    gated = engine.complete(last, _nobody, single_line=cut.single_line, bypass_cache=True).text
     engine.threshold = 0.0
     return Answer(
         kind=cut.kind,

@@ -24,12 +24,12 @@ A_FILE = 4
 """Most places in one file, so that not every one costs the reading of a prefix."""
 PREFIX_TOKENS = (400, 640)
 """Least and most before the line; with it under the engine's window, whose start so never moves."""
-MOST_BEFORE = 100
+MAX_BEFORE = 100
 """Tokens of the line before the cursor; more of them would move that window."""
 REACH_LINES = 120
 """Where the other places of a file may be, behind the first."""
 SUFFIX_LINES = 60
-LEAST_SUFFIX = 300
+MIN_SUFFIX = 300
 """Characters behind the line, white space not counted."""
 REST_TOKENS = (5, 24)
 """Least and most of the rest of a line that is judged."""
@@ -184,9 +184,9 @@ def _cut(
 ) -> Spot | None:
     """Cut a line between two of its tokens, rather early than late; None where it has too few."""
     parts = pieces(lines[row])
-    ends = range(max(most_typed, 1), min(len(parts) - REST_TOKENS[0] + 1, MOST_BEFORE))
+    ends = range(max(most_typed, 1), min(len(parts) - REST_TOKENS[0] + 1, MAX_BEFORE))
     suffix = "\n" + "\n".join(lines[row + 1 : row + 1 + SUFFIX_LINES])
-    if not ends or "".join(parts) != lines[row] or len("".join(suffix.split())) < LEAST_SUFFIX:
+    if not ends or "".join(parts) != lines[row] or len("".join(suffix.split())) < MIN_SUFFIX:
         return None
     cut = min(rng.choice(ends), rng.choice(ends))
     rest = "".join(parts[cut : cut + REST_TOKENS[1]])

@@ -48,5 +48,5 @@ def try_out(
     home = Path(tempfile.gettempdir()) / f"lcursor-try-{os.getuid()}"
     home.mkdir(mode=0o700, exist_ok=True)
     environment = {**os.environ, **prepare_home(home, init="", plugin=True)}
-    names = [str(path) for path in files or [ROOT / "lcursor/fim/cells.py"]]
+    names = [str(path) for path in files or [ROOT / "lcursor/fim/kv.py"]]
     os.execve(neovim, [str(neovim), *names], environment)  # noqa: S606 - no shell is meant

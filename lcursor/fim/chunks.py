@@ -18,7 +18,7 @@ ALONE = frozenset({"import", "diagnostics", "changes"})
 """Kinds of which a file has one chunk: a newer one replaces it, an empty one takes it away."""
 PASSED = frozenset({"visited", "edited"})
 """Kinds that are a stretch around a cursor, so that their ends are nobody's choice."""
-MOST_LINES = 64
+MAX_LINES = 64
 MIN_LINES = 3
 
 
@@ -43,9 +43,9 @@ def clip(chunk: Chunk) -> Chunk:
     """Cut a chunk to size, at borders of the code where that costs little of it."""
     lines = chunk.text.split("\n")
     first, end = 0, len(lines)
-    if end > MOST_LINES:
-        first = (end - MOST_LINES) // 2 if chunk.kind in PASSED else 0
-        end = first + MOST_LINES
+    if end > MAX_LINES:
+        first = (end - MAX_LINES) // 2 if chunk.kind in PASSED else 0
+        end = first + MAX_LINES
     if chunk.kind in PASSED:
         first, end = _at_borders(lines, first, end, chunk.first_row == 0)
     while first < end and not lines[first].strip():

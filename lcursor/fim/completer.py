@@ -17,11 +17,11 @@ from typing import Any
 from lcursor.catalog import hardware, manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
-from lcursor.fim import gate, headers
+from lcursor.fim import adaptive_threshold, headers
 from lcursor.fim.chunks import Chunk
+from lcursor.fim.context_ring import ContextRing, Retriever
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import Result
-from lcursor.fim.ring import Retriever, Ring
 from lcursor.fim.scheduler import Job, Scheduler
 from lcursor.protocol import (
     ContextChunk,
@@ -133,7 +133,7 @@ class Completer:
         self._is_closing = False
         self._shown_percent = -1
         self._trouble: str | None = None  # what keeps the server away; None before the first try
-        self.ring = Ring(retriever)
+        self.ring = ContextRing(retriever)
         self._answered: FimRequest | None = None  # the engine still knows its answer
         self._learning = threading.Lock()
         self._history: Sequence[tuple[str, float, bool]] = ()
@@ -149,7 +149,7 @@ class Completer:
             failed=self._failed,
             finish=self._unload,
         )
-        self.ring.news = lambda: self._scheduler.call(_nothing)  # so that idle work goes on
+        self.ring.on_change = lambda: self._scheduler.call(_nothing)  # so that idle work goes on
 
     def start(self) -> None:
         """Begin to load the model, in the background."""
@@ -185,13 +185,13 @@ class Completer:
         if params["kind"] == "import":
             text = headers.of(path, text, params["symbols"])
         now_ms = time.monotonic() * 1000
-        self.ring.offer(Chunk(path, params["first_row"], text, params["kind"], now_ms))
+        self.ring.add(Chunk(path, params["first_row"], text, params["kind"], now_ms))
 
     def learn(self, history: Sequence[tuple[str, float, bool]]) -> None:
         """Take what became of earlier suggestions: filetype, confidence, whether accepted."""
         with self._learning:
             self._history = history
-            self.thresholds = gate.thresholds(self._base, history)
+            self.thresholds = adaptive_threshold.thresholds(self._base, history)
 
     def prompt(self) -> None:
         """Tell the last prompt, once the engine is free; `prompt` follows."""
@@ -257,14 +257,14 @@ class Completer:
         took = time.perf_counter() - started
         message = f"loaded {self._engine.description} in {took:.1f} s"
         self._emit("log", {"level": "info", "message": message})
-        self._remark()
+        self._report_warnings()
         self._state("ready", self._engine.model.path.name)
 
-    def _remark(self) -> None:
+    def _report_warnings(self) -> None:
         """Tell what the engine has to say though all goes on."""
-        for remark in self._engine.remarks:
-            self._report(remark)
-        self._engine.remarks.clear()
+        for warning in self._engine.warnings:
+            self._report(warning)
+        self._engine.warnings.clear()
 
     def _reach(self) -> bool:
         """Find the server; return whether it is known. Tried again before each request till then.
@@ -331,7 +331,7 @@ class Completer:
                 source,
                 lambda text: self._emit("fim.partial", {**keys, "text": text}),
                 single_line=request["single_line"],
-                afresh=request["trigger"] == "manual",
+                bypass_cache=request["trigger"] == "manual",
             )
         except Cancelled:
             return self._done(job, "cancelled", "", _no_stats(job, self._engine.read_tokens))
@@ -342,10 +342,10 @@ class Completer:
             return self._done(job, "failed")
         if is_remote:
             self._is_reached()
-        self._remark()
+        self._report_warnings()
         self._answered = request
         stats = result.stats(threshold, (began - job.arrived_s) * 1000)
-        return self._done(job, result.reason, result.text, stats, result.replaces)
+        return self._done(job, result.reason, result.text, stats, result.replace_bytes)
 
     def _improved(self, result: Result) -> None:
         """Send a better answer to the request that was answered last; called by the engine."""
@@ -357,7 +357,7 @@ class Completer:
             buf=request["buf"],
             tick=request["tick"],
             text=result.text,
-            replaces=result.replaces,
+            replaces=result.replace_bytes,
             stats=result.stats(self._engine.threshold),
         )
         self._emit("fim.improved", improved)
@@ -378,7 +378,7 @@ class Completer:
         reason: StopReason,
         text: str = "",
         stats: FimStats | None = None,
-        replaces: int = 0,
+        replace_bytes: int = 0,
     ) -> None:
         if isinstance(job.work, Warm):
             return None
@@ -389,7 +389,7 @@ class Completer:
             buf=job.work["buf"],
             tick=job.work["tick"],
             text=text,
-            replaces=replaces,
+            replaces=replace_bytes,
             reason=reason,
             stats=stats or _no_stats(job),
         )

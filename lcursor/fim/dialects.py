@@ -20,7 +20,7 @@ from lcursor.http.detect import Kind
 
 KEEP_ALIVE = "30m"
 """How long Ollama keeps the model loaded; its own 5 minutes are over after a coffee."""
-MOST_STOPS = 4
+MAX_STOPS = 4
 """What the OpenAI API takes."""
 
 
@@ -145,7 +145,7 @@ class OpenAi:
             "prompt": prompt.text,
             "max_tokens": config.max_tokens,
             "temperature": 0,
-            "stop": list(prompt.stops[:MOST_STOPS]),
+            "stop": list(prompt.stops[:MAX_STOPS]),
             "stream": True,
         }
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lcursor.fim.cells import common
+from lcursor.fim.kv import common
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ SEPARATOR = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Generated:
     """A suggestion that was written."""
 
     before: bytes
@@ -75,7 +75,7 @@ def guess(corpus: NDArray[np.int32], recent: Sequence[int], most: int) -> list[i
     return part[: part.index(SEPARATOR)] if SEPARATOR in part else part
 
 
-def resume(written: Written, before: bytes, heal: bytes) -> list[int]:
+def resume(written: Generated, before: bytes, heal: bytes) -> list[int]:
     """Return the rest of a suggestion, from the place where typed text agrees with it again.
 
     `find(a, b)` was suggested and `find(x, ` typed: the rest is `b)`.

@@ -21,11 +21,11 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 from lcursor.fim import files, placement, prompt_text, trim
+from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.dialects import DIALECTS, Dialect, Piece
 from lcursor.fim.families import FAMILIES, Family, Resolved
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import OnText, Reason, Result
-from lcursor.fim.ring import Query, Ring
 from lcursor.http import detect, endpoint, sse
 from lcursor.http.client import Call, Client
 from lcursor.http.detect import Detected
@@ -93,8 +93,8 @@ class Endpoint:
         self.abort = Abort()
         self.read_tokens = 0
         """Tokens of the prompt that the last request read, as far as the server says."""
-        self.ring: Ring | None = None
-        self.remarks: list[LcursorError] = []
+        self.ring: ContextRing | None = None
+        self.warnings: list[LcursorError] = []
         """Nothing; see `engine.Engine`."""
         self.threshold = 0.0
         """For the completer's sake: without probabilities there is nothing to judge by."""
@@ -138,8 +138,8 @@ class Endpoint:
         if self.ring is None:
             return False
         if self._asked:
-            self.ring.look(self._asked)
-        return self.ring.promote()
+            self.ring.retrieve(self._asked)
+        return self.ring.admit()
 
     def alternatives(self, typed: str = "") -> list[str]:
         """Return nothing: a server tells no probabilities to branch at."""
@@ -182,7 +182,7 @@ class Endpoint:
         on_text: OnText,
         *,
         single_line: bool = False,
-        afresh: bool = True,
+        bypass_cache: bool = True,
     ) -> Result:
         """Send a prompt, and read until a rule or a budget says stop.
 
@@ -208,10 +208,10 @@ class Endpoint:
         body = self._dialect.body(built, self.model, self.config)
         result = Result(prompt_tokens=prompt_text.tokens(built.text))
         most = self.config.max_lines
-        facts = trim.around(built.prefix, built.suffix, single_line, most, source.path)
+        cursor = trim.cursor_context(built.prefix, built.suffix, single_line, most, source.path)
         try:
             with self.abort.over(self._client.stream(self._dialect.path, body)) as call:
-                self._write(call, self._dialect, built, facts, on_text, result, started)
+                self._write(call, self._dialect, built, cursor, on_text, result, started)
         except (ServerUnreachable, ServerModelMissing):
             self._family = None  # another server may answer there next time
             raise
@@ -223,7 +223,7 @@ class Endpoint:
         others: tuple[files.File, ...] = ()
         if self.ring is not None and room:
             self._asked = Query.of(source)
-            others = self.ring.arrange(self._asked, room, prompt_text.tokens)
+            others = self.ring.layout(self._asked, room, prompt_text.tokens)
         self._latest = prompt_text.text(
             source,
             family,
@@ -240,12 +240,12 @@ class Endpoint:
         call: Call,
         dialect: Dialect,
         built: prompt_text.TextPrompt,
-        facts: trim.Around,
+        cursor: trim.CursorContext,
         on_text: OnText,
         result: Result,
         started: float,
     ) -> None:
-        suggestion, written, text, began = trim.Suggestion(facts), "", "", 0.0
+        suggestion, written, text, began = trim.Suggestion(cursor), "", "", 0.0
         is_told = False
         for found in sse.objects(call, self._client.name):
             is_told = True
@@ -260,9 +260,9 @@ class Endpoint:
             if suggestion.grow(text):
                 result.first_ms = result.first_ms or _ms_since(started)
                 on_text(suggestion.text)
-            if is_over or trim.ended(text, facts):
+            if is_over or trim.ended(text, cursor):
                 by_rule: Reason = "end" if is_over else "trimmed"
-                result.reason = "line" if facts.single_line else by_rule
+                result.reason = "line" if cursor.single_line else by_rule
                 break
             if piece.reason is not None:
                 result.reason = piece.reason
@@ -275,8 +275,8 @@ class Endpoint:
         if not is_told:
             raise ServerGarbled(f"{self._client.name} answers with nothing", sse.HINT)
         if result.reason in {"tokens", "time"}:
-            text = trim.cut(text, facts)
-        result.text, result.replaces = suggestion.finish(text), suggestion.replaces
+            text = trim.cut(text, cursor)
+        result.text, result.replace_bytes = suggestion.finish(text), suggestion.replace_bytes
         if result.text and not result.first_ms:
             result.first_ms = _ms_since(started)
 

@@ -17,17 +17,17 @@ from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError, OutOfMemory, TokenizerOdd
 from lcursor.fim import devices, families, likelihood, llama, placement, prompt, vocabulary
-from lcursor.fim.author import Author, Place, ms_since
+from lcursor.fim.completion_cache import CompletionCache, Entry
+from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.families import Resolved
 from lcursor.fim.files import File
+from lcursor.fim.generation import Generator, Place, ignore_text, ms_since
+from lcursor.fim.kv_disk import KVDiskCache, default_folder
 from lcursor.fim.reader import Reader
-from lcursor.fim.recall import Known, Recall
 from lcursor.fim.result import OnText
 from lcursor.fim.result import Result as Result
-from lcursor.fim.ring import Query, Ring
-from lcursor.fim.seats import context_size
-from lcursor.fim.vocabulary import Vocabulary, gives_back
-from lcursor.fim.warmth import Warmth, default_folder
+from lcursor.fim.slots import context_size
+from lcursor.fim.vocabulary import Vocabulary, round_trips
 from lcursor.fim.writer import MAX_GUESSES
 
 VOCABULARY_S = 0.05
@@ -53,7 +53,7 @@ class Engine:
         ModelCorrupt, ModelUnsuitable, OutOfMemory, Cancelled: see `llama.Model`.
     """
 
-    ring: Ring | None = None
+    ring: ContextRing | None = None
     """Where pieces of other files come from."""
     on_improved: Callable[[Result], None] | None = None
     """Called in idle time with the answer of the full window to a request that was answered from a
@@ -63,7 +63,7 @@ class Engine:
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
     ) -> None:
         head = gguf.check_for_completion(path)
-        self.remarks: list[LcursorError] = []
+        self.warnings: list[LcursorError] = []
         """What the user should know though all goes on; whoever tells it empties the list."""
         self._on_gpu = llama.has_gpu() and config.gpu_layers != 0
         free_bytes = devices.free_bytes(config.main_gpu) if self._on_gpu else None
@@ -82,7 +82,7 @@ class Engine:
             self.config = self._resolve(config)
             self._load(path, family, progress)
             advice.message += "; it runs on the CPU instead"
-            self.remarks.append(advice)
+            self.warnings.append(advice)
 
     def _resolve(self, config: CompletionConfig) -> CompletionConfig:
         return placement.resolve(config, "gpu" if self._on_gpu else "cpu")
@@ -102,23 +102,23 @@ class Engine:
         size = context_size(config, self._on_gpu, self.model.n_ctx_train)
         self._context = llama.Context(self.model, size)
         opened.callback(self._context.close)
-        self._disk = Warmth(default_folder(), self._fingerprint())
+        self._disk = KVDiskCache(default_folder(), self._fingerprint())
         self.reader = Reader(self.model, self._context, self.family, config, self._on_gpu)
-        self.reader.warmth = self._disk if config.save_cache else None
-        self._seats = self.reader.seats
-        self._author = Author(
-            self.model, self._context, self._seats, self.family, config, self._most_guesses
+        self.reader.kv_disk = self._disk if config.save_cache else None
+        self._slots = self.reader.slots
+        self._generator = Generator(
+            self.model, self._context, self._slots, self.family, config, self._max_guesses
         )
-        self._author.threshold = config.min_confidence
+        self._generator.threshold = config.min_confidence
         self._next_files: tuple[File, ...] | None = None
-        self._recall = Recall()
+        self._completion_cache = CompletionCache()
         self._latest: Place | None = None
         self._is_behind = False
         self._read_ahead: prompt.Source | None = None
         self._has_told_shrink = False
-        if not gives_back(self.model.tokenize, self.model.piece):
+        if not round_trips(self.model.tokenize, self.model.piece):
             self.reader.heals = False
-            self.remarks.append(TokenizerOdd(f"{path.name} does not give back the text it reads"))
+            self.warnings.append(TokenizerOdd(f"{path.name} does not give back the text it reads"))
         self._warm_up()
         self._is_closing = False
         self._vocabulary = threading.Thread(target=self._read_vocabulary, daemon=True)
@@ -134,22 +134,22 @@ class Engine:
         config = self._resolve(dataclasses.replace(config, context_tokens=cells))
         self.config = config
         self.reader.configure(config)
-        self.reader.warmth = self._disk if config.save_cache else None
-        self._author.configure(config)
+        self.reader.kv_disk = self._disk if config.save_cache else None
+        self._generator.configure(config)
         self.threshold = config.min_confidence
-        self._recall.clear()
+        self._completion_cache.clear()
         self._latest = self._next_files = self._read_ahead = None
 
     @property
     def threshold(self) -> float:
-        """Confidence below which nothing is shown, 0 to 1; see `author.Author`."""
-        return self._author.threshold
+        """Confidence below which nothing is shown, 0 to 1; see `generation.Generator`."""
+        return self._generator.threshold
 
     @threshold.setter
     def threshold(self, value: float) -> None:
-        if value != self._author.threshold:
-            self._author.threshold = value
-            self._recall.clear()
+        if value != self._generator.threshold:
+            self._generator.threshold = value
+            self._completion_cache.clear()
 
     @property
     def abort(self) -> llama.Abort:
@@ -159,7 +159,7 @@ class Engine:
     @property
     def read_tokens(self) -> int:
         """Tokens of the prompt that the last request read, also when it was stopped."""
-        return self._seats.current.read_tokens
+        return self._slots.current.read_tokens
 
     def close(self) -> None:
         """Free the cache and the weights."""
@@ -174,7 +174,7 @@ class Engine:
         on_text: OnText,
         *,
         single_line: bool = False,
-        afresh: bool = False,
+        bypass_cache: bool = False,
     ) -> Result:
         """Read what is new of the prompt, then write until a rule or a budget says stop.
 
@@ -193,7 +193,7 @@ class Engine:
         """
         while True:
             try:
-                result = self._complete(source, on_text, single_line, afresh)
+                result = self._complete(source, on_text, single_line, bypass_cache)
             except OutOfMemory as error:
                 self._narrow(error)
             else:
@@ -208,30 +208,30 @@ class Engine:
         """
         if not self.reader.shrink():
             raise error
-        self._recall.clear()
+        self._completion_cache.clear()
         window = self.reader.prefix_tokens
         error.message += f"; only {window} tokens before the cursor are read for a while"
         if not self._has_told_shrink:
             self._has_told_shrink = True
-            self.remarks.append(error)
+            self.warnings.append(error)
 
     def _complete(
-        self, source: prompt.Source, on_text: OnText, single_line: bool, afresh: bool
+        self, source: prompt.Source, on_text: OnText, single_line: bool, bypass_cache: bool
     ) -> Result:
         started = time.perf_counter()
-        known = None if afresh else self._recall.find(source, single_line)
+        known = None if bypass_cache else self._completion_cache.find(source, single_line)
         if known:
             return self._known(*known, source, on_text, started)
         place = self.reader.recover(self.reader.place(source, single_line))
         with self.abort.between_batches():  # the next request goes on with what was read
-            draft = self._author.draft(place)
-            self.reader.bring(place.built, ahead=draft[: self._most_guesses])
+            draft = self._generator.draft(place)
+            self.reader.prefill(place.built, draft=draft[: self._max_guesses])
         result = place.result
         result.window = "full" if place.built is place.whole else "short"
         result.prompt_tokens = len(place.built.tokens)
-        result.read_tokens, result.prompt_passes = self.read_tokens, self._seats.current.passes
+        result.read_tokens, result.prompt_passes = self.read_tokens, self._slots.current.passes
         result.prompt_ms = ms_since(started)
-        self._author.write(place, on_text, started, draft)
+        self._generator.write(place, on_text, started, draft)
         result.total_ms = ms_since(started)
         self._latest, self._is_behind = place, False
         self._remember(place, is_ahead=False)
@@ -249,22 +249,22 @@ class Engine:
             Cancelled, EngineFailed, OutOfMemory: see `complete`.
         """
         place = self._latest
-        if place is None or place.result.replaces:  # the others would have to replace as much
+        if place is None or place.result.replace_bytes:  # the others would have to replace as much
             return []
         text = place.result.text
         if typed:
             source = dataclasses.replace(place.source, prefix=place.source.prefix + typed)
             place = self.reader.place(source, place.single_line)
-        self.reader.bring(place.built)
+        self.reader.prefill(place.built)
         main = place
         if not main.result.tokens:  # it was known, and nobody knows how sure the model was
             main = dataclasses.replace(place, result=Result())
-            self._author.write(main, _nobody, time.perf_counter(), threshold=0.0)
+            self._generator.write(main, ignore_text, time.perf_counter(), threshold=0.0)
         texts = [text.removeprefix(typed), main.result.text]
-        back = self._seats.ahead(place.built)
+        back = self._slots.ahead(place.built)
         try:
-            others = self._author.write_others(main)
-            texts += [other.text for other in others if not other.replaces]
+            others = self._generator.write_others(main)
+            texts += [other.text for other in others if not other.replace_bytes]
         finally:
             back()
         unlike = [typed + each for each in dict.fromkeys(texts) if each]
@@ -278,7 +278,7 @@ class Engine:
         """
         self._latest = None
         place = self.reader.recover(self.reader.place(source, single_line=False))
-        self.reader.bring(place.built)
+        self.reader.prefill(place.built)
 
     def idle(self) -> bool:
         """Do one piece of what makes later requests better; return whether there is more.
@@ -298,7 +298,7 @@ class Engine:
         if latest is None:
             return False
         if self._is_behind:  # the last answer was known, so the model has not read its prompt
-            self.reader.bring(latest.built)
+            self.reader.prefill(latest.built)
             self._is_behind = False
             return True
         if latest.built is not latest.whole:
@@ -308,14 +308,18 @@ class Engine:
                 self._narrow(error)
                 self._latest = None
             return True
-        if latest.result.text and not latest.result.replaces and self._read_ahead != latest.source:
+        if (
+            latest.result.text
+            and not latest.result.replace_bytes
+            and self._read_ahead != latest.source
+        ):
             self._read_ahead = latest.source
             self._accept_ahead(latest)
             return True
-        if self._seats.current.cells.stale >= MIN_STALE:
-            self.reader.bring(latest.built, exact=True)
+        if self._slots.current.shadow.stale >= MIN_STALE:
+            self.reader.prefill(latest.built, exact=True)
             return True
-        if self._promote(latest):
+        if self._admit(latest):
             return True
         self.save()
         return False
@@ -325,14 +329,14 @@ class Engine:
 
         What an abort leaves of it is gone on with the next time.
         """
-        if self._seats.cost(place.whole) > len(place.whole.tokens) // 2:
+        if self._slots.cost(place.whole) > len(place.whole.tokens) // 2:
             self._take_files(place)
         # The prompt and what to write first must agree: either may have changed since the request.
         place = self.reader.place(place.source, place.single_line)
-        self.reader.bring(place.whole)
+        self.reader.prefill(place.whole)
         better = dataclasses.replace(place, built=place.whole, result=Result())
-        draft = self._author.draft(better)
-        self._author.write(better, _nobody, time.perf_counter(), draft)
+        draft = self._generator.draft(better)
+        self._generator.write(better, ignore_text, time.perf_counter(), draft)
         self._latest = better
         self._remember(better, is_ahead=False)
         if self.on_improved:
@@ -343,10 +347,10 @@ class Engine:
         if self.ring is None:
             return
         query = Query.of(place.source)
-        self.ring.look(query)
-        while self.ring.promote():
+        self.ring.retrieve(query)
+        while self.ring.admit():
             pass
-        self.reader.files = self.ring.arrange(query, self.reader.files_tokens, self._count)
+        self.reader.files = self.ring.layout(query, self.reader.files_tokens, self._count)
         self._next_files = None
 
     def save(self) -> None:
@@ -370,25 +374,25 @@ class Engine:
             found.save(vocabulary.default_folder(), fingerprint)
 
     def _use(self, found: Vocabulary) -> None:
-        self._author.vocabulary = found  # first, since it must have what the reader relies on
+        self._generator.vocabulary = found  # first, since it must have what the reader relies on
         self.reader.vocabulary = found
 
     def _accept_ahead(self, place: Place) -> None:
         """Find out what comes when the suggestion is accepted, before it is."""
         source = place.source
         after = dataclasses.replace(source, prefix=source.prefix + place.result.text)
-        if self._recall.find(after, place.single_line):
+        if self._completion_cache.find(after, place.single_line):
             return
         ahead = self.reader.place(after, place.single_line)
-        back = self._seats.ahead(ahead.built)
+        back = self._slots.ahead(ahead.built)
         try:
-            self.reader.hold_logits()
-            self._author.write(ahead, _nobody, time.perf_counter())
+            self.reader.cache_logits()
+            self._generator.write(ahead, ignore_text, time.perf_counter())
         finally:
             back()
         self._remember(ahead, is_ahead=True)
 
-    def _promote(self, place: Place) -> bool:
+    def _admit(self, place: Place) -> bool:
         """Let one more piece of another file into the prompt, once all of it has been read.
 
         Until then the old prompt serves, in its own seat.
@@ -397,31 +401,34 @@ class Engine:
             return False
         if self._next_files is None:
             query = Query.of(place.source)
-            self.ring.look(query)
-            if not self.ring.promote():
+            self.ring.retrieve(query)
+            if not self.ring.admit():
                 return False
-            found = self.ring.arrange(query, self.reader.files_tokens, self._count)
+            found = self.ring.layout(query, self.reader.files_tokens, self._count)
             if found == self.reader.files:
                 return True
             self._next_files = found
         built = self.reader.built(place.source, self._next_files)
-        self._seats.ahead(built)
-        self.reader.hold_logits()
+        self._slots.ahead(built)
+        self.reader.cache_logits()
         self.reader.files, self._next_files = self._next_files, None
         self._latest = None
-        self._recall.clear()
+        self._completion_cache.clear()
         return True
 
     def _count(self, text: str) -> int:
         return len(self.model.tokenize(text))
 
     def _known(
-        self, text: str, known: Known, source: prompt.Source, on_text: OnText, started: float
+        self, text: str, known: Entry, source: prompt.Source, on_text: OnText, started: float
     ) -> Result:
         """Answer with what was found out before."""
         self._is_behind = True
         result = Result(
-            text=text, confidence=known.confidence, replaces=known.replaces, reason=known.reason
+            text=text,
+            confidence=known.confidence,
+            replace_bytes=known.replace_bytes,
+            reason=known.reason,
         )
         result.source = "speculation" if known.is_ahead else "cache"
         if text:
@@ -436,13 +443,13 @@ class Engine:
         result = place.result
         if result.reason == "time":  # with more time there would be more
             return
-        self._recall.add(
-            Known(
+        self._completion_cache.add(
+            Entry(
                 place.source,
                 place.single_line,
                 result.text,
                 result.confidence,
-                result.replaces,
+                result.replace_bytes,
                 result.reason,
                 is_ahead,
             )
@@ -471,26 +478,22 @@ class Engine:
             Cancelled: `abort` was set.
             EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
-        self.reader.bring(self.reader.built(source))
-        logits = self._seats.current.first_logits
-        surprises = []
+        self.reader.prefill(self.reader.built(source))
+        logits = self._slots.current.prompt_logits
+        losses = []
         for token in self.model.tokenize(text):
             if logits is None:
                 break
-            surprises.append(likelihood.surprise(logits, token))
-            self._seats.write([token])
+            losses.append(likelihood.nll(logits, token))
+            self._slots.append([token])
             logits = self._context.logits()
-        return surprises
+        return losses
 
     @property
-    def _most_guesses(self) -> int:
+    def _max_guesses(self) -> int:
         return GUESSES_ON_GPU if self._on_gpu else GUESSES_ON_CPU
 
     def _warm_up(self) -> None:
         """Read one token, so that the first request does not pay for page faults and graphs."""
         token = next(iter(self.family.ids.values()))
-        self.reader.bring(prompt.Prompt((token,), None, (), (token,), "", ""))
-
-
-def _nobody(text: str) -> None:
-    """Take the text of what is written ahead: nobody waits for it."""
+        self.reader.prefill(prompt.Prompt((token,), None, (), (token,), "", ""))

@@ -1,7 +1,7 @@
 """Other files in a prompt: how their text becomes tokens, and how many there may be.
 
-Pure but for a cache of tokens: a keystroke must not pay for files that it did not change. Knows
-nothing of which files are worth it (`ring.py` does). One `FileTokens` belongs to one thread.
+Pure but for a cache of tokens: a keystroke must not pay for files that it did not change. Which
+files are worth it, `context_ring.py` decides. One `FileTokens` belongs to one thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lcursor.fim.families import Resolved, Tokenize, parts
 
-MOST_KEPT = 64
+MAX_KEPT = 64
 """Files whose tokens are kept; more than a prompt has, so that a file may come back."""
 TOP_LINES = 40
 
@@ -79,7 +79,7 @@ class FileTokens:
         if tokens is None:
             tokens = _lay_out(file, family, tokenize, most)
         self._made[key] = tokens
-        if len(self._made) > MOST_KEPT:
+        if len(self._made) > MAX_KEPT:
             del self._made[next(iter(self._made))]
         return tokens
 

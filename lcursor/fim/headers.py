@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection
 from pathlib import PurePath
 
-MOST_LINES = 64
-MOST_JOINED = 12
+MAX_LINES = 64
+MAX_JOINED = 12
 """Lines of one signature."""
 
 _NOT_METHODS = "if|for|while|switch|catch|return|do|else|function|new|await|typeof"
@@ -73,7 +73,7 @@ def of(path: str, text: str, symbols: Collection[str] = ()) -> str:
     for number, line in enumerate(lines):
         bare = line.lstrip()
         depth = len(line) - len(bare)
-        if not bare or len(found) >= MOST_LINES:
+        if not bare or len(found) >= MAX_LINES:
             continue
         if depth == 0:
             match = top.match(bare)
@@ -106,7 +106,7 @@ def _is_wanted(name: str, symbols: Collection[str]) -> bool:
 def _signature(lines: list[str], start: int) -> str:
     """Return a line, with those that follow while a bracket is open, as one."""
     joined = lines[start].strip()
-    for line in lines[start + 1 : start + MOST_JOINED]:
+    for line in lines[start + 1 : start + MAX_JOINED]:
         if _open(joined) <= 0:
             break
         bare = line.strip()

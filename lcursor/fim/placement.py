@@ -20,7 +20,7 @@ BESIDES_BYTES = 512 * MIB
 """What the driver, the buffers of the computation and a screen take besides."""
 CELL_BYTES = {"f16": 2.0, "q8_0": 34 / 32}
 """Of one number of a key or a value; q8_0 has a scale of two bytes for each 32."""
-LEAST_CELLS = 4096
+MIN_CELLS = 4096
 """Cells without which a GPU is not worth it; fewer only where the user wants so."""
 CELLS_STEP = 256
 """llama.cpp rounds the number of cells up to a multiple of it."""
@@ -105,7 +105,7 @@ def fitting_cells(head: Head, config: CompletionConfig, free_bytes: int | None) 
     if free_bytes is None or not count or not each:
         return wanted
     share = 1.0 if config.gpu_layers < 0 else min(config.gpu_layers / count, 1.0)
-    left, least = free_bytes - head.file_bytes * share, min(wanted, LEAST_CELLS)
+    left, least = free_bytes - head.file_bytes * share, min(wanted, MIN_CELLS)
     if left < least * each * share:
         raise OutOfMemory(f"{free_bytes / GIB:.1f} GiB of the GPU's memory are free")
     # What is needed besides is an estimate on the safe side: where it alone is missing, try.
@@ -123,7 +123,7 @@ def advice(head: Head, name: str, config: CompletionConfig, free_bytes: int | No
         free_bytes: free memory of the GPU; None where it is not known.
     """
     count, free = layers(head), free_bytes
-    cells = min(config.context_tokens, LEAST_CELLS)
+    cells = min(config.context_tokens, MIN_CELLS)
     needed = head.file_bytes + cache_bytes(head, cells, config.kv_type) + BESIDES_BYTES
     if free is None or not count:
         return OutOfMemory(

@@ -22,7 +22,7 @@ GROWTH = 4
 """A short window grows with what is typed to this many times its first size."""
 MAX_HEADS, MAX_LINE_CHARS, MAX_LINES_TO_HEAD = 4, 100, 400
 LINES_BELOW, NEAR_LINES, RELATED_LINES = 2, 5, 8
-MOST_BYTES_A_TOKEN = 8
+MAX_BYTES_A_TOKEN = 8
 """Text of budget × this is tokenized at most: denser code than that is very rare."""
 
 _CLOSES = re.compile(r"\s*([\])}#*]|//|--|(end|else|elif|except|finally|case|default)\b)")
@@ -139,7 +139,7 @@ def build_short(
     if not 0 <= start < len(lines) or first_row < 0:
         start = _short_start(lines, tokenize, prefix_tokens)
     most = GROWTH * prefix_tokens
-    text = "\n".join([*_heads(lines, start), *lines[start:]])[-MOST_BYTES_A_TOKEN * most :]
+    text = "\n".join([*_heads(lines, start), *lines[start:]])[-MAX_BYTES_A_TOKEN * most :]
     before = tokenize(text, False)[-most:]
     short = _lay_out(source, family, tokenize, bos, (text, before), ("", list(suffix)), [])
     return short, source.first_row + start
@@ -248,7 +248,7 @@ def _top(source: Source, start: int) -> tuple[File, ...]:
 def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str, list[int], int]:
     """Return the text before the cursor that fits, its tokens, and the line where it begins."""
     lines = source.prefix.split("\n")
-    room = budget * MOST_BYTES_A_TOKEN
+    room = budget * MAX_BYTES_A_TOKEN
     start = _skip(lines, 0, room)
     while True:
         start = _next_anchor(start, source.first_row, len(lines))
@@ -286,7 +286,7 @@ def _window_after(suffix: str, tokenize: Tokenize, budget: int) -> tuple[str, li
     """Return whole lines after the cursor that fit, and their tokens."""
     if budget == 0:
         return "", []
-    text = suffix[: budget * MOST_BYTES_A_TOKEN]
+    text = suffix[: budget * MAX_BYTES_A_TOKEN]
     tokens = tokenize(text, False)
     while len(tokens) > budget:
         cut = text.rfind("\n", 0, len(text) - 1)

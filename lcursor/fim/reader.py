@@ -13,23 +13,23 @@ from typing import Literal, NamedTuple
 
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama, prompt, trim
-from lcursor.fim.author import Place
-from lcursor.fim.cache import SLICE_TOKENS, cost
-from lcursor.fim.cells import Cells, Plan
 from lcursor.fim.families import Resolved
 from lcursor.fim.files import File, FileTokens
+from lcursor.fim.generation import Place
+from lcursor.fim.kv import KVShadow, Plan
+from lcursor.fim.kv_disk import MAX_STATE_BYTES, KVDiskCache, SavedSlot
 from lcursor.fim.result import Result
-from lcursor.fim.seats import Seats
+from lcursor.fim.slot_cache import SLICE_TOKENS, cost
+from lcursor.fim.slots import Slots
 from lcursor.fim.vocabulary import Vocabulary
-from lcursor.fim.warmth import MAX_STATE_BYTES, Saved, Warmth
 
 WORTH_SAVING = 96
 """Tokens that the next start must be spared by writing a file of cells anew."""
-LEAST_WINDOW = 64
+MIN_WINDOW = 64
 """Tokens before the cursor, to which the window may shrink where memory is short."""
 GROW_AFTER = 200
 """Requests without a lack of memory after which a window that was halved is doubled again."""
-KNOWN_TEXTS = 128
+MAX_CACHED_TEXTS = 128
 """Texts whose tokens are kept."""
 NAMES_TOKENS = 64
 """Kept free for the names of the project and the file, and for markers."""
@@ -61,7 +61,7 @@ class Reader:
         config: budgets, resolved for the machine.
     """
 
-    warmth: Warmth | None = None
+    kv_disk: KVDiskCache | None = None
     """Where cells outlive this process; None keeps them in memory."""
 
     splices = True
@@ -87,7 +87,7 @@ class Reader:
         self._model, self._context, self._family, self._config = model, context, family, config
         self.files_tokens = config.files_tokens
         """Most tokens of other files, and of the file's own top."""
-        self.seats = Seats(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
+        self.slots = Slots(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
         self._stage = ON_GPU if on_gpu else ON_CPU
         # Of the last short window: its file, the row where it began, the tokens behind the cursor.
         self._last_short: tuple[str, int, Sequence[int]] = ("", -1, ())
@@ -96,16 +96,16 @@ class Reader:
         self._since_shrunk = 0
         self._prompt: prompt.Prompt | None = None
         self._kept: frozenset[int] = frozenset()
-        self._on_disk: dict[tuple[str, str], Cells] = {}
+        self._on_disk: dict[tuple[str, str], KVShadow] = {}
         self._bos = model.bos if model.add_bos else None
 
-        self._known_tokens = lru_cache(maxsize=KNOWN_TEXTS)(
+        self._cached_tokens = lru_cache(maxsize=MAX_CACHED_TEXTS)(
             lambda text, special: tuple(model.tokenize(text, special))
         )
 
     def _tokenize(self, text: str, special: bool = False) -> list[int]:
         """Tokenize a text, or return what came of it: most texts are the same at the next key."""
-        return list(self._known_tokens(text, special))
+        return list(self._cached_tokens(text, special))
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply other budgets."""
@@ -121,11 +121,11 @@ class Reader:
 
     def shrink(self) -> bool:
         """Read half as much before the cursor; False where that is too little."""
-        if self.prefix_tokens // 2 < LEAST_WINDOW:
+        if self.prefix_tokens // 2 < MIN_WINDOW:
             return False
         self._shrunk *= 2
         self._since_shrunk = 0
-        for cache in self.seats.all():
+        for cache in self.slots.all():
             cache.clear()
         return True
 
@@ -154,33 +154,33 @@ class Reader:
         """Lay out a prompt that can be read soon, with all that is needed to write behind it."""
         whole = self.built(source)
         most = self._config.max_lines
-        facts = trim.around(whole.prefix, whole.suffix, single_line, most, source.path)
+        cursor = trim.cursor_context(whole.prefix, whole.suffix, single_line, most, source.path)
         whole, heal = self._heal(whole)
         built = whole
         if self.window == "staged":
             built = self._soonest(source, whole)
         elif self.window == "short":
             built = self._short(source)
-        return Place(source, single_line, built, heal, facts, Result(), whole)
+        return Place(source, single_line, built, heal, cursor, Result(), whole)
 
     def _heal(self, built: prompt.Prompt) -> tuple[prompt.Prompt, bytes]:
         """Take the token at the cursor back; return the prompt and the bytes to write first."""
         if not self.heals or not self.vocabulary:
             return built, b""
-        before, heal = self.vocabulary.take_back(built.before)
+        before, heal = self.vocabulary.back_off(built.before)
         return dataclasses.replace(built, before=tuple(before)), heal
 
     def _soonest(self, source: prompt.Source, whole: prompt.Prompt) -> prompt.Prompt:
         """Return the fullest prompt that can be read at once, or else the one that costs least."""
-        seats, at_once = self.seats, self._stage.at_once
-        if seats.cost(whole) <= at_once:
+        slots, at_once = self.slots, self._stage.at_once
+        if slots.cost(whole) <= at_once:
             return whole
         least = self._short(source)
-        allowed = max(at_once, seats.cost(least))
+        allowed = max(at_once, slots.cost(least))
         fuller = [whole]
         if whole.after:
-            fuller.append(seats.shorten(whole, self._stage.suffix))
-        return next((each for each in fuller if seats.cost(each) <= allowed), least)
+            fuller.append(slots.shorten(whole, self._stage.suffix))
+        return next((each for each in fuller if slots.cost(each) <= allowed), least)
 
     def _short(self, source: prompt.Source) -> prompt.Prompt:
         """Lay out the short window: as much of the one before as makes it cheap, or a new one."""
@@ -192,7 +192,7 @@ class Reader:
         for behind in (suffix, old_suffix) if path == source.path else ():
             built, row = self._build_short(source, behind, old_row)
             has_grown = len(built.before) >= prompt.GROWTH * self._stage.prefix
-            if not has_grown and self.seats.cost(built) < self.seats.cost(least):
+            if not has_grown and self.slots.cost(built) < self.slots.cost(least):
                 least, self._last_short = built, (path, row, behind)
         return least
 
@@ -210,23 +210,23 @@ class Reader:
         )
         return self._heal(built)[0], row
 
-    def bring(self, built: prompt.Prompt, exact: bool = False, ahead: Sequence[int] = ()) -> None:
+    def prefill(self, built: prompt.Prompt, exact: bool = False, draft: Sequence[int] = ()) -> None:
         """Read what is new of a prompt, and keep the logits behind it.
 
         Args:
             built: the prompt.
-            exact: see `Cache.bring`.
-            ahead: tokens that may follow; see `Cache.bring`.
+            exact: see `SlotCache.prefill`.
+            ahead: tokens that may follow; see `SlotCache.prefill`.
         """
-        plan = self.seats.bring(built, exact=exact or not self.splices, ahead=ahead)
+        plan = self.slots.prefill(built, exact=exact or not self.splices, draft=draft)
         self._kept, self._prompt = _kept(built, plan), built
-        self.hold_logits()
+        self.cache_logits()
 
-    def hold_logits(self) -> None:
+    def cache_logits(self) -> None:
         """Keep the logits behind the prompt, unless nothing was read because they are kept."""
-        seat = self.seats.current
-        if seat.read_tokens or seat.first_logits is None:
-            seat.first_logits = self._context.logits(seat.row).copy()
+        slot = self.slots.current
+        if slot.read_tokens or slot.prompt_logits is None:
+            slot.prompt_logits = self._context.logits(slot.row).copy()
 
     def last(self) -> list[tuple[int, bytes, bool]]:
         """Return each token of the last prompt, its bytes or marker, and whether it was kept."""
@@ -244,16 +244,16 @@ class Reader:
         Raises:
             Cancelled: `abort` was set; what was on the disk stays.
         """
-        source, whole, seat = place.source, place.whole, self.seats.current
+        source, whole, slot = place.source, place.whole, self.slots.current
         key = (source.root, source.path)
-        if self.warmth is None or not source.root or seat.cost(whole) > len(whole.middle):
+        if self.kv_disk is None or not source.root or slot.cost(whole) > len(whole.middle):
             return
-        if cost(self._on_disk.get(key, Cells()), whole) < WORTH_SAVING:
+        if cost(self._on_disk.get(key, KVShadow()), whole) < WORTH_SAVING:
             return
-        state = seat.state(MAX_STATE_BYTES)
-        saved = Saved(seat.cells, self.files, state)
-        if state and self.warmth.save(*key, saved, self._context.abort.is_set):
-            self._on_disk[key] = seat.cells.copy()
+        state = slot.state(MAX_STATE_BYTES)
+        saved = SavedSlot(slot.shadow, self.files, state)
+        if state and self.kv_disk.save(*key, saved, self._context.abort.is_set):
+            self._on_disk[key] = slot.shadow.copy()
 
     def recover(self, place: Place) -> Place:
         """Take the cells of a place from the disk, where that spares most of the reading.
@@ -262,14 +262,14 @@ class Reader:
             The place; with the pieces of other files that stood before it then, if there are none
             now.
         """
-        source, now = place.source, self.seats.cost(place.whole)
+        source, now = place.source, self.slots.cost(place.whole)
         key = (source.root, source.path)
         known = self._on_disk.get(key)
-        if self.warmth is None or not source.root or now < WORTH_SAVING:
+        if self.kv_disk is None or not source.root or now < WORTH_SAVING:
             return place
         if known and cost(known, place.whole) + WORTH_SAVING > now:
             return place
-        saved = self.warmth.load(*key)
+        saved = self.kv_disk.load(*key)
         if saved is None:
             return place
         self._on_disk[key] = saved.cells
@@ -277,7 +277,7 @@ class Reader:
         self.files = self.files or saved.files
         whole = self.place(source, place.single_line).whole
         if cost(saved.cells, whole) + WORTH_SAVING <= now:
-            self.seats.restore(saved.cells, saved.state)
+            self.slots.restore(saved.cells, saved.state)
             return self.place(source, place.single_line)
         self.files = before
         return place

@@ -22,7 +22,7 @@ class Result:
     text: str = ""
     reason: Reason = "end"
     source: Origin = "model"
-    replaces: int = 0
+    replace_bytes: int = 0
     """Bytes right of the cursor that the text takes the place of."""
     confidence: float = 0.0
     """Probability of the first line, as far as it was written; 0 to 1."""

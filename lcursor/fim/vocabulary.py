@@ -82,7 +82,7 @@ class Vocabulary:
         ]
         return np.concatenate([self.starting_with(text), np.array(parts, dtype=np.int64)])
 
-    def take_back(self, tokens: Sequence[int]) -> tuple[list[int], bytes]:
+    def back_off(self, tokens: Sequence[int]) -> tuple[list[int], bytes]:
         """Take off the end of a prompt what may be the beginning of one longer token.
 
         As many tokens go as together begin a token of the vocabulary, so that typing on inside a
@@ -183,7 +183,7 @@ def _digest(fingerprint: str, *parts: bytes) -> bytes:
     return digest.digest()
 
 
-def gives_back(tokenize: Callable[[str], list[int]], piece: Callable[[int], bytes]) -> bool:
+def round_trips(tokenize: Callable[[str], list[int]], piece: Callable[[int], bytes]) -> bool:
     """Whether tokens read back are the text that was read; else nothing can be taken back.
 
     A blank that a tokenizer puts before every text does no harm.

@@ -1,8 +1,8 @@
 """Reads the tokens that were chosen, and gives the logits behind them in as few passes as can be.
 
-`Writer` writes one text and reads several tokens a pass where guesses hold; `ParallelWriter` writes
-several texts, one token of each a pass. Both know tokens and logits; what they say, and when to
-stop, is the author's matter.
+`DraftVerifier` writes one text and reads several tokens a pass where guesses hold; `BranchDecoder`
+writes several texts, one token of each a pass. Both know tokens and logits; the generator decides
+what they say, and when to stop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from lcursor.fim import drafts
 from lcursor.fim.llama import Context
 from lcursor.fim.prompt import Prompt
-from lcursor.fim.seats import BRANCHES, Seats
+from lcursor.fim.slots import BRANCHES, Slots
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ MAX_GUESSES = 7
 """Most tokens that are guessed a pass, on any machine."""
 
 
-class Writer:
+class DraftVerifier:
     """Writes behind the prompt that the current seat holds, and what was read ahead with it.
 
     Args:
@@ -40,20 +40,20 @@ class Writer:
     def __init__(
         self,
         context: Context,
-        seats: Seats,
+        slots: Slots,
         prompt: Prompt,
         written: Sequence[Sequence[int]],
         guesses: int,
         draft: Sequence[int] = (),
     ) -> None:
-        self._context, self._seats = context, seats
+        self._context, self._slots = context, slots
         self._guesses = guesses
         self._draft = list(draft)
         self._recent = list(prompt.before[-drafts.MAX_MATCH :])
         self._corpus: NDArray[np.int32] | None = None
         self._sources = (prompt.after, prompt.before, *written)
-        self._ahead = seats.current.cells.tail[len(prompt.middle) or 1 :]
-        self._row = seats.current.row
+        self._ahead = slots.current.shadow.tail[len(prompt.middle) or 1 :]
+        self._row = slots.current.row
         self.passes = 0
         """Times that the weights were read."""
 
@@ -69,18 +69,18 @@ class Writer:
             self._ahead.pop(0)
             self._row += 1
             return self._context.logits(self._row)
-        self.drop()
+        self.discard_draft()
         guesses = self._guess()
-        self._seats.write([token, *guesses])
+        self._slots.append([token, *guesses])
         self.passes += 1
         self._ahead, self._row = guesses, 0
         return self._context.logits(0)
 
-    def drop(self) -> None:
+    def discard_draft(self) -> None:
         """Take away what was read ahead and is not wanted."""
         if self._ahead:
-            cache = self._seats.current
-            cache.forget_written(len(cache.cells.tail) - len(self._ahead))
+            cache = self._slots.current
+            cache.truncate_tail(len(cache.shadow.tail) - len(self._ahead))
             self._ahead = []
 
     def _guess(self) -> list[int]:
@@ -101,7 +101,7 @@ class Writer:
         return drafts.guess(self._corpus, self._recent, self._guesses)
 
 
-class ParallelWriter:
+class BranchDecoder:
     """Writes several texts behind what the current seat holds, in sequences of their own.
 
     Args:
@@ -110,12 +110,12 @@ class ParallelWriter:
         count: of the texts, at most `len(BRANCHES)`.
     """
 
-    def __init__(self, context: Context, seats: Seats, count: int) -> None:
+    def __init__(self, context: Context, slots: Slots, count: int) -> None:
         self._context = context
         self._sequences = BRANCHES[:count]
-        self._positions = [seats.current.cells.end] * count
+        self._positions = [slots.current.shadow.end] * count
         for sequence in self._sequences:
-            context.copy(seats.current.lanes.full, sequence, 0, seats.current.cells.end)
+            context.copy(slots.current.sequences.full, sequence, 0, slots.current.shadow.end)
 
     def read(self, tokens: Mapping[int, int]) -> dict[int, NDArray[np.float32]]:
         """Read the next token of some of the texts, by number; return the logits behind each.
@@ -133,7 +133,7 @@ class ParallelWriter:
             self._positions[number] += 1
         return {number: self._context.logits(row) for row, number in enumerate(tokens)}
 
-    def drop(self) -> None:
+    def discard_draft(self) -> None:
         """Take away what was written."""
         for sequence in self._sequences:
             self._context.remove(sequence, 0)

@@ -16,9 +16,9 @@ from typing import Any
 import lcursor
 from lcursor import config, protocol
 from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
-from lcursor.fim import figures
+from lcursor.fim import outcome_stats
 from lcursor.fim.completer import Completer
-from lcursor.fim.journal import Journal, Row, Rows
+from lcursor.fim.outcomes import OutcomeStore, Row, Rows
 from lcursor.host.brains import Brains
 from lcursor.host.chatting import Chatting
 from lcursor.host.editing import Editing
@@ -43,7 +43,7 @@ class Dispatch:
     def __init__(self, send: Tell, stop: Callable[[], None]) -> None:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
-        self._journal = Journal(self._error, self._learn)
+        self._journal = OutcomeStore(self._error, self._learn)
         self._index = index = Indexing(send, Workers())
         self._brains = Brains(send)
         self._chat = Chatting(send, index, self._brains)
@@ -166,13 +166,15 @@ class Dispatch:
     def _learn(self, rows: Rows) -> None:
         """Thread: the journal's."""
         if self._completer:
-            self._completer.learn(figures.history(rows))
+            self._completer.learn(outcome_stats.history(rows))
 
     def _tell_stats(self, rows: Rows) -> None:
         """Thread: the journal's."""
         journal, slot = self._journal, self._completer
         thresholds = slot.thresholds if slot else {}
-        self._send("stats", figures.stats(rows, thresholds, str(journal.path), journal.problem))
+        self._send(
+            "stats", outcome_stats.stats(rows, thresholds, str(journal.path), journal.problem)
+        )
 
     def _slot(self) -> Completer:
         if self._completer is None:

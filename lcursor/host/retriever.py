@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.fim.chunks import Chunk
-from lcursor.fim.ring import Found, Query
+from lcursor.fim.context_ring import Found, Query
 from lcursor.host.indexing import Indexing
 from lcursor.host.project import Project
 
-MOST_CHARS = 4_000
+MAX_CHARS = 4_000
 """Of the text before the cursor and of that behind it: no more is looked at."""
 
 
@@ -33,12 +33,12 @@ class IndexRetriever:
         self._indexing = indexing
 
     def ask(self, query: Query, found: Found) -> None:
-        """Have pieces found; see `ring.Retriever`."""
+        """Have pieces found; see `context_ring.Retriever`."""
         if query.root and query.path:
             self._indexing.around(
                 query.root + query.path,
-                query.prefix[-MOST_CHARS:],
-                query.suffix[:MOST_CHARS],
+                query.prefix[-MAX_CHARS:],
+                query.suffix[:MAX_CHARS],
                 partial(self._tell, query.root, found),
             )
 

@@ -11,8 +11,8 @@ from typing import Any
 from lcursor import protocol
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, LcursorError
+from lcursor.fim.context_ring import ContextRing
 from lcursor.fim.result import OnText, Result
-from lcursor.fim.ring import Ring
 from tests.fakes.heard import WAIT_S, Heard
 
 Act = Callable[[], None]
@@ -56,10 +56,10 @@ class FakeEngine:
         self._models = models
         self.config, self.acts = config, models.acts
         self.threshold = config.min_confidence
-        self.ring: Ring | None = None
+        self.ring: ContextRing | None = None
         self.on_improved: Callable[[Result], None] | None = None
         self.result: Result | None = None
-        self.remarks: list[LcursorError] = []
+        self.warnings: list[LcursorError] = []
         self.family = SimpleNamespace(ids={"prefix": 900, "suffix": 901})
         self.model = SimpleNamespace(path=Path(config.model))
         self.description = config.model

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from lcursor.fim.chunks import Chunk
+from lcursor.fim.context_ring import ContextRing
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import File, Source
-from lcursor.fim.ring import Ring
 
 TOOLS = "def clamp_to_unit(value, low, high):\n    ...\n<|fim_middle|>\n"
 PREFIX = "from tools import clamp_to_unit\n\n\ndef run(x):\n    return clamp_"
@@ -18,7 +18,7 @@ PREFIX = "from tools import clamp_to_unit\n\n\ndef run(x):\n    return clamp_"
 @pytest.fixture
 def seeing(engine: Engine) -> Iterator[Engine]:
     """The engine with a ring and full windows, both of which it has no more afterwards."""
-    engine.ring, engine.reader.window = Ring(), "full"
+    engine.ring, engine.reader.window = ContextRing(), "full"
     yield engine
     engine.ring, engine.reader.files, engine.reader.window = None, (), "staged"
 
@@ -39,7 +39,7 @@ def test_a_piece_of_a_file_comes_in_when_nobody_types_and_then_costs_nothing(
     source = Source(PREFIX, "\n", 0, "run.py", "R")
     seeing.complete(source, nobody, single_line=True)
     assert "tools.py" not in shown(seeing)
-    seeing.ring.offer(Chunk("tools.py", 0, TOOLS, "yanked"))
+    seeing.ring.add(Chunk("tools.py", 0, TOOLS, "yanked"))
     assert not seeing.reader.files
     while seeing.idle():
         pass
@@ -51,7 +51,9 @@ def test_a_piece_of_a_file_comes_in_when_nobody_types_and_then_costs_nothing(
 
 def test_markers_in_a_file_are_text(seeing: Engine) -> None:
     seeing.reader.files = (File("tools.py", TOOLS),)
-    seeing.complete(Source("x = ", "\n", 0, "b.py", "R"), nobody, single_line=True, afresh=True)
+    seeing.complete(
+        Source("x = ", "\n", 0, "b.py", "R"), nobody, single_line=True, bypass_cache=True
+    )
     ids = [token for token, _, _ in seeing.last_prompt()]
     assert ids.count(seeing.family.ids["mid"]) == 1
     assert "<|fim_middle|>" in shown(seeing)

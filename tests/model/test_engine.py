@@ -16,7 +16,7 @@ from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.llama import Model
 from lcursor.fim.prompt import Source
 from lcursor.fim.reader import GROW_AFTER
-from lcursor.fim.writer import ParallelWriter
+from lcursor.fim.writer import BranchDecoder
 
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
 AFTER = "\n\n\nprint(add(2, 3))\n"
@@ -52,9 +52,9 @@ def test_a_model_that_does_not_fit_the_gpu_runs_on_the_cpu(
     try:
         do_idle_work(engine)
         assert complete(engine)[0].text == "a + b"
-        [remark] = engine.remarks
-        assert "does not fit into the GPU's memory" in remark.message
-        assert remark.message.endswith("; it runs on the CPU instead")
+        [warning] = engine.warnings
+        assert "does not fit into the GPU's memory" in warning.message
+        assert warning.message.endswith("; it runs on the CPU instead")
     finally:
         engine.close()
 
@@ -75,7 +75,7 @@ def test_what_is_free_in_the_gpu_decides_where_the_model_runs(
         do_idle_work(engine)
         assert found in engine.description
         assert complete(engine)[0].text == "a + b"
-        assert [remark.code for remark in engine.remarks] == ["out_of_memory"] * ("CPU" in found)
+        assert [warning.code for warning in engine.warnings] == ["out_of_memory"] * ("CPU" in found)
         engine.configure(replace(config, max_tokens=50))
         assert found in engine.description
     finally:
@@ -92,7 +92,7 @@ def test_a_quantized_cache_completes_with_half_the_memory(model_path: Path, engi
             assert complete(small, text)[0].text == rest
         complete(engine, before + "a ")
         assert small._fingerprint() != engine._fingerprint()
-        sizes = [len(each._seats.current.state(1 << 30)) for each in (small, engine)]
+        sizes = [len(each._slots.current.state(1 << 30)) for each in (small, engine)]
         assert 0 < sizes[0] < 0.6 * sizes[1]
     finally:
         small.close()
@@ -139,18 +139,18 @@ def test_idle_time_reads_the_suffix_anew(engine: Engine) -> None:
     engine.idle()
     more = BEFORE + "x +" + " y +" * MIN_STALE
     complete(engine, more)
-    assert engine._seats.current.cells.stale >= MIN_STALE
+    assert engine._slots.current.shadow.stale >= MIN_STALE
     do_idle_work(engine)
-    assert engine._seats.current.cells.stale == 0
+    assert engine._slots.current.shadow.stale == 0
     again, _ = complete(engine, more)
     assert again.read_tokens == 0
 
 
 def test_what_is_known_is_not_asked_again(engine: Engine) -> None:
     first, _ = complete(engine)
-    again, partials = complete(engine, afresh=False)
+    again, partials = complete(engine, bypass_cache=False)
     assert (again.text, again.source, partials) == (first.text, "cache", [first.text])
-    further, _ = complete(engine, BEFORE + first.text[:2], afresh=False)
+    further, _ = complete(engine, BEFORE + first.text[:2], bypass_cache=False)
     assert (further.text, further.source) == (first.text[2:], "cache")
 
 
@@ -158,7 +158,7 @@ def test_what_comes_after_accepting_is_written_ahead(engine: Engine) -> None:
     before = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    "
     first, _ = complete(engine, before, "\n")
     do_idle_work(engine)
-    after, _ = complete(engine, before + first.text, "\n", afresh=False)
+    after, _ = complete(engine, before + first.text, "\n", bypass_cache=False)
     assert after.source == "speculation"
     assert after.read_tokens == 0
     cold, _ = complete(engine, before + first.text, "\n")
@@ -182,20 +182,20 @@ def first_lines(texts: list[str]) -> list[str]:
 def test_alternatives_are_the_same_when_written_one_by_one(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, passes = ParallelWriter.read, list[int]()
+    read, passes = BranchDecoder.read, list[int]()
 
-    def read_one_by_one(self: ParallelWriter, tokens: dict[int, int]) -> dict[int, Any]:
+    def read_one_by_one(self: BranchDecoder, tokens: dict[int, int]) -> dict[int, Any]:
         return {n: read(self, {n: token})[n].copy() for n, token in tokens.items()}
 
-    def count(self: ParallelWriter, tokens: dict[int, int]) -> dict[int, Any]:
+    def count(self: BranchDecoder, tokens: dict[int, int]) -> dict[int, Any]:
         passes.append(len(tokens))
         return read(self, tokens)
 
     for before in ("colors = [", BEFORE.removesuffix("return ") + "result = "):
         complete(engine, before, "]\n")
-        monkeypatch.setattr(ParallelWriter, "read", count)
+        monkeypatch.setattr(BranchDecoder, "read", count)
         together = engine.alternatives()
-        monkeypatch.setattr(ParallelWriter, "read", read_one_by_one)
+        monkeypatch.setattr(BranchDecoder, "read", read_one_by_one)
         assert together
         # Batches of another width round differently, which may decide between equals further on.
         assert first_lines(engine.alternatives()) == first_lines(together)
@@ -280,7 +280,7 @@ def test_a_block_begins_on_the_next_line(
 ) -> None:
     monkeypatch.setattr(engine.reader, "heals", heals)
     shown: list[str] = []
-    result = engine.complete(Source(head, "", 0, path, "demo"), shown.append, afresh=True)
+    result = engine.complete(Source(head, "", 0, path, "demo"), shown.append, bypass_cache=True)
     own = head.rpartition("\n")[2]
     indent = own[: len(own) - len(own.lstrip())]
     for text in (*shown, result.text):
@@ -303,11 +303,11 @@ def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
         timer.join()
         engine.abort.clear()
         assert (
-            engine._context.length(engine._seats.current.lanes.full)
-            == engine._seats.current.cells.end
+            engine._context.length(engine._slots.current.sequences.full)
+            == engine._slots.current.shadow.end
         )
-        assert engine._context.length(engine._seats.current.lanes.prefix) == len(
-            engine._seats.current.cells.prefix
+        assert engine._context.length(engine._slots.current.sequences.prefix) == len(
+            engine._slots.current.shadow.prefix
         )
         after, _ = complete(engine)
         assert after.text == wanted.text
@@ -378,8 +378,8 @@ def test_where_memory_runs_out_the_window_shrinks(
         result, _ = complete(short, filler + BEFORE)
         assert result.text == "a + b"
         assert result.prompt_tokens < 400
-        [remark] = short.remarks
-        assert "tokens before the cursor are read for a while" in remark.message
+        [warning] = short.warnings
+        assert "tokens before the cursor are read for a while" in warning.message
         narrow = short.reader.prefix_tokens
         monkeypatch.setattr(short._context, "decode", decode)
         for _ in range(2 * GROW_AFTER):
@@ -406,8 +406,8 @@ def test_a_tokenizer_that_changes_text_is_told_and_not_healed(
     config = CompletionConfig(context_tokens=512, min_confidence=0.0, save_cache=False)
     odd = Engine(model_path, "", config, lambda fraction: True)
     try:
-        [remark] = odd.remarks
-        assert remark.code == "tokenizer_odd"
+        [warning] = odd.warnings
+        assert warning.code == "tokenizer_odd"
         do_idle_work(odd)
         assert complete(odd, BEFORE.removesuffix("urn "))[0].read_tokens > 0
         assert odd.reader.place(Source(BEFORE, AFTER), False).heal == b""

@@ -7,10 +7,10 @@ import contextlib
 import pytest
 
 from lcursor.errors import Cancelled
+from lcursor.fim.context_ring import ContextRing
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import Result
-from lcursor.fim.ring import Ring
 
 AFTER = "\n\n\nprint(add(2, 3))\n"
 
@@ -31,7 +31,7 @@ def test_a_request_that_is_stopped_leaves_what_it_has_read(
     monkeypatch.setattr(engine.reader, "window", "full")
     wanted = engine.reader.place(source, single_line=False).built
     turns = 0
-    while engine._seats.cost(wanted) and turns < 20:
+    while engine._slots.cost(wanted) and turns < 20:
         engine.abort.clear()
         turns += 1
         with contextlib.suppress(Cancelled):
@@ -58,7 +58,7 @@ def test_a_cold_place_is_answered_from_a_short_window_and_then_improved(engine: 
     while engine.idle():
         pass
     engine.on_improved = None
-    again = engine.complete(source, lambda text: None, afresh=True)
+    again = engine.complete(source, lambda text: None, bypass_cache=True)
     assert (again.window, again.read_tokens) == ("full", 0)
     assert again.prompt_tokens > 600
     assert [better.text for better in improved] == [again.text]
@@ -70,7 +70,7 @@ def test_a_word_is_not_repeated_when_the_vocabulary_comes_after_the_request(
     """The better answer is healed, though the first one could not be."""
     improved: list[Result] = []
     monkeypatch.setattr(engine, "on_improved", improved.append)
-    monkeypatch.setattr(engine, "ring", Ring())
+    monkeypatch.setattr(engine, "ring", ContextRing())
     vocabulary = engine.reader.vocabulary
     monkeypatch.setattr(engine.reader, "vocabulary", None)
     before = LONG.replace("price", "weight") + "    def weight_60(self):\n        "
@@ -104,10 +104,10 @@ def test_typing_while_the_full_window_is_read_uses_the_short_one(
         engine.abort.clear()
         typed = "return self"[:number]
         result = engine.complete(
-            Source(before + typed, "\n", 0, "cost.py"), lambda text: None, afresh=True
+            Source(before + typed, "\n", 0, "cost.py"), lambda text: None, bypass_cache=True
         )
         assert result.read_tokens <= 4
     while engine.idle():
         pass
     source = Source(before + "retu", "\n", 0, "cost.py")
-    assert engine.complete(source, lambda text: None, afresh=True).window == "full"
+    assert engine.complete(source, lambda text: None, bypass_cache=True).window == "full"

@@ -27,10 +27,10 @@ from lcursor.edit.records import Change, FileChange, digest
 from lcursor.edit.turns.ledger import Ledger
 from lcursor.edit.turns.turn import hunks_for
 from lcursor.edit.turns.writing import write
-from lcursor.fim.cells import Cells
 from lcursor.fim.files import File
-from lcursor.fim.journal import Journal, Row
-from lcursor.fim.warmth import Saved, Warmth
+from lcursor.fim.kv import KVShadow
+from lcursor.fim.kv_disk import KVDiskCache, SavedSlot
+from lcursor.fim.outcomes import OutcomeStore, Row
 from lcursor.index.records import Chunk, FileState, Parsed, Symbol
 from lcursor.index.store import Store
 from lcursor.index.vector_cache import VectorCache
@@ -123,7 +123,7 @@ def make_edits(folder: Path) -> None:
 
 def make_journal(folder: Path) -> None:
     """Keep three outcomes of suggestions."""
-    journal = Journal(lambda error: sys.exit(str(error)), path=folder / "outcomes.sqlite3")
+    journal = OutcomeStore(lambda error: sys.exit(str(error)), path=folder / "outcomes.sqlite3")
     for number, outcome in enumerate(("accepted", "typed", "rejected")):
         journal.add(
             Row(time.time() + number, "lua", outcome, "model", 20, 12, 3, 900.0, 210.0, 0.75)
@@ -159,11 +159,11 @@ def make_index(folder: Path) -> None:
 
 def make_kv(folder: Path) -> None:
     """Keep the cells of one buffer; what llama.cpp made of them is nothing but a few bytes."""
-    cells = Cells()
+    cells = KVShadow()
     cells.prefix, cells.suffix, cells.suffix_at = [1, 2, 3], (4, 5), 28
     cells.has_marker, cells.stale = True, 2
-    saved = Saved(cells, (File("b.py", "def b(): ...\n"),), b"\x00\x01cells")
-    Warmth(folder / "kv", FINGERPRINT).save(ROOT, "a.py", saved)
+    saved = SavedSlot(cells, (File("b.py", "def b(): ...\n"),), b"\x00\x01cells")
+    KVDiskCache(folder / "kv", FINGERPRINT).save(ROOT, "a.py", saved)
 
 
 def make_lease(folder: Path) -> None:

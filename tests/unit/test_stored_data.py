@@ -19,8 +19,8 @@ from lcursor.edit.turns.ledger import Ledger
 from lcursor.edit.turns.revert import revert
 from lcursor.errors import LcursorError
 from lcursor.fim.files import File
-from lcursor.fim.journal import Journal, Rows
-from lcursor.fim.warmth import Warmth
+from lcursor.fim.kv_disk import KVDiskCache
+from lcursor.fim.outcomes import OutcomeStore, Rows
 from lcursor.index.records import FileState
 from lcursor.index.store import Store
 from lcursor.index.vector_cache import VectorCache
@@ -109,7 +109,7 @@ def test_outcomes_of_suggestions(kept: Path) -> None:
         rows.append(found)
         is_read.set()
 
-    journal = Journal(errors.append, path=kept / "outcomes.sqlite3")
+    journal = OutcomeStore(errors.append, path=kept / "outcomes.sqlite3")
     journal.read(take)
     assert is_read.wait(30)
     journal.close(10)
@@ -148,7 +148,7 @@ def test_the_index_of_a_project(kept: Path) -> None:
 
 
 def test_the_cells_of_a_buffer(kept: Path) -> None:
-    saved = Warmth(kept / "kv", make.FINGERPRINT).load(make.ROOT, "a.py")
+    saved = KVDiskCache(kept / "kv", make.FINGERPRINT).load(make.ROOT, "a.py")
     assert saved is not None
     assert saved.state == b"\x00\x01cells"
     assert saved.files == (File("b.py", "def b(): ...\n"),)

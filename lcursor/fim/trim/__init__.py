@@ -32,27 +32,27 @@ from __future__ import annotations
 
 from lcursor.fim.trim import partial, rest, stops
 from lcursor.fim.trim.clean import clean, without_beginning_of_comment
-from lcursor.fim.trim.facts import Around, around
+from lcursor.fim.trim.cursor import CursorContext, cursor_context
 from lcursor.fim.trim.partial import cut
 
-__all__ = ["Around", "Suggestion", "around", "cut", "ended", "finish", "shown"]
+__all__ = ["CursorContext", "Suggestion", "cursor_context", "cut", "ended", "finish", "shown"]
 
 
 class Suggestion:
     """What a person may see of a text while it is written: it only ever grows.
 
     Args:
-        facts: the text around the cursor.
+        cursor: the text around the cursor.
 
     Attributes:
         text: all that may be seen.
         replaces: bytes right of the cursor that the text takes the place of; known at the end.
     """
 
-    def __init__(self, facts: Around) -> None:
-        self._facts = facts
+    def __init__(self, cursor: CursorContext) -> None:
+        self._cursor = cursor
         self.text = ""
-        self.replaces = 0
+        self.replace_bytes = 0
 
     def grow(self, written: str, behind: str = "") -> bool:
         """Take all text so far; return whether there is more to see.
@@ -61,7 +61,7 @@ class Suggestion:
             written: what may be shown.
             behind: what is known to follow and may not be shown yet.
         """
-        visible = shown(written, self._facts, behind)
+        visible = shown(written, self._cursor, behind)
         has_grown = len(visible) > len(self.text) and visible.startswith(self.text)
         if has_grown:
             self.text = visible
@@ -69,18 +69,18 @@ class Suggestion:
 
     def finish(self, written: str) -> str:
         """Take the whole text; return what remains to be seen."""
-        final, replaces = finish(written, self._facts)
+        final, replace_bytes = finish(written, self._cursor)
         if final.startswith(self.text):
-            self.text, self.replaces = final, replaces
+            self.text, self.replace_bytes = final, replace_bytes
         return self.text
 
 
-def ended(text: str, facts: Around) -> bool:
+def ended(text: str, cursor: CursorContext) -> bool:
     """Whether a rule says that nothing more is wanted behind `text`."""
-    return _judge(text, facts)[1]
+    return _judge(text, cursor)[1]
 
 
-def shown(text: str, facts: Around, behind: str = "") -> str:
+def shown(text: str, cursor: CursorContext, behind: str = "") -> str:
     """Return the part of an unfinished text that is worth showing and that no rule can take back.
 
     The first line grows from one sensible end to the next, except while it may still become
@@ -88,45 +88,45 @@ def shown(text: str, facts: Around, behind: str = "") -> str:
 
     Args:
         text: what may be shown.
-        facts: the text around the cursor.
+        cursor: the text around the cursor.
         behind: what is known to follow `text`.
     """
-    judged, is_over = _judge(text, facts)
+    judged, is_over = _judge(text, cursor)
     if is_over:
-        final, replaces = finish(text, facts)
-        return rest.held_back(final, facts).rstrip() if replaces else final
+        final, replace_bytes = finish(text, cursor)
+        return rest.held_back(final, cursor).rstrip() if replace_bytes else final
     if "\n" in judged:
         body = judged[: judged.rindex("\n")]
-        lines = (facts.line + body).split("\n")
-        lines = stops.drop_closed_below(stops.without_begun_block(lines), facts)
-        return rest.settle("\n".join(lines)[len(facts.line) :], facts)[0].rstrip()
-    if stops.may_repeat(facts.line + judged, facts):
+        lines = (cursor.line + body).split("\n")
+        lines = stops.drop_closed_below(stops.without_begun_block(lines), cursor)
+        return rest.settle("\n".join(lines)[len(cursor.line) :], cursor)[0].rstrip()
+    if stops.may_repeat(cursor.line + judged, cursor):
         return ""
-    certain = rest.held_back(without_beginning_of_comment(judged, facts), facts).rstrip()
+    certain = rest.held_back(without_beginning_of_comment(judged, cursor), cursor).rstrip()
     # Where a rule ended the line, its last word is complete.
     follows = (judged + (behind if text.endswith(judged) else "\n"))[len(certain) :]
-    return certain[: partial.find_end(certain, facts, follows)]
+    return certain[: partial.find_end(certain, cursor, follows)]
 
 
-def finish(text: str, facts: Around) -> tuple[str, int]:
+def finish(text: str, cursor: CursorContext) -> tuple[str, int]:
     """Return what of a finished text is worth showing, "" for nothing.
 
     Returns:
         The text, and how many bytes right of the cursor it takes the place of.
     """
-    judged, _ = _judge(text.rstrip() + "\n", facts)
-    lines = stops.drop_closed_below((facts.line + judged).split("\n"), facts)
-    kept, replaces = rest.settle("\n".join(lines)[len(facts.line) :], facts)
+    judged, _ = _judge(text.rstrip() + "\n", cursor)
+    lines = stops.drop_closed_below((cursor.line + judged).split("\n"), cursor)
+    kept, replace_bytes = rest.settle("\n".join(lines)[len(cursor.line) :], cursor)
     kept = kept.rstrip()
-    return (kept, replaces) if kept.strip() else ("", 0)
+    return (kept, replace_bytes) if kept.strip() else ("", 0)
 
 
-def _judge(text: str, facts: Around) -> tuple[str, bool]:
+def _judge(text: str, cursor: CursorContext) -> tuple[str, bool]:
     """Return the text as far as the rules let it go, and whether one of them ended it."""
-    text, is_comment = clean(text, facts)
-    end = stops.end(text, facts)
+    text, is_comment = clean(text, cursor)
+    end = stops.end(text, cursor)
     first, newline, _ = text.partition("\n")
-    # A spare bracket ends a line only when it is whole: see `stops.spare_closer`.
+    # A spare bracket ends a line only when it is whole: see `stops.unmatched_closer`.
     is_cut = end < len(text) and (text[end] not in ")]}" or "\n" in text[end:])
-    is_over = is_cut or (is_comment and facts.single_line)
-    return text[:end], is_over or (not newline and stops.goes_in_circles(first))
+    is_over = is_cut or (is_comment and cursor.single_line)
+    return text[:end], is_over or (not newline and stops.is_looping(first))

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 
-from lcursor.fim.trim.facts import Around
+from lcursor.fim.trim.cursor import CursorContext
 
 
-def clean(text: str, facts: Around) -> tuple[str, bool]:
+def clean(text: str, cursor: CursorContext) -> tuple[str, bool]:
     """Return the text as it should be, and whether its last line ended in a comment."""
-    text = without_seam(on_next_line(text, facts), facts)
-    text, is_cut = without_comments(text, facts)
-    return indented(text, facts), is_cut
+    text = without_seam(on_next_line(text, cursor), cursor)
+    text, is_cut = without_comments(text, cursor)
+    return indented(text, cursor), is_cut
 
 
-def on_next_line(text: str, facts: Around) -> str:
+def on_next_line(text: str, cursor: CursorContext) -> str:
     """Put a block on the line below the one that opens it, where the model left the newline out.
 
     Many tokenizers join the end of the opening line and the newline: `):\\n`. A prompt that ends
@@ -26,37 +26,37 @@ def on_next_line(text: str, facts: Around) -> str:
     """
     blanks = text[: len(text) - len(text.lstrip(" \t"))]
     is_indented = len(blanks) > 1 or blanks == "\t"
-    if not is_indented or text[len(blanks) :][:1] in {"", "\n", "\r"} or not facts.opens_block:
+    if not is_indented or text[len(blanks) :][:1] in {"", "\n", "\r"} or not cursor.opens_block:
         return text
-    own = facts.line[: len(facts.line) - len(facts.line.lstrip(" \t"))]
+    own = cursor.line[: len(cursor.line) - len(cursor.line.lstrip(" \t"))]
     is_deeper = blanks.startswith(own) and len(blanks) > len(own)
-    indent = blanks if is_deeper else own + (facts.indent or blanks)
-    return facts.newline + indent + text[len(blanks) :]
+    indent = blanks if is_deeper else own + (cursor.indent or blanks)
+    return cursor.newline + indent + text[len(blanks) :]
 
 
-def without_seam(text: str, facts: Around) -> str:
+def without_seam(text: str, cursor: CursorContext) -> str:
     """Take away the one space that the cursor's line has already; more of them are meant.
 
     In an empty line only where it would make the depth odd.
     """
     is_one = len(text) - len(text.lstrip(" \t")) == 1 and text[0] == " "
-    if not is_one or not facts.line[-1:].isspace():
+    if not is_one or not cursor.line[-1:].isspace():
         return text
-    is_odd = "\t" not in facts.line and len(facts.line) % 2 == 0
-    return text[1:] if is_odd or facts.line.strip() else text
+    is_odd = "\t" not in cursor.line and len(cursor.line) % 2 == 0
+    return text[1:] if is_odd or cursor.line.strip() else text
 
 
-def without_comments(text: str, facts: Around) -> tuple[str, bool]:
+def without_comments(text: str, cursor: CursorContext) -> tuple[str, bool]:
     """Take away comments that stand behind code, where the file has no such habit."""
-    if not facts.comment or facts.comment not in text:
+    if not cursor.comment or cursor.comment not in text:
         return text, False
     kept, done, is_last = "", 0, False
-    for at, sign in facts.marks(text):
-        if sign != facts.comment or text.startswith("--[", at):  # Lua's may end within the line
+    for at, sign in cursor.marks(text):
+        if sign != cursor.comment or text.startswith("--[", at):  # Lua's may end within the line
             continue
         start = text.rfind("\n", 0, at) + 1
         code = text[start:at]
-        if not (code if start else facts.line + code).strip():
+        if not (code if start else cursor.line + code).strip():
             continue
         end = text.find("\n", at)
         is_last = end < 0
@@ -65,24 +65,24 @@ def without_comments(text: str, facts: Around) -> tuple[str, bool]:
     return kept + text[done:], is_last
 
 
-def without_beginning_of_comment(line: str, facts: Around) -> str:
+def without_beginning_of_comment(line: str, cursor: CursorContext) -> str:
     """Leave out the end of an unfinished line that may become a comment's leader."""
-    for size in range(len(facts.comment) - 1, 0, -1):
-        if line.endswith(facts.comment[:size]) and (facts.line + line)[:-size][-1:].isspace():
+    for size in range(len(cursor.comment) - 1, 0, -1):
+        if line.endswith(cursor.comment[:size]) and (cursor.line + line)[:-size][-1:].isspace():
             return line[:-size]
     return line
 
 
-def indented(text: str, facts: Around) -> str:
+def indented(text: str, cursor: CursorContext) -> str:
     """Indent lines with tabs in a file of tabs, with spaces in a file of spaces."""
-    if not facts.indent or "\n" not in text:
+    if not cursor.indent or "\n" not in text:
         return text
     first, *others = text.split("\n")
-    if facts.indent != "\t":
-        step = facts.indent
+    if cursor.indent != "\t":
+        step = cursor.indent
         others = [re.sub(r"^\t+", lambda tabs: step * len(tabs[0]), line) for line in others]
     else:
-        width = _width(others, len(facts.line) - len(facts.line.lstrip("\t")))
+        width = _width(others, len(cursor.line) - len(cursor.line.lstrip("\t")))
         others = [
             re.sub(r"^ +", lambda blanks: "\t" * (len(blanks[0]) // width), line) for line in others
         ]

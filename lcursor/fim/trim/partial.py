@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from lcursor.fim.trim import syntax
-from lcursor.fim.trim.facts import Around
+from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import OPENER
 
 MIN_VISIBLE = 2
@@ -55,12 +55,12 @@ _ONLY_A_NAME = re.compile(r"\s*[\w.$@]+$")
 _TYPE_ARGUMENT = re.compile(r"\w<[^<>()=;]*$")
 
 
-def find_end(text: str, facts: Around, behind: str = "") -> int:
+def find_end(text: str, cursor: CursorContext, behind: str = "") -> int:
     """Return the length of the longest part of an unfinished text that is worth showing.
 
     Args:
         text: what may be shown; only its last line is unfinished.
-        facts: the text around the cursor.
+        cursor: the text around the cursor.
         behind: what is known to follow. It decides whether the last word is complete.
 
     Returns:
@@ -69,44 +69,44 @@ def find_end(text: str, facts: Around, behind: str = "") -> int:
     start = text.rfind("\n") + 1
     whole = text + behind
     for end in range(len(text), start, -1):
-        if _is_sensible(whole[:end], whole[end:], facts):
+        if _is_sensible(whole[:end], whole[end:], cursor):
             return end if len(whole[start:end].strip()) >= MIN_VISIBLE else 0
     return 0
 
 
-def cut(text: str, facts: Around, behind: str = "") -> str:
+def cut(text: str, cursor: CursorContext, behind: str = "") -> str:
     """Return what remains of a text whose last line stays unfinished.
 
     The whole lines; of a first line alone, the part that is worth showing.
 
     Args:
-        text, facts, behind: see `find_end`.
+        text, cursor, behind: see `find_end`.
     """
     lines = text.rpartition("\n")[0]
-    return lines if lines.strip() else text[: find_end(text, facts, behind)]
+    return lines if lines.strip() else text[: find_end(text, cursor, behind)]
 
 
-def _is_sensible(before: str, after: str, facts: Around) -> bool:
+def _is_sensible(before: str, after: str, cursor: CursorContext) -> bool:
     """Whether a text may end between these two parts."""
     last = before[-1]
     is_word = _is_word(last)
     if last.isspace() or (is_word and (not after or _is_word(after[0]))):
         return False
-    line = facts.line + before
-    marks, inside = syntax.scan(line, facts.syntax, facts.inside)
+    line = cursor.line + before
+    marks, inside = syntax.scan(line, cursor.syntax, cursor.inside)
     if inside:  # a string or a comment
         return is_word
-    if is_word and _is_word(facts.line[-1:]) and all(map(_is_word, before)):
+    if is_word and _is_word(cursor.line[-1:]) and all(map(_is_word, before)):
         return not _NEEDS_MORE.fullmatch(_last_word(line)) and bool(_BEHIND_BEGUN_NAME.match(after))
     if _ASSIGNMENT.match(after):
         return False
-    if last in OPENER or last in facts.syntax.quotes:
+    if last in OPENER or last in cursor.syntax.quotes:
         return not after.startswith("(")
-    if last == ";" or not facts.syntax.pairs:
+    if last == ";" or not cursor.syntax.pairs:
         return is_word or last == ";"
     own_line = line[line.rfind("\n") + 1 :]
     if last == ":":
-        opener = _BLOCK if facts.syntax.comment == "#" else _LABEL
+        opener = _BLOCK if cursor.syntax.comment == "#" else _LABEL
         return bool(opener.match(own_line)) and not syntax.unclosed(marks)
     if not is_word:
         return bool(re.search(r"[\w)\]](?:\+\+|--)$", before))

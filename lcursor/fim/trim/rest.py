@@ -7,19 +7,19 @@ on behind them: `a, b) -> int:` before `)`. Inserted, that would double the brac
 from __future__ import annotations
 
 from lcursor.fim.trim import syntax
-from lcursor.fim.trim.facts import Around
+from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import CLOSER, OPENER
 
-LEAST = 3
+MIN = 3
 """So long is a rest of letters at least for its repetition to be no chance."""
 
 
-def settle(text: str, facts: Around) -> tuple[str, int]:
+def settle(text: str, cursor: CursorContext) -> tuple[str, int]:
     """Return what to insert of a finished text, and how many bytes right of the cursor it replaces.
 
-    The text replaces all of the rest or nothing: `replaces` is 0 or the rest's size.
+    The text replaces all of the rest or nothing: `replace_bytes` is 0 or the rest's size.
     """
-    tail = facts.rest.strip()
+    tail = cursor.rest.strip()
     if not tail:
         return text, 0
     text = text.rstrip()
@@ -28,18 +28,18 @@ def settle(text: str, facts: Around) -> tuple[str, int]:
         return text[:at], 0
     if "\n" in text:
         return text, 0
-    if facts.single_line and replaces(text, facts):
-        return text, len(facts.rest.encode("utf-8", "surrogateescape"))
+    if cursor.single_line and replace_bytes(text, cursor):
+        return text, len(cursor.rest.encode("utf-8", "surrogateescape"))
     return _without_part(text, tail), 0
 
 
-def replaces(text: str, facts: Around) -> bool:
+def replace_bytes(text: str, cursor: CursorContext) -> bool:
     """Whether a line says the rest and then more that belongs behind it.
 
     The rest must be there letter by letter, or what is drawn would not be what is inserted. A text
     whose brackets and quotes agree is an insertion: `a) + (b` before `)`.
     """
-    rest = facts.rest
+    rest = cursor.rest
     if not rest or rest != rest.rstrip():
         return False
     at = text.find(rest)
@@ -53,12 +53,12 @@ def replaces(text: str, facts: Around) -> bool:
     quotes = [char for char in rest if char in "\"'`"]
     if quotes:
         return text.count(quotes[0]) % 2 == 1
-    return sum(char.isalnum() for char in rest) >= LEAST
+    return sum(char.isalnum() for char in rest) >= MIN
 
 
-def held_back(text: str, facts: Around) -> str:
+def held_back(text: str, cursor: CursorContext) -> str:
     """Leave out of an unfinished line what may be the rest, and all behind it."""
-    tail = facts.rest.strip()
+    tail = cursor.rest.strip()
     if not tail:
         return text
     text = text.rstrip()  # as it will be when it is finished

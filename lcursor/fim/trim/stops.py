@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from lcursor.fim.trim import syntax
-from lcursor.fim.trim.facts import Around
+from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import OPENER
 
 MARKERS = ("```", "[/code]", "# end of file", "// end of file")
@@ -18,37 +18,37 @@ so but those that are about Markdown."""
 LONG_LINE = 30
 """Characters from which on a line is hardly ever written twice in a row."""
 
-Rule = Callable[[Sequence[str], Around], int]
+Rule = Callable[[Sequence[str], CursorContext], int]
 
 
-def end(text: str, facts: Around) -> int:
+def end(text: str, cursor: CursorContext) -> int:
     """Return the index where the first rule ends the text; its length when none does."""
-    limit = spare_closer(text, facts)
+    limit = unmatched_closer(text, cursor)
     lines = text.split("\n")
-    lines[0] = facts.line + lines[0]
-    starts = [-len(facts.line)]
+    lines[0] = cursor.line + lines[0]
+    starts = [-len(cursor.line)]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     for number in range(len(lines)):
         rules = ALWAYS if number == len(lines) - 1 else (*ALWAYS, *WHOLE)
         for rule in rules:
-            if gone := rule(lines[: number + 1], facts):
+            if gone := rule(lines[: number + 1], cursor):
                 return min(limit, max(starts[number + 1 - gone] - 1, 0))
     return limit
 
 
-def marker(lines: Sequence[str], facts: Around) -> int:
+def marker(lines: Sequence[str], cursor: CursorContext) -> int:
     """A code fence, or words that say that the code is over."""
-    is_own = facts.line.lstrip().lower().startswith(MARKERS)
+    is_own = cursor.line.lstrip().lower().startswith(MARKERS)
     return int(not is_own and lines[-1].lstrip().lower().startswith(MARKERS))
 
 
-def too_many(lines: Sequence[str], facts: Around) -> int:
+def too_many(lines: Sequence[str], cursor: CursorContext) -> int:
     """More lines than were asked for."""
-    return int(len(lines) > (1 if facts.single_line else facts.max_lines))
+    return int(len(lines) > (1 if cursor.single_line else cursor.max_lines))
 
 
-def out_of_scope(lines: Sequence[str], facts: Around) -> int:
+def out_of_scope(lines: Sequence[str], cursor: CursorContext) -> int:
     """A line outside the scope that was begun.
 
     It is indented less than the first one; or, where the first had text already, it is back at that
@@ -63,8 +63,8 @@ def out_of_scope(lines: Sequence[str], facts: Around) -> int:
     if min(written) < base:
         return 1
     if depth < base:
-        return int(not _closes_around(line, facts))
-    is_back = bool(facts.line.strip()) and depth == base and max(written) > base
+        return int(not _closes_around(line, cursor))
+    is_back = bool(cursor.line.strip()) and depth == base and max(written) > base
     return int(is_back and not _GOES_ON.match(line))
 
 
@@ -72,83 +72,91 @@ _GOES_ON = re.compile(r"\s*([)\]}]|end\b|el(se|if|sif)\b|except\b|finally\b|catc
 _CLOSES = re.compile(r"\s*(end|fi|done|esac)?[)\]}]*[;,]*\s*$")
 
 
-def _closes_around(line: str, facts: Around) -> bool:
-    is_closed_below = _indent(facts.next_line) > _indent(line) or line == facts.next_line
-    return bool(_CLOSES.match(line)) and not (facts.next_line and is_closed_below)
+def _closes_around(line: str, cursor: CursorContext) -> bool:
+    is_closed_below = _indent(cursor.next_line) > _indent(line) or line == cursor.next_line
+    return bool(_CLOSES.match(line)) and not (cursor.next_line and is_closed_below)
 
 
-def next_line_again(lines: Sequence[str], facts: Around) -> int:
+def repeats_next_line(lines: Sequence[str], cursor: CursorContext) -> int:
     """The next line of the file, or that one's bracket and the line after it."""
     line = lines[-1]
-    if says(line) and normal(line) == normal(facts.next_line):
+    if has_content(line) and normal(line) == normal(cursor.next_line):
         return 1
-    if len(facts.below) < 2 or not says(line) or normal(line) != normal(facts.below[1]):
+    if len(cursor.below) < 2 or not has_content(line) or normal(line) != normal(cursor.below[1]):
         return 0
     before = next((at for at in range(len(lines) - 2, -1, -1) if lines[at].strip()), -1)
-    is_pair = before >= 0 and normal(lines[before]) == normal(facts.next_line)
-    return len(lines) - before if is_pair and closes_the_next(lines[: before + 1], facts) else 0
+    is_pair = before >= 0 and normal(lines[before]) == normal(cursor.next_line)
+    return len(lines) - before if is_pair and closes_the_next(lines[: before + 1], cursor) else 0
 
 
-def line_above_again(lines: Sequence[str], facts: Around) -> int:
+def repeats_line_above(lines: Sequence[str], cursor: CursorContext) -> int:
     """In a blank line, the long line above anew."""
-    if len(lines) > 1 or facts.line.strip() or not is_long_line_above(facts):
+    if len(lines) > 1 or cursor.line.strip() or not is_long_line_above(cursor):
         return 0
-    return int(normal(lines[0]) == normal(facts.above[-1]))
+    return int(normal(lines[0]) == normal(cursor.above[-1]))
 
 
-def is_long_line_above(facts: Around) -> bool:
+def is_long_line_above(cursor: CursorContext) -> bool:
     """Whether the line above is so long that nobody writes it twice."""
-    return bool(facts.above) and len(facts.above[-1].strip()) >= LONG_LINE
+    return bool(cursor.above) and len(cursor.above[-1].strip()) >= LONG_LINE
 
 
-def third_time(lines: Sequence[str], facts: Around) -> int:
+def triple_repeat(lines: Sequence[str], cursor: CursorContext) -> int:
     """The same line for the third time in a row, those above the cursor counted.
 
     A line that was begun by hand is wanted, however often.
     """
-    if len(lines) == 1 and facts.line.strip():
+    if len(lines) == 1 and cursor.line.strip():
         return 0
-    filled = [line for line in (*facts.above, *lines) if line.strip()]
-    return int(bool(lines[-1].strip()) and filled[-3:] == [lines[-1]] * 3 and says(lines[-1]))
+    filled = [line for line in (*cursor.above, *lines) if line.strip()]
+    return int(
+        bool(lines[-1].strip()) and filled[-3:] == [lines[-1]] * 3 and has_content(lines[-1])
+    )
 
 
-def block_again(lines: Sequence[str], facts: Around) -> int:
+def repeated_block(lines: Sequence[str], cursor: CursorContext) -> int:
     """The block before for the second time."""
     for size in range(2, len(lines) // 2 + 1):
         block = lines[-size:]
-        if block == lines[-2 * size : -size] and any(says(line) for line in block):
+        if block == lines[-2 * size : -size] and any(has_content(line) for line in block):
             return size
     return 0
 
 
-def second_blank(lines: Sequence[str], facts: Around) -> int:
+def double_blank(lines: Sequence[str], cursor: CursorContext) -> int:
     """Two blank lines."""
     return int(len(lines) > 1 and not lines[-1].strip() and not lines[-2].strip())
 
 
-def line_in_circles(lines: Sequence[str], facts: Around) -> int:
+def looping_line(lines: Sequence[str], cursor: CursorContext) -> int:
     """A later line that repeats itself without an end."""
-    return int(len(lines) > 1 and goes_in_circles(lines[-1]))
+    return int(len(lines) > 1 and is_looping(lines[-1]))
 
 
-ALWAYS: tuple[Rule, ...] = (marker, too_many, out_of_scope, line_in_circles)
+ALWAYS: tuple[Rule, ...] = (marker, too_many, out_of_scope, looping_line)
 """Rules that look at a line while it is written."""
-WHOLE: tuple[Rule, ...] = (next_line_again, line_above_again, third_time, block_again, second_blank)
+WHOLE: tuple[Rule, ...] = (
+    repeats_next_line,
+    repeats_line_above,
+    triple_repeat,
+    repeated_block,
+    double_blank,
+)
 """Rules that wait for its end."""
 
 
-def spare_closer(text: str, facts: Around) -> int:
+def unmatched_closer(text: str, cursor: CursorContext) -> int:
     """Return the index of a closing bracket that the text did not open and nobody wants.
 
     A line may yet open another that is closed below, as in `PyAPI_FUNC(int) f(`: that shows at its
     end. Brackets at the start of a line are for `out_of_scope` and `drop_closed_below` to judge.
     """
-    if not facts.syntax.pairs:
+    if not cursor.syntax.pairs:
         return len(text)
-    wanted, marks = list(facts.wanted), facts.marks(text)
+    wanted, marks = list(cursor.wanted), cursor.marks(text)
     for at, sign in syntax.unopened(marks):
         start = text.rfind("\n", 0, at) + 1
-        before = text[start:at] if start else facts.line + text[:at]
+        before = text[start:at] if start else cursor.line + text[:at]
         if sign in wanted:
             wanted.remove(sign)
         elif before.strip(" \t)]}"):
@@ -158,7 +166,7 @@ def spare_closer(text: str, facts: Around) -> int:
     return len(text)
 
 
-def goes_in_circles(line: str) -> bool:
+def is_looping(line: str) -> bool:
     """Whether a line ends in the same letters again and again; rules and zeros may."""
     line = line[-300:]
     for size in range(3, len(line) // 4 + 1):
@@ -168,23 +176,23 @@ def goes_in_circles(line: str) -> bool:
     return False
 
 
-def drop_closed_below(lines: list[str], facts: Around) -> list[str]:
+def drop_closed_below(lines: list[str], cursor: CursorContext) -> list[str]:
     """Return the lines without a last one that closes what the next line of the file closes."""
     while lines and not lines[-1].strip():
         lines = lines[:-1]
-    return lines[:-1] if closes_the_next(lines, facts) else lines
+    return lines[:-1] if closes_the_next(lines, cursor) else lines
 
 
-def closes_the_next(lines: Sequence[str], facts: Around) -> bool:
+def closes_the_next(lines: Sequence[str], cursor: CursorContext) -> bool:
     """Whether the last line is the next one of the file, and closes what the text did not open."""
-    if not lines or lines[-1].rstrip() != facts.next_line.rstrip() or not _CLOSES.match(lines[-1]):
+    if not lines or lines[-1].rstrip() != cursor.next_line.rstrip() or not _CLOSES.match(lines[-1]):
         return False
-    line, before = lines[-1], "\n".join(lines[:-1])[len(facts.line) :]
+    line, before = lines[-1], "\n".join(lines[:-1])[len(cursor.line) :]
     if any(char in OPENER for char in line):
-        own = len(before) + 1 if len(lines) > 1 else -len(facts.line)
-        whole = "\n".join(lines)[len(facts.line) :]
-        return any(at >= own for at, _ in syntax.unopened(facts.marks(whole)))
-    mine = lines[:-1] if not facts.line.strip() else lines[1:-1]
+        own = len(before) + 1 if len(lines) > 1 else -len(cursor.line)
+        whole = "\n".join(lines)[len(cursor.line) :]
+        return any(at >= own for at, _ in syntax.unopened(cursor.marks(whole)))
+    mine = lines[:-1] if not cursor.line.strip() else lines[1:-1]
     return bool(line.strip()) and all(
         _indent(other) != _indent(line) for other in mine if other.strip()
     )
@@ -196,19 +204,19 @@ def without_begun_block(lines: list[str]) -> list[str]:
         last = lines[left:]
         for size in range(max(len(last) + 1, 2), left + 1):
             block = lines[left - size : left]
-            if block[: len(last)] == last and any(says(line) for line in block):
+            if block[: len(last)] == last and any(has_content(line) for line in block):
                 return lines[:left]
     return lines
 
 
-def may_repeat(line: str, facts: Around) -> bool:
+def may_repeat(line: str, cursor: CursorContext) -> bool:
     """Whether an unfinished first line may become one that a rule takes away."""
-    if not facts.line.strip() and any(one.startswith(line.strip().lower()) for one in MARKERS):
+    if not cursor.line.strip() and any(one.startswith(line.strip().lower()) for one in MARKERS):
         return True
-    again = [facts.next_line]
-    is_third = len(facts.above) == 2 and facts.above[0] == facts.above[1]
-    if not facts.line.strip() and (is_third or is_long_line_above(facts)):
-        again.append(facts.above[-1])
+    again = [cursor.next_line]
+    is_third = len(cursor.above) == 2 and cursor.above[0] == cursor.above[1]
+    if not cursor.line.strip() and (is_third or is_long_line_above(cursor)):
+        again.append(cursor.above[-1])
     return any(other and normal(other).startswith(normal(line)) for other in again)
 
 
@@ -220,7 +228,7 @@ def normal(line: str) -> str:
     return "".join(line.split()).replace("'", '"').rstrip(",;")
 
 
-def says(line: str) -> bool:
+def has_content(line: str) -> bool:
     """Whether a line says anything; what only closes a block does not."""
     has_letters = len(line.strip()) > 1 and any(char.isalnum() for char in line)
     return has_letters and not _CLOSES.match(line)

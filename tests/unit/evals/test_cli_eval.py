@@ -41,7 +41,7 @@ class Engine:
         on_text: Callable[[str], None],
         *,
         single_line: bool = False,
-        afresh: bool = False,
+        bypass_cache: bool = False,
     ) -> Result:
         return Result(text="pass", confidence=0.4)
 

@@ -43,10 +43,10 @@ class Parrot:
         on_text: Callable[[str], None],
         *,
         single_line: bool = False,
-        afresh: bool = False,
+        bypass_cache: bool = False,
     ) -> Result:
-        assert afresh == (self.threshold > 0)
-        if afresh:  # the same place with the gate
+        assert bypass_cache == (self.threshold > 0)
+        if bypass_cache:  # the same place with the gate
             return Result(text=self.text[:3])
         self.asked.append((source, single_line))
         if self.text:

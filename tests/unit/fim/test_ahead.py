@@ -16,7 +16,7 @@ from lcursor.fim.completer import Completer
 from lcursor.fim.result import Result
 from tests.fakes.engine import Models, request
 
-BETTER = Result(text="one more", replaces=1, prompt_tokens=9, read_tokens=4, prompt_passes=2)
+BETTER = Result(text="one more", replace_bytes=1, prompt_tokens=9, read_tokens=4, prompt_passes=2)
 SHORT = Result(text="one", prompt_passes=3, window="short")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lcursor.fim import drafts
-from lcursor.fim.drafts import Written, guess, join, resume
+from lcursor.fim.drafts import Generated, guess, join, resume
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_guess(parts: list[list[int]], recent: list[int], wanted: list[int]) -> 
     assert guess(join(*parts), recent, 3) == wanted
 
 
-def written(before: bytes, *pieces: bytes) -> Written:
-    return Written(before, range(len(pieces)), pieces)
+def written(before: bytes, *pieces: bytes) -> Generated:
+    return Generated(before, range(len(pieces)), pieces)
 
 
 CALL = written(b"y = ", b"find", b"(a", b",", b" b", b")")

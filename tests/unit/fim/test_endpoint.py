@@ -28,9 +28,9 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 from lcursor.fim.chunks import Chunk
+from lcursor.fim.context_ring import ContextRing
 from lcursor.fim.endpoint import Endpoint
 from lcursor.fim.prompt import Source
-from lcursor.fim.ring import Ring
 from tests.fakes.loopback import sse
 from tests.fakes.model_server import ModelServer
 
@@ -142,9 +142,9 @@ def test_what_others_are_asked(server: ModelServer, make: Make, monkeypatch: Any
 def test_other_files_are_in_the_prompt(server: ModelServer, make: Make) -> None:
     server.llama("return a")
     endpoint = make()
-    endpoint.ring = Ring()
+    endpoint.ring = ContextRing()
     text = "".join(f"def helper_{n}():\n    return {n}\n" for n in range(4))
-    endpoint.ring.offer(Chunk("lib.py", 0, text, "visited", 0.0))
+    endpoint.ring.add(Chunk("lib.py", 0, text, "visited", 0.0))
     while endpoint.idle():
         pass
     endpoint.complete(SOURCE, nobody)

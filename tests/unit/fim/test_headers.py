@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.fim.headers import MOST_LINES, of
+from lcursor.fim.headers import MAX_LINES, of
 
 PYTHON = '''"""Doc."""
 import os
@@ -88,7 +88,7 @@ def test_other_languages(path: str) -> None:
 
 def test_a_long_file_has_its_first_lines() -> None:
     text = "".join(f"def f{n}(): ...\n" for n in range(500))
-    assert of("a.py", text).count("\n") + 1 == MOST_LINES
+    assert of("a.py", text).count("\n") + 1 == MAX_LINES
 
 
 def test_an_open_bracket_takes_in_a_few_lines_only() -> None:

@@ -15,7 +15,7 @@ def test_the_most_likely_token_and_its_probability(among: np.ndarray | None) -> 
     shares = np.exp(logits[some].astype(np.float64))
     shares /= shares.sum()
     ranked = some[np.argsort(shares)[::-1]]
-    token, share = likelihood.most_likely(logits, among)
-    assert token == ranked[0] == likelihood.likeliest(logits, among)
+    token, share = likelihood.argmax_with_probability(logits, among)
+    assert token == ranked[0] == likelihood.argmax(logits, among)
     assert share == pytest.approx(shares.max(), abs=1e-4)
-    assert [token for token, _ in likelihood.most_likely_ones(logits, 3, among)] == list(ranked[:3])
+    assert [token for token, _ in likelihood.top_k(logits, 3, among)] == list(ranked[:3])

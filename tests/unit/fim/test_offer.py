@@ -8,8 +8,8 @@ import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.fim.completer import Completer
+from lcursor.fim.context_ring import Query
 from lcursor.fim.files import File
-from lcursor.fim.ring import Query
 from lcursor.protocol import ChunkKind, ContextChunk, check
 from tests.fakes.engine import Models
 
@@ -25,8 +25,8 @@ def files_of(chunk: ContextChunk, query: Query) -> tuple[File, ...]:
     completer.prompt()  # behind the chunk in the queue
     models.wait("prompt")
     assert completer.close(10)
-    completer.ring.promote()
-    return completer.ring.arrange(query, 9999, len)
+    completer.ring.admit()
+    return completer.ring.layout(query, 9999, len)
 
 
 def offered(kind: ChunkKind, text: str = TEXT, symbols: tuple[str, ...] = ()) -> list[str]:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.trim import Around, Suggestion, around, cut
+from lcursor.fim.trim import CursorContext, Suggestion, cursor_context, cut
 from lcursor.fim.trim.partial import find_end
 
 
-def at(code: str, name: str = "a.py") -> Around:
+def at(code: str, name: str = "a.py") -> CursorContext:
     """Read the facts of a text whose cursor is `¦`."""
     before, _, after = code.partition("¦")
-    return around(before, after, single_line=False, max_lines=12, path=name)
+    return cursor_context(before, after, single_line=False, max_lines=12, path=name)
 
 
 # Where the cursor is, the file, the whole line, and every part of it that may be shown.
@@ -170,8 +170,8 @@ def parts(line: str, ends: list[str]) -> list[str]:
 
 @pytest.mark.parametrize(("code", "name", "line", "ends"), LINES.values(), ids=LINES.keys())
 def test_a_part_that_is_shown_makes_sense(code: str, name: str, line: str, ends: list[str]) -> None:
-    facts = at(code, name)
-    shown = [find_end(line[:size], facts, line[size:]) for size in range(len(line) + 1)]
+    cursor = at(code, name)
+    shown = [find_end(line[:size], cursor, line[size:]) for size in range(len(line) + 1)]
     wanted = [len(part) for part in parts(line, ends)]
     assert list(dict.fromkeys(size for size in shown if size)) == wanted
 
@@ -234,7 +234,7 @@ def test_what_remains_of_a_text_that_was_cut(text: str, behind: str, kept: str) 
 
 @given(st.text(alphabet="ab(){}=.,: \n'\"+", max_size=30), st.text(alphabet="ab(= \n", max_size=3))
 def test_no_part_ends_in_what_needs_more(text: str, behind: str) -> None:
-    facts = at("    ¦")
-    end = find_end(text, facts, behind)
+    cursor = at("    ¦")
+    end = find_end(text, cursor, behind)
     assert 0 <= end <= len(text)
     assert text[:end][-1:] not in {"=", ".", ",", "(", "{", "+", " ", "\n"} or not end

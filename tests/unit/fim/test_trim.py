@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.trim import Around, Suggestion, around, ended, finish, shown
+from lcursor.fim.trim import CursorContext, Suggestion, cursor_context, ended, finish, shown
 
 
-def at(code: str, name: str = "a.py", **more: object) -> Around:
+def at(code: str, name: str = "a.py", **more: object) -> CursorContext:
     """Read the facts of a text whose cursor is `¦`."""
     before, _, after = code.partition("¦")
     single, most = bool(more.get("single_line", False)), int(str(more.get("max_lines", 12)))
-    return around(before, after, single, most, name)
+    return cursor_context(before, after, single, most, name)
 
 
 LONG = "    result = compute_everything(first, second)\n"
 HABIT = "a = 1  # one\nb = 2\nc = 3  # three\n"
 
-CASES: dict[str, tuple[Around, str, str]] = {
+CASES: dict[str, tuple[CursorContext, str, str]] = {
     "plain": (at("    x = ¦"), "foo(1)", "foo(1)"),
     "trailing blanks go": (at("x = ¦"), "1  \n", "1"),
     "only blanks are nothing": (at("    ¦"), "  \n  ", ""),
@@ -245,34 +245,34 @@ REPLACED: dict[str, tuple[str, str, int]] = {
 }
 
 
-@pytest.mark.parametrize(("facts", "text", "wanted"), CASES.values(), ids=CASES.keys())
-def test_finish(facts: Around, text: str, wanted: str) -> None:
-    assert finish(text, facts) == (wanted, 0)
+@pytest.mark.parametrize(("cursor", "text", "wanted"), CASES.values(), ids=CASES.keys())
+def test_finish(cursor: CursorContext, text: str, wanted: str) -> None:
+    assert finish(text, cursor) == (wanted, 0)
 
 
-@pytest.mark.parametrize(("facts", "text", "wanted"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("cursor", "text", "wanted"), CASES.values(), ids=CASES.keys())
 def test_what_is_shown_is_never_taken_back_in_these_cases(
-    facts: Around, text: str, wanted: str
+    cursor: CursorContext, text: str, wanted: str
 ) -> None:
     for end in range(len(text) + 1):
         part = text[:end]
-        if ended(part, facts):
+        if ended(part, cursor):
             break
-        assert wanted.startswith(shown(part, facts)), part
+        assert wanted.startswith(shown(part, cursor)), part
 
 
 @pytest.mark.parametrize(("code", "text", "size"), REPLACED.values(), ids=REPLACED.keys())
 def test_text_that_says_the_rest_and_more_replaces_it(code: str, text: str, size: int) -> None:
-    facts = at(code, single_line=True)
-    assert finish(text, facts) == (text, size)
-    before = text[: text.rindex(facts.rest)]
-    suggestion = Suggestion(facts)
+    cursor = at(code, single_line=True)
+    assert finish(text, cursor) == (text, size)
+    before = text[: text.rindex(cursor.rest)]
+    suggestion = Suggestion(cursor)
     for end in range(1, len(text) + 1):
         suggestion.grow(text[:end])
         assert before.startswith(suggestion.text)
-    assert suggestion.replaces == 0
+    assert suggestion.replace_bytes == 0
     assert suggestion.finish(text) == text
-    assert suggestion.replaces == size
+    assert suggestion.replace_bytes == size
 
 
 @pytest.mark.parametrize("code", ["f(¦) ", "f(¦ )"])
@@ -286,10 +286,10 @@ def test_a_text_of_many_lines_replaces_nothing() -> None:
 
 
 def test_first_line_streams_and_later_lines_come_whole() -> None:
-    facts = at("    x = ¦")
-    assert shown("compute(a)", facts) == "compute(a)"
-    assert shown("compute(a)\n    y = ", facts) == "compute(a)"
-    assert shown("compute(a)\n    y = 2\n", facts) == "compute(a)\n    y = 2"
+    cursor = at("    x = ¦")
+    assert shown("compute(a)", cursor) == "compute(a)"
+    assert shown("compute(a)\n    y = ", cursor) == "compute(a)"
+    assert shown("compute(a)\n    y = 2\n", cursor) == "compute(a)\n    y = 2"
 
 
 @pytest.mark.parametrize(
@@ -302,15 +302,15 @@ def test_first_line_streams_and_later_lines_come_whole() -> None:
     ],
 )
 def test_what_may_be_taken_away_waits(code: str, text: str, longer: str) -> None:
-    facts = at(code)
-    assert shown(text, facts) == ""
-    assert shown(longer, facts) == longer
+    cursor = at(code)
+    assert shown(text, cursor) == ""
+    assert shown(longer, cursor) == longer
 
 
 def test_a_slash_that_may_begin_a_comment_waits() -> None:
-    facts = at("x = ¦", "a.c")
-    assert shown("f() /", facts) == "f()"
-    assert shown("f() / g()", facts) == "f() / g()"
+    cursor = at("x = ¦", "a.c")
+    assert shown("f() /", cursor) == "f()"
+    assert shown("f() / g()", cursor) == "f() / g()"
 
 
 def test_a_line_in_circles_ends() -> None:
@@ -324,10 +324,10 @@ def test_a_comment_ends_a_single_line() -> None:
 
 
 def test_around_reads_the_lines() -> None:
-    facts = around("w\n\na\n  b", "c\n\n  d\ne\nf", single_line=True, max_lines=3)
-    assert (facts.line, facts.rest) == ("  b", "c")
-    assert (facts.above, facts.below, facts.next_line) == (("w", "a"), ("  d", "e"), "  d")
-    assert (facts.single_line, facts.max_lines, facts.comment) == (True, 3, "")
+    cursor = cursor_context("w\n\na\n  b", "c\n\n  d\ne\nf", single_line=True, max_lines=3)
+    assert (cursor.line, cursor.rest) == ("  b", "c")
+    assert (cursor.above, cursor.below, cursor.next_line) == (("w", "a"), ("  d", "e"), "  d")
+    assert (cursor.single_line, cursor.max_lines, cursor.comment) == (True, 3, "")
 
 
 @pytest.mark.parametrize(
@@ -369,24 +369,24 @@ def test_a_suggestion_only_grows(
     name: str,
     unsure: int,
 ) -> None:
-    facts = around(f"{above}\n{line}", f"{rest}\n{below}", single_line, 12, name)
-    suggestion = Suggestion(facts)
+    cursor = cursor_context(f"{above}\n{line}", f"{rest}\n{below}", single_line, 12, name)
+    suggestion = Suggestion(cursor)
     seen = [""]
     for end in range(1, len(text) + 1):
         sure = max(end - unsure, 0)
         if suggestion.grow(text[:sure], text[sure:end]):
             seen.append(suggestion.text)
-        if ended(text[:end], facts):
+        if ended(text[:end], cursor):
             text = text[:end]
             break
-    final, replaces = finish(text, facts)
+    final, replace_bytes = finish(text, cursor)
     seen.append(suggestion.finish(text))
     for earlier, later in pairwise(seen):
         assert later.startswith(earlier)
     assert seen[-1] == final  # no rule came too late
-    assert suggestion.replaces == replaces
-    assert replaces in {0, len(rest.encode())}
-    if replaces:
+    assert suggestion.replace_bytes == replace_bytes
+    assert replace_bytes in {0, len(rest.encode())}
+    if replace_bytes:
         assert rest in final
     if single_line:
         assert "\n" not in seen[-1]

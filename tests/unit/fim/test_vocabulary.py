@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.vocabulary import MAX_FILES, Vocabulary, gives_back
+from lcursor.fim.vocabulary import MAX_FILES, Vocabulary, round_trips
 
 PIECES = [b"", b"re", b"ret", b"return", b" return", b"r", b"urn", b"\n", b":\n", b"x", b"\xff"]
 VOCABULARY = Vocabulary.build(PIECES)
@@ -41,7 +41,7 @@ def test_allowed_are_those_that_agree() -> None:
     ],
 )
 def test_take_back(tokens: list[bytes], stay: list[bytes], text: bytes) -> None:
-    assert VOCABULARY.take_back(ids(*tokens)) == (ids(*stay), text)
+    assert VOCABULARY.back_off(ids(*tokens)) == (ids(*stay), text)
 
 
 pieces = st.lists(st.binary(min_size=1, max_size=3), min_size=1, max_size=20, unique=True)
@@ -51,7 +51,7 @@ pieces = st.lists(st.binary(min_size=1, max_size=3), min_size=1, max_size=20, un
 def test_what_is_taken_back_can_be_written_again(some: list[bytes], data: st.DataObject) -> None:
     vocabulary = Vocabulary.build([b"", *some])
     tokens = data.draw(st.lists(st.integers(1, len(some)), max_size=8))
-    stay, text = vocabulary.take_back(tokens)
+    stay, text = vocabulary.back_off(tokens)
     assert stay == tokens[: len(stay)]
     assert b"".join(vocabulary.piece(t) for t in tokens[len(stay) :]) == text
     for token in tokens[len(stay) :]:  # the way back is open at every step
@@ -87,7 +87,7 @@ def test_a_tokenizer_must_give_back_its_text(change: Callable[[str], str], good:
     def tokenize(text: str) -> list[int]:
         return list(change(text).encode())
 
-    assert gives_back(tokenize, lambda token: bytes([token])) is good
+    assert round_trips(tokenize, lambda token: bytes([token])) is good
 
 
 def test_it_is_the_same_when_it_was_saved_and_loaded(tmp_path: Path) -> None:

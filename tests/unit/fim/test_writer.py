@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lcursor.fim.prompt import Prompt
-from lcursor.fim.writer import MAX_GUESSES, Writer
+from lcursor.fim.writer import MAX_GUESSES, DraftVerifier
 
 LINE = (1, 2, 3, 4, 5)
 PROMPT = Prompt((*LINE, 9, 9, 9, 1, 2), None, (), (8,), "", "")
@@ -20,23 +20,23 @@ class Tail:
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
-        self.cells = SimpleNamespace(tail=list(PROMPT.middle))
+        self.shadow = SimpleNamespace(tail=list(PROMPT.middle))
         self.current, self.row = self, 0
 
-    def write(self, tokens: list[int]) -> None:
+    def append(self, tokens: list[int]) -> None:
         self.batches.append(list(tokens))
-        self.cells.tail += tokens
+        self.shadow.tail += tokens
 
-    def forget_written(self, keep: int) -> None:
-        del self.cells.tail[keep:]
+    def truncate_tail(self, keep: int) -> None:
+        del self.shadow.tail[keep:]
 
     def logits(self, row: int) -> np.ndarray[Any, Any]:
         return np.array([len(self.batches), row], np.float32)
 
 
-def writer(tail: Tail, guesses: int, draft: tuple[int, ...] = ()) -> Writer:
+def writer(tail: Tail, guesses: int, draft: tuple[int, ...] = ()) -> DraftVerifier:
     context: Any = tail
-    return Writer(context, context, PROMPT, (), guesses, draft)
+    return DraftVerifier(context, context, PROMPT, (), guesses, draft)
 
 
 def test_each_batch_with_guesses_has_one_width_on_a_gpu() -> None:
@@ -44,7 +44,7 @@ def test_each_batch_with_guesses_has_one_width_on_a_gpu() -> None:
     write = writer(tail, MAX_GUESSES)
     assert list(write.read(3)) == [1, 0]
     assert tail.batches == [[3, 4, 5, 9, 9, 9, 1, 2]]
-    write.drop()
+    write.discard_draft()
     write = writer(tail, MAX_GUESSES)
     write.read(7)
     write.read(1)  # nothing follows in the text
@@ -58,9 +58,9 @@ def test_what_fills_a_batch_up_is_never_written() -> None:
     assert tail.batches == [[3, *[4] * MAX_GUESSES]]
     assert list(write.read(4)) == [1, 1], "a guess that is right costs no batch"
     assert list(write.read(6)) == [2, 0]
-    assert tail.cells.tail[:4] == [8, 3, 4, 6]
-    write.drop()
-    assert tail.cells.tail == [8, 3, 4, 6]
+    assert tail.shadow.tail[:4] == [8, 3, 4, 6]
+    write.discard_draft()
+    assert tail.shadow.tail == [8, 3, 4, 6]
 
 
 @pytest.mark.parametrize(("guesses", "batch"), [(3, [3, 4, 5, 9]), (2, [3, 4, 5]), (0, [3])])

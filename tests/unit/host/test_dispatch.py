@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lcursor import protocol
-from lcursor.fim.gate import LEAST
+from lcursor.fim.adaptive_threshold import MIN_OUTCOMES
 from lcursor.fim.scheduler import IDLE_S
 from lcursor.host.dispatch import Dispatch
 from tests.fakes.engine import request
@@ -125,10 +125,10 @@ def test_requests_are_answered(desk: Desk) -> None:
 
 def test_outcomes_are_kept_told_and_learned_from(desk: Desk, tmp_path: Path) -> None:
     desk.dispatch("hello", hello(min_confidence=0.5))
-    for _ in range(LEAST + 10):
+    for _ in range(MIN_OUTCOMES + 10):
         desk.dispatch("fim.outcome", OUTCOME)
     said = desk.stats()
-    assert (said["total"]["shown"], said["rows"][0]["filetype"]) == (LEAST + 10, "lua")
+    assert (said["total"]["shown"], said["rows"][0]["filetype"]) == (MIN_OUTCOMES + 10, "lua")
     assert said["path"] == str(tmp_path / "lcursor/outcomes.sqlite3")
     assert desk.stats()["total"]["threshold"] > 0.5  # nobody wants what is so unsure
     desk.dispatch("stats.reset", {})
@@ -140,7 +140,7 @@ def test_outcomes_are_kept_told_and_learned_from(desk: Desk, tmp_path: Path) -> 
 
 def test_what_was_learned_outlives_a_change_of_the_model(desk: Desk) -> None:
     desk.dispatch("hello", hello(min_confidence=0.5))
-    for _ in range(LEAST + 10):
+    for _ in range(MIN_OUTCOMES + 10):
         desk.dispatch("fim.outcome", OUTCOME)
     desk.stats()
     desk.change(min_confidence=0.5, model="other")

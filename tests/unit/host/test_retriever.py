@@ -9,7 +9,7 @@ from typing import Any
 
 from lcursor.config import IndexConfig
 from lcursor.fim.chunks import Chunk
-from lcursor.fim.ring import Query
+from lcursor.fim.context_ring import Query
 from lcursor.host.indexing import Indexing
 from lcursor.host.retriever import IndexRetriever, chunks
 from tests.unit.host.test_indexing import HIT, Client

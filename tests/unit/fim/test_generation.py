@@ -10,7 +10,7 @@ import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.fim import trim
-from lcursor.fim.author import Author, Place
+from lcursor.fim.generation import Generator, Place
 from lcursor.fim.prompt import Prompt, Source
 from lcursor.fim.result import Result
 
@@ -25,7 +25,7 @@ class Tape:
         for text, share in script:
             self.script.append((self.token(text) if text else END, share))
         self.current = self
-        self.cells = SimpleNamespace(tail=[MIDDLE])
+        self.shadow = SimpleNamespace(tail=[MIDDLE])
         self.row, self.batches = 0, list[int]()
         self.is_forgotten = 0
 
@@ -41,22 +41,22 @@ class Tape:
         return token == END
 
     @property
-    def first_logits(self) -> Any:
+    def prompt_logits(self) -> Any:
         return self._logits(0)
 
-    def write(self, tokens: list[int]) -> None:
+    def append(self, tokens: list[int]) -> None:
         self.batches.append(len(tokens))
-        self.cells.tail += tokens
+        self.shadow.tail += tokens
 
     def logits(self, row: int) -> Any:
-        count = self.batches[-1] if self.batches else len(self.cells.tail) - 1 - self.row
-        return self._logits(len(self.cells.tail) - 1 - count + row + bool(self.batches))
+        count = self.batches[-1] if self.batches else len(self.shadow.tail) - 1 - self.row
+        return self._logits(len(self.shadow.tail) - 1 - count + row + bool(self.batches))
 
-    def forget_written(self, keep: int) -> None:
-        self.is_forgotten += len(self.cells.tail) - keep
+    def truncate_tail(self, keep: int) -> None:
+        self.is_forgotten += len(self.shadow.tail) - keep
         if self.batches:
-            self.batches[-1] -= len(self.cells.tail) - keep
-        del self.cells.tail[keep:]
+            self.batches[-1] -= len(self.shadow.tail) - keep
+        del self.shadow.tail[keep:]
 
     def _logits(self, number: int) -> Any:
         token, share = self.script[number] if number < len(self.script) else (END, 1.0)
@@ -66,17 +66,17 @@ class Tape:
 
 
 def place(prefix: str, before: tuple[int, ...] = ()) -> Place:
-    facts = trim.around(prefix, "", single_line=False, max_lines=12, path="a.py")
+    cursor = trim.cursor_context(prefix, "", single_line=False, max_lines=12, path="a.py")
     built = Prompt(before, None, (), (MIDDLE,), "", "")
-    return Place(Source(prefix, "", 0, "a.py"), False, built, b"", facts, Result(), built)
+    return Place(Source(prefix, "", 0, "a.py"), False, built, b"", cursor, Result(), built)
 
 
-def author(tape: Any, guesses: int = 0, **settings: Any) -> Author:
+def author(tape: Any, guesses: int = 0, **settings: Any) -> Generator:
     config = CompletionConfig(**settings)
-    return Author(tape, tape, tape, SimpleNamespace(stops=()), config, guesses)  # type: ignore[arg-type]
+    return Generator(tape, tape, tape, SimpleNamespace(stops=()), config, guesses)  # type: ignore[arg-type]
 
 
-def write(writer: Author, where: Place, **options: Any) -> tuple[Result, list[str]]:
+def write(writer: Generator, where: Place, **options: Any) -> tuple[Result, list[str]]:
     told = list[str]()
     writer.write(where, told.append, 0.0, **options)
     return where.result, told
@@ -124,7 +124,7 @@ def test_the_last_suggestion_is_the_draft_where_it_is_typed_on() -> None:
 def test_a_draft_that_was_read_with_the_prompt_costs_no_pass() -> None:
     tape = Tape(*LINE)
     ids = [tape.token(text) for text, _ in LINE[:-1]]
-    tape.cells.tail += ids[:3]
+    tape.shadow.tail += ids[:3]
     result, _ = write(author(tape, guesses=3), place("y = "), draft=ids)
     assert result.text == "find(a, b)"
     assert tape.batches == [2]  # the rest of the draft in one
@@ -135,7 +135,7 @@ def test_a_draft_that_was_read_with_the_prompt_costs_no_pass() -> None:
 def test_a_draft_that_is_wrong_is_taken_back() -> None:
     tape = Tape(*LINE)
     wrong = [tape.token(text) for text in ("find", "(x", ")")]
-    tape.cells.tail += wrong
+    tape.shadow.tail += wrong
     result, _ = write(author(tape, guesses=3), place("y = "), draft=wrong)
     assert result.text == "find(a, b)"
     assert tape.is_forgotten == 2

@@ -77,7 +77,7 @@ def default_path() -> Path:
     return Path(home).expanduser() / "lcursor" / "outcomes.sqlite3"
 
 
-class Journal:
+class OutcomeStore:
     """The file, behind a thread of its own; every method but `close` returns at once.
 
     Args:

@@ -19,24 +19,24 @@ from pathlib import Path
 
 from lcursor import folders
 from lcursor.errors import Cancelled
-from lcursor.fim.cells import Cells
 from lcursor.fim.files import File
+from lcursor.fim.kv import KVShadow
 
 MAGIC = b"lcursor kv 1\n"
 DIGEST_BYTES = 32
-MOST_BYTES = 512 << 20
+MAX_BYTES = 512 << 20
 """Of all files of all projects; what was used longest ago goes first."""
-MAX_STATE_BYTES = MOST_BYTES // 4
+MAX_STATE_BYTES = MAX_BYTES // 4
 """Of one file: copying more than this out of the model would keep a request waiting too long."""
 PART_BYTES = 4 << 20
 """Written at a time, some 5 ms; a request waits no longer than that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedSlot:
     """What stood in the cache for one file."""
 
-    cells: Cells
+    cells: KVShadow
     files: tuple[File, ...]
     """The pieces of other files before it."""
     state: bytes | memoryview
@@ -48,7 +48,7 @@ def default_folder() -> Path:
     return folders.cache_home() / "kv"
 
 
-class Warmth:
+class KVDiskCache:
     """The folder.
 
     Args:
@@ -58,10 +58,10 @@ class Warmth:
         most_bytes: of all files together.
     """
 
-    def __init__(self, folder: Path, fingerprint: str, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, folder: Path, fingerprint: str, max_bytes: int = MAX_BYTES) -> None:
         self.folder = folder
         self._fingerprint = fingerprint
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._is_writable = True
 
     def path(self, root: str, name: str) -> Path:
@@ -73,7 +73,7 @@ class Warmth:
         """
         return self.folder / _hash(root) / f"{_hash(name)}.kv"
 
-    def load(self, root: str, name: str) -> Saved | None:
+    def load(self, root: str, name: str) -> SavedSlot | None:
         """Return what was saved for a file; None where there is nothing that can be used."""
         path = self.path(root, name)
         try:
@@ -92,7 +92,7 @@ class Warmth:
         self,
         root: str,
         name: str,
-        saved: Saved,
+        saved: SavedSlot,
         is_aborted: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Keep what stands in the cache for a file; return whether that went well.
@@ -127,7 +127,7 @@ class Warmth:
             self._is_writable = False
         return self._is_writable
 
-    def _head(self, name: str, saved: Saved) -> bytes:
+    def _head(self, name: str, saved: SavedSlot) -> bytes:
         cells = saved.cells
         head = json.dumps(
             {
@@ -143,7 +143,7 @@ class Warmth:
         ).encode()
         return MAGIC + struct.pack("<Q", len(head)) + head
 
-    def _read(self, data: memoryview, name: str) -> Saved | None:
+    def _read(self, data: memoryview, name: str) -> SavedSlot | None:
         body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
         at = len(MAGIC) + 8
         is_whole = body[: len(MAGIC)] == MAGIC and len(body) >= at
@@ -154,14 +154,14 @@ class Warmth:
             head = json.loads(bytes(body[at : at + length]))
             if head["made_by"] != self._fingerprint or head["name"] != name:
                 return None
-            cells = Cells()
+            cells = KVShadow()
             cells.prefix, cells.has_marker = head["prefix"], head["has_marker"]
             cells.suffix = None if head["suffix"] is None else tuple(head["suffix"])
             cells.suffix_at, cells.stale = head["suffix_at"], head["stale"]
             files = tuple(File(*file) for file in head["files"])
         except (KeyError, TypeError, ValueError):  # another version wrote it
             return None
-        return Saved(cells, files, body[at + length :])
+        return SavedSlot(cells, files, body[at + length :])
 
     def _make_room(self, size: int, own: Path) -> None:
         others = []
@@ -172,7 +172,7 @@ class Warmth:
                     others.append((stat.st_mtime, stat.st_size, path))
         total = sum(each for _, each, _ in others)
         for _, each, path in sorted(others):
-            if total + size <= self._most_bytes:
+            if total + size <= self._max_bytes:
                 break
             path.unlink(missing_ok=True)
             total -= each

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.errors import Cancelled, OutOfMemory
-from lcursor.fim import cells as shadow
-from lcursor.fim.cache import Cache, Lanes
-from lcursor.fim.cells import GAP
+from lcursor.fim import kv
+from lcursor.fim.kv import GAP
 from lcursor.fim.prompt import Prompt
-from lcursor.fim.seats import Seats
+from lcursor.fim.slot_cache import SequenceIds, SlotCache
+from lcursor.fim.slots import Slots
 
 SUF, MID = 100, 101
-FULL, PREFIX, _ = Lanes()
+FULL, PREFIX, _ = SequenceIds()
 
 
 class Flag:
@@ -113,19 +113,19 @@ def spm(before: Sequence[int]) -> Prompt:
     return Prompt(tuple(before), None, (), (MID,), "", "")
 
 
-def agree(memory: Memory, cache: Cache) -> None:
+def agree(memory: Memory, cache: SlotCache) -> None:
     """Assert that the shadow says what the cells hold."""
-    cells, lanes = cache.cells, cache.lanes
-    assert memory.of(lanes.prefix) == list(enumerate(cells.prefix))
-    full = list(enumerate(cells.prefix))
-    if cells.has_marker:
-        full.append((len(cells.prefix), SUF))
-    if cells.suffix is not None:
-        body = [*cells.suffix, *cells.tail]
-        full += [(cells.suffix_at + i, token) for i, token in enumerate(body)]
-    assert memory.of(lanes.full) == full
-    assert memory.of(lanes.spare) == []
-    positions = [position for position, _ in memory.of(lanes.full)]
+    shadow, sequences = cache.shadow, cache.sequences
+    assert memory.of(sequences.prefix) == list(enumerate(shadow.prefix))
+    full = list(enumerate(shadow.prefix))
+    if shadow.has_marker:
+        full.append((len(shadow.prefix), SUF))
+    if shadow.suffix is not None:
+        body = [*shadow.suffix, *shadow.tail]
+        full += [(shadow.suffix_at + i, token) for i, token in enumerate(body)]
+    assert memory.of(sequences.full) == full
+    assert memory.of(sequences.spare) == []
+    positions = [position for position, _ in memory.of(sequences.full)]
     assert len(set(positions)) == len(positions)
 
 
@@ -142,7 +142,7 @@ edits = st.tuples(
 def keep_short_suffixes() -> Iterator[None]:
     """Keep the beginning of a suffix however short it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shadow, "WORTH_KEEPING", 1)
+        patch.setattr(kv, "WORTH_KEEPING", 1)
         yield
 
 
@@ -152,7 +152,7 @@ def test_any_edits_and_aborts(
     before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
 ) -> None:
     memory = Memory()
-    cache = Cache(memory)  # type: ignore[arg-type]
+    cache = SlotCache(memory)  # type: ignore[arg-type]
     for kind, some, patience in steps:
         if kind == "type":
             before = [*before, *some[:3]]
@@ -169,90 +169,90 @@ def test_any_edits_and_aborts(
         wanted = spm(before) if kind == "spm" else prompt(before, after)
         memory.abort.looks_left = patience
         try:
-            cache.bring(wanted, exact=kind == "idle")
+            cache.prefill(wanted, exact=kind == "idle")
             if kind == "write":
-                cache.write(some)
-                cache.forget_written(len(cache.cells.tail) // 2 or 1)
+                cache.append(some)
+                cache.truncate_tail(len(cache.shadow.tail) // 2 or 1)
         except Cancelled:
             agree(memory, cache)
             continue
         finally:
             memory.abort.looks_left = -1
         agree(memory, cache)
-        assert cache.cells.prefix == before
+        assert cache.shadow.prefix == before
         expected = [*before, *([SUF] if wanted.marker else []), *wanted.after, MID]
         read = [token for _, token in memory.of(FULL)]
         assert read[: len(expected)] == expected
 
 
-def bring(cache: Cache, before: Sequence[int], after: Sequence[int]) -> int:
-    cache.bring(prompt(before, after))
+def prefill(cache: SlotCache, before: Sequence[int], after: Sequence[int]) -> int:
+    cache.prefill(prompt(before, after))
     return cache.read_tokens
 
 
 @pytest.fixture
-def cache() -> Cache:
-    return Cache(Memory())  # type: ignore[arg-type]
+def cache() -> SlotCache:
+    return SlotCache(Memory())  # type: ignore[arg-type]
 
 
-def test_a_keystroke_reads_its_token_and_the_two_markers(cache: Cache) -> None:
+def test_a_keystroke_reads_its_token_and_the_two_markers(cache: SlotCache) -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
-    assert bring(cache, before, after) == 59 + 1 + 60 + 1
-    assert bring(cache, [*before, 7], after) == 3
-    assert bring(cache, [*before, 7], after) == 0
-    assert bring(cache, [*before, 8], after) == 3
+    assert prefill(cache, before, after) == 59 + 1 + 60 + 1
+    assert prefill(cache, [*before, 7], after) == 3
+    assert prefill(cache, [*before, 7], after) == 0
+    assert prefill(cache, [*before, 8], after) == 3
 
 
-def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: Cache) -> None:
+def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: SlotCache) -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
-    bring(cache, before, after)
-    bring(cache, [*before, 7], after)
-    cache.bring(prompt([*before, 7], after), exact=True)
+    prefill(cache, before, after)
+    prefill(cache, [*before, 7], after)
+    cache.prefill(prompt([*before, 7], after), exact=True)
     assert cache.read_tokens == 1 + 60 + 1
-    assert cache.cells.stale == 0
-    assert cache.cells.suffix_at == 60 + 1 + GAP
+    assert cache.shadow.stale == 0
+    assert cache.shadow.suffix_at == 60 + 1 + GAP
 
 
-def test_typing_on_without_a_rest_never_reads_the_suffix(cache: Cache) -> None:
+def test_typing_on_without_a_rest_never_reads_the_suffix(cache: SlotCache) -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
-    bring(cache, before, after)
+    prefill(cache, before, after)
     for number in range(3 * GAP):
         before = [*before, 300 + number]
-        assert bring(cache, before, after) == 3
+        assert prefill(cache, before, after) == 3
 
 
 def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
     memory = Memory()
-    cache = Cache(memory)  # type: ignore[arg-type]
+    cache = SlotCache(memory)  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))
-    bring(cache, before, after)
-    bring(cache, [*before, 7], after)
+    prefill(cache, before, after)
+    prefill(cache, [*before, 7], after)
     memory.abort.looks_left = 10
     with pytest.raises(Cancelled):
-        cache.bring(prompt([*before, 7], after), exact=True)
+        cache.prefill(prompt([*before, 7], after), exact=True)
     memory.abort.looks_left = -1
     agree(memory, cache)
-    assert bring(cache, [*before, 7, 8], after) == 3
+    assert prefill(cache, [*before, 7, 8], after) == 3
 
 
-def test_what_was_written_goes_before_the_next_prompt(cache: Cache) -> None:
-    bring(cache, [1, 2], [3])
-    cache.write([5, 6])
-    assert bring(cache, [1, 2], [3]) == 0
-    assert cache.cells.tail == [MID]
+def test_what_was_written_goes_before_the_next_prompt(cache: SlotCache) -> None:
+    prefill(cache, [1, 2], [3])
+    cache.append([5, 6])
+    assert prefill(cache, [1, 2], [3]) == 0
+    assert cache.shadow.tail == [MID]
 
 
-def test_without_a_suffix_there_is_no_gap(cache: Cache) -> None:
-    assert bring(cache, [1, 2], []) == 4
-    assert bring(cache, [1, 2, 3], []) == 3
+def test_without_a_suffix_there_is_no_gap(cache: SlotCache) -> None:
+    assert prefill(cache, [1, 2], []) == 4
+    assert prefill(cache, [1, 2, 3], []) == 3
 
 
 def test_a_family_without_a_middle_marker_goes_on_from_its_last_token() -> None:
     memory = Memory()
-    cache = Cache(memory)  # type: ignore[arg-type]
-    cache.bring(Prompt((1, 2, 3), None, (), (), "", ""))
+    cache = SlotCache(memory)  # type: ignore[arg-type]
+    cache.prefill(Prompt((1, 2, 3), None, (), (), "", ""))
     assert [token for _, token in memory.of(FULL)] == [1, 2, 3]
-    cache.bring(Prompt((1, 2, 3, 4), None, (), (), "", ""))
+    cache.prefill(Prompt((1, 2, 3, 4), None, (), (), "", ""))
     assert [token for _, token in memory.of(FULL)] == [1, 2, 3, 4]
     assert cache.read_tokens <= 2
 
@@ -263,7 +263,7 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
     before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
 ) -> None:
     memory = Memory()
-    seats = Seats(memory)  # type: ignore[arg-type]
+    slots = Slots(memory)  # type: ignore[arg-type]
     for kind, some, patience in steps:
         if kind == "type":
             before = [*before, *some[:3]]
@@ -276,59 +276,59 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
         elif kind == "below":
             after = [*after[: -len(some)], *some[:2]]
         elif kind == "spm":  # what stands in the cache comes from the disk as well
-            there = seats.current
-            assert seats.restore(there.cells.copy(), there.state(1 << 20))
+            there = slots.current
+            assert slots.restore(there.shadow.copy(), there.state(1 << 20))
         wanted = prompt(before, after)
         memory.abort.looks_left = patience
         try:
             if kind in {"again", "move"}:  # reads ahead, and comes back or stays
-                here = seats.current
-                back = seats.ahead(prompt([*before, *some], after))
+                here = slots.current
+                back = slots.ahead(prompt([*before, *some], after))
                 if kind == "again":
                     back()
-                    assert seats.current is here
+                    assert slots.current is here
                 continue
-            seats.bring(wanted, exact=kind == "idle")
+            slots.prefill(wanted, exact=kind == "idle")
         except Cancelled:
             continue
         finally:
             memory.abort.looks_left = -1
-            for cache in seats.all():
+            for cache in slots.all():
                 agree(memory, cache)
-        read = [token for _, token in memory.of(seats.current.lanes.full)]
+        read = [token for _, token in memory.of(slots.current.sequences.full)]
         assert read == [*before, SUF, *after, MID]
 
 
 def test_what_was_read_ahead_costs_nothing_when_it_comes() -> None:
-    seats = Seats(Memory())  # type: ignore[arg-type]
+    slots = Slots(Memory())  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))
-    seats.bring(prompt(before, after))
-    back = seats.ahead(prompt([*before, 7, 8, 9], after))
-    assert seats.current.read_tokens == 5
+    slots.prefill(prompt(before, after))
+    back = slots.ahead(prompt([*before, 7, 8, 9], after))
+    assert slots.current.read_tokens == 5
     back()
-    assert seats.bring(prompt(before, after)).keep_tail
-    assert seats.bring(prompt([*before, 7, 8, 9], after)).keep_tail
+    assert slots.prefill(prompt(before, after)).keep_tail
+    assert slots.prefill(prompt([*before, 7, 8, 9], after)).keep_tail
 
 
 def test_another_buffer_takes_another_seat_and_the_first_is_found_again() -> None:
-    seats = Seats(Memory())  # type: ignore[arg-type]
+    slots = Slots(Memory())  # type: ignore[arg-type]
     one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 360)), [80])
-    seats.bring(one)
-    seats.bring(other)
-    assert seats.bring(one).keep_tail
-    assert seats.bring(other).keep_tail
+    slots.prefill(one)
+    slots.prefill(other)
+    assert slots.prefill(one).keep_tail
+    assert slots.prefill(other).keep_tail
 
 
 def test_a_full_cache_costs_the_other_seats_and_nothing_else() -> None:
     memory = Memory(room=150)
-    seats = Seats(memory)  # type: ignore[arg-type]
+    slots = Slots(memory)  # type: ignore[arg-type]
     one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 390)), [80])
-    seats.bring(one)
-    seats.bring(other)
-    assert not seats.bring(one).keep_tail
+    slots.prefill(one)
+    slots.prefill(other)
+    assert not slots.prefill(one).keep_tail
     with pytest.raises(OutOfMemory):
-        seats.bring(prompt(list(range(500, 700)), [90]))
-    assert seats.bring(one).kind == "exact"
+        slots.prefill(prompt(list(range(500, 700)), [90]))
+    assert slots.prefill(one).kind == "exact"
 
 
 @settings(max_examples=100)
@@ -336,124 +336,124 @@ def test_a_full_cache_costs_the_other_seats_and_nothing_else() -> None:
 def test_a_restored_cache_is_gone_on_with(
     before: list[int], after: list[int], typed: list[int], later: list[int]
 ) -> None:
-    old = Cache(Memory())  # type: ignore[arg-type]
-    old.bring(prompt(before, after))
-    old.bring(prompt([*before, *typed], after))
-    old.write([5, 6])
+    old = SlotCache(Memory())  # type: ignore[arg-type]
+    old.prefill(prompt(before, after))
+    old.prefill(prompt([*before, *typed], after))
+    old.append([5, 6])
     memory = Memory()
-    new = Cache(memory)  # type: ignore[arg-type]
-    assert new.restore(old.cells, old.state(1 << 20))
+    new = SlotCache(memory)  # type: ignore[arg-type]
+    assert new.restore(old.shadow, old.state(1 << 20))
     agree(memory, new)
     cost = new.cost(prompt([*before, *typed], after))
-    new.bring(prompt([*before, *typed], after))
+    new.prefill(prompt([*before, *typed], after))
     assert new.read_tokens == cost <= 2  # the middle marker, whose logits were not kept
-    new.bring(prompt([*before, *typed, *later], after))
+    new.prefill(prompt([*before, *typed, *later], after))
     agree(memory, new)
 
 
 def test_what_does_not_fit_leaves_an_empty_cache() -> None:
-    old = Cache(Memory())  # type: ignore[arg-type]
-    old.bring(prompt(range(1, 60), [70]))
+    old = SlotCache(Memory())  # type: ignore[arg-type]
+    old.prefill(prompt(range(1, 60), [70]))
     memory = Memory(room=50)
-    new = Cache(memory)  # type: ignore[arg-type]
-    assert not new.restore(old.cells, old.state(1 << 20))
+    new = SlotCache(memory)  # type: ignore[arg-type]
+    assert not new.restore(old.shadow, old.state(1 << 20))
     assert new.is_empty
     agree(memory, new)
 
 
 def test_reading_far_ahead_leaves_the_present_prompt_as_it_was() -> None:
     memory = Memory()
-    seats = Seats(memory)  # type: ignore[arg-type]
+    slots = Slots(memory)  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))
-    seats.bring(prompt(before, after))
+    slots.prefill(prompt(before, after))
     far = prompt([*before, *range(300, 300 + 2 * GAP)], after)
-    back = seats.ahead(far)
+    back = slots.ahead(far)
     back()
-    for cache in seats.all():
+    for cache in slots.all():
         agree(memory, cache)
-    assert seats.bring(prompt(before, after)).keep_tail
-    assert seats.bring(far).keep_tail
+    assert slots.prefill(prompt(before, after)).keep_tail
+    assert slots.prefill(far).keep_tail
 
 
 def test_an_aborted_suffix_is_read_on_and_not_again() -> None:
     memory = Memory()
-    cache = Cache(memory)  # type: ignore[arg-type]
+    cache = SlotCache(memory)  # type: ignore[arg-type]
     wanted = prompt(range(1, 60), range(200, 400))
     read = 0
     for typed in range(20):  # a key comes after each few slices
         memory.abort.looks_left = 20
         wanted = prompt([*range(1, 60), *range(500, 500 + typed)], range(200, 400))
         try:
-            cache.bring(wanted)
+            cache.prefill(wanted)
             read += cache.read_tokens
             break
         except Cancelled:
             read += cache.read_tokens
-    assert cache.cells.suffix == wanted.after
+    assert cache.shadow.suffix == wanted.after
     assert read <= len(wanted.tokens) + 3 * typed
 
 
 def test_a_stopped_prefix_is_kept_to_the_last_token_read() -> None:
     memory = Memory()
-    cache = Cache(memory)  # type: ignore[arg-type]
+    cache = SlotCache(memory)  # type: ignore[arg-type]
     wanted = prompt(range(1, 100), range(200, 220))
     memory.abort.looks_left = 21  # inside the second slice
     with pytest.raises(Cancelled):
-        cache.bring(wanted)
-    assert 32 < len(cache.cells.prefix) < 64
+        cache.prefill(wanted)
+    assert 32 < len(cache.shadow.prefix) < 64
 
 
-def test_a_keystroke_takes_two_passes_and_one_without_a_suffix(cache: Cache) -> None:
+def test_a_keystroke_takes_two_passes_and_one_without_a_suffix(cache: SlotCache) -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
-    bring(cache, before, after)
-    bring(cache, [*before, 7], after)
+    prefill(cache, before, after)
+    prefill(cache, [*before, 7], after)
     assert cache.passes == 2
-    cache.bring(spm(before))
-    cache.bring(spm([*before, 7]), ahead=[8, 9])
+    cache.prefill(spm(before))
+    cache.prefill(spm([*before, 7]), draft=[8, 9])
     assert (cache.passes, cache.read_tokens) == (1, 2)
-    assert cache.cells.tail == [MID, 8, 9]
+    assert cache.shadow.tail == [MID, 8, 9]
     assert cache.row == 1
-    cache.forget_written(1)
-    assert cache.bring(spm([*before, 7])).keep_tail
+    cache.truncate_tail(1)
+    assert cache.prefill(spm([*before, 7])).keep_tail
 
 
-def test_tokens_read_ahead_are_in_the_batch_of_the_middle(cache: Cache) -> None:
+def test_tokens_read_ahead_are_in_the_batch_of_the_middle(cache: SlotCache) -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
-    bring(cache, before, after)
-    cache.bring(prompt([*before, 7], after), ahead=[8, 9])
+    prefill(cache, before, after)
+    cache.prefill(prompt([*before, 7], after), draft=[8, 9])
     assert (cache.passes, cache.read_tokens, cache.row) == (2, 3, 0)
-    assert cache.cells.tail == [MID, 8, 9]
+    assert cache.shadow.tail == [MID, 8, 9]
 
 
 def test_going_back_to_a_place_that_was_left_costs_nothing() -> None:
-    seats = Seats(Memory())  # type: ignore[arg-type]
+    slots = Slots(Memory())  # type: ignore[arg-type]
     there = prompt(range(1, 400), range(500, 560))
     above = prompt(range(1, 200), [*range(200, 400), *range(500, 560)])
-    seats.bring(there)
-    seats.bring(above)
-    assert seats.current.read_tokens <= 1 + 260 + 1
-    assert seats.bring(there).keep_tail
-    assert seats.bring(above).keep_tail
+    slots.prefill(there)
+    slots.prefill(above)
+    assert slots.current.read_tokens <= 1 + 260 + 1
+    assert slots.prefill(there).keep_tail
+    assert slots.prefill(above).keep_tail
 
 
 def test_a_half_read_prompt_is_gone_on_with_in_its_seat() -> None:
     memory = Memory()
-    seats = Seats(memory)  # type: ignore[arg-type]
+    slots = Slots(memory)  # type: ignore[arg-type]
     short, whole = prompt(range(900, 960), [1]), prompt(range(1, 400), range(500, 560))
-    seats.bring(short)
+    slots.prefill(short)
     memory.abort.looks_left = 60
     with pytest.raises(Cancelled):
-        seats.bring(whole)
+        slots.prefill(whole)
     memory.abort.looks_left = -1
-    done = seats.current.read_tokens
-    assert seats.bring(short).keep_tail
-    seats.bring(whole)
-    assert seats.current.read_tokens <= len(whole.tokens) - done + 2
+    done = slots.current.read_tokens
+    assert slots.prefill(short).keep_tail
+    slots.prefill(whole)
+    assert slots.current.read_tokens <= len(whole.tokens) - done + 2
 
 
 def test_the_part_of_a_suffix_that_was_read_makes_a_prompt_cheap() -> None:
-    seats = Seats(Memory())  # type: ignore[arg-type]
+    slots = Slots(Memory())  # type: ignore[arg-type]
     whole = prompt(range(1, 100), range(500, 600))
-    assert len(seats.shorten(whole, 24).after) == 24
-    seats.bring(prompt(range(1, 90), range(500, 540)))
-    assert len(seats.shorten(whole, 24).after) == 40
+    assert len(slots.shorten(whole, 24).after) == 24
+    slots.prefill(prompt(range(1, 90), range(500, 540)))
+    assert len(slots.shorten(whole, 24).after) == 40

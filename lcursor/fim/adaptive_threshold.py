@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-LEAST = 30
+MIN_OUTCOMES = 30
 """Accepts without which it is not lowered, and rejections without which it is not raised."""
 STEPS = 5
 """Steps from the base to each of the bounds."""
@@ -36,9 +36,9 @@ def threshold(base: float, history: Sequence[tuple[float, bool]]) -> float:
         history: confidence and whether it was accepted, of each suggestion that had an outcome.
 
     Returns:
-        A value of [base / 2, (1 + base) / 2]; the base with fewer than `LEAST` outcomes.
+        A value of [base / 2, (1 + base) / 2]; the base with fewer than `MIN_OUTCOMES` outcomes.
     """
-    if not 0 < base < 1 or len(history) < LEAST:
+    if not 0 < base < 1 or len(history) < MIN_OUTCOMES:
         return base
     down, up = base / 2 / STEPS, (1 - base) / 2 / STEPS
     accepts, outcomes = dict[int, int](), dict[int, int]()
@@ -58,10 +58,10 @@ def threshold(base: float, history: Sequence[tuple[float, bool]]) -> float:
         return share(step, 0) >= TARGET
 
     at, accepted = 0, sum(accepts.values())
-    if len(history) - accepted >= LEAST:
+    if len(history) - accepted >= MIN_OUTCOMES:
         while at < STEPS and is_bad(at):
             at += 1
-    if at == 0 and accepted >= LEAST:
+    if at == 0 and accepted >= MIN_OUTCOMES:
         while at > -STEPS and is_good(at) and not is_bad(at - 1):
             at -= 1
     moved = base + at * (up if at > 0 else down)
@@ -80,5 +80,7 @@ def thresholds(base: float, history: Iterable[tuple[str, float, bool]]) -> dict[
     for filetype, confidence, is_accepted in history:
         every.append((confidence, is_accepted))
         by_filetype.setdefault(filetype, []).append((confidence, is_accepted))
-    own = {name: threshold(base, one) for name, one in by_filetype.items() if len(one) >= LEAST}
+    own = {
+        name: threshold(base, one) for name, one in by_filetype.items() if len(one) >= MIN_OUTCOMES
+    }
     return {**own, "": threshold(base, every)}

@@ -1,8 +1,8 @@
-"""Which prompt stands in which sequences: a few seats in one KV cache, the best for each prompt.
+"""Which prompt stands in which sequences: a few slots in one KV cache, the best for each prompt.
 
-Owns the `Cache` of each seat. A prompt takes the seat where the fewest tokens must be read, so that
-going back to a buffer, undoing, or accepting what was read ahead finds its cells again; a prompt
-that shares little with any takes the one that was left alone longest. A fork shares its cells.
+Owns the `SlotCache` of each slot. A prompt takes the slot where the fewest tokens must be read, so
+that going back to a buffer, undoing, or accepting what was read ahead finds its cells again. A
+prompt that shares little with any takes the one that was left alone longest. A fork shares cells.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TypeVar
 from lcursor.catalog import hardware
 from lcursor.config import CompletionConfig
 from lcursor.errors import OutOfMemory
-from lcursor.fim.cache import SLICE_TOKENS, Cache, Lanes
-from lcursor.fim.cells import Cells, Plan
+from lcursor.fim.kv import KVShadow, Plan
 from lcursor.fim.llama import Context, ContextSize
 from lcursor.fim.prompt import Prompt
+from lcursor.fim.slot_cache import SLICE_TOKENS, SequenceIds, SlotCache
 
 T = TypeVar("T")
 
@@ -31,10 +31,10 @@ AHEAD_SUFFIX_TOKENS = 96
 OUTPUTS = 16
 """Most tokens of a batch that give logits; llama.cpp wants as many as sequences at least."""
 
-SEATS = 4
-BRANCHES = (2 * SEATS + 1, 2 * SEATS + 2)
+SLOTS = 4
+BRANCHES = (2 * SLOTS + 1, 2 * SLOTS + 2)
 """Sequences for other texts behind the current prompt."""
-SEQUENCES = 2 * SEATS + 1 + len(BRANCHES)
+SEQUENCES = 2 * SLOTS + 1 + len(BRANCHES)
 """Two for each seat, one on which a suffix is read while the old one serves, and the branches."""
 
 UBATCH_ON_CPU, UBATCH_ON_GPU = 96, 512
@@ -61,42 +61,42 @@ def context_size(config: CompletionConfig, on_gpu: bool, n_ctx_train: int) -> Co
     )
 
 
-class Seats:
+class Slots:
     """The prompts in a cache.
 
     Args:
         context: has at least `SEQUENCES` sequences.
-        slice_tokens: see `Cache`.
+        slice_tokens: see `SlotCache`.
     """
 
     def __init__(self, context: Context, slice_tokens: int = SLICE_TOKENS) -> None:
-        first, *others = range(SEATS)
-        lanes = [Lanes(0, 1, 2), *(Lanes(2 * n + 1, 2 * n + 2, 2) for n in others)]
-        self._by_age = [Cache(context, lanes[n], slice_tokens) for n in (*others, first)]
+        first, *others = range(SLOTS)
+        sequences = [SequenceIds(0, 1, 2), *(SequenceIds(2 * n + 1, 2 * n + 2, 2) for n in others)]
+        self._by_age = [SlotCache(context, sequences[n], slice_tokens) for n in (*others, first)]
 
     @property
-    def current(self) -> Cache:
+    def current(self) -> SlotCache:
         """The seat of the last prompt."""
         return self._by_age[-1]
 
-    def all(self) -> Sequence[Cache]:
+    def all(self) -> Sequence[SlotCache]:
         """Return every seat, the current one last."""
         return tuple(self._by_age)
 
-    def bring(self, prompt: Prompt, *, exact: bool = False, ahead: Sequence[int] = ()) -> Plan:
-        """Bring the best seat to a prompt; it is `current` then. See `Cache.bring`."""
+    def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> Plan:
+        """Bring the best seat to a prompt; it is `current` then. See `SlotCache.prefill`."""
         # Of equals the youngest: it is the one in use.
         best = min(reversed(self._by_age), key=lambda cache: cache.cost(prompt))
         size, oldest = len(prompt.tokens), self._by_age[0]
         chosen = best
         if size - best.cost(prompt) < min(WORTH_SHARING, size // 2):
             chosen = oldest
-        elif best.loss(prompt) >= WORTH_KEEPING and best is not oldest:
+        elif best.discarded_tokens(prompt) >= WORTH_KEEPING and best is not oldest:
             chosen = oldest
             chosen.fork(best)
         self._by_age.remove(chosen)
         self._by_age.append(chosen)
-        return self._bring(prompt, exact, ahead)
+        return self._prefill(prompt, exact, draft)
 
     def ahead(self, prompt: Prompt) -> Callable[[], None]:
         """Bring a prompt that may come next beside the current one, in a fork of it.
@@ -120,14 +120,14 @@ class Seats:
             if self._shares_what_moves(prompt):
                 aside.drop_suffix()  # and reads one of its own
                 prompt = replace(prompt, after=prompt.after[:AHEAD_SUFFIX_TOKENS])
-            self._bring(prompt, exact=False)
+            self._prefill(prompt, exact=False)
         except BaseException:
             back()
             raise
         return back
 
     def cost(self, prompt: Prompt) -> int:
-        """Return how many tokens `bring` would read."""
+        """Return how many tokens `prefill` would read."""
         return min(cache.cost(prompt) for cache in self._by_age)
 
     def shorten(self, prompt: Prompt, suffix_tokens: int) -> Prompt:
@@ -135,29 +135,29 @@ class Seats:
 
         That is what a seat has read of it, or its first `suffix_tokens`.
         """
-        held = [has for cache in self._by_age if (has := cache.has(prompt))]
+        held = [kept for cache in self._by_age if (kept := cache.kept_suffix(prompt))]
         shorter = [replace(prompt, after=prompt.after[:size]) for size in {*held, suffix_tokens}]
         return min(shorter, key=lambda each: (self.cost(each), -len(each.after)))
 
-    def restore(self, cells: Cells, state: bytes | memoryview) -> bool:
-        """Put what was saved into the seat that was left alone longest. See `Cache.restore`."""
+    def restore(self, cells: KVShadow, state: bytes | memoryview) -> bool:
+        """Put what was saved into the seat that was left alone longest. See `SlotCache.restore`."""
         return self._by_age[0].restore(cells, state)
 
-    def write(self, tokens: list[int]) -> None:
-        """Read tokens behind the current prompt. See `Cache.write`."""
-        self._with_room(lambda: self.current.write(tokens))
+    def append(self, tokens: list[int]) -> None:
+        """Read tokens behind the current prompt. See `SlotCache.append`."""
+        self._with_room(lambda: self.current.append(tokens))
 
-    def _bring(self, prompt: Prompt, exact: bool, ahead: Sequence[int] = ()) -> Plan:
+    def _prefill(self, prompt: Prompt, exact: bool, draft: Sequence[int] = ()) -> Plan:
         for other in self._shares_what_moves(prompt):
             other.clear()  # a moved cell moves in every sequence that has it
-        return self._with_room(lambda: self.current.bring(prompt, exact=exact, ahead=ahead))
+        return self._with_room(lambda: self.current.prefill(prompt, exact=exact, draft=draft))
 
-    def _shares_what_moves(self, prompt: Prompt) -> list[Cache]:
+    def _shares_what_moves(self, prompt: Prompt) -> list[SlotCache]:
         """Return the seats whose suffix cells are the current one's, if those must move."""
         here = self.current
-        if not here.moves(prompt):
+        if not here.moves_suffix(prompt):
             return []
-        return [cache for cache in self._by_age[:-1] if cache.lineage is here.lineage]
+        return [cache for cache in self._by_age[:-1] if cache.suffix_owner is here.suffix_owner]
 
     def _with_room(self, work: Callable[[], T]) -> T:
         """Do something; where the cache is full, do it again without the other seats."""

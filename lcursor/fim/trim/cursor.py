@@ -21,7 +21,7 @@ _LABEL = re.compile(r"(case\b|default\s*:)")
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class CursorContext:
     """The text around the cursor."""
 
     line: str
@@ -76,8 +76,10 @@ class Around:
         return [(at - shift, sign) for at, sign in found if at >= shift]
 
 
-def around(prefix: str, suffix: str, single_line: bool, max_lines: int, path: str = "") -> Around:
-    """Read the facts out of the text before and after the cursor.
+def cursor_context(
+    prefix: str, suffix: str, single_line: bool, max_lines: int, path: str = ""
+) -> CursorContext:
+    """Describe the text before and after the cursor.
 
     Args:
         prefix: text before the cursor, from the start of a line on.
@@ -95,7 +97,7 @@ def around(prefix: str, suffix: str, single_line: bool, max_lines: int, path: st
     above = [other for other in head.split("\n") if other.strip()]
     _, behind = syntax.scan(rest + "\n", rules, behind)
     closing, _ = syntax.scan(after, rules, behind)
-    return Around(
+    return CursorContext(
         line=line,
         rest=rest,
         below=tuple(below[:LINES_BELOW]),

@@ -9,10 +9,10 @@ import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.fim.engine import Engine
+from lcursor.fim.kv_disk import SavedSlot
 from lcursor.fim.prompt import Source
 from lcursor.fim.reader import WORTH_SAVING
 from lcursor.fim.result import Result
-from lcursor.fim.warmth import Saved
 
 LINES = "".join(f"def area_{n}(w, h):\n    return w * h * {n}\n\n\n" for n in range(6))
 BEFORE, AFTER = LINES + "def area_12(w, h):\n    return w", "\n\n\nprint(area_12(2, 3))\n"
@@ -40,7 +40,7 @@ def start(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def complete(engine: Engine) -> Result:
-    return engine.complete(SOURCE, lambda _: None, afresh=True)
+    return engine.complete(SOURCE, lambda _: None, bypass_cache=True)
 
 
 def test_a_restart_finds_what_was_read(start: Start, tmp_path: Path) -> None:
@@ -70,14 +70,14 @@ def test_what_llama_cpp_refuses_is_read_anew(start: Start) -> None:
     engine = start()
     first = complete(engine)
     engine.save()
-    assert engine.reader.warmth is not None
-    saved = engine.reader.warmth.load(SOURCE.root, SOURCE.path)
+    assert engine.reader.kv_disk is not None
+    saved = engine.reader.kv_disk.load(SOURCE.root, SOURCE.path)
     assert saved is not None
     for state in (b"", bytes(saved.state[:-7]), b"\xff" * 2000):
         other = start()
-        broken = Saved(saved.cells, saved.files, memoryview(state))
-        assert other.reader.warmth is not None
-        other.reader.warmth.save(SOURCE.root, SOURCE.path, broken)
+        broken = SavedSlot(saved.cells, saved.files, memoryview(state))
+        assert other.reader.kv_disk is not None
+        other.reader.kv_disk.save(SOURCE.root, SOURCE.path, broken)
         assert complete(other).text == first.text
 
 

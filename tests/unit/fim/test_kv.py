@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.cells import GAP, MAX_STALE, WORTH_KEEPING, Cells, Plan, common
+from lcursor.fim.kv import GAP, MAX_STALE, WORTH_KEEPING, KVShadow, Plan, common
 
 tokens = st.lists(st.integers(0, 3), max_size=12)
 
@@ -17,16 +17,16 @@ def test_common_is_the_longest_common_start(one: list[int], other: list[int]) ->
     assert one[length : length + 1] != other[length : length + 1] or one[length:] == []
 
 
-def held(prefix: list[int], suffix: tuple[int, ...], stale: int = 0) -> Cells:
+def held(prefix: list[int], suffix: tuple[int, ...], stale: int = 0) -> KVShadow:
     """A cache as an exact reading leaves it."""
-    cells = Cells()
+    cells = KVShadow()
     cells.prefix, cells.suffix, cells.has_marker = list(prefix), suffix, True
     cells.suffix_at, cells.tail, cells.stale = len(prefix) + 1 + GAP, [9], stale
     return cells
 
 
 def test_an_empty_cache_reads_all() -> None:
-    assert Cells().plan([1, 2], (3,)) == Plan("exact", 0)
+    assert KVShadow().plan([1, 2], (3,)) == Plan("exact", 0)
 
 
 def test_typing_keeps_the_suffix() -> None:

@@ -12,36 +12,36 @@ from dataclasses import dataclass
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import Reason
 
-MOST = 256
+MAX_ENTRIES = 256
 SUFFIX_CHARS = 768
 """How much of the text behind the cursor must be the same: about what the model is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Entry:
     """A finished suggestion and where it was made."""
 
     source: Source
     single_line: bool
     text: str
     confidence: float
-    replaces: int
+    replace_bytes: int
     reason: Reason
     is_ahead: bool
     """Whether it was made before anyone asked."""
 
 
-class Recall:
+class CompletionCache:
     """The suggestions of late."""
 
     def __init__(self) -> None:
-        self._known: deque[Known] = deque(maxlen=MOST)
+        self._known: deque[Entry] = deque(maxlen=MAX_ENTRIES)
 
-    def add(self, known: Known) -> None:
+    def add(self, known: Entry) -> None:
         """Keep a suggestion, an empty one too: then the model had nothing to say there."""
         self._known.append(known)
 
-    def find(self, source: Source, single_line: bool) -> tuple[str, Known] | None:
+    def find(self, source: Source, single_line: bool) -> tuple[str, Entry] | None:
         """Return what is left of a known suggestion at this place; the newest that fits."""
         for known in reversed(self._known):
             rest = _rest(known, source, single_line)
@@ -53,11 +53,11 @@ class Recall:
         """Forget all, because what the model is shown besides has changed."""
         self._known.clear()
 
-    def __iter__(self) -> Iterator[Known]:
+    def __iter__(self) -> Iterator[Entry]:
         return iter(self._known)
 
 
-def _rest(known: Known, source: Source, single_line: bool) -> str | None:
+def _rest(known: Entry, source: Source, single_line: bool) -> str | None:
     old = known.source
     is_here = (
         old.path == source.path

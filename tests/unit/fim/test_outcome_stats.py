@@ -8,8 +8,8 @@ from typing import Any, cast, get_args
 import pytest
 
 from lcursor import protocol
-from lcursor.fim import figures
-from tests.unit.fim.test_journal import ROW
+from lcursor.fim import outcome_stats
+from tests.unit.fim.test_outcomes import ROW
 
 
 def row(**more: Any) -> Any:
@@ -18,7 +18,7 @@ def row(**more: Any) -> Any:
 
 
 def test_of_nothing() -> None:
-    said = figures.stats([], {}, "/x", "it is broken")
+    said = outcome_stats.stats([], {}, "/x", "it is broken")
     protocol.check("stats", dict(said), protocol.TO_LUA)
     assert (said["rows"], said["since_s"], said["problem"]) == ([], 0.0, "it is broken")
     total = said["total"]
@@ -31,7 +31,7 @@ def test_by_filetype_and_in_all() -> None:
         *[row(latency_ms=float(number)) for number in range(1, 21)],
         row(outcome="ignored", latency_ms=-1.0, source="cache", through_keys=7),
     ]
-    said = figures.stats(rows, {"": 0.4, "lua": 0.5}, "/x")
+    said = outcome_stats.stats(rows, {"": 0.4, "lua": 0.5}, "/x")
     python, lua = said["rows"]
     assert (python["filetype"], lua["filetype"]) == ("python", "lua")
     assert (python["shown"], python["accepted"], python["ignored"]) == (21, 20, 1)
@@ -58,10 +58,12 @@ def test_by_filetype_and_in_all() -> None:
     ],
 )
 def test_what_is_learned(outcome: str, confidence: float, learned: list[Any]) -> None:
-    assert figures.history([row(outcome=outcome, confidence=confidence)]) == learned
+    assert outcome_stats.history([row(outcome=outcome, confidence=confidence)]) == learned
 
 
 def test_every_outcome_of_the_wire_is_counted() -> None:
     for outcome in get_args(protocol.Outcome):
-        total = cast("dict[str, Any]", figures.stats([row(outcome=outcome)], {}, "/x")["total"])
+        total = cast(
+            "dict[str, Any]", outcome_stats.stats([row(outcome=outcome)], {}, "/x")["total"]
+        )
         assert total[outcome] == 1

@@ -54,7 +54,7 @@ class Plan:
     too_stale: bool = False
 
 
-class Cells:
+class KVShadow:
     """The shadow. Empty at first."""
 
     def __init__(self) -> None:
@@ -67,9 +67,9 @@ class Cells:
         self.tail: list[int] = []
         self.stale = 0
 
-    def copy(self) -> Cells:
+    def copy(self) -> KVShadow:
         """Return another one of the same content."""
-        other = Cells()
+        other = KVShadow()
         other.prefix, other.tail = list(self.prefix), list(self.tail)
         other.has_marker, other.suffix = self.has_marker, self.suffix
         other.suffix_at, other.stale = self.suffix_at, self.stale

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from lcursor.errors import JournalFailed, LcursorError
-from lcursor.fim import journal
-from lcursor.fim.journal import Journal, Row, Rows
+from lcursor.fim import outcomes
+from lcursor.fim.outcomes import OutcomeStore, Row, Rows
 
 ROW = Row(
     at_s=1_000.0,
@@ -39,7 +39,7 @@ class Book:
     def __init__(self, path: Path) -> None:
         self.errors: list[LcursorError] = []
         self.learned: list[Rows] = []
-        self.journal = Journal(self.errors.append, self.learned.append, path)
+        self.journal = OutcomeStore(self.errors.append, self.learned.append, path)
 
     def rows(self) -> Rows:
         return self._ask(self.journal.read)
@@ -260,10 +260,10 @@ def test_a_deleted_file_begins_anew(book: Open, path: Path) -> None:
 
 
 def test_it_stays_small(book: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "KEEP_ROWS", 50)
-    monkeypatch.setattr(journal, "PRUNE_EVERY", 20)
+    monkeypatch.setattr(outcomes, "KEEP_ROWS", 50)
+    monkeypatch.setattr(outcomes, "PRUNE_EVERY", 20)
     one = book()
-    one.journal.add(replace(ROW, at_s=time.time() - journal.KEEP_S - 5))
+    one.journal.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
     one.rows()
     for number in range(100):
         one.journal.add(now(shown_chars=number))
@@ -276,7 +276,7 @@ def test_it_stays_small(book: Open, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_old_rows_go(book: Open, path: Path) -> None:
     one = book()
-    one.journal.add(replace(ROW, at_s=time.time() - journal.KEEP_S - 5))
+    one.journal.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
     one.journal.add(now())
     assert len(one.rows()) == 1
 
@@ -287,7 +287,7 @@ def test_a_listener_that_breaks_is_no_end(path: Path) -> None:
     def broken(rows: Rows) -> None:
         raise ValueError("broken")
 
-    one = Journal(errors.append, broken, path)
+    one = OutcomeStore(errors.append, broken, path)
     one.refresh()
     done = threading.Event()
     one.read(lambda rows: done.set())
@@ -298,7 +298,7 @@ def test_a_listener_that_breaks_is_no_end(path: Path) -> None:
 
 def test_the_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert journal.default_path() == tmp_path / "lcursor/outcomes.sqlite3"
+    assert outcomes.default_path() == tmp_path / "lcursor/outcomes.sqlite3"
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert journal.default_path() == tmp_path / ".local/state/lcursor/outcomes.sqlite3"
+    assert outcomes.default_path() == tmp_path / ".local/state/lcursor/outcomes.sqlite3"

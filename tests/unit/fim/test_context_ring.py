@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.chunks import MIN_LINES, MOST_LINES, Chunk, Kind, clip, dice, words
+from lcursor.fim.chunks import MAX_LINES, MIN_LINES, Chunk, Kind, clip, dice, words
+from lcursor.fim.context_ring import (
+    AGAIN_MS,
+    MAX_A_FILE,
+    MAX_CHUNKS,
+    SHORT_LIVED_MS,
+    ContextRing,
+    Found,
+    Query,
+)
 from lcursor.fim.files import room_for_files
 from lcursor.fim.prompt import File
-from lcursor.fim.ring import AGAIN_MS, MOST_A_FILE, MOST_CHUNKS, SHORT_LIVED_MS, Found, Query, Ring
 
 HERE = Query("here.py", "def here():\n    ", "\n")
 WIDE = 100_000
@@ -36,17 +44,17 @@ class Desk:
 
     def __init__(self, *chunks: Chunk) -> None:
         self.now_ms = 0.0
-        self.ring = Ring(clock_ms=lambda: self.now_ms)
+        self.ring = ContextRing(clock_ms=lambda: self.now_ms)
         self.take(*chunks)
 
     def take(self, *chunks: Chunk) -> None:
         for each in chunks:
-            self.ring.offer(each)
-        while self.ring.promote():
+            self.ring.add(each)
+        while self.ring.admit():
             pass
 
     def files(self, query: Query = HERE, tokens: int = WIDE) -> tuple[File, ...]:
-        return self.ring.arrange(query, tokens, len)
+        return self.ring.layout(query, tokens, len)
 
     def order(self, query: Query = HERE, tokens: int = WIDE) -> str:
         return paths(self.files(query, tokens))
@@ -59,13 +67,13 @@ def test_the_newest_is_at_the_end() -> None:
 def test_one_chunk_a_promotion_and_nothing_changes_without_one() -> None:
     desk = Desk(chunk("a"))
     assert desk.order() == "a"
-    desk.ring.offer(chunk("b"))
-    desk.ring.offer(chunk("c"))
+    desk.ring.add(chunk("b"))
+    desk.ring.add(chunk("c"))
     assert desk.order(Query("a.py", body("a"), "")) == "a"
-    assert desk.ring.promote()
+    assert desk.ring.admit()
     assert desk.order() == "ab"
-    assert desk.ring.promote()
-    assert not desk.ring.promote()
+    assert desk.ring.admit()
+    assert not desk.ring.admit()
     assert desk.order() == "abc"
 
 
@@ -96,11 +104,11 @@ def test_so_does_one_of_the_same_file_that_overlaps() -> None:
 
 
 def test_in_the_queue_as_well() -> None:
-    ring = Ring()
-    ring.offer(chunk("a", text=body("a", 40)))
-    ring.offer(chunk("a", text=body("a", 40) + "\nx = 1"))
-    assert ring.promote()
-    assert not ring.promote()
+    ring = ContextRing()
+    ring.add(chunk("a", text=body("a", 40)))
+    ring.add(chunk("a", text=body("a", 40) + "\nx = 1"))
+    assert ring.admit()
+    assert not ring.admit()
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
@@ -117,21 +125,21 @@ def test_what_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
     desk = Desk(chunk("a"), chunk("b"))
     window = Query("a.py", body("x", 200) + "\n" + body("a") + "\n" + body("y", 80), "")
     assert desk.order(window) == "b"
-    desk.ring.promote()
+    desk.ring.admit()
     assert desk.order(Query("a.py", body("x", 200), "")) == "ba"
 
 
 def test_a_file_has_few_chunks() -> None:
-    many = [chunk("a", text=body(f"a{chr(98 + n)}")) for n in range(MOST_A_FILE + 2)]
+    many = [chunk("a", text=body(f"a{chr(98 + n)}")) for n in range(MAX_A_FILE + 2)]
     desk = Desk(*many, chunk("b"))
     assert [file.text for file in desk.files()] == [
-        *(each.text for each in many[-MOST_A_FILE:]),
+        *(each.text for each in many[-MAX_A_FILE:]),
         body("b"),
     ]
 
 
 def test_the_ring_has_an_end() -> None:
-    names = [f"n{chr(97 + number)}" for number in range(MOST_CHUNKS + 4)]
+    names = [f"n{chr(97 + number)}" for number in range(MAX_CHUNKS + 4)]
     desk = Desk()
     for name in names:
         desk.take(chunk(name))
@@ -139,10 +147,10 @@ def test_the_ring_has_an_end() -> None:
 
 
 def test_so_has_the_queue() -> None:
-    ring = Ring()
-    for number in range(MOST_CHUNKS + 4):
-        ring.offer(chunk(f"n{chr(97 + number)}"))
-    assert sum(1 for _ in iter(ring.promote, False)) == MOST_CHUNKS
+    ring = ContextRing()
+    for number in range(MAX_CHUNKS + 4):
+        ring.add(chunk(f"n{chr(97 + number)}"))
+    assert sum(1 for _ in iter(ring.admit, False)) == MAX_CHUNKS
 
 
 @pytest.mark.parametrize("kind", ["import", "diagnostics", "changes"])
@@ -160,7 +168,7 @@ def test_diagnostics_and_changes_grow_old() -> None:
     assert desk.order() == "abc"
     desk.now_ms = SHORT_LIVED_MS + 1
     assert desk.order() == "abc"
-    desk.ring.promote()
+    desk.ring.admit()
     assert desk.order() == "b"
 
 
@@ -169,7 +177,7 @@ def test_where_room_is_short_the_oldest_goes_for_good() -> None:
     tokens = next(n for n in range(WIDE) if room_for_files(n) == 3 * size)
     desk = Desk(chunk("a"), chunk("b"), chunk("c"), chunk("d"))
     assert desk.order(tokens=tokens) == "bcd"
-    desk.ring.promote()
+    desk.ring.admit()
     assert desk.order(tokens=tokens) == "bcd"
 
 
@@ -207,10 +215,10 @@ class Index:
 def test_what_is_retrieved_has_slots_of_its_own_at_the_end() -> None:
     desk, index = Desk(chunk("a"), chunk("b")), Index()
     desk.ring.retriever = index
-    desk.ring.look(HERE)
-    assert not desk.ring.promote()
+    desk.ring.retrieve(HERE)
+    assert not desk.ring.admit()
     index.finds("p", "q")
-    assert desk.ring.promote()
+    assert desk.ring.admit()
     assert desk.order() == "abpq"
     index.finds("r", "q")
     desk.take(chunk("c"))
@@ -220,46 +228,46 @@ def test_what_is_retrieved_has_slots_of_its_own_at_the_end() -> None:
 def test_the_retriever_is_asked_once_for_each_line() -> None:
     now_ms = 1000.0
     index = Index()
-    ring = Ring(index, lambda: now_ms)
+    ring = ContextRing(index, lambda: now_ms)
     for prefix in ("a\nb", "a\nbc", "a\nbcd"):
-        ring.look(Query("here.py", prefix, ""))
+        ring.retrieve(Query("here.py", prefix, ""))
     assert len(index.asked) == 1
-    ring.look(Query("here.py", "a\nbcd\n", ""))
-    ring.look(Query("there.py", "a\nbcd\n", ""))
+    ring.retrieve(Query("here.py", "a\nbcd\n", ""))
+    ring.retrieve(Query("there.py", "a\nbcd\n", ""))
     assert len(index.asked) == 3
     now_ms += AGAIN_MS + 1
-    ring.look(Query("there.py", "a\nbcd\n", ""))
+    ring.retrieve(Query("there.py", "a\nbcd\n", ""))
     assert len(index.asked) == 4
 
 
 def test_only_what_is_new_is_news() -> None:
-    ring, index = Ring(), Index()
+    ring, index = ContextRing(), Index()
     ring.retriever = index
     told: list[int] = []
-    ring.news = lambda: told.append(1)
-    ring.look(HERE)
+    ring.on_change = lambda: told.append(1)
+    ring.retrieve(HERE)
     index.finds("p")
     index.finds("p")
     assert len(told) == 1
-    assert ring.promote()
-    assert not ring.promote()
+    assert ring.admit()
+    assert not ring.admit()
 
 
 def test_what_is_retrieved_but_shown_already_is_left_out() -> None:
     desk, index = Desk(chunk("a")), Index()
     desk.ring.retriever = index
-    desk.ring.look(HERE)
+    desk.ring.retrieve(HERE)
     index.finds("a", "p")
-    desk.ring.promote()
+    desk.ring.admit()
     assert desk.order() == "ap"
 
 
 def test_what_is_retrieved_from_the_window_is_left_out() -> None:
     desk, index = Desk(), Index()
     desk.ring.retriever = index
-    desk.ring.look(HERE)
+    desk.ring.retrieve(HERE)
     index.finds("p")
-    desk.ring.promote()
+    desk.ring.admit()
     assert desk.order(Query("p.py", body("p"), "")) == ""
 
 
@@ -281,8 +289,8 @@ def test_slots_that_stay_keep_their_order_and_the_budget_holds(
     desk = Desk()
     before: list[File] = []
     for name, kind, lines, near in offers:
-        desk.ring.offer(chunk(name, kind, body(f"{name}k{lines}", lines)))
-        desk.ring.promote()
+        desk.ring.add(chunk(name, kind, body(f"{name}k{lines}", lines)))
+        desk.ring.admit()
         after = list(desk.files(Query("here.py", body(near), ""), tokens))
         kept = [file for file in before if file in after]
         assert [file for file in after if file in kept] == kept
@@ -295,21 +303,21 @@ def test_slots_that_stay_keep_their_order_and_the_budget_holds(
 def test_chunks_may_be_offered_from_any_thread() -> None:
     desk = Desk()
 
-    def offer(part: int) -> None:
+    def add(part: int) -> None:
         for number in range(200):
-            desk.ring.offer(chunk(f"t{part}x{number}"))
+            desk.ring.add(chunk(f"t{part}x{number}"))
 
-    threads = [threading.Thread(target=offer, args=(part,)) for part in range(4)]
+    threads = [threading.Thread(target=add, args=(part,)) for part in range(4)]
     for thread in threads:
         thread.start()
     for _ in range(200):  # while they offer, on a machine that has the time
-        desk.ring.promote()
+        desk.ring.admit()
         desk.files()
     for thread in threads:
         thread.join(30)
         assert not thread.is_alive()
     desk.take()
-    assert len(desk.files()) == MOST_CHUNKS
+    assert len(desk.files()) == MAX_CHUNKS
 
 
 CODE = """    tail of something
@@ -348,11 +356,11 @@ def test_what_somebody_chose_is_cut_nowhere(kind: Kind) -> None:
 def test_a_chunk_is_a_part_of_what_was_offered(lines: list[str], kind: Kind, row: int) -> None:
     clipped = clip(Chunk("a", row, "\n".join(lines), kind))
     found = clipped.text.split("\n")
-    assert len(found) <= MOST_LINES
+    assert len(found) <= MAX_LINES
     start = clipped.first_row - row
     assert lines[start : start + len(found)] == found or not clipped.text
-    solid = len("".join(lines[:MOST_LINES]).strip()) > 0
-    assert clipped.text or not solid or len(lines) > MOST_LINES or kind == "visited"
+    solid = len("".join(lines[:MAX_LINES]).strip()) > 0
+    assert clipped.text or not solid or len(lines) > MAX_LINES or kind == "visited"
 
 
 @pytest.mark.parametrize(

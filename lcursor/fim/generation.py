@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 
 from lcursor.config import CompletionConfig
 from lcursor.fim import drafts, likelihood, llama, prompt, trim
+from lcursor.fim.confidence import ConfidenceGate, Decision
 from lcursor.fim.families import Resolved
-from lcursor.fim.judge import Judge, Verdict
 from lcursor.fim.result import OnText, Result
-from lcursor.fim.seats import BRANCHES, OUTPUTS, Seats
+from lcursor.fim.slots import BRANCHES, OUTPUTS, Slots
 from lcursor.fim.vocabulary import Vocabulary
-from lcursor.fim.writer import ParallelWriter, Writer
+from lcursor.fim.writer import BranchDecoder, DraftVerifier
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 ALTERNATIVES = len(BRANCHES)
-LEAST_SHARE = 0.03
+MIN_SHARE = 0.03
 """Probability of a token below which no alternative begins with it."""
 RESUMABLE = 3
 """Suggestions of late that guesses come from: the visible one and what was written ahead."""
@@ -42,13 +42,13 @@ class Place:
     built: prompt.Prompt
     """The prompt that the text is written behind."""
     heal: bytes
-    facts: trim.Around
+    cursor: trim.CursorContext
     result: Result
     whole: prompt.Prompt
     """The prompt of the full window; `built` itself where that could be read."""
 
 
-class Author:
+class Generator:
     """Writes behind the current prompt.
 
     Args:
@@ -64,14 +64,14 @@ class Author:
         self,
         model: llama.Model,
         context: llama.Context,
-        seats: Seats,
+        slots: Slots,
         family: Resolved,
         config: CompletionConfig,
         guesses: int,
     ) -> None:
-        self._model, self._context, self._seats = model, context, seats
+        self._model, self._context, self._slots = model, context, slots
         self._family, self._config = family, config
-        self._written: deque[drafts.Written] = deque(maxlen=RESUMABLE)
+        self._written: deque[drafts.Generated] = deque(maxlen=RESUMABLE)
         self.guesses = guesses
         self.threshold = 0.0
         """Confidence below which nothing is shown; a text is cut where it falls below it."""
@@ -119,23 +119,23 @@ class Author:
             threshold: least confidence; the engine's own where none is given.
         """
         result = place.result
-        writer = Writer(
+        writer = DraftVerifier(
             self._context,
-            self._seats,
+            self._slots,
             place.built,
             self._tokens_written(),
             self.guesses,
             draft,
         )
         text = self._begin(place, on_text, started, threshold)
-        logits = self._seats.current.first_logits
+        logits = self._slots.current.prompt_logits
         while logits is not None and not text.take(*text.choose(logits)):
             logits = writer.read(result.tokens[-1])
-        writer.drop()
+        writer.discard_draft()
         text.finish()
         result.passes = writer.passes
         pieces = [self._model.piece(token) for token in result.tokens]
-        self._written.append(drafts.Written(_before(place), result.tokens, pieces))
+        self._written.append(drafts.Generated(_before(place), result.tokens, pieces))
 
     def write_others(self, place: Place) -> list[Result]:
         """Write texts that part from the place's result where that was least certain.
@@ -147,9 +147,9 @@ class Author:
         """
         common, firsts = self._branches(place)
         others = [replace(place, result=Result()) for _ in firsts]
-        texts = [self._begin(other, _nobody, time.perf_counter(), 0.0) for other in others]
+        texts = [self._begin(other, ignore_text, time.perf_counter(), 0.0) for other in others]
         writer, unread = (
-            ParallelWriter(self._context, self._seats, len(texts)),
+            BranchDecoder(self._context, self._slots, len(texts)),
             dict[int, int](),
         )
         try:
@@ -165,17 +165,17 @@ class Author:
                     if not texts[number].take(token, 1.0)
                 }
         finally:
-            writer.drop()
+            writer.discard_draft()
         for text in texts:
             text.finish()
         return [other.result for other in others]
 
     def _begin(
         self, place: Place, on_text: OnText, started: float, threshold: float | None
-    ) -> _Text:
+    ) -> _Generation:
         least = self.threshold if threshold is None else threshold
         common = self._model, self._family, self._config, self.vocabulary
-        return _Text(*common, place, Judge(least), on_text, started)
+        return _Generation(*common, place, ConfidenceGate(least), on_text, started)
 
     def _tokens_written(self) -> list[Sequence[int]]:
         return [written.tokens for written in self._written]
@@ -187,16 +187,16 @@ class Author:
         if not first:
             return [], []
         at = min(range(len(first)), key=lambda number: result.logprobs[number])
-        logits = self._seats.current.first_logits
+        logits = self._slots.current.prompt_logits
         for start in range(0, at, OUTPUTS):
-            self._seats.write(first[start : min(start + OUTPUTS, at)])
+            self._slots.append(first[start : min(start + OUTPUTS, at)])
             logits = self._context.logits()
         if logits is None:
             return [], []
         rest = heal[len(b"".join(map(self._model.piece, first[:at]))) :]
         among = self.vocabulary.allowed(rest) if rest and self.vocabulary else None
-        others = likelihood.most_likely_ones(logits, ALTERNATIVES + 1, among)
-        likely = [token for token, share in others if share >= LEAST_SHARE and token != first[at]]
+        others = likelihood.top_k(logits, ALTERNATIVES + 1, among)
+        likely = [token for token, share in others if share >= MIN_SHARE and token != first[at]]
         return first[:at], likely[:ALTERNATIVES]
 
     def _first_line(self, tokens: list[int]) -> list[int]:
@@ -206,7 +206,7 @@ class Author:
         return tokens
 
 
-class _Text:
+class _Generation:
     """A text that is written token by token, whoever reads the tokens."""
 
     def __init__(
@@ -216,25 +216,25 @@ class _Text:
         config: CompletionConfig,
         vocabulary: Vocabulary | None,
         place: Place,
-        judge: Judge,
+        judge: ConfidenceGate,
         on_text: OnText,
         started: float,
     ) -> None:
         self._model, self._family, self._config = model, family, config
         self._vocabulary, self._judge = vocabulary, judge
-        self._facts, self._result, self._heal = place.facts, place.result, place.heal
+        self._cursor, self._result, self._heal = place.cursor, place.result, place.heal
         self._on_text, self._started, self._began = on_text, started, time.perf_counter()
-        self._suggestion = trim.Suggestion(place.facts)
+        self._suggestion = trim.Suggestion(place.cursor)
         self._data, self._text, self._sure = b"", "", ""
         self._result.reason = "tokens"
 
     def choose(self, logits: NDArray[np.float32]) -> tuple[int, float]:
         """Return the most likely next token and its probability."""
-        return likelihood.most_likely(logits, self._allowed())
+        return likelihood.argmax_with_probability(logits, self._allowed())
 
     def choose_any(self, logits: NDArray[np.float32]) -> int:
         """Return the most likely next token, however likely it is."""
-        return likelihood.likeliest(logits, self._allowed())
+        return likelihood.argmax(logits, self._allowed())
 
     def take(self, token: int, share: float) -> bool:
         """Add a token; return whether the text is finished, with or without it."""
@@ -242,27 +242,27 @@ class _Text:
         if not heal and (token in self._family.stops or self._model.is_end(token)):
             result.reason = "end"
             return True
-        verdict: Verdict = self._judge.verdict(share)
+        decision: Decision = self._judge.decision(share)
         piece = self._model.piece(token)
         added = piece[min(len(piece), len(heal)) :]
         self._heal = heal[len(piece) :]
         self._data += added
         self._text = self._data.decode("utf-8", "ignore")
-        if verdict == "no":
+        if decision == "no":
             result.reason = "unsure"
             return True
         result.tokens.append(token)
         result.logprobs.append(math.log(max(share, 1e-9)))
         if b"\n" in added:
             self._judge.newline()
-            verdict = "sure"  # a line that is whole may stand
-        if verdict == "sure":
+            decision = "sure"  # a line that is whole may stand
+        if decision == "sure":
             self._sure = self._text
         if self._suggestion.grow(self._sure, self._text[len(self._sure) :]):
             result.first_ms = result.first_ms or ms_since(self._started)
             self._on_text(self._suggestion.text)
-        if trim.ended(self._text, self._facts):
-            result.reason = "line" if self._facts.single_line else "trimmed"
+        if trim.ended(self._text, self._cursor):
+            result.reason = "line" if self._cursor.single_line else "trimmed"
             return True
         if ms_since(self._began) > self._config.budget_ms:
             result.reason = "time"
@@ -274,10 +274,10 @@ class _Text:
         result, judge, text = self._result, self._judge, self._text
         is_cut = result.reason in {"unsure", "time", "tokens"}
         if is_cut:
-            text = trim.cut(self._sure, self._facts, text[len(self._sure) :])
+            text = trim.cut(self._sure, self._cursor, text[len(self._sure) :])
         result.generated_tokens = len(result.tokens)
         result.text = self._suggestion.finish(text)
-        result.replaces = self._suggestion.replaces
+        result.replace_bytes = self._suggestion.replace_bytes
         if result.text and not result.first_ms:
             result.first_ms = ms_since(self._started)
         is_part = is_cut and result.text and "\n" not in self._sure
@@ -300,5 +300,5 @@ def _before(place: Place) -> bytes:
     return text.encode("utf-8", "surrogateescape").removesuffix(place.heal)
 
 
-def _nobody(text: str) -> None:
-    """Take the text of what nobody waits for."""
+def ignore_text(text: str) -> None:
+    """Do nothing with a text that is generated in advance."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Verdict = Literal["sure", "doubtful", "no"]
+Decision = Literal["sure", "doubtful", "no"]
 """May be shown; may be shown once the line is whole; must not stand."""
 
 WHOLE_SHARE = 0.5
@@ -18,7 +18,7 @@ lines of the 26 that the model knows, where the full threshold shows 18; what is
 far as it goes in 42 of 54 against 44 of 53, and in 27 of 59 without any threshold."""
 
 
-class Judge:
+class ConfidenceGate:
     """Follows one suggestion.
 
     Args:
@@ -34,7 +34,7 @@ class Judge:
         self.sure_confidence = 1.0
         """Of what of the first line may be shown though it is not whole."""
 
-    def verdict(self, share: float) -> Verdict:
+    def decision(self, share: float) -> Decision:
         """Take the probability of the next token."""
         self._line *= share
         is_sure = self._line >= self._threshold

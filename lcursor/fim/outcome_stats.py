@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from lcursor.fim.journal import Row
+from lcursor.fim.outcomes import Row
 from lcursor.protocol import Stats, StatsRow
 
 ACCEPTS = {"accepted", "partial", "typed"}
@@ -35,7 +35,7 @@ def stats(
 
     Args:
         rows: of the journal, oldest first.
-        thresholds: as `gate.thresholds` gives them.
+        thresholds: as `adaptive_threshold.thresholds` gives them.
         path: where the rows are kept.
         problem: why they are not.
     """

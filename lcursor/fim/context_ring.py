@@ -18,8 +18,8 @@ from lcursor.fim.chunks import ALONE, MIN_LINES, PASSED, Chunk, Words, clip, dic
 from lcursor.fim.files import File, cut, room_for_files
 from lcursor.fim.prompt import Source
 
-MOST_CHUNKS = 16
-MOST_A_FILE = 3
+MAX_CHUNKS = 16
+MAX_A_FILE = 3
 SAME = 0.9
 """More alike than this, the newer chunk takes the place of the older one."""
 OVERLAP = 0.5
@@ -80,7 +80,7 @@ class _Slot:
     words: Words
 
 
-class Ring:
+class ContextRing:
     """The chunks there are, and the slots that show some of them.
 
     Args:
@@ -97,7 +97,7 @@ class Ring:
         clock_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
     ) -> None:
         self.retriever: Retriever = retriever or NoRetriever()
-        self.news: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
         self._clock_ms = clock_ms
         self._lock = threading.Lock()  # of the queue and the pool
         self._queue: list[_Slot] = []
@@ -110,7 +110,7 @@ class Ring:
         self._files: tuple[File, ...] = ()
         self._is_due = False
 
-    def offer(self, chunk: Chunk) -> None:
+    def add(self, chunk: Chunk) -> None:
         """Put a chunk into the queue, unless it is there already or too small. Any thread."""
         chunk = clip(chunk)
         if chunk.kind not in ALONE and chunk.text.count("\n") + 1 < MIN_LINES:
@@ -122,9 +122,9 @@ class Ring:
             self._queue = [other for other in self._queue if not _replaces(slot, other)]
             if chunk.text and any(_is_equal(slot, other) for other in self._pool):
                 return
-            self._queue = [*self._queue, slot][-MOST_CHUNKS:]
+            self._queue = [*self._queue, slot][-MAX_CHUNKS:]
 
-    def look(self, query: Query) -> None:
+    def retrieve(self, query: Query) -> None:
         """Ask the retriever about a place, unless that was done a moment ago for its line."""
         place, now_ms = (query.root + query.path, query.prefix.count("\n")), self._clock_ms()
         if place != self._asked or now_ms - self._asked_ms > AGAIN_MS:
@@ -138,9 +138,9 @@ class Ring:
             if [*self._found] == clipped:
                 return
             self._found, self._is_news = clipped, True
-        self.news()
+        self.on_change()
 
-    def promote(self) -> bool:
+    def admit(self) -> bool:
         """Take in what was retrieved and the oldest chunk; let the arrangement change.
 
         Returns:
@@ -156,15 +156,15 @@ class Ring:
             if slot.chunk.text:
                 self._pool.append(slot)
                 of_file = [other for other in self._pool if _is_of_file(other, slot.chunk.path)]
-                for old in [*of_file[:-MOST_A_FILE], *self._pool[:-MOST_CHUNKS]]:
+                for old in [*of_file[:-MAX_A_FILE], *self._pool[:-MAX_CHUNKS]]:
                     if old in self._pool:
                         self._pool.remove(old)
             return True
 
-    def arrange(
+    def layout(
         self, query: Query, files_tokens: int, count: Callable[[str], int]
     ) -> tuple[File, ...]:
-        """Return the slots, the least recently changed first; the same until `promote` is called.
+        """Return the slots, the least recently changed first; the same until `admit` is called.
 
         Args:
             query: where the cursor is, and the text that the prompt has around it.
