@@ -1,8 +1,7 @@
-"""Whether replies of models end up where they belong: applied right, refused, or wrong.
+"""Apply replies of models to their files: each is applied right, refused, or applied wrong.
 
-The corpus stands in evals/data/apply: replies made from real commits and mangled, traps written by
-hand, and replies that a local model wrote. What is right was never found by the code judged here;
-scripts/apply_corpus.py says how. No model is asked, nothing is written.
+The corpus and its format are described in evals/data/apply/README.md. The right results were never
+computed by the code under test. Asks no model and writes nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Writes the apply corpus: replies in all forms, each with what it must make of its files.
+"""Write the generated part of the apply corpus: replies in all forms, with the right results.
 
-`python scripts/apply_corpus.py OUT_FOLDER`. Changes come from this repository's history; replies
-are made of them and then mangled as models mangle them. What is right is known from the commit and
-from what was mangled, never from the code that is judged: nothing of `lcursor.edit` is used here.
-`traps.jsonl` and `model.jsonl` in the same folder are written by hand and not touched.
+`python -m evals.make_apply_corpus OUT_FOLDER` writes `bases.jsonl` and `made.jsonl`. The changes
+come from this repository's history; each is written as a reply, which is then mangled as models
+mangle their replies. The right result follows from the commit and from the mangling, never from the
+code under test: nothing of `lcursor.edit` is used here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from apply_mangle import MANGLES, Sides
+from evals.mangle import MANGLES, Sides
 
 ROOT = Path(__file__).resolve().parent.parent
-LEAST_ROWS, MOST_ROWS, MOST_HUNKS, MOST_CHANGED = 18, 150, 5, 50
+MIN_ROWS, MAX_ROWS, MAX_HUNKS, MAX_CHANGED = 18, 150, 5, 50
 EACH = 9
-"""Records of one form and one way of mangling."""
+"""Replies of each form with each way of mangling."""
 SEED = 6
 Span = tuple[int, int, int, int]
 
@@ -50,7 +48,7 @@ class Change:
 
 @dataclass
 class Case:
-    """One reply, and what is right for it."""
+    """One reply and its right result."""
 
     form: str
     mangled: str
@@ -58,9 +56,9 @@ class Case:
     base: list[str]
     reply: str
     right: list[str] | None
-    """None: nothing may be done without asking."""
+    """None: nothing may be changed without asking."""
     is_unique: bool = True
-    """There is one right answer; otherwise asking is as good."""
+    """There is exactly one right result; otherwise asking is as good."""
     file: str = ""
 
 
@@ -71,7 +69,7 @@ def git(*words: str) -> str:
 
 
 def changes() -> list[Change]:
-    """Return changes of single files, not too large, in a mixed order."""
+    """Return small changes of single files, in random order."""
     found = []
     for commit in git("rev-list", "--no-merges", "592d4a7").split():
         if not git("rev-list", "--parents", "-1", commit).split()[1:]:
@@ -84,15 +82,15 @@ def changes() -> list[Change]:
             new = git("show", f"{commit}:{path}").removesuffix("\n").split("\n")
             one = Change(commit[:7], path, old, new)
             size = sum(s[1] - s[0] + s[3] - s[2] for s in one.spans)
-            is_fit = LEAST_ROWS <= len(old) <= MOST_ROWS and size <= MOST_CHANGED
-            if is_fit and 0 < len(one.spans) <= MOST_HUNKS:
+            is_fit = MIN_ROWS <= len(old) <= MAX_ROWS and size <= MAX_CHANGED
+            if is_fit and 0 < len(one.spans) <= MAX_HUNKS:
                 found.append(one)
     random.Random(SEED).shuffle(found)
     return found
 
 
 def pieces(one: Change, context: int) -> list[tuple[list[str], list[str], Span]]:
-    """Return what is there and what shall be, with lines around; what touches is joined."""
+    """Return the old and new lines of each hunk with context lines; join hunks that touch."""
     joined: list[list[int]] = []
     for a, b, c, d in one.spans:
         if joined and a - joined[-1][1] <= 2 * context:
@@ -109,29 +107,33 @@ def pieces(one: Change, context: int) -> list[tuple[list[str], list[str], Span]]
 
 
 def times(base: list[str], block: list[str]) -> int:
-    """Return how often lines are there, whatever they are indented by."""
+    """Return how often a block occurs in a file, ignoring indentation."""
     want = [line.strip() for line in block]
     rows = [line.strip() for line in base]
     return sum(rows[at : at + len(want)] == want for at in range(len(rows) - len(want) + 1))
 
 
 def says_enough(block: list[str]) -> bool:
+    """Whether a block has enough letters to be recognized."""
     return sum(map(str.isalnum, "".join(block))) >= 6
 
 
 def heading(path: str, rng: random.Random) -> str:
+    """Return a line that names a file, in one of the ways models do."""
     return rng.choice(
         (path, f"`{path}`", f"**{path}**", f"### {path}", f"File: {path}", f"{path}:", f"./{path}")
     )
 
 
 def block(old: list[str], new: list[str], rng: random.Random) -> str:
+    """Return a search/replace block."""
     size = rng.choice((5, 7, 7, 7, 9))
     parts = ["<" * size + " SEARCH", *old, "=" * size, *new, ">" * size + " REPLACE"]
     return "\n".join(parts)
 
 
 def search_replace(one: Change, sides: list[Sides], rng: random.Random) -> str:
+    """Return a reply of search/replace blocks."""
     info = "python" if one.path.endswith(".py") else "lua"
     if rng.random() < 0.5:
         text = "\n\n".join(block(old, new, rng) for old, new in sides)
@@ -142,6 +144,7 @@ def search_replace(one: Change, sides: list[Sides], rng: random.Random) -> str:
 
 
 def udiff(one: Change, sides: list[Sides], rng: random.Random, style: str) -> str:
+    """Return a reply with a unified diff."""
     out: list[str] = []
     if style == "git":
         out += [f"diff --git a/{one.path} b/{one.path}", "index 1234567..89abcde 100644"]
@@ -163,6 +166,7 @@ def udiff(one: Change, sides: list[Sides], rng: random.Random, style: str) -> st
 
 
 def patch(one: Change, sides: list[Sides]) -> str:
+    """Return a reply in the `*** Begin Patch` format."""
     out = ["*** Begin Patch", f"*** Update File: {one.path}"]
     for old, new in sides:
         out.append("@@")
@@ -171,7 +175,7 @@ def patch(one: Change, sides: list[Sides]) -> str:
 
 
 def spelled(one: Change, form: str, mangled: str, rng: random.Random) -> Case | None:
-    """Return a reply that spells changes out."""
+    """Return a reply that quotes the old lines and writes the new ones."""
     parts = pieces(one, 3)
     sides: list[Sides] = []
     for old, new, _ in parts:
@@ -199,7 +203,7 @@ def spelled(one: Change, form: str, mangled: str, rng: random.Random) -> Case | 
 
 
 def stale(one: Change, form: str, kind: str, rng: random.Random) -> Case | None:
-    """The text is not any more what the reply was written for."""
+    """Return a reply to a file that was modified since."""
     parts = pieces(one, 4)
     old, _, span = rng.choice(parts)
     used = {row for a, b, _, _ in one.spans for row in range(a - 1, b + 1)}
@@ -232,7 +236,7 @@ def stale(one: Change, form: str, kind: str, rng: random.Random) -> Case | None:
 
 
 def doubled(one: Change, form: str, rng: random.Random) -> Case | None:
-    """What is quoted is there twice."""
+    """Return a reply whose quoted lines occur twice in the file."""
     old, new, _ = pieces(one, 2)[0]
     if not says_enough(old) or len(pieces(one, 2)) > 1 or times(one.old, old) != 1:
         return None
@@ -243,7 +247,7 @@ def doubled(one: Change, form: str, rng: random.Random) -> Case | None:
 
 
 def moved(one: Change, form: str, rng: random.Random) -> Case | None:
-    """The file's parts stand in another order since."""
+    """Return a reply to a file whose parts were reordered since."""
     heads = [
         r for r, x in enumerate(one.old) if re.match(r"(def|class|local function|function) ", x)
     ]
@@ -271,7 +275,7 @@ def moved(one: Change, form: str, rng: random.Random) -> Case | None:
 
 
 def whole(one: Change, style: str, rng: random.Random) -> Case:
-    """The new file, as a whole."""
+    """Return a reply that writes the whole new file."""
     info = "python" if one.path.endswith(".py") else "lua"
     sign = "#" if info == "python" else "--"
     text = "\n".join(one.new).rstrip("\n")
@@ -301,7 +305,7 @@ def whole(one: Change, style: str, rng: random.Random) -> Case:
 
 
 def functions(one: Change) -> Iterator[tuple[str, int, int, int, int, bool]]:
-    """Yield functions that hold all that changes: name, rows of both, and if in a class."""
+    """Yield the functions that contain all hunks: name, old rows, new rows, and if in a class."""
     try:
         trees = [ast.parse("\n".join(lines)) for lines in (one.old, one.new)]
     except SyntaxError:
@@ -326,7 +330,7 @@ def functions(one: Change) -> Iterator[tuple[str, int, int, int, int, bool]]:
 
 
 def function(one: Change, style: str, rng: random.Random) -> Case | None:
-    """One function alone, or with all else left out."""
+    """Return a reply that writes one function only."""
     for _, a, b, c, d, is_in in functions(one):
         body = one.new[c:d]
         if is_in != (style in {"method", "class"}) and style != "doubled":
@@ -353,7 +357,7 @@ def function(one: Change, style: str, rng: random.Random) -> Case | None:
 
 
 def lazy(one: Change, style: str, rng: random.Random) -> Case | None:
-    """What changes with lines around it, and marks for the rest."""
+    """Return a reply that elides unchanged code with comments."""
     sign = "#" if one.path.endswith(".py") else "--"
     word = rng.choice(("existing code", "rest of the code", "existing code", "unchanged"))
     context = rng.choice((2, 3, 4))
@@ -390,7 +394,7 @@ def lazy(one: Change, style: str, rng: random.Random) -> Case | None:
 
 
 def makers() -> Iterator[tuple[str, Callable[[Change, random.Random], Case | None]]]:
-    """Yield every form with every way of mangling."""
+    """Yield every combination of form and mangling."""
     for form in ("search_replace", "udiff", "patch"):
         for name in MANGLES:
             yield f"{form} {name}", lambda one, rng, f=form, n=name: spelled(one, f, n, rng)  # type: ignore[misc]
@@ -418,7 +422,7 @@ def makers() -> Iterator[tuple[str, Callable[[Change, random.Random], Case | Non
 
 
 def edits(old: list[str], new: list[str]) -> list[list[Any]]:
-    """Return how the one becomes the other: first row, row behind the last, lines."""
+    """Return the edits from old to new: first row, end row, new lines."""
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return [[a, b, new[c:d]] for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
 

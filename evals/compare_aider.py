@@ -1,11 +1,11 @@
-"""The corpus of `eval apply` through aider's own appliers, beside ours: the table in bench/results.
+"""Run the corpus of `eval apply` through aider's appliers and through ours, and print a table.
 
     python -m venv aider && aider/bin/pip install aider-chat
-    .venv/bin/python scripts/apply_peer.py aider/lib/python3.*/site-packages
+    .venv/bin/python -m evals.compare_aider aider/lib/python3.*/site-packages
 
-Replies in the three forms that both understand: search/replace blocks, unified diffs, `*** Begin
-Patch`. What asks a model is not loaded. Help is given where only the form would differ: git's `a/`
-and `b/` and its header lines are taken away before aider sees a diff.
+Uses the replies in the three forms that both understand: search/replace blocks, unified diffs and
+`*** Begin Patch`. Git's `a/`, `b/` and header lines are removed before aider sees a diff. The parts
+of aider that ask a model are not loaded.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from evals import apply  # noqa: E402
+from evals import apply
+from evals.corpus import ROOT
 
 FORMS = {
     "search_replace": ("editblock_coder", "EditBlockCoder"),
@@ -35,7 +33,7 @@ State = dict[str, tuple[str, ...]]
 
 
 class Disk:
-    """The files, as aider reads and writes them; its messages are not shown."""
+    """The file access that aider's appliers use; ignores their messages."""
 
     def read_text(self, path: str) -> str | None:
         """Return a file's text, None without it."""
@@ -47,16 +45,16 @@ class Disk:
         Path(path).write_text(text)
 
     def tool_error(self, *_: object) -> None:
-        """Say nothing."""
+        """Ignore a message."""
 
     tool_warning = tool_output = tool_error
 
 
 class Given:
-    """What an applier of aider needs of its conversation."""
+    """The conversation state that an applier of aider needs."""
 
     def give(self, root: Path, names: list[str], reply: str) -> None:
-        """Put the files into the chat, and the reply behind them."""
+        """Set the files and the reply."""
         self.root, self.io, self.shell_commands = str(root), Disk(), list[str]()
         self.names, self.partial_response_content = names, reply
         self.abs_fnames = {str(root / name) for name in names}
@@ -67,11 +65,11 @@ class Given:
         return self.names
 
     def abs_root_path(self, path: str) -> str:
-        """Return a path with the root before it."""
+        """Return an absolute path."""
         return str(Path(self.root) / path)
 
     def get_rel_fname(self, path: str) -> str:
-        """Return a path without it."""
+        """Return a path relative to the root."""
         return os.path.relpath(path, self.root)
 
 
@@ -90,7 +88,7 @@ def appliers(site: Path) -> dict[str, type[Any]]:
 
 
 def form_of(task: apply.Task) -> str:
-    """Return in which form a reply is; "" for one that is left out."""
+    """Return the form of a reply; "" to skip it."""
     if task.form in FORMS:
         return task.form
     if task.form != "trap":
@@ -100,7 +98,7 @@ def form_of(task: apply.Task) -> str:
 
 
 def state(root: Path) -> State:
-    """Return all files; line ends and what stands behind the last line are no difference."""
+    """Return all files, normalized by `lines`."""
     return {
         str(path.relative_to(root)): lines(path.read_text().split("\n"))
         for path in root.rglob("*")
@@ -109,7 +107,7 @@ def state(root: Path) -> State:
 
 
 def lines(found: Any) -> tuple[str, ...]:
-    """Return lines without their ends, and without empty ones behind the last."""
+    """Return lines without line ends and without trailing empty lines."""
     return tuple("\n".join(each.rstrip("\r") for each in found).rstrip("\n").split("\n"))
 
 
@@ -146,11 +144,11 @@ def main() -> None:
         is_one = task.is_unique and task.right is not None
         theirs = outcome(found[form_of(task)], task)
         name = f"trap, {form_of(task)}" if task.form == "trap" else task.form
-        for row in (name, "all"):
-            table[row].update(n=1, one=is_one)
-            table[row].update({f"aider {theirs}": 1, f"ours {ours[task.name]}": 1})
-            table[row].update({"aider one": is_one and theirs == "right"})
-            table[row].update({"ours one": is_one and ours[task.name] == "right"})
+        for group in (name, "all"):
+            table[group].update(n=1, one=is_one)
+            table[group].update({f"aider {theirs}": 1, f"ours {ours[task.name]}": 1})
+            table[group].update({"aider one": is_one and theirs == "right"})
+            table[group].update({"ours one": is_one and ours[task.name] == "right"})
     print("| reply | n | one right answer | lcursor: of these right | wrong "
           "| aider: of these right | wrong | half done |")  # fmt: skip
     print("|---|" + "--:|" * 7)

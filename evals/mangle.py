@@ -1,6 +1,6 @@
-"""How models mangle what they quote, for `apply_corpus.py`: both sides of a piece, alike.
+"""Mangle quoted code as models do: both sides of a change in the same way.
 
-Each way returns None where it cannot be done to a piece.
+Each function returns None where it does not apply to a change.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ Sides = tuple[list[str], list[str]]
 
 
 def common(old: list[str], new: list[str]) -> set[str]:
+    """Return the lines that both sides have."""
     return {*old} & {*new}
 
 
 def dedent(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
+    """Remove the common indentation."""
     del rng
     filled = [line for line in (*old, *new) if line.strip()]
     least = min(len(line) - len(line.lstrip(" ")) for line in filled)
@@ -25,11 +27,13 @@ def dedent(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
 
 
 def deeper(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
+    """Indent every line further."""
     by = " " * rng.choice((2, 4))
     return [by + x if x.strip() else x for x in old], [by + x if x.strip() else x for x in new]
 
 
 def tabs(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
+    """Indent with tabs."""
     del rng
     levels = {len(x) - len(x.lstrip(" ")) for x in (*old, *new) if x.strip()}
     kept = {len(x) - len(x.lstrip(" ")) for x in old if x.strip()}
@@ -44,6 +48,7 @@ def tabs(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
 
 
 def halved(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
+    """Indent with half the spaces."""
     del rng
     levels = {len(x) - len(x.lstrip(" ")) for x in (*old, *new) if x.strip()}
     kept = {len(x) - len(x.lstrip(" ")) for x in old if x.strip()}
@@ -58,6 +63,7 @@ def halved(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
 
 
 def trailing(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
+    """Add trailing spaces to unchanged lines."""
     both = common(old, new)
     chosen = {x for x in sorted(both) if x.strip() and rng.random() < 0.6}
     return (
@@ -71,6 +77,7 @@ def trailing(old: list[str], new: list[str], rng: random.Random) -> Sides | None
 
 
 def no_blanks(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
+    """Drop empty lines."""
     del rng
     blank_old, blank_new = [not x.strip() for x in old], [not x.strip() for x in new]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
@@ -86,6 +93,7 @@ def no_blanks(old: list[str], new: list[str], rng: random.Random) -> Sides | Non
 
 
 def quotes(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
+    """Write unchanged strings in single quotes."""
     del rng
     chosen = {x for x in common(old, new) if '"' in x and "'" not in x and '"""' not in x}
     if not chosen:
@@ -95,6 +103,7 @@ def quotes(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
 
 
 def escaped(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
+    """Escape HTML characters."""
     del rng
     if not any(mark in x for x in old for mark in "<>&"):
         return None
@@ -102,7 +111,7 @@ def escaped(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
 
 
 def first_bare(old: list[str], new: list[str], rng: random.Random) -> Sides | None:
-    """The first line lost what it was indented by."""
+    """Remove the indentation of the first line only."""
     del rng
     if old[0] != new[0] or old[0] == old[0].lstrip() or not old[0].strip():
         return None
