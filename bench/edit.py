@@ -16,12 +16,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from lcursor.code import grammars, languages, structure
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Region
 from lcursor.edit.rewriting.rewrite import Rewriter, Silent
 from lcursor.edit.rewriting.task import Task
 from lcursor.errors import LcursorError, ReplyUnusable
-from lcursor.index import grammars, languages, structure
 from lcursor.llm.reach import Models, Reached
 from lcursor.llm.records import Usage
 
@@ -53,7 +53,7 @@ CASES: Final = (
     ),
     Case("llm/launch.py", "Keeper", "Rename the attribute `_since` to `_begin`, everywhere."),
     Case(
-        "index/outline.py",
+        "code/outline.py",
         "outline",
         "Add a parameter `mark: str = LEFT_OUT` behind `members`, and use it where LEFT_OUT is.",
     ),
@@ -221,7 +221,7 @@ def task_of(case: Case) -> Task:
     path = ROOT / case.file
     lines = tuple(path.read_text("utf-8").split("\n"))
     data = "\n".join(lines).encode()
-    language = languages.of(case.file)
+    language = languages.detect(case.file)
     root = grammars.parse(language, data)
     found = structure.of_tree(language, root, data, lines) if root is not None else []
     for item in found:

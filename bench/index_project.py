@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lcursor.errors import LcursorError
-from lcursor.index import files, skip
+from lcursor.project import filetypes, listing
 
 MOST_BRANCH_FILES = 2000
 SEEN_OF_BRANCH = 40
@@ -41,11 +41,11 @@ class Copy:
     def __init__(self, source: Path, folder: Path) -> None:
         self.root = folder.resolve()
         self.names: list[str] = []
-        for each in files.survey(source).files:
-            if INSTALLED in each.path.split("/") or skip.by_name(each.path, each.size_bytes):
+        for each in listing.survey(source).files:
+            if INSTALLED in each.path.split("/") or filetypes.by_name(each.path, each.size_bytes):
                 continue
             data = (source / each.path).read_bytes()
-            if skip.by_content(data):
+            if filetypes.by_content(data):
                 continue
             target = self.root / each.path
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from evals.calls import Call, Kind, Module
 from evals.fim import first_line
-from lcursor.fim import headers
+from lcursor.code import headers
 from lcursor.fim.chunks import Chunk
 from lcursor.fim.context_ring import AROUND_LINES, ContextRing, Query
 from lcursor.fim.prompt import File, Source

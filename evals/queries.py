@@ -124,7 +124,8 @@ def _answers(text: str) -> tuple[Answer, ...]:
 
 def files(corpus: Corpus) -> Iterator[tuple[str, FileState, Parsed]]:
     """Yield the files of a corpus, in pieces."""
-    from lcursor.index import chunk, skip
+    from lcursor.index import chunk
+    from lcursor.project import filetypes
 
     for folder in corpus.folders:
         for path in sorted((corpus.root / folder).rglob("*")):
@@ -134,10 +135,10 @@ def files(corpus: Corpus) -> Iterator[tuple[str, FileState, Parsed]]:
             if path.suffix not in ENDINGS or "__pycache__" in path.parts or not path.is_file():
                 continue
             data = path.read_bytes()
-            if skip.by_name(name, len(data)) or skip.by_content(data):
+            if filetypes.by_name(name, len(data)) or filetypes.by_content(data):
                 continue
             state = FileState(len(data), 0, hashlib.sha256(data).digest()[:16])
-            yield name, state, chunk.read(name, skip.decode(data))
+            yield name, state, chunk.read(name, filetypes.decode(data))
 
 
 def build(

@@ -114,11 +114,11 @@ class Aside:
     def _complete(self, params: wire.ChatComplete) -> None:
         """Thread: the lane of completions."""
         from lcursor.context import complete
-        from lcursor.index import place
+        from lcursor.project.root import root_of
 
         if params["id"] != self._words:
             return
-        root = place.root_of(Path(params["path"] or ".").absolute())
+        root = root_of(Path(params["path"] or ".").absolute())
         words = complete.complete(root, params["word"], self._knows(root))
         answer: wire.ChatCompleted = {"id": params["id"], "words": list(words)}
         self._tell("chat.completed", answer)

@@ -108,9 +108,9 @@ class ChatSlot:
         """Show a chat, or begin one; it is in the archive once something was said in it."""
 
         def job() -> None:
-            from lcursor.index import place
+            from lcursor.project.root import root_of
 
-            root = str(place.root_of(Path(params["path"] or ".").absolute()))
+            root = str(root_of(Path(params["path"] or ".").absolute()))
             key = params["chat"]
             if key == "last":
                 key = self._archive.newest(root)
@@ -141,10 +141,10 @@ class ChatSlot:
         """List the chats of a project, or all."""
 
         def job() -> None:
-            from lcursor.index import place
+            from lcursor.project.root import root_of
 
             path = params["path"]
-            self._listed(params["id"], str(place.root_of(Path(path))) if path else "")
+            self._listed(params["id"], str(root_of(Path(path))) if path else "")
 
         self._front.put(job, params["id"])
 

@@ -58,14 +58,14 @@ def chat(
     ] = False,
 ) -> None:
     """Ask about the code of a project. Ctrl-C stops an answer, and keeps what there is of it."""
-    from lcursor.index import place
+    from lcursor.project.root import root_of
 
     where = str((path or Path.cwd()).absolute())
     if show:
         _print_chat(show)
         return
     if listing:
-        _print_list(str(place.root_of(Path(where))), as_json)
+        _print_list(str(root_of(Path(where))), as_json)
         return
     text = " ".join(question or [])
     if text == "-" or (not text and not sys.stdin.isatty()):
@@ -308,11 +308,11 @@ def _knows(secrets: Sequence[str]) -> Retrieve:
 
     from lcursor.context.codebase import Codebase, Grep
     from lcursor.context.indexed import Indexed
-    from lcursor.index import place
+    from lcursor.project.root import is_begun
 
     @cache  # a client is for all questions
     def knows(root: Path) -> Codebase:
-        if place.is_begun(root):
+        if is_begun(root):
             return Indexed.of(root, start=True, secrets=secrets)
         return Grep(root, secrets)
 

@@ -162,10 +162,11 @@ def _index(embedder: str) -> Fact:
     from lcursor import folders
     from lcursor.catalog import store
     from lcursor.catalog.sink import human
-    from lcursor.index import embedders, place, vector_cache
+    from lcursor.index import embedders, vector_cache
+    from lcursor.project.root import BEGUN
 
     folder, vectors = folders.data_home() / "index", vector_cache.default_folder()
-    projects = len([*folder.glob(f"*/{place.BEGUN}")])
+    projects = len([*folder.glob(f"*/{BEGUN}")])
     sizes = _size(folder), _size(vectors)
     data = {
         "path": str(folder),
@@ -282,12 +283,12 @@ def _package(name: str, module: str, locked: dict[str, set[str]], environment: F
 
 
 def _grammars() -> Fact:
-    from lcursor.index import grammars
-    from lcursor.index.definitions import DEFINITIONS
+    from lcursor.code import grammars
 
-    missing = [name for name in DEFINITIONS if grammars.parser(name) is None]
-    found = len(DEFINITIONS) - len(missing)
-    fact = Fact("grammars", f"{found} of {len(DEFINITIONS)}", {"missing": missing}, level="warn")
+    known = sorted(grammars.LANGUAGES)
+    missing = [name for name in known if grammars.parser(name) is None]
+    found = len(known) - len(missing)
+    fact = Fact("grammars", f"{found} of {len(known)}", {"missing": missing}, level="warn")
     if missing and found:  # without the package tree-sitter there is none, and its own line says so
         fact.problem = DependencyMissing(
             f"No grammar for {', '.join(missing)}: the index cuts such files by lines", AGAIN

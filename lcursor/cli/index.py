@@ -65,9 +65,9 @@ def index(
 
     The worker goes on when this is interrupted, and what it has is kept.
     """
-    from lcursor.index import place
+    from lcursor.project.root import root_of
 
-    root = place.root_of((path or why or Path.cwd()).absolute())
+    root = root_of((path or why or Path.cwd()).absolute())
     globs = secret or []
     if report:
         _print_report(root, globs, as_json)
@@ -92,14 +92,14 @@ def search(
     from typing import get_args
 
     from lcursor.errors import IndexRefused
-    from lcursor.index import place
     from lcursor.index.client import Client
     from lcursor.index.records import Mode
+    from lcursor.project.root import is_begun, root_of
 
     if mode not in get_args(Mode):
         raise typer.BadParameter(f"expected one of {', '.join(get_args(Mode))}", param_hint="mode")
-    root = place.root_of((path or Path.cwd()).absolute())
-    if not place.is_begun(root):
+    root = root_of((path or Path.cwd()).absolute())
+    if not is_begun(root):
         raise IndexRefused(f"{root} is not indexed", f"Run python -m lcursor index {root}")
     text = " ".join(query)
     began_s = time.perf_counter()
@@ -137,14 +137,16 @@ def _safe(text: str) -> str:
 
 
 def _print_report(root: Path, globs: Sequence[str], as_json: bool) -> None:
-    from lcursor.index import files, own, place, rates
+    from lcursor.index import place, rates
     from lcursor.index.report import summarize
+    from lcursor.project import listing, secrets
+    from lcursor.project.root import is_home_like
 
-    secrets = own.kept(root)
-    secrets.add(globs)
-    found = summarize(files.survey(root), secrets, rates.load(place.rates_path()))
+    known = secrets.load(root)
+    known.add(globs)
+    found = summarize(listing.survey(root), known, rates.load(place.rates_path()))
     if as_json:
-        document = {"root": str(root), "is_home": files.is_home_like(root), **asdict(found)}
+        document = {"root": str(root), "is_home": is_home_like(root), **asdict(found)}
         typer.echo(json.dumps(document))
     else:
         typer.echo(_report_text(root, found))
@@ -171,12 +173,14 @@ def _report_text(root: Path, found: Report) -> str:
 
 
 def _explain(root: Path, path: Path, globs: Sequence[str], as_json: bool) -> None:
-    from lcursor.index import explain, own
+    from lcursor.index import explain
+    from lcursor.project import secrets
+    from lcursor.project.root import relative_name
 
-    name = explain.name_of(root, path)
-    secrets = own.kept(root)
-    secrets.add(globs)
-    reason = explain.why(root, name, secrets)
+    name = relative_name(root, path)
+    known = secrets.load(root)
+    known.add(globs)
+    reason = explain.why(root, name, known)
     if as_json:
         typer.echo(json.dumps({"root": str(root), "path": name, "reason": reason}))
     elif reason:

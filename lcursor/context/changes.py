@@ -218,7 +218,7 @@ def _wanted(argument: str, top: Path, reader: Reader) -> _Wanted:
 def _item(
     kind: AttachmentKind, prefix: str, path: str, part: _Part, top: Path, reader: Reader
 ) -> Item:
-    from lcursor.index import skip
+    from lcursor.project import filetypes
 
     full, section, why = top / path, part.text, part.refusal
     row = patch.first_row(section)
@@ -227,7 +227,7 @@ def _item(
     why = why or reader.secret_text(section)
     if not why and patch.is_key_like(section):
         why = "it looks like a part of a key"
-    if not why and (name := skip.by_name(path, 0)):
+    if not why and (name := filetypes.by_name(path, 0)):
         why = name if not name.startswith("binary") else ""
     size = len(section.encode("utf-8", "replace"))
     if not why and size > MOST_OF_A_FILE_BYTES:

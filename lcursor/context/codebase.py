@@ -143,6 +143,8 @@ def meant(found: Sequence[Definition], name: str) -> list[Definition]:
 
 def _is_skipped(path: str, text: str) -> bool:
     """Return whether a file says nothing about a project: a lock file, something minified."""
-    from lcursor.index import skip
+    from lcursor.project import filetypes
 
-    return bool(skip.by_name(path, len(text)) or skip.by_content(text.encode("utf-8", "replace")))
+    return bool(
+        filetypes.by_name(path, len(text)) or filetypes.by_content(text.encode("utf-8", "replace"))
+    )

@@ -86,7 +86,7 @@ def search(
     Raises:
         Cancelled: the reader is told so.
     """
-    from lcursor.index.ignore import Rules
+    from lcursor.project.ignore import Rules
 
     flags = [*(["-w"] if is_whole else []), *([] if keeps_case else ["-i"])]
     said = _ask(root, words, flags, reader)
@@ -109,7 +109,7 @@ def _ask(
     root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader
 ) -> running.Said | None:
     """Ask git, then ripgrep; None where neither answers."""
-    from lcursor.index.git import command_of
+    from lcursor.project.git import command_of
 
     asked = [part for word in words for part in ("-e", word)]
     most = ["-m", str(MOST_ROWS_OF_A_FILE)]
@@ -147,7 +147,7 @@ def _read(
     root: Path, words: Sequence[str], reader: Reader, is_whole: bool, keeps_case: bool
 ) -> dict[str, list[tuple[int, str]]]:
     """Look through the files; there is neither git nor ripgrep."""
-    from lcursor.index import skip
+    from lcursor.project import filetypes
 
     pattern = "|".join(map(re.escape, words))
     wanted = re.compile(
@@ -159,7 +159,7 @@ def _read(
             continue
         if not reader.left_s:
             break
-        if skip.by_name(path, 0):
+        if filetypes.by_name(path, 0):
             continue
         text = reader.read(root / path).text
         rows = [
@@ -212,10 +212,10 @@ def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
 
 def worth(path: str) -> float:
     """Return how likely a file is meant by a question about code, by its path; at most 1."""
-    from lcursor.index import languages
+    from lcursor.code import languages
     from lcursor.index.rank import penalties
 
-    factor = OF_PROSE if languages.of(path) in PROSE else 1.0
+    factor = OF_PROSE if languages.detect(path) in PROSE else 1.0
     return factor * math.prod(penalty for _, penalty in penalties(path))
 
 
@@ -237,10 +237,10 @@ def windows(
 
     Where a definition is around a row, and not too long, all of it is taken.
     """
-    from lcursor.index import languages, plain
+    from lcursor.code import languages, line_definitions
 
-    language = languages.of(path, lines[0] if lines else "")
-    around = [(first, end) for _, _, first, end in plain.definitions(language, lines)]
+    language = languages.detect(path, lines[0] if lines else "")
+    around = [(first, end) for _, _, first, end in line_definitions.definitions(language, lines)]
     spans: list[list[int]] = []
     for row, _ in matches:
         first, end = max(row - AROUND_ROWS, 0), min(row + AROUND_ROWS + 1, len(lines))

@@ -78,9 +78,9 @@ def language(item: Item) -> str:
         return _LANGUAGES[item.kind]
     if not item.path or item.kind in {"diagnostics", "quickfix", "terminal"}:
         return ""
-    from lcursor.index import languages
+    from lcursor.code import languages
 
-    found = languages.of(item.path, item.text.partition("\n")[0] if not item.first_row else "")
+    found = languages.detect(item.path, item.text.partition("\n")[0] if not item.first_row else "")
     return "" if found == languages.TEXT else found
 
 

@@ -49,7 +49,7 @@ def files(
     Raises:
         Cancelled: `cancel` said so.
     """
-    from lcursor.index.ignore import Rules
+    from lcursor.project.ignore import Rules
 
     folder = Path(os.path.realpath(folder))
     top = Path(os.path.realpath(root or folder))
@@ -84,7 +84,7 @@ def _is_ignored(folder: Path, cancel: Cancel | None) -> bool:
 
 def _walked(folder: Path, top: Path, inside: str, cancel: Cancel | None, most: int) -> Listing:
     """List without git."""
-    from lcursor.index.ignore import MARKS, Rules
+    from lcursor.project.ignore import MARKS, Rules
 
     rules = Rules(top, is_in_git=False)
     if rules.of_folder(inside.rstrip("/")):  # asked for by name, it is not left out

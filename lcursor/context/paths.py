@@ -117,7 +117,7 @@ class Places:
 
     def folder(self, argument: str, *, is_foreign: bool = False) -> Folder:
         """Return the folder that is named, and which of its files are read."""
-        from lcursor.index.files import is_home_like
+        from lcursor.project.root import is_home_like
 
         bare = argument.rstrip("/") or "/"
         path = self._there(bare)
@@ -198,7 +198,7 @@ class Places:
         return Files(found, first, place.end_row + AROUND_ROWS, f"around row {place.first_row + 1}")
 
     def _globbed(self, place: mentions.Place) -> Files:
-        from lcursor.index.globs import path_test
+        from lcursor.project.globs import path_test
 
         glob = place.path.removeprefix("./")
         test = path_test([f"/{glob}" if "/" in glob and not glob.startswith(("/", "**")) else glob])
@@ -212,7 +212,7 @@ class Places:
         return Files(paths, place.first_row, place.end_row, f"{place.path} names it", more=more)
 
     def _read_folder(self, path: Path) -> Folder:
-        from lcursor.index import skip
+        from lcursor.project import filetypes
 
         found = listing.files(path, self.reader.root, self.reader.cancel)
         if not found.files:
@@ -225,7 +225,7 @@ class Places:
                 its = os.lstat(full).st_size
             except OSError:
                 continue
-            why = self.reader.secret(full) or skip.by_name(name, its)
+            why = self.reader.secret(full) or filetypes.by_name(name, its)
             if not why and os.path.islink(full):
                 why = "a symbolic link"
             if not why and (read >= MOST_FILES or size + its > MOST_BYTES):

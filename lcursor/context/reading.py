@@ -64,10 +64,10 @@ class Reader:
         cancel: Cancel | None = None,
         most_s: float = MOST_S,
     ) -> None:
-        from lcursor.index.own import OwnSecrets, kept
+        from lcursor.project.secrets import SecretGlobs, load
 
         self.root = Path(os.path.realpath(root))
-        self._own = OwnSecrets(Path("/"), [*secrets, *kept(self.root).globs])
+        self._own = SecretGlobs(Path("/"), [*secrets, *load(self.root).globs])
         self._unsaved = {os.path.realpath(path): text for path, text in (unsaved or {}).items()}
         self._cancel = cancel
         self._end_s = time.monotonic() + most_s
@@ -98,10 +98,10 @@ class Reader:
         Args:
             path: absolute.
         """
-        from lcursor.index import private
+        from lcursor.project import secrets
 
         for each in dict.fromkeys((os.path.normpath(path), os.path.realpath(path))):
-            if private.is_secret_path(each):
+            if secrets.is_secret_path(each):
                 return SECRET_NAME
             if reason := self._own.reason(each.lstrip("/")):
                 return reason
@@ -109,9 +109,9 @@ class Reader:
 
     def secret_text(self, text: str) -> str:
         """Return why a text is not given away; "" if it is."""
-        from lcursor.index import private
+        from lcursor.project import secrets
 
-        return SECRET_TEXT if private.has_private_key(text.encode("utf-8", "replace")) else ""
+        return SECRET_TEXT if secrets.has_private_key(text.encode("utf-8", "replace")) else ""
 
     def is_unsaved(self, path: Path | str) -> bool:
         """Return whether the editor has another text of a file."""
@@ -172,14 +172,14 @@ class Reader:
         return self._checked(data, first_row, end_row)
 
     def _checked(self, data: bytes, first_row: int, end_row: int, is_unsaved: bool = False) -> Read:
-        from lcursor.index import private, skip
+        from lcursor.project import filetypes, secrets
 
         if len(data) > MOST_BYTES and first_row == 0 and end_row < 0:
             return Read(refusal=f"it has over {MOST_BYTES >> 20} MB; name rows of it")
-        text = skip.decode(data)
+        text = filetypes.decode(data)
         if "\0" in text:
             return Read(refusal="it is binary")
-        if private.has_private_key(data) or self.secret_text(text):
+        if secrets.has_private_key(data) or self.secret_text(text):
             return Read(refusal=SECRET_TEXT)
         text = text.replace("\r\n", "\n")
         lines = text.split("\n")
@@ -194,7 +194,7 @@ class Reader:
 
     def _rows_of_much(self, file: BinaryIO, first_row: int, end_row: int) -> Read:
         """Return rows of a file that is too long to be read whole."""
-        from lcursor.index import private, skip
+        from lcursor.project import filetypes, secrets
 
         chosen, size, seen, row = [], 0, 0, 0
         is_key = False
@@ -209,7 +209,7 @@ class Reader:
             if row % 20_000 == 0:
                 self.look()
             if b"PRIVATE KEY" in data:
-                is_key = private.has_private_key(data)
+                is_key = secrets.has_private_key(data)
             if row >= first_row:
                 if is_key:
                     return Read(refusal=SECRET_TEXT)
@@ -223,7 +223,7 @@ class Reader:
         data = b"".join(chosen)
         if b"\0" in data:
             return Read(refusal="it is binary")
-        return Read(skip.decode(data).replace("\r\n", "\n"), "", first_row)
+        return Read(filetypes.decode(data).replace("\r\n", "\n"), "", first_row)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -197,7 +197,7 @@ def _read(path: Path, folder: str, name: str, reader: Reader) -> Iterator[Rule]:
 
 def _test(glob: str) -> Callable[[str], bool]:
     """Return what tells whether a rule's glob names a path; without a slash it is of any folder."""
-    from lcursor.index.globs import path_test
+    from lcursor.project.globs import path_test
 
     bare = glob.removeprefix("./")
     is_rooted = "/" in bare.rstrip("/") and not bare.startswith("**/")

@@ -46,7 +46,7 @@ def git(
     Raises:
         Cancelled: `cancel` said so.
     """
-    from lcursor.index.git import command_of
+    from lcursor.project.git import command_of
 
     command = command_of(folder, *words)
     return run(command, folder, most_bytes=most_bytes, most_s=most_s, fine=fine, cancel=cancel)
@@ -74,7 +74,7 @@ def run(
     Raises:
         Cancelled: `cancel` said so.
     """
-    from lcursor.index.git import INHERITED
+    from lcursor.project.git import INHERITED
 
     environment = {name: value for name, value in os.environ.items() if name not in INHERITED}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}

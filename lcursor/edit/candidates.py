@@ -160,10 +160,9 @@ def one_of(path: str, lines: Lines) -> Candidate:
 
 def _candidate(key: str, path: str, lines: Lines, words: set[str]) -> Candidate:
     """Return a file with its symbols; where it has very many, those with the asked words first."""
-    from lcursor.edit import symbols
-    from lcursor.index import languages
+    from lcursor.code import languages, symbols
 
-    language = languages.of(path, lines[0] if lines else "")
+    language = languages.detect(path, lines[0] if lines else "")
     one = Candidate(key, path, len(lines), language)
     found = list(symbols.all_of(lines, language))
     if len(found) > MOST_SYMBOLS:

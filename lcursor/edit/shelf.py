@@ -17,7 +17,7 @@ from lcursor.edit.records import FileChange, Lines
 from lcursor.edit.sources import Sources
 from lcursor.edit.turns.ledger import Ledger
 from lcursor.errors import EditMissing, LcursorError
-from lcursor.index import place
+from lcursor.project.root import root_of
 
 Edited = Callable[[str, Sequence[Mapping[str, Any]]], None]
 """Given the key of a chat and what was done, as `ChatSlot.edited` takes it."""
@@ -172,7 +172,7 @@ class Shelf:
         """Return the ledger that has a turn, or that of a path's project."""
         with self._lock:
             found = self._places.get(key)
-        return found or self._ledger(place.root_of(Path(path or ".").absolute()))
+        return found or self._ledger(root_of(Path(path or ".").absolute()))
 
     def _ledger(self, root: Path) -> Ledger:
         """Return the ledger of a project; what was broken off there is taken back first."""

@@ -143,10 +143,10 @@ class Sources:
     def all(self) -> Sequence[str]:
         """Return the paths of all files of the project, relative to its root."""
         if self._all is None:
-            from lcursor.index import files
+            from lcursor.project import listing
 
             try:
-                self._all = [each.path for each in files.survey(self.root).files]
+                self._all = [each.path for each in listing.survey(self.root).files]
             except LcursorError:
                 self._all = []
         return self._all

@@ -104,9 +104,9 @@ class Alternatives:
 
 def root_of(path: str) -> Path:
     """Return the root of the project that a path is in."""
-    from lcursor.index import place
+    from lcursor.project.root import root_of
 
-    return place.root_of(Path(path or ".").absolute())
+    return root_of(Path(path or ".").absolute())
 
 
 def sources(
@@ -215,9 +215,9 @@ def region_of(
 
 def language_of(path: str, lines: Lines, filetype: str = "") -> str:
     """Return the language of a text, by its path, else by what the editor says."""
-    from lcursor.index import languages
+    from lcursor.code import languages
 
-    found = languages.of(path, lines[0] if lines else "")
+    found = languages.detect(path, lines[0] if lines else "")
     if found == languages.TEXT and filetype in languages.EXTENSIONS:
         return filetype
     return found

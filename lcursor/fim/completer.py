@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcursor.catalog import hardware, manifest, store
+from lcursor.code import headers
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
-from lcursor.fim import adaptive_threshold, headers
+from lcursor.fim import adaptive_threshold
 from lcursor.fim.chunks import Chunk
 from lcursor.fim.context_ring import ContextRing, Retriever
 from lcursor.fim.prompt import Source

@@ -6,7 +6,6 @@ loop's thread but `Lane.put` and `Project.close`.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import IndexRefused
 from lcursor.lane import Failed, Lane
+from lcursor.project.root import relative_name
 from lcursor.telling import Tell
 
 Hear = Callable[[Mapping[str, Any]], None]
@@ -136,9 +136,7 @@ class Project:
 
     def name_of(self, path: str) -> str:
         """Return a path as the index has it."""
-        place, name = os.path.split(path)
-        whole = os.path.join(os.path.realpath(place), name)  # the file itself may be a link
-        return os.path.relpath(whole, self.root).replace(os.sep, "/")
+        return relative_name(self.root, path)
 
     def note(self) -> str:
         """Say why there may be more to find some day; empty when all is there."""

@@ -27,15 +27,15 @@ class Workers:
 
     def root_of(self, path: str) -> Path:
         """Return the root of the project that a path is in."""
-        from lcursor.index import place
+        from lcursor.project.root import root_of
 
-        return place.root_of(Path(path))
+        return root_of(Path(path))
 
     def is_begun(self, root: Path) -> bool:
         """Return whether somebody has asked for an index of it."""
-        from lcursor.index import place
+        from lcursor.project.root import is_begun
 
-        return place.is_begun(root)
+        return is_begun(root)
 
     def client(self, root: Path) -> Worker:
         """Return a client; it connects, and starts a worker, when it is asked something."""

@@ -13,11 +13,11 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from lcursor.index import grammars, languages, split, structure
-from lcursor.index.definitions import CONTAINERS
-from lcursor.index.outline import outline
+from lcursor.code import grammars, languages, structure
+from lcursor.code.outline import outline
+from lcursor.code.structure import CONTAINERS, SCOPE, Definition
+from lcursor.index import split
 from lcursor.index.records import Chunk, ChunkKind, Parsed, Symbol
-from lcursor.index.structure import SCOPE, Definition
 
 _CPP: Final = re.compile(
     r"^\s*(?:class\s+\w+|namespace\b|template\s*<|using\s+\w+|public:|private:|extern\s+\"C\+\+\")",
@@ -54,7 +54,7 @@ def read(path: str, text: str) -> Parsed:
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
-    language = languages.of(path, lines[0] if lines else "")
+    language = languages.detect(path, lines[0] if lines else "")
     if language == "c" and path.endswith(".h") and _CPP.search(text):
         language = "cpp"
     if not text.strip():

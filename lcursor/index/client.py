@@ -33,7 +33,7 @@ class Client:
     """A connection to the worker of one project.
 
     Args:
-        root: the project, as `place.root_of` returns it.
+        root: the project, as `root_of` returns it.
         start: whether to start a worker where none answers.
         embedder: for a worker that is started; "" is the configured default.
     """

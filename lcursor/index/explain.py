@@ -5,20 +5,14 @@ Opens the file that it is asked about, and nothing else.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from lcursor.index import files, reading, skip
-from lcursor.index.own import OwnSecrets
+from lcursor.index import reading
+from lcursor.project import filetypes, listing
+from lcursor.project.secrets import SecretGlobs
 
 
-def name_of(root: Path, path: Path) -> str:
-    """Return a path as the index has it; one that is outside begins with `../`."""
-    whole = os.path.join(os.path.realpath(path.parent), path.name)  # the file may be a link itself
-    return os.path.relpath(whole, root).replace(os.sep, "/")
-
-
-def why(root: Path, name: str, own: OwnSecrets) -> str:
+def why(root: Path, name: str, own: SecretGlobs) -> str:
     """Return the reason in words, by ignore rules, name, size and content; "" if there is none.
 
     Args:
@@ -26,14 +20,14 @@ def why(root: Path, name: str, own: OwnSecrets) -> str:
         name: of the file, relative to the root.
         own: what the user calls secret.
     """
-    reason = files.why(root, name)
+    reason = listing.why(root, name)
     if reason:
         return reason
     seen = reading.look(root, name)
     if seen is None:
         return ""
-    reason = skip.by_name(name, seen[0]) or own.reason(name)
+    reason = filetypes.by_name(name, seen[0]) or own.reason(name)
     if reason:
         return reason
     found = reading.read(root, name)
-    return found.reason if isinstance(found, reading.Refusal) else skip.by_content(found.data)
+    return found.reason if isinstance(found, reading.Refusal) else filetypes.by_content(found.data)

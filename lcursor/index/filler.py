@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lcursor.index import reading
-from lcursor.index.own import OwnSecrets
 from lcursor.index.parse import NOTHING, ParseResult, parse_file
 from lcursor.index.rates import Meter
 from lcursor.index.records import FileState
 from lcursor.index.rows import Entry
 from lcursor.index.store import Store
+from lcursor.project.secrets import SecretGlobs
 
 
 @dataclass(slots=True)
@@ -42,9 +42,9 @@ class Filler:
         own: what the user calls secret.
     """
 
-    def __init__(self, root: Path, store: Store, own: OwnSecrets | None = None) -> None:
+    def __init__(self, root: Path, store: Store, own: SecretGlobs | None = None) -> None:
         self.root, self.store = root, store
-        self._own = own or OwnSecrets(root)
+        self._own = own or SecretGlobs(root)
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
         """Whether something was written since the store was tidied."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from lcursor.errors import LcursorError
 
 if TYPE_CHECKING:
-    from lcursor.index.files import Survey
     from lcursor.index.watch import Changes, Watcher
+    from lcursor.project.listing import Survey
 
 
 class Following:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lcursor.errors import IndexAway
 from lcursor.index import lock, place
+from lcursor.project.root import data_folder
 
 ENTRY = Path(__file__).with_name("__main__.py")
 IS_HELD = 3
@@ -105,7 +106,7 @@ def start(root: Path, embedder: str = "", before: Child | None = None) -> Child:
     except OSError as error:
         raise IndexAway(
             f"the index worker cannot be started: {error.strerror or error}",
-            f"See who may write to {place.folder(root)}, and run :checkhealth lcursor",
+            f"See who may write to {data_folder(root)}, and run :checkhealth lcursor",
         ) from error
     return Child(process, before.starts + 1 if before else 1, log)
 

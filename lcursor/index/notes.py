@@ -5,7 +5,7 @@ Pure: has no clock, the time is given. Not thread-safe: its owner has the lock.
 
 from __future__ import annotations
 
-from lcursor.index.ignore import BY_GIT, MARKS, OWN
+from lcursor.project.ignore import BY_GIT, MARKS, OWN
 
 FEW = 8
 """So many changed paths are a person who saves."""

@@ -15,10 +15,10 @@ from lcursor.index import embedders, place, rates
 from lcursor.index.embedding import Embedding
 from lcursor.index.following import Following
 from lcursor.index.gate import Gate
-from lcursor.index.own import OwnSecrets
 from lcursor.index.pipeline import Pipeline
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store
+from lcursor.project.secrets import SecretGlobs
 
 if TYPE_CHECKING:
     from lcursor.index.watch import Changes
@@ -48,7 +48,7 @@ class Opened:
         gate: Gate,
         tell: Callable[[], None],
         remark: Callable[[str], None],
-        own: OwnSecrets,
+        own: SecretGlobs,
     ) -> None:
         self.store = Store(folder)
         self.reader, self.counter = self.store.reader(), self.store.reader()

@@ -18,8 +18,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor.index import chunk, priority, reading, skip
+from lcursor.index import chunk, priority, reading
 from lcursor.index.records import FileState, Parsed
+from lcursor.project import filetypes
 
 NOTHING = Parsed("", (), ())
 """Result for a file without searchable content; its state is kept so that it is not read again."""
@@ -63,9 +64,9 @@ def parse_file(root: Path, path: str, known: bytes | None) -> ParseResult:
         return ParseResult(path, is_gone=not found.is_restless)
     if found.state.digest == known:
         return ParseResult(path, found.state)
-    if skip.by_content(found.data):
+    if filetypes.by_content(found.data):
         return ParseResult(path, found.state, NOTHING)
-    return ParseResult(path, found.state, chunk.read(path, skip.decode(found.data)))
+    return ParseResult(path, found.state, chunk.read(path, filetypes.decode(found.data)))
 
 
 def parse_group(root: Path, group: Sequence[Wanted]) -> list[ParseResult]:

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Protocol
 
 from lcursor.errors import LcursorError
-from lcursor.index import files, priority, reconcile, skip
+from lcursor.index import priority, reconcile
 from lcursor.index.filler import Batch, Filler
 from lcursor.index.gate import Gate
-from lcursor.index.own import OwnSecrets
 from lcursor.index.parse import ParsePool
 from lcursor.index.store import Store
 from lcursor.index.wire import Phase
+from lcursor.project import filetypes, listing
+from lcursor.project.secrets import SecretGlobs
 
 FIRST_BATCH_S = 0.03
 """Reading time of the first transaction: something can be found at once."""
@@ -69,7 +70,7 @@ class Embedding(Protocol):
 class Watching(Protocol):
     """What tells of changes."""
 
-    def follow(self, survey: files.Survey) -> None:
+    def follow(self, survey: listing.Survey) -> None:
         """Watch the directories of a survey from now on, in place of those before."""
         ...
 
@@ -123,7 +124,7 @@ class Pipeline:
         remark: Callable[[str], None],
         embedding: Embedding | None = None,
         watching: Watching | None = None,
-        own: OwnSecrets | None = None,
+        own: SecretGlobs | None = None,
     ) -> None:
         self._root, self._gate = root, gate
         store.between = gate.passes
@@ -135,7 +136,7 @@ class Pipeline:
         self._wake = threading.Condition()
         self._dirty: dict[str, bool] = {}
         """Paths, and whether they are known to belong to the project."""
-        self._given: files.Survey | None = None
+        self._given: listing.Survey | None = None
         self._since: set[str] = set()
         """Paths that changed after that survey, so that it does not know of them."""
         self._recent: tuple[str, ...] = ()
@@ -178,7 +179,7 @@ class Pipeline:
                 self._dirty[path] = is_judged or self._dirty.get(path, False)
             self._wake.notify()
 
-    def surveyed(self, survey: files.Survey | None) -> None:
+    def surveyed(self, survey: listing.Survey | None) -> None:
         """Compare all files, as they are found in a survey or by another one. Any thread."""
         with self._wake:
             self._given, self._is_survey_due = survey, True
@@ -289,7 +290,7 @@ class Pipeline:
         """Read what is open in an editor before anything else is looked at."""
         self._recent = ()
         wanted = [path for path in paths[:FIRST_PATHS] if path not in self._filler.known]
-        self._put([path for path in wanted if not files.why(self._root, path)])
+        self._put([path for path in wanted if not listing.why(self._root, path)])
 
     def _changes(self) -> bool:
         with self._wake:
@@ -301,7 +302,7 @@ class Pipeline:
         if len(unjudged) > ASKED_PATHS:
             self._is_survey_due = True
         elif unjudged:
-            dirty.update((path, not files.why(self._root, path)) for path in unjudged)
+            dirty.update((path, not listing.why(self._root, path)) for path in unjudged)
         wanted = [path for path, is_in in dirty.items() if is_in or path in known]
         self._filler.forget_below(path for path in wanted if path not in known)
         self._put(wanted)
@@ -316,7 +317,7 @@ class Pipeline:
             survey, self._given = self._given, None
             since = set(self._since) if survey else set()
         if survey is None:
-            survey = files.survey(self._root, lambda: self._gate.is_stopped)
+            survey = listing.survey(self._root, lambda: self._gate.is_stopped)
         if self._gate.is_stopped:
             return
         if self._watching is not None:
@@ -329,7 +330,7 @@ class Pipeline:
         order = [
             path
             for path in plan.read
-            if not skip.by_name(path, sizes[path]) and not self._filler.is_secret(path)
+            if not filetypes.by_name(path, sizes[path]) and not self._filler.is_secret(path)
         ]
         order.sort(key=lambda path: first.get(path, len(first)))  # of the rest the newest first
         self._waiting = deque(order)

@@ -19,15 +19,17 @@ from typing import Any
 
 from lcursor import folders
 from lcursor.errors import IndexFailed, IndexRefused, LcursorError
-from lcursor.index import explain, files, own, place, priority, rates, reading, skip, wire
+from lcursor.index import explain, place, priority, rates, reading, wire
 from lcursor.index.gate import Gate
 from lcursor.index.opened import Opened
 from lcursor.index.pipeline import Progress
 from lcursor.index.reader import Counts, Reader
 from lcursor.index.records import Mode
 from lcursor.index.report import summarize
+from lcursor.project import filetypes, listing, secrets
+from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 
-KEEP = frozenset({place.BEGUN, "worker.lock", "worker.log", "store.lock"})
+KEEP = frozenset({BEGUN, "worker.lock", "worker.log", "store.lock"})
 """What stays when all else is forgotten."""
 MOST_REMARKS = 20
 MOST_EXAMPLES = 3
@@ -59,8 +61,8 @@ class Project:
         self.embedder_name, self._tell, self._hear = embedder, tell, remark
         self._open: Opened | None = None
         self._trouble = ""
-        self._is_home = files.is_home_like(root)
-        self.own = own.kept(root)
+        self._is_home = is_home_like(root)
+        self.own = secrets.load(root)
         """What the user calls secret."""
         self._is_kept = True
         self._is_anew = False
@@ -219,14 +221,14 @@ class Project:
 
     def why(self, path: str) -> dict[str, Any]:
         """Answer `why`: the reason why a path is not in the index, empty where it is or will be."""
-        name = explain.name_of(self.root, Path(path)) if os.path.isabs(path) else path
+        name = relative_name(self.root, path) if os.path.isabs(path) else path
         reason = explain.why(self.root, name, self.own)
         is_in = bool(self._open and self._open.reader.state(name))
         return {"path": name, "reason": reason, "is_indexed": is_in and not reason}
 
     def report(self) -> dict[str, Any]:
         """Answer `report`: what indexing would read. Cost: a look at every name in the project."""
-        survey = files.survey(self.root, lambda: self.gate.is_stopped)
+        survey = listing.survey(self.root, lambda: self.gate.is_stopped)
         report = summarize(survey, self.own, rates.load(place.rates_path()))
         examples: dict[str, list[str]] = {}
         for path, reason in survey.ignored:
@@ -283,13 +285,13 @@ class Project:
     def takes(self, path: str, text: str) -> bool:
         """Whether searches may see an unsaved text: no secret, and of a file that belongs here."""
         there = self._open
-        if there is None or skip.by_name(path, len(text)) or self.own.reason(path):
+        if there is None or filetypes.by_name(path, len(text)) or self.own.reason(path):
             return False
-        if skip.by_content(text.encode("utf-8", "replace")):
+        if filetypes.by_content(text.encode("utf-8", "replace")):
             return False
         if there.reader.state(path) is not None:
             return True
-        return not files.why(self.root, path) or not os.path.lexists(self.root / path)
+        return not listing.why(self.root, path) or not os.path.lexists(self.root / path)
 
     def changed(self, paths: Sequence[str]) -> None:
         """Read files again at once: an editor has just written them."""
@@ -386,15 +388,15 @@ class Project:
 
     def _begun(self) -> dict[str, Any]:
         try:
-            found = json.loads(place.begun_path(self.root).read_bytes())
+            found = json.loads(begun_path(self.root).read_bytes())
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
 
     def _write_begun(self, is_confirmed: bool) -> None:
-        path = place.begun_path(self.root)
+        path = begun_path(self.root)
         globs = list(self.own.globs)
-        words = {"root": str(self.root), "is_confirmed": is_confirmed, own.KEY: globs}
+        words = {"root": str(self.root), "is_confirmed": is_confirmed, secrets.KEY: globs}
         try:
             folders.write(path, json.dumps(words).encode())
         except OSError as error:

@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from lcursor.index import languages, words
+from lcursor.code import languages
+from lcursor.index import words
 from lcursor.index.records import Filters
 
 Kind = Literal["symbol", "word", "mixed", "text"]
@@ -102,5 +103,5 @@ def _language(name: str) -> str:
     """Return a language by its name or by an ending of its files."""
     if name in languages.EXTENSIONS:
         return name
-    found = languages.of(f"a.{name.lstrip('.')}")
+    found = languages.detect(f"a.{name.lstrip('.')}")
     return name if found == languages.TEXT else found

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from lcursor.index import frequency, schema
 from lcursor.index.frequency import Frequencies
-from lcursor.index.globs import path_test as path_test
 from lcursor.index.postings import Postings
 from lcursor.index.records import (
     Chunk,
@@ -30,6 +29,7 @@ from lcursor.index.records import (
     StoredSymbol,
     Symbol,
 )
+from lcursor.project.globs import path_test as path_test
 
 if TYPE_CHECKING:
     import numpy as np

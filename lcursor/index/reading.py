@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor.index import skip
 from lcursor.index.records import FileState
+from lcursor.project import filetypes
 
 TRIES = 3
 DIGEST_BYTES = 16
@@ -75,7 +75,7 @@ def _read(full: bytes, path: str) -> Content | Refusal | None:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
             return Refusal("it is no regular file")
-        if reason := skip.by_name(path, before.st_size):
+        if reason := filetypes.by_name(path, before.st_size):
             return Refusal(reason)
         age_s = time.time() - before.st_mtime_ns / 1e9
         if 0 <= age_s < FRESH_S:

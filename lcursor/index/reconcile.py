@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lcursor.index.records import FileState
 
 if TYPE_CHECKING:
-    from lcursor.index.files import Found, Survey
+    from lcursor.project.listing import Found, Survey
 
 
 @dataclass(frozen=True, slots=True)

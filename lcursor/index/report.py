@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from lcursor.index import languages, skip
-from lcursor.index.files import Survey
-from lcursor.index.own import OwnSecrets
+from lcursor.code import languages
 from lcursor.index.rates import Rates
+from lcursor.project import filetypes
+from lcursor.project.listing import Survey
+from lcursor.project.secrets import SecretGlobs
 
 MAX_EXAMPLES = 3
 
@@ -42,7 +43,7 @@ class Report:
     """And by its meaning, if nothing of it was seen before."""
 
 
-def summarize(survey: Survey, own: OwnSecrets | None = None, speed: Rates | None = None) -> Report:
+def summarize(survey: Survey, own: SecretGlobs | None = None, speed: Rates | None = None) -> Report:
     """Return the totals and estimates of a survey, without the files that the user calls secret.
 
     Args:
@@ -64,11 +65,11 @@ def summarize(survey: Survey, own: OwnSecrets | None = None, speed: Rates | None
     for path, reason in survey.ignored:
         leave_out(path, _group(reason))
     for path, size_bytes, _ in survey.files:
-        reason = skip.by_name(path, size_bytes) or (own.reason(path) if own else "")
+        reason = filetypes.by_name(path, size_bytes) or (own.reason(path) if own else "")
         if reason:
             leave_out(path, _group(reason))
             continue
-        language = languages.of(path)
+        language = languages.detect(path)
         files[language] += 1
         sizes[language] += size_bytes
     total, speed = sizes.total(), speed or Rates()

@@ -21,9 +21,10 @@ from lcursor.errors import IndexFailed, IndexFull
 FILE = "index.sqlite3"
 VERSION = 1
 MAKERS = (
-    "schema.py", "rows.py", "segment.py", "words.py", "chunk.py", "split.py", "outline.py",
-    "definitions.py", "languages.py", "grammars.py", "skip.py", "private.py", "structure.py",
-    "plain.py", "patterns_compiled.py", "patterns_scripting.py", "patterns_data.py",
+    "index/schema.py", "index/rows.py", "index/segment.py", "index/words.py", "index/chunk.py",
+    "index/split.py", "code/languages.py", "code/grammars.py", "code/structure.py",
+    "code/outline.py", "code/line_definitions.py", "code/queries/*.scm", "project/filetypes.py",
+    "project/secrets.py",
 )  # fmt: skip
 """Files of ours that decide what a file becomes; when one changes, all is read again."""
 
@@ -87,10 +88,10 @@ def plain(text: str) -> str:
 
 def revision() -> str:
     """Return what an index must have been made by, to be used."""
-    folder, crc = Path(__file__).parent, 0
-    for name in MAKERS:
+    package, crc = Path(__file__).parents[1], 0
+    for path in sorted(path for pattern in MAKERS for path in package.glob(pattern)):
         with contextlib.suppress(OSError):
-            crc = zlib.crc32((folder / name).read_bytes(), crc)
+            crc = zlib.crc32(path.read_bytes(), crc)
     return f"{VERSION}.{crc:08x}"
 
 

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lcursor.index.grammars import Node
+    from lcursor.code.grammars import Node
 
 MOST_CHARS: Final = 1500
 """Non-blank characters of a chunk that has more than one row."""

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lcursor.errors import Cancelled, IndexFailed
-from lcursor.index import files
-from lcursor.index.files import Found, Survey
-from lcursor.index.git import GitFailed
-from lcursor.index.ignore import MARKS
 from lcursor.index.inotify import Folders, WatchFailed
-from lcursor.index.judge import Judge
 from lcursor.index.notes import GIT, Notes
+from lcursor.project import listing
+from lcursor.project.git import GitFailed
+from lcursor.project.ignore import MARKS
+from lcursor.project.judge import Judge
+from lcursor.project.listing import Found, Survey
 
 STORM = 500
 """More changed files than this are not worth being handled one by one."""
@@ -191,7 +191,7 @@ class Watcher:
         """Return those paths that are or were files of the project."""
         told, new = set(), []
         for path in paths:
-            is_there = files.found(self._root, path) is not None
+            is_there = listing.found(self._root, path) is not None
             if path in self._known:
                 told.add(path)
                 if not is_there:
@@ -316,7 +316,7 @@ class Watcher:
         while True:
             self._look()
             try:
-                survey = files.survey(self._root, lambda: self._is_stopped)
+                survey = listing.survey(self._root, lambda: self._is_stopped)
                 break
             except IndexFailed as failure:
                 self._say(failure.message)

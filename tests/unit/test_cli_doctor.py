@@ -21,10 +21,10 @@ from lcursor import __version__
 from lcursor.catalog import hardware, store
 from lcursor.cli import doctor
 from lcursor.cli.facts import ROOT, Fact, exact
+from lcursor.code import grammars
 from lcursor.config import from_table
 from lcursor.errors import LcursorError
-from lcursor.index import embedders, grammars
-from lcursor.index.definitions import DEFINITIONS
+from lcursor.index import embedders
 from lcursor.installer import selftest
 from lcursor.installer.selftest import Outcome
 
@@ -87,7 +87,7 @@ def test_a_person_sees_a_line_for_each_fact(model: Path) -> None:
         rf"model +a file of your own: {re.escape(str(model))} \(.*qwen2\)",
         r"package +numpy \d",
         r"index +\d+ projects? in /.*/index \(.*\), vectors in /.*/vectors \(",
-        rf"grammars +{len(DEFINITIONS)} of {len(DEFINITIONS)}",
+        rf"grammars +{len(grammars.LANGUAGES)} of {len(grammars.LANGUAGES)}",
         r"package +llama-cpp-python \d",
         r"engine +(the \S+ build of )?llama\.cpp with(out)? a GPU backend: ",
     ):
@@ -226,7 +226,9 @@ def test_every_requirement_is_looked_at() -> None:
     wanted = set(re.findall(r"^([A-Za-z][\w-]*)", text, re.M))
     wheels = {name for name in wanted if name.startswith("tree-sitter-")}
     assert wanted - wheels - {"tomli"} <= set(doctor.PACKAGES)
-    modules = {grammars.MODULES.get(name, (f"tree_sitter_{name}",))[0] for name in DEFINITIONS}
+    modules = {
+        grammars.MODULES.get(name, (f"tree_sitter_{name}",))[0] for name in grammars.LANGUAGES
+    }
     assert {name.replace("-", "_") for name in wheels} == modules
     locked = doctor.locked_versions((ROOT / "requirements.lock").read_text())
     assert {name.replace("-", "_") for name in doctor.PACKAGES} <= set(locked)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lcursor.index import languages
+from lcursor.code import languages
 
 ALIASES: Final = {
     "py": "python",
@@ -77,7 +77,7 @@ def language(word: str) -> str:
     low = ALIASES.get(low, low)
     if low in _KNOWN:
         return low
-    found = languages.of(f"x.{low}") if low.isalnum() else languages.TEXT
+    found = languages.detect(f"x.{low}") if low.isalnum() else languages.TEXT
     return "" if found == languages.TEXT else found
 
 
@@ -108,7 +108,7 @@ def of_fence(info: str) -> tuple[str, str]:
         path = next((word for word in candidates if is_path(word)), "")
     if path and not is_path(path):
         path = ""
-    return known or (languages.of(path) if path else ""), path
+    return known or (languages.detect(path) if path else ""), path
 
 
 def is_path(text: str) -> bool:
@@ -123,7 +123,13 @@ def is_path(text: str) -> bool:
         return False
     if "/" in text or "\\" in text:
         return True
-    return languages.of(name) != languages.TEXT or ending.lower() in {"txt", "lock", "log", "csv"}
+    is_known = languages.detect(name) != languages.TEXT
+    return is_known or ending.lower() in {
+        "txt",
+        "lock",
+        "log",
+        "csv",
+    }
 
 
 def of_heading(line: str) -> str:
@@ -152,4 +158,6 @@ def of_comment(line: str) -> str:
     if not match:
         return ""
     text = _LABEL.sub("", match[1].strip(), count=1).strip("`\"' ")
-    return text if is_path(text) and ("/" in text or languages.of(text) != languages.TEXT) else ""
+    return (
+        text if is_path(text) and ("/" in text or languages.detect(text) != languages.TEXT) else ""
+    )

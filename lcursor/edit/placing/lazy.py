@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from lcursor.edit import diff, symbols
+from lcursor.code import symbols
+from lcursor.code.symbols import Symbol
+from lcursor.edit import diff
 from lcursor.edit.placing import omitted
 from lcursor.edit.placing.omitted import Unsure, has_text
 from lcursor.edit.records import Lines
-from lcursor.edit.symbols import Symbol
 
 MOST_DELETED: Final = 0.3
 """Share of a text that such code may remove; more, and it is likelier that a line is missing."""

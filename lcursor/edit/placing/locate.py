@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lcursor.edit import diff, symbols
+from lcursor.code import symbols
+from lcursor.edit import diff
 from lcursor.edit.placing.align import Aligned, best
 from lcursor.edit.placing.indents import Indents, blank
 from lcursor.edit.records import Change, Lines

@@ -13,12 +13,13 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Final
 
-from lcursor.edit import diff, symbols
+from lcursor.code import symbols
+from lcursor.code.symbols import Symbol
+from lcursor.edit import diff
 from lcursor.edit.placing import align, lazy, wholes
 from lcursor.edit.placing.indents import Indents, blank
 from lcursor.edit.placing.wholes import Reading
 from lcursor.edit.records import Lines
-from lcursor.edit.symbols import Symbol
 
 LEAST_PART: Final = 0.6
 LEAST_GAP: Final = 0.15

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
+from lcursor.code import languages
 from lcursor.edit.placing import fences, infos, lazy, patches
 from lcursor.edit.placing.pieces import Block
 from lcursor.edit.records import Lines
 from lcursor.errors import ReplyUnusable
-from lcursor.index import languages
 from lcursor.llm.records import Text
 from lcursor.llm.thinking import TAGS, Thinking
 
@@ -176,7 +176,7 @@ class Reading:
 
 def _is_program(language: str, lines: Lines) -> bool:
     """Return whether lines are code and nothing else."""
-    from lcursor.index import grammars
+    from lcursor.code import grammars
 
     text = "\n".join(lines)
     if not any(mark in text for mark in "([{="):
@@ -288,7 +288,7 @@ def _of_fence(
     lines = tuple(body[1:] if heading else body)
     if heading and lines and not lines[0].strip():
         lines = lines[1:]
-    known = languages.of(path) if path else languages.TEXT
+    known = languages.detect(path) if path else languages.TEXT
     language = language or ("" if known == languages.TEXT else known)
     problem = ""
     if is_odd and "markdown" in (language, known) and len(fence.marks) == 3:
@@ -325,4 +325,4 @@ def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
 
 def _is_of(block: Block, path: str) -> bool:
     """Return whether a block may be of a file: commands to be run are not of a program."""
-    return infos.are_related(block.language, languages.of(path))
+    return infos.are_related(block.language, languages.detect(path))

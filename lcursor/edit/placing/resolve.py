@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lcursor.code import languages
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.placing import infos, settle
@@ -16,7 +17,6 @@ from lcursor.edit.placing.paths import Paths
 from lcursor.edit.placing.pieces import Block, Files
 from lcursor.edit.placing.settle import Choice, Doubt, Refusal
 from lcursor.edit.records import Change, FileChange, Lines, digest
-from lcursor.index import languages
 
 SHELLS = frozenset({"bash", "fish", "powershell", "batch"})
 
@@ -112,7 +112,7 @@ def _problem(block: Block) -> str:
 def _meant(blocks: Sequence[Block], files: Files) -> tuple[list[Block], str]:
     """Leave out what is no change: commands to be run, what a program prints."""
     current = files.current()
-    own = languages.of(current) if current else languages.TEXT
+    own = languages.detect(current) if current else languages.TEXT
     found: list[Block] = []
     left: list[str] = []
     has_named = any(block.path and block.is_path_sure for block in blocks)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+from lcursor.code import languages
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.placing import lazy, locate, parts, seen
@@ -19,7 +20,6 @@ from lcursor.edit.placing.locate import Place, Several
 from lcursor.edit.placing.pieces import Block, Pair
 from lcursor.edit.placing.wholes import Reading
 from lcursor.edit.records import Lines, digest
-from lcursor.index import languages
 
 MOST_SHOWN: Final = 40
 NEAR: Final = 3
@@ -58,7 +58,7 @@ class Refusal(Exception):
 
 def language_of(path: str, lines: Sequence[str], named: str = "") -> str:
     """Return a file's language, by its name; what a fence says counts where that is silent."""
-    found = languages.of(path, lines[0] if lines else "")
+    found = languages.detect(path, lines[0] if lines else "")
     return named if found == languages.TEXT and named else found
 
 

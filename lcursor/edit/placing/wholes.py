@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lcursor.edit import diff, symbols
+from lcursor.code import symbols
+from lcursor.code.symbols import Symbol
+from lcursor.edit import diff
 from lcursor.edit.records import Change, Lines
-from lcursor.edit.symbols import Symbol
 
 LEAST_KEPT: Final = 0.5
 """A text that keeps less of a file is not the file."""

@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from lcursor.index import structure
-from lcursor.index.definitions import CONTAINERS
-from lcursor.index.structure import Definition
+from lcursor.code import structure
+from lcursor.code.structure import CONTAINERS, Definition
 
 if TYPE_CHECKING:
-    from lcursor.index.grammars import Node
+    from lcursor.code.grammars import Node
 
 FUNCTIONS: Final = frozenset({"function", "method", "macro", "test", "trigger"})
 BIG: Final = FUNCTIONS | CONTAINERS

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from lcursor.edit.records import Check, Lines, Region
 
 if TYPE_CHECKING:
-    from lcursor.index.grammars import Node
-    from lcursor.index.structure import Definition
+    from lcursor.code.grammars import Node
+    from lcursor.code.structure import Definition
 
 MOST_DELETED: Final = 0.3
 """Share of a region's lines that may go without a remark."""
@@ -109,14 +109,14 @@ class _Tree:
 
     @classmethod
     def of(cls, language: str, lines: Sequence[str]) -> _Tree | None:
-        from lcursor.index import grammars
+        from lcursor.code import grammars
 
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
         root = grammars.parse(language, data)
         return cls(language, lines, data, root) if root is not None else None
 
     def definitions(self) -> list[Definition]:
-        from lcursor.index import structure
+        from lcursor.code import structure
 
         return structure.of_tree(self._language, self.root, self._data, self.lines)
 

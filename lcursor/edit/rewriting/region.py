@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from lcursor.code import grammars, structure
+from lcursor.code.structure import CONTAINERS, Definition
 from lcursor.edit.records import Region
 from lcursor.edit.rewriting.around import (
     BIG,
@@ -20,9 +22,6 @@ from lcursor.edit.rewriting.around import (
     paragraph,
     trimmed,
 )
-from lcursor.index import grammars, structure
-from lcursor.index.definitions import CONTAINERS, DEFINITIONS
-from lcursor.index.structure import Definition
 
 Count = Callable[[str], int]
 """Of the tokens of a text."""
@@ -45,7 +44,7 @@ def grow(
 
     Args:
         lines: of the whole text.
-        language: as `index.languages` names it.
+        language: as `code.languages` names it.
         first_row: of the selection, or the cursor's.
         last_row: behind it; the same as `first_row` where nothing is selected.
         budget_tokens: that a region may grow to; what is selected may be more.
@@ -60,7 +59,7 @@ def grow(
     first, last = trimmed(lines, first_row, last_row)
     budget = _Budget(lines, budget_tokens, count)
     root, data = None, b""
-    if language in DEFINITIONS:
+    if language in grammars.LANGUAGES:
         data = "\n".join(lines).encode("utf-8", "replace")
         root = grammars.parse(language, data)
     if root is None:

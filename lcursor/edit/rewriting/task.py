@@ -19,7 +19,7 @@ class Task:
     name: str
     """Relative to the project's root."""
     language: str
-    """As `index.languages` names it; "" or `text` where none is known."""
+    """As `code.languages` names it; "" or `text` where none is known."""
     lines: Lines
     """Of the whole text."""
     region: Region

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.index.trees import repository
+from tests.unit.project.trees import repository
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from lcursor.context import changes, reading
 from lcursor.context.items import Item
 from lcursor.context.reading import Reader
 from tests.unit.context.test_reading import KEY
-from tests.unit.index.trees import git, repository, write
+from tests.unit.project.trees import git, repository, write
 
 
 def by_name(items: list[Item]) -> dict[str, Item]:

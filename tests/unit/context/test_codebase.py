@@ -15,7 +15,7 @@ from lcursor.context.codebase import Grep
 from lcursor.context.items import Definition
 from lcursor.context.reading import Reader
 from lcursor.errors import Cancelled
-from tests.unit.index.trees import git, write
+from tests.unit.project.trees import git, write
 
 RETRY = '''"""Asks again."""
 

@@ -11,7 +11,7 @@ from lcursor.context import mentions
 from lcursor.context.complete import MOST, complete
 from lcursor.context.items import Cancel, Definition, Receipt
 from lcursor.protocol_chat import ChatWord
-from tests.unit.index.trees import git, write
+from tests.unit.project.trees import git, write
 
 
 class Names:

@@ -14,7 +14,7 @@ from lcursor.context.items import DROPPED, Cancel, Definition, Item, Piece, Rece
 from lcursor.errors import Cancelled
 from lcursor.protocol_chat import AttachmentKind, ChatAttachment
 from tests.unit.context.test_reading import KEY
-from tests.unit.index.trees import git, write
+from tests.unit.project.trees import git, write
 
 
 def attached(

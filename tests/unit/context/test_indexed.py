@@ -15,7 +15,7 @@ from lcursor.context.indexed import Indexed
 from lcursor.errors import Cancelled, IndexAway, IndexRefused, LcursorError
 from lcursor.index import place
 from tests.unit.index import workers
-from tests.unit.index.trees import write
+from tests.unit.project.trees import write
 from tests.waiting import wait_for
 
 HIT = {

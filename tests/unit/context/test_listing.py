@@ -8,7 +8,7 @@ import pytest
 
 from lcursor.context import listing
 from lcursor.errors import Cancelled
-from tests.unit.index.trees import git, write
+from tests.unit.project.trees import git, write
 
 
 def test_git_says_what_is_ignored(root: Path) -> None:

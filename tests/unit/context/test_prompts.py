@@ -8,7 +8,7 @@ import pytest
 
 from lcursor.context import mentions, prompts
 from lcursor.context.prompts import expand
-from tests.unit.index.trees import write
+from tests.unit.project.trees import write
 
 
 def kinds(text: str) -> list[tuple[str, str]]:

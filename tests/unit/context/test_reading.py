@@ -10,7 +10,7 @@ import pytest
 from lcursor.context import reading, running
 from lcursor.context.reading import Reader
 from lcursor.errors import Cancelled
-from tests.unit.index.trees import write
+from tests.unit.project.trees import write
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n"
 
@@ -88,9 +88,10 @@ def test_what_any_editor_called_secret_of_a_project_is(root: Path) -> None:
     import json
 
     from lcursor.index import place
+    from lcursor.project.root import begun_path
 
     place.own_folder(root)
-    place.begun_path(root).write_text(json.dumps({"secrets": ["a.py"]}))
+    begun_path(root).write_text(json.dumps({"secrets": ["a.py"]}))
     assert "completion.secrets" in Reader(root).read(root / "src/a.py").refusal
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from lcursor.context import rules
 from lcursor.context.reading import Reader
-from tests.unit.index.trees import write
+from tests.unit.project.trees import write
 
 
 def names(root: Path, *paths: str) -> list[str]:

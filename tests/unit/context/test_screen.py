@@ -8,7 +8,7 @@ import pytest
 
 from lcursor.context.gather import gather
 from tests.unit.context.test_gather import attached, keys, offered, out
-from tests.unit.index.trees import git, write
+from tests.unit.project.trees import git, write
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcursor.code import grammars
 from lcursor.edit.rewriting.region import grow
-from lcursor.index import grammars
 
 PYTHON = '''\
 """What it is."""

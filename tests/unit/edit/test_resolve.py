@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lcursor.code import grammars, languages
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.placing import locate
 from lcursor.edit.placing.reply import blocks
 from lcursor.edit.placing.resolve import Ask, Refused, Resolved, resolve
 from lcursor.edit.records import Lines, digest
-from lcursor.index import grammars, languages
 
 UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n    return 1\n"
 ROOT = "/p/"
@@ -315,7 +315,7 @@ def test_a_whole_file_without_a_grammar_that_lost_its_end_is_asked_about(
     path: str, text: str, old: str, new: str
 ) -> None:
     files = Given({path: text})
-    assert grammars.parse(languages.of(path), b"") is None
+    assert grammars.parse(languages.detect(path), b"") is None
     lines = text.replace(old, new).splitlines()
     last = max(row for row, line in enumerate(lines) if line and not line.startswith((" ", "}")))
     kept = "\n".join(lines[:last]).rstrip()

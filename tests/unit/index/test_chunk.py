@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lcursor.index import grammars, split
+from lcursor.code import grammars
+from lcursor.index import split
 from lcursor.index.chunk import embedded, read
-from lcursor.index.definitions import DEFINITIONS
 from lcursor.index.records import Chunk, Parsed
 from tests.unit.index.sample import Sample
 from tests.unit.index.samples import SAMPLES
@@ -75,8 +75,8 @@ def test_each_language_tells_what_it_defines(sample: Sample) -> None:
 
 
 def test_each_language_with_definitions_has_a_sample_and_its_wheel() -> None:
-    assert {sample.language for sample in SAMPLES} == set(DEFINITIONS)
-    assert all(grammars.parser(language) for language in DEFINITIONS)
+    assert {sample.language for sample in SAMPLES} == set(grammars.LANGUAGES)
+    assert all(grammars.parser(language) for language in grammars.LANGUAGES)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.path)
@@ -292,7 +292,7 @@ def test_a_missing_wheel_means_chunks_of_lines(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_parser_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "def f():\n    return 1\n" * 3000
-    monkeypatch.setattr(grammars, "MOST_PARSE_S", 0.0)
+    monkeypatch.setattr(grammars, "MAX_PARSE_S", 0.0)
     assert {item.kind for item in read("a.py", text).chunks} == {"lines"}
     monkeypatch.undo()
     assert {item.kind for item in read("a.py", text).chunks} == {"code"}

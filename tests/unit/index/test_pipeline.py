@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from lcursor.errors import IndexFailed
-from lcursor.index import files, pipeline
+from lcursor.index import pipeline
 from lcursor.index.gate import Gate
 from lcursor.index.pipeline import Pipeline
 from lcursor.index.reader import Reader
 from lcursor.index.store import Store
-from tests.unit.index.trees import git
+from lcursor.project import listing
+from tests.unit.project.trees import git
 from tests.waiting import wait_for
 
 
@@ -212,13 +213,13 @@ def test_what_is_open_is_read_first(
     for number in range(30):
         write(root, f"f{number}.py", f"value = {number}\n")
     surveyed: list[set[str]] = []
-    real = files.survey
+    real = listing.survey
 
-    def survey(*args: object, **more: object) -> files.Survey:
+    def survey(*args: object, **more: object) -> listing.Survey:
         surveyed.append(line.paths())
         return real(*args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(files, "survey", survey)
+    monkeypatch.setattr(listing, "survey", survey)
     line.pipe.recent(["f9.py", "missing.py", "f3.py"])
     line.fill()
     assert surveyed[0] == {"f9.py", "f3.py"}
@@ -421,7 +422,7 @@ def test_another_branch_is_one_comparison(root: Path, line: Line) -> None:
     line.fill()
     assert len(line.paths()) == 39
     git(root, "checkout", "-q", "main")
-    line.pipe.surveyed(files.survey(root))
+    line.pipe.surveyed(listing.survey(root))
     line.wait(lambda: len(line.paths()) == 40 and "value = 7" in line.text("f7.py"))
 
 
@@ -429,7 +430,7 @@ def test_a_file_that_came_after_a_survey_is_kept(root: Path, tmp_path: Path) -> 
     write(root, "a.py", "alpha = 1\n")
     line = Line(root, tmp_path / "index", Gate(typing_s=60))
     line.fill()
-    old = files.survey(root)
+    old = listing.survey(root)
     write(root, "new.py", "beta = 1\n")
     (root / "a.py").unlink()
     line.gate.typing()  # so that the survey waits, and the single file does not
@@ -459,7 +460,7 @@ class FakeWatching:
     def __init__(self, how: str) -> None:
         self.how = how
 
-    def follow(self, survey: files.Survey) -> None:
+    def follow(self, survey: listing.Survey) -> None:
         """Do nothing."""
 
 

@@ -11,6 +11,7 @@ import pytest
 from lcursor import folders
 from lcursor.errors import IndexFailed
 from lcursor.index import place
+from lcursor.project.root import begun_path, data_folder, is_begun, root_of
 
 
 @pytest.fixture(autouse=True)
@@ -45,22 +46,22 @@ def test_the_root_of_a_file(home: Path, there: list[str], asked: str, root: str)
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir() if name.endswith("/") else path.touch()
-    assert place.root_of(home / asked) == (home / root).resolve()
+    assert root_of(home / asked) == (home / root).resolve()
 
 
 def test_links_lead_to_the_one_project(home: Path) -> None:
     (home / "a/.git").mkdir(parents=True)
     (home / "b").symlink_to(home / "a")
-    assert place.root_of(home / "b") == place.root_of(home / "a") == (home / "a").resolve()
+    assert root_of(home / "b") == root_of(home / "a") == (home / "a").resolve()
 
 
 def test_each_project_has_a_folder_of_its_own(home: Path) -> None:
-    one, other = place.folder(Path("/src/app")), place.folder(Path("/tmp/app"))
+    one, other = data_folder(Path("/src/app")), data_folder(Path("/tmp/app"))
     assert one != other
     assert one.name.startswith("app-")
     assert one.is_relative_to(home / "data/lcursor/index")
     for odd in ("/", "/a b\n/ü\udcff", "/" + "x" * 200):
-        name = place.folder(Path(odd)).name
+        name = data_folder(Path(odd)).name
         assert name.isascii()
         assert "\n" not in name
         assert len(name) < 60
@@ -68,7 +69,7 @@ def test_each_project_has_a_folder_of_its_own(home: Path) -> None:
 
 def test_the_data_may_be_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LCURSOR_DATA", str(home / "elsewhere"))
-    assert place.folder(Path("/src/app")).is_relative_to(home / "elsewhere/index")
+    assert data_folder(Path("/src/app")).is_relative_to(home / "elsewhere/index")
 
 
 def test_a_socket_is_for_the_user_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_a_folder_that_cannot_be_made_is_said(home: Path) -> None:
 
 def test_a_project_is_begun_once_it_was_told(home: Path) -> None:
     root = Path("/src/app")
-    assert not place.is_begun(root)
+    assert not is_begun(root)
     place.own_folder(root)
-    place.begun_path(root).write_text("{}")
-    assert place.is_begun(root)
+    begun_path(root).write_text("{}")
+    assert is_begun(root)

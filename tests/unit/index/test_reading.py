@@ -11,7 +11,7 @@ import pytest
 
 from lcursor.index import reading
 from lcursor.index.reading import Content, Refusal
-from tests.unit.index.trees import anybody
+from tests.unit.project.trees import anybody
 
 
 def content(root: Path, path: str) -> Content:

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.index.files import Found, Survey
 from lcursor.index.reconcile import Plan, difference
 from lcursor.index.records import FileState
+from lcursor.project.listing import Found, Survey
 
 
 def survey(*files: Found) -> Survey:

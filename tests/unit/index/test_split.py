@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.index.outline import MOST_CHARS as MOST_OUTLINE
-from lcursor.index.outline import outline
+from lcursor.code.outline import MOST_CHARS as MOST_OUTLINE
+from lcursor.code.outline import outline
 from lcursor.index.split import GOOD_CHARS, LEAST_CHARS, MOST_CHARS, by_rows, fill, weigh
 
 

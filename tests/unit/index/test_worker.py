@@ -22,11 +22,13 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexAway, IndexFailed, IndexRefused, MessageInvalid
-from lcursor.index import launch, own, place, wire
+from lcursor.index import launch, place, wire
 from lcursor.index.client import Client
 from lcursor.index.project import Project
 from lcursor.index.server import Server
 from lcursor.index.store import Store
+from lcursor.project import secrets
+from lcursor.project.root import begun_path, data_folder
 from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths
 from tests.waiting import wait_for
 
@@ -135,7 +137,7 @@ def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) ->
         assert state["remarks"] == []
         client.call("stop")
     wait_for(lambda: is_free(root))
-    store = Store(place.folder(root))
+    store = Store(data_folder(root))
     reader = store.reader()
     found = [each.chunk.text for path in reader.files() for each in reader.chunks_of(path)]
     assert len(found) == len(set(found)) == FILES
@@ -214,10 +216,10 @@ def test_what_there_is_can_be_forgotten(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         filled(client)
-        (place.folder(root) / "vectors.cache").write_text("old")
+        (data_folder(root) / "vectors.cache").write_text("old")
         client.call("begin", rebuild=True)
         filled(client)
-        assert not (place.folder(root) / "vectors.cache").exists()
+        assert not (data_folder(root) / "vectors.cache").exists()
         assert paths(client, "needle7")[0] == "f7.py"
 
 
@@ -294,9 +296,9 @@ def test_what_cannot_be_kept_is_said_and_tried_again(root: Path) -> None:
         patch.setattr(project, "_write_begun", full)
         project.hide(["*.vault"])
     assert said == ["what completion.secrets names is not kept: the disk is full"]
-    assert (project.own.globs, own.kept(root).globs) == (("*.vault",), ())
+    assert (project.own.globs, secrets.load(root).globs) == (("*.vault",), ())
     project.hide(["*.vault"])
-    assert own.kept(root).globs == ("*.vault",)
+    assert secrets.load(root).globs == ("*.vault",)
     project.close()
 
 
@@ -304,11 +306,11 @@ def test_nothing_secret_is_read_in_the_first_place(root: Path) -> None:
     with connect(root) as client:
         client.call("secrets", globs=["f1*.py", "[z-a]"])
         assert client.call("report")["languages"]["python"]["files"] == FILES - 31
-        assert not place.begun_path(root).exists()
+        assert not begun_path(root).exists()
         client.call("begin")
         wait_for(lambda: client.call("status")["phase"] == "ready")
         assert client.call("status")["files"] == FILES - 31
-        assert json.loads(place.begun_path(root).read_bytes())["secrets"] == ["[z-a]", "f1*.py"]
+        assert json.loads(begun_path(root).read_bytes())["secrets"] == ["[z-a]", "f1*.py"]
 
 
 def test_it_leaves_when_nobody_is_there(root: Path) -> None:

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexFailed
-from lcursor.index import launch, place, schema
+from lcursor.index import launch, schema
 from lcursor.index.client import Client
-from tests.unit.index.trees import modules
+from lcursor.project.root import data_folder
 from tests.unit.index.workers import (
     FILES,
     connect,
@@ -31,6 +31,7 @@ from tests.unit.index.workers import (
     make,
     paths,
 )
+from tests.unit.project.trees import modules
 from tests.waiting import wait_for
 
 pytestmark = [
@@ -109,7 +110,7 @@ def test_damage_while_one_asks_is_mended_and_said_once(
         pid = filled(client)["pid"]
         with Asker(root) as asker:
             wait_for(lambda: asker.counts)
-            damage(place.folder(root) / schema.FILE)
+            damage(data_folder(root) / schema.FILE)
 
             def change() -> None:
                 (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
@@ -156,7 +157,7 @@ def test_damage_while_nobody_is_there_is_said_by_the_next(root: Path) -> None:
         filled(client)
         client.call("stop")
     wait_for(lambda: is_free(root))
-    cut(place.folder(root) / schema.FILE)
+    cut(data_folder(root) / schema.FILE)
     with connect(root) as client:
         state = filled(client)
         assert paths(client, "needle7")[0] == "f7.py"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index import files
 from lcursor.index.watch import Changes, Watcher
-from tests.unit.index.trees import repository, write
+from lcursor.project import listing
+from tests.unit.project.trees import repository, write
 from tests.waiting import wait_for
 
 
@@ -27,12 +27,12 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 class Watched:
     """A watcher, and what it told."""
 
-    def __init__(self, root: Path, survey: files.Survey | None = None) -> None:
+    def __init__(self, root: Path, survey: listing.Survey | None = None) -> None:
         self.root = root
         self.told: list[Changes] = []
         self.said: list[str] = []
         self.watcher = Watcher(
-            root, survey or files.survey(root), self.told.append, self.said.append
+            root, survey or listing.survey(root), self.told.append, self.said.append
         )
         assert self.watcher.wait_ready(30)
 
@@ -90,7 +90,7 @@ def watched() -> Iterator[Callable[..., Watched]]:
     """Start watchers that end with the test."""
     started: list[Watched] = []
 
-    def start(root: Path, survey: files.Survey | None = None) -> Watched:
+    def start(root: Path, survey: listing.Survey | None = None) -> Watched:
         started.append(Watched(root, survey))
         return started[-1]
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index import files, notes, watch
+from lcursor.index import notes, watch
 from lcursor.index.watch import Watcher
-from tests.unit.index.trees import git, modules, repository, write
+from lcursor.project import listing
 from tests.unit.index.watching.conftest import Start
+from tests.unit.project.trees import git, modules, repository, write
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(300)  # surveys take long on a busy machine
@@ -24,7 +25,7 @@ def test_a_save_and_a_deletion(root: Path, watched: Start) -> None:
     seen.wait("sub/deep/b.py")
     (root / "sub/deep/b.py").unlink()
     seen.wait("sub/deep/b.py")
-    assert files.found(root, "sub/deep/b.py") is None
+    assert listing.found(root, "sub/deep/b.py") is None
 
 
 def test_reading_is_no_change(plain: Path, watched: Start) -> None:
@@ -90,7 +91,7 @@ def test_ways_of_saving(plain: Path, watched: Start, save: Callable[[Path], None
     seen = watched(plain)
     save(plain / "sub/deep/b.py")
     seen.wait("sub/deep/b.py")
-    assert files.found(plain, "sub/deep/b.py")
+    assert listing.found(plain, "sub/deep/b.py")
 
 
 def test_names_of_any_bytes(root: Path, watched: Start) -> None:
@@ -215,7 +216,7 @@ def test_thousands_of_modules_take_no_watch(root: Path, watched: Start) -> None:
 
 def test_what_changed_since_the_survey_is_told(root: Path, watched: Start) -> None:
     write(root, "gone.py")
-    survey = files.survey(root)
+    survey = listing.survey(root)
     write(root, "new.py", "x/new.py", "noise.log", "gen/g.py")
     write(root, "a.py", text="changed since")
     (root / "gone.py").unlink()

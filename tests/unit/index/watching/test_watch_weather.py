@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from lcursor.index import files, inotify, watch
-from lcursor.index.git import GitFailed
+from lcursor.index import inotify, watch
 from lcursor.index.watch import Changes, Watcher
-from tests.unit.index.trees import write
+from lcursor.project import listing
+from lcursor.project.git import GitFailed
 from tests.unit.index.watching.conftest import Start
+from tests.unit.project.trees import write
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(300)  # surveys take long on a busy machine
@@ -95,10 +96,10 @@ def test_the_limit_of_instances(
 LIMITED = """
 import sys
 from pathlib import Path
-from lcursor.index import files
+from lcursor.project import listing
 from lcursor.index.watch import Watcher
 root = Path(sys.argv[1])
-watcher = Watcher(root, files.survey(root), lambda changes: None)
+watcher = Watcher(root, listing.survey(root), lambda changes: None)
 assert watcher.wait_ready(30)
 print(watcher.is_polling, *watcher.remarks)
 watcher.stop()
@@ -119,7 +120,7 @@ def test_the_kernels_own_limits(plain: Path, limit: str) -> None:
         [*command, sys.executable, "-c", LIMITED, str(plain)],
         capture_output=True,
         text=True,
-        cwd=Path(files.__file__).parents[2],
+        cwd=Path(listing.__file__).parents[2],
     )
     assert told.stdout.startswith(f"True the limit of inotify {limit} is reached"), told.stderr
 
@@ -186,7 +187,7 @@ def test_polling_goes_on_when_who_is_told_fails(
     monkeypatch.setattr(watch, "POLL_S", 0.05)
     monkeypatch.setattr(watch, "POLL_REST", 1)
     monkeypatch.setattr(Watcher, "_enter", fail)
-    watcher = Watcher(plain, files.survey(plain), changed)
+    watcher = Watcher(plain, listing.survey(plain), changed)
     try:
         write(plain, "a.py", text="1")
         wait_for(lambda: len(told) == 1)
@@ -205,7 +206,7 @@ def test_who_is_told_may_fail_and_hears_of_the_next_change(plain: Path) -> None:
         if len(told) == 1:
             raise RuntimeError("broken")
 
-    watcher = Watcher(plain, files.survey(plain), changed)
+    watcher = Watcher(plain, listing.survey(plain), changed)
     try:
         assert watcher.wait_ready(30)
         write(plain, "a.py", text="1")
@@ -228,7 +229,7 @@ def test_stopping_ends_all_threads(plain: Path, moment: str) -> None:
         watcher.stop()
         told.set()
 
-    survey = files.survey(plain)
+    survey = listing.survey(plain)
     watcher = Watcher(plain, survey, changed)
     if moment != "at once":
         assert watcher.wait_ready(30)

@@ -1,0 +1,221 @@
+"""Syntax trees, and the definitions that a query finds in them.
+
+The only importer of tree_sitter and of the grammar wheels; each grammar is loaded when it is first
+asked for. `queries/LANGUAGE.scm` holds the query of each language, in the form of tree-sitter's
+`tags.scm`: `@name` captures the name of a definition, `@definition.KIND` all of it, `@_scope` what
+it belongs to where it does not stand in it (a method of Go); other captures that begin with `_`
+only serve a predicate. Of several patterns that match one name, the first in the file counts.
+`; inherits: NAME` in the first line puts the patterns of another file before those of this one.
+
+Each language has a wheel of its own. All 27 exist for CPython 3.10 to 3.13 (one file each, for the
+stable ABI), are 7 MB together and fetch nothing when they run. The bundle
+`tree-sitter-language-pack` was not taken: its last release with grammars inside, 0.13.0, is 20 MB
+for 170 languages that nothing here has queries for and will not follow tree_sitter's ABI; the
+later ones download at run time. A wheel that is missing or does not fit means line chunks, never
+an error. Any thread: a parser belongs to the thread that asked for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Parser, Query
+    from tree_sitter import Node as Node
+
+QUERIES: Final = Path(__file__).parent / "queries"
+LANGUAGES: Final = frozenset(path.stem for path in QUERIES.glob("*.scm")) - {"ecma"}
+"""Languages that a grammar comes for; ecma is what JavaScript and TypeScript share."""
+
+MODULES: Final = {
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "ocaml": ("tree_sitter_ocaml", "language_ocaml"),
+    "ocaml_interface": ("tree_sitter_ocaml", "language_ocaml_interface"),
+    "php": ("tree_sitter_php", "language_php"),
+    "tsx": ("tree_sitter_typescript", "language_tsx"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+}
+"""Language -> module and function, where they are not `tree_sitter_<language>.language`."""
+
+MAX_QUERY_DEPTH: Final = {"json": 0, "yaml": 1, "toml": 2}
+"""Deepest level at which a pattern may begin: data has too much below it."""
+INHERITS: Final = "; inherits: "
+DEFINITION: Final = "definition."
+
+MAX_DEFINITIONS: Final = 20_000
+"""A file with more is data."""
+MAX_PARSE_S: Final = 4.0
+"""Processor time for one file; a megabyte takes a third of a second, a bad case minutes."""
+MAX_TOKENS: Final = 3000
+"""Brackets and stars side by side; no program has as many."""
+MAX_NAME_CHARS: Final = 120
+SLICE_BYTES: Final = 1 << 14
+"""The library holds the interpreter's lock; so often it lets a search go on in between."""
+
+SMALL_BYTES: Final = 1 << 12
+"""Of a text that is parsed in one go: less than a millisecond."""
+
+_here = threading.local()
+
+
+@cache
+def _grammar(language: str) -> Language | None:
+    if language not in LANGUAGES:
+        return None
+    module, function = MODULES.get(language, (f"tree_sitter_{language}", "language"))
+    try:
+        from tree_sitter import Language
+
+        return Language(getattr(importlib.import_module(module), function)())
+    except (ImportError, AttributeError, ValueError):  # the last: an ABI that does not fit
+        return None
+
+
+@cache
+def _query(language: str) -> Query | None:
+    grammar = _grammar(language)
+    if grammar is None:
+        return None
+    from tree_sitter import Query
+
+    try:
+        query: Query = Query(grammar, _source(language))
+        return query
+    except ValueError:  # another version, with other names of nodes: chunks without definitions
+        return None
+
+
+def _source(language: str) -> str:
+    """Return a language's query, with the one that it inherits from before its own."""
+    text = (QUERIES / f"{language}.scm").read_text("utf-8")
+    first = text.partition("\n")[0]
+    if first.startswith(INHERITS):
+        return f"{_source(first.removeprefix(INHERITS))}\n{text}"
+    return text
+
+
+def parser(language: str) -> Parser | None:
+    """Return this thread's parser of a language, None where there is no grammar for it."""
+    parsers: dict[str, Parser] | None = getattr(_here, "parsers", None)
+    if parsers is None:
+        parsers = _here.parsers = {}
+    if language not in parsers:
+        grammar = _grammar(language)
+        if grammar is None:
+            return None
+        from tree_sitter import Parser
+
+        parsers[language] = Parser(grammar)
+    return parsers[language]
+
+
+class Found(NamedTuple):
+    """A definition in a tree."""
+
+    node: Node
+    name: str
+    name_row: int
+    kind: str
+    owner: str
+    """Name of what it belongs to where it does not stand in it, as a method of Go."""
+
+
+def parse(language: str, data: bytes) -> Node | None:
+    """Return the root of a text's tree, None without a grammar or where it takes too long.
+
+    Cost: about 3 MB/s; other threads run in between.
+    """
+    own = parser(language)
+    if own is None:
+        return None
+    stop_s = time.thread_time() + MAX_PARSE_S
+    if len(data) <= SMALL_BYTES:
+        return own.parse(data).root_node
+    try:
+        tree = own.parse(
+            lambda at, _point: data[at : at + SLICE_BYTES],
+            progress_callback=lambda _at, _has_error: time.thread_time() > stop_s,
+        )
+    except ValueError:  # it was stopped
+        own.reset()
+        return None
+    return tree.root_node
+
+
+def definitions(
+    language: str, root: Node, data: bytes, within: tuple[int, int] | None = None
+) -> list[Found]:
+    """Return what a tree defines, ordered; each name once, outer ones before inner ones.
+
+    Args:
+        language: of the text.
+        root: of its tree.
+        data: its bytes.
+        within: bytes that all that is found has a part of; None is everywhere.
+    """
+    query = _query(language)
+    if query is None or (root.has_error and _is_garbage(root)):
+        return []
+    best: dict[int, tuple[int, Node, Node, str, Node | None]] = {}
+    for pattern, captures in _matches(query, root, MAX_QUERY_DEPTH.get(language, -1), within):
+        names = captures.get("name")
+        capture = next((key for key in captures if key.startswith(DEFINITION)), "")
+        if not names or not capture:
+            continue
+        at = names[0].start_byte
+        if at not in best or pattern < best[at][0]:  # the more telling pattern stands first
+            owner = captures.get("_scope")
+            node, kind = captures[capture][0], capture.removeprefix(DEFINITION)
+            best[at] = (pattern, node, names[0], kind, owner[0] if owner else None)
+            if len(best) >= MAX_DEFINITIONS:
+                break
+    found = []
+    for at, (_, node, name, kind, holder) in best.items():
+        owner_name = _name(holder, data).partition("<")[0] if holder is not None else ""
+        item = Found(node, _name(name, data), name.start_point[0], kind, owner_name)
+        found.append((node.start_byte, -node.end_byte, at, item))
+    found.sort(key=lambda row: row[:3])
+    return [item for *_, item in found]
+
+
+def _is_garbage(root: Node) -> bool:
+    """Return whether a node has thousands of parts, nearly none of which means anything.
+
+    A query looks for the next named part of each: it would take a minute for 100,000 stars.
+    """
+    work = [root]
+    while work:
+        node = work.pop()
+        if node.child_count - 4 * node.named_child_count > MAX_TOKENS:
+            return True
+        work += [child for child in node.children if child.descendant_count > MAX_TOKENS]
+    return False
+
+
+def _name(node: Node, data: bytes) -> str:
+    # `node.text` would ask for the text again, slice by slice.
+    text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    if node.type == "simple_symbol":
+        text = text.lstrip(":")
+    return " ".join(text.split()).strip("\"'`")[:MAX_NAME_CHARS]
+
+
+def _matches(
+    query: Query, root: Node, max_depth: int, within: tuple[int, int] | None
+) -> Iterator[tuple[int, dict[str, list[Node]]]]:
+    """Yield matches, slice by slice; what stands in several slices comes several times."""
+    from tree_sitter import QueryCursor
+
+    first, end = within or (0, root.end_byte)
+    for start in range(first, end, SLICE_BYTES):
+        cursor = QueryCursor(query, match_limit=4096)
+        if max_depth >= 0:
+            cursor.set_max_start_depth(max_depth)
+        cursor.set_byte_range(start, min(start + SLICE_BYTES, end))
+        yield from cursor.matches(root)

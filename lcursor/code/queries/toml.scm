@@ -1,0 +1,3 @@
+(table . [(bare_key) (dotted_key) (quoted_key)] @name) @definition.section
+(table_array_element . [(bare_key) (dotted_key) (quoted_key)] @name) @definition.section
+(pair . [(bare_key) (dotted_key) (quoted_key)] @name) @definition.key

@@ -1,0 +1,196 @@
+"""What a text defines and what is in what: the tree's definitions, or those that rows look like.
+
+Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lcursor.code import grammars, line_definitions
+
+if TYPE_CHECKING:
+    from lcursor.code.grammars import Node
+
+CLASSES: Final = frozenset(
+    {
+        "class",
+        "enum",
+        "extension",
+        "impl",
+        "interface",
+        "object",
+        "protocol",
+        "struct",
+        "trait",
+        "union",
+    }
+)
+"""Kinds whose functions are methods."""
+CONTAINERS: Final = CLASSES | {"module"}
+"""Kinds that have members, and an outline."""
+HAVE_CLAUSES: Final = frozenset({"elixir", "haskell"})
+"""Languages that write one function as several, one below the other."""
+
+MAX_SCOPE_CHARS: Final = 200
+SCOPE: Final = " > "
+SCOPE_SHARE: Final = 0.8
+"""So much of a chunk must be in a definition for it to be the chunk's scope."""
+TOP: Final = -1
+
+_LEADING: Final = ("#", "//", "/*", "*", "--", "@", ";", "[", "(*", "{-", "<!--", "%")
+"""How rows begin that belong to the definition below them: comments, decorators, attributes."""
+
+
+@dataclass(slots=True)
+class Definition:
+    """A definition and where it stands."""
+
+    name: str
+    kind: str
+    first: int
+    """Its own first row, or that of the comment and the decorators above it."""
+    own_first: int
+    name_row: int
+    end: int
+    place: int
+    """In the list of all."""
+    parent: int
+    """Place of the one around it, or TOP."""
+    scope: str
+    node: Node | None = None
+
+    @property
+    def path(self) -> str:
+        """Its name with those around it."""
+        return f"{self.scope}{SCOPE}{self.name}" if self.scope else self.name
+
+
+def of_tree(
+    language: str,
+    root: Node,
+    data: bytes,
+    lines: Sequence[str],
+    within: tuple[int, int] | None = None,
+) -> list[Definition]:
+    """Return a tree's definitions in their order, each with the place of the one around it.
+
+    Args:
+        language: of the text.
+        root: of its tree.
+        data: its bytes.
+        lines: its rows.
+        within: bytes that all that is found has a part of; None is everywhere.
+    """
+    has_clauses = language in HAVE_CLAUSES
+    found: list[Definition] = []
+    around: list[tuple[int, int, int]] = []  # place, start and end in bytes
+    before: dict[int, Definition] = {}  # the last one in each
+    for node, name, row, kind, owner in grammars.definitions(language, root, data, within):
+        if not name:
+            continue
+        start, stop = node.start_byte, node.end_byte
+        # One node may define several names: `int a, b;`.
+        while around and (around[-1][2] <= start or around[-1][1:] == (start, stop)):
+            around.pop()
+        parent = around[-1][0] if around else TOP
+        outer = found[parent] if around else None
+        own_kind = _kind(kind, name, outer, owner)
+        first = node.start_point[0]
+        stop_row, stop_column = node.end_point
+        end = min(stop_row + 1 if stop_column or stop_row == first else stop_row, len(lines))
+        last = before.get(parent)
+        if has_clauses and last and (last.name, last.kind) == (name, own_kind):
+            last.end = end
+            continue
+        names = (outer.path if outer else "", owner)
+        scope = SCOPE.join(filter(None, names))[-MAX_SCOPE_CHARS:]
+        floor = last.end if last else outer.own_first + 1 if outer else 0
+        lead = _lead(node, first, floor, lines)
+        place = len(found)
+        item = Definition(name, own_kind, lead, first, row, end, place, parent, scope, node)
+        before[parent] = item
+        found.append(item)
+        around.append((place, start, stop))
+    return found
+
+
+def of_rows(language: str, lines: Sequence[str]) -> list[Definition]:
+    """Return what looks like a definition in a text that nothing parses; all at the top."""
+    return [
+        Definition(name, kind, row, row, row, end, place, TOP, "")
+        for place, (name, kind, row, end) in enumerate(
+            line_definitions.definitions(language, lines)
+        )
+    ]
+
+
+def by_parent(found: Sequence[Definition]) -> dict[int, list[Definition]]:
+    """Return what is in what, by place, in order."""
+    inside: dict[int, list[Definition]] = {}
+    for item in found:
+        inside.setdefault(item.parent, []).append(item)
+    return inside
+
+
+def scope_of(
+    inside: Mapping[int, Sequence[Definition]], sums: Sequence[int], first: int, end: int
+) -> str:
+    """Return the names of what most of some rows is in, outermost first.
+
+    Args:
+        inside: of `by_parent`.
+        sums: of `split.weigh`.
+        first: of the rows.
+        end: the row after them.
+    """
+    enough = SCOPE_SHARE * (sums[end] - sums[first])
+    place, scope = TOP, ""
+    while True:
+        # They are in order, so of those that begin before the rows only the last may hold them.
+        within = inside.get(place, ())
+        at = bisect_right(within, first, key=lambda item: item.first) - 1
+        for item in within[max(at, 0) :]:
+            if item.first >= end:
+                return scope
+            weight = sums[min(item.end, end)] - sums[max(item.first, first)]
+            if weight >= enough:
+                place, scope = item.place, item.path
+                break
+        else:
+            return scope
+
+
+def signature_end(item: Definition, lines: Sequence[str]) -> int:
+    """Return the row after a definition's signature."""
+    body = item.node.child_by_field_name("body") if item.node else None
+    if body is None:
+        return item.name_row + 1
+    row, column = body.start_point
+    head = lines[row].encode("utf-8", "replace")[:column].strip()
+    return row + 1 if head else row
+
+
+def _kind(kind: str, name: str, outer: Definition | None, owner: str) -> str:
+    if kind == "function" and (owner or (outer and outer.kind in CLASSES)):
+        return "method"
+    is_value = kind in {"variable", "field"}
+    return "constant" if is_value and len(name) > 1 and name.isupper() else kind
+
+
+def _lead(node: Node, first: int, floor: int, lines: Sequence[str]) -> int:
+    """Return the first row of what stands right above a definition and belongs to it.
+
+    Never above the floor, so that the rows of definitions stay in order.
+    """
+    row = first
+    while row > floor and lines[row - 1].lstrip().startswith(_LEADING):
+        row -= 1
+    if row == first > floor and lines[row - 1].lstrip().startswith((")", "]")):
+        parent = node.parent  # a decorator of several rows
+        if parent is not None and parent.type == "decorated_definition":
+            row = max(floor, parent.start_point[0])
+    return row

@@ -1,0 +1,33 @@
+"""What indexing a project will mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lcursor.code import languages
+from lcursor.index.rates import Rates
+from lcursor.index.report import summarize
+from lcursor.project import filetypes, listing
+from tests.unit.project.trees import write
+
+
+def test_a_report_says_how_much_in_what_and_why_not(tmp_path: Path) -> None:
+    write(tmp_path, "a.py", "b.py", text="x" * 1000)
+    write(tmp_path, "c.lua", text="y" * 5000)
+    write(tmp_path, ".env", text="KEY=1")
+    write(tmp_path, "node_modules/m/x.js", "sub/node_modules/m/x.js")
+    report = summarize(listing.survey(tmp_path))
+    assert (report.files, report.bytes) == (3, 7000)
+    assert {name: (part.files, part.bytes) for name, part in report.languages.items()} == {
+        languages.detect("c.lua"): (1, 5000),
+        languages.detect("a.py"): (2, 2000),
+    }
+    assert next(iter(report.languages)) == languages.detect("c.lua")
+    assert report.ignored == {"node_modules": 2, filetypes.by_name(".env", 5): 1}
+    speed = Rates()  # estimates, of no machine
+    assert report.seconds == pytest.approx(speed.read_s(3, 7000))
+    assert report.embed_seconds == pytest.approx(speed.embed_s(7000))
+    assert 0 < report.seconds < 1
+    assert 0 < report.embed_seconds < 1

@@ -1,0 +1,72 @@
+"""The user's own globs: what they mean, what is kept of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lcursor.index import place
+from lcursor.project import secrets
+from lcursor.project.root import begun_path
+from lcursor.project.secrets import REASON, SecretGlobs
+
+ROOT = Path("/home/me/project")
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "is_secret"),
+    [
+        ("*.vault", "a.vault", True),
+        ("*.vault", "deep/in/a.VAULT", True),
+        ("*.vault", "a.vault.py", False),
+        ("*.vault", "vault", False),
+        ("private/*", "private/a.py", True),
+        ("private/*", "a/private/b/c.py", True),
+        ("private/*", "private.py", False),
+        ("private/*", "notprivate/a.py", False),
+        ("me/project/*", "a.py", True),  # as in the editor, which has whole paths
+        ("{a,b}.txt", "b.txt", True),
+        ("?.txt", "ab.txt", False),
+        ("[abc].txt", "b.txt", True),
+        ("odd[.txt", "odd[.txt", True),
+        ("[z-a].txt", "[z-a].txt", True),
+        ("{open", "{open", True),
+        ("*\n*", "a\nb", True),
+    ],
+)
+def test_a_glob_means_what_it_means_in_the_editor(glob: str, path: str, is_secret: bool) -> None:
+    expected = f"{REASON}: {glob}" if is_secret else ""
+    assert SecretGlobs(ROOT, [glob]).reason(path) == expected
+
+
+def test_what_was_said_once_holds() -> None:
+    secrets = SecretGlobs(ROOT)
+    assert not secrets.add(["", ""])
+    assert secrets.reason("a.b") == ""
+    assert secrets.add(["*.b", "*.a"])
+    assert not secrets.add(["*.a"])
+    assert secrets.globs == ("*.a", "*.b")
+    secrets.replace(["*.c"])
+    assert list(secrets.globs) == ["*.c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "globs"),
+    [
+        ('{"root": "/x", "is_confirmed": false, "secrets": ["*.b", 3, "*.a"]}', ("*.a", "*.b")),
+        ('{"root": "/x", "is_confirmed": false}', ()),
+        ('{"secrets": "*.a"}', ()),
+        ("[]", ()),
+        ("{", ()),
+        (None, ()),
+    ],
+)
+def test_what_was_kept_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, globs: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    if text is not None:
+        place.own_folder(tmp_path)
+        begun_path(tmp_path).write_text(text)
+    assert secrets.load(tmp_path).globs == globs
