@@ -161,17 +161,16 @@ def build(
 
     from lcursor.index.chunk import embedded
     from lcursor.index.search import Searcher
-    from lcursor.index.vector_cache import VectorCache
-    from lcursor.index.vectors import Vectors
+    from lcursor.index.vector_index import VectorIndex
+    from lcursor.index.vector_store import VectorStore
 
     store.put_many(files(corpus))
     if embedder is None:
         return Searcher(store.reader())
-    known = VectorCache(cache, embedder.name)
-    waiting = {
-        each.chunk.digest: embedded(each.path, each.chunk)
-        for each in store.unembedded(1_000_000, embedder.name)
-    }
+    known = VectorStore(cache, embedder.name)
+    reader = store.reader()
+    chunks = reader.chunks(reader.chunk_ids().tolist())
+    waiting = {one.chunk.digest: embedded(one.path, one.chunk) for one in chunks.values()}
     found = dict(known.get(list(waiting)))
     missing = sorted(waiting.keys() - found.keys(), key=lambda each: len(waiting[each]))
     for at in range(0, len(missing), BATCH):
@@ -181,10 +180,9 @@ def build(
         known.put(pairs)
         found.update(pairs)
         tell(min(at + BATCH, len(missing)), len(missing))
-    store.add_vectors(embedder.name, list(found.items()))
-    vectors = Vectors(None, embedder.dim)
-    vectors.update(*store.reader().vectors(embedder.name))
-    return Searcher(store.reader(), vectors, embedder)
+    vectors = VectorIndex(None, embedder.dim)
+    vectors.add({number: one.chunk.digest for number, one in chunks.items()}, found)
+    return Searcher(reader, vectors, embedder)
 
 
 def judge(searcher: Searcher, questions: Sequence[Question], mode: Mode) -> Iterator[Judged]:
@@ -250,7 +248,7 @@ def measure(
         tell: called with how far it is, in words.
     """
     from lcursor.index.store import Store
-    from lcursor.index.vector_cache import default_folder
+    from lcursor.index.vector_store import default_folder
 
     found: list[Judged] = []
     for corpus in CORPORA if corpora is None else corpora:

@@ -157,7 +157,7 @@ def built(
     """
     from lcursor.index.search import Searcher
     from lcursor.index.store import Store
-    from lcursor.index.vectors import Vectors
+    from lcursor.index.vector_index import VectorIndex
 
     with closing(Store(folder)) as store:
         store.put_many(entries(codes))
@@ -165,21 +165,21 @@ def built(
             if embedder is None:
                 yield Searcher(reader)
                 return
-            store.add_vectors(embedder.name, embedded(codes, embedder, tell))
-            with closing(Vectors(None, embedder.dim)) as vectors:
-                vectors.update(*reader.vectors(embedder.name))
+            found = embedded(codes, embedder, tell)
+            with closing(VectorIndex(None, embedder.dim)) as vectors:
+                vectors.add(reader.digests(reader.chunk_ids().tolist()), found)
                 yield Searcher(reader, vectors, embedder)
 
 
 def embedded(
     codes: Sequence[str], embedder: Embedder, tell: Callable[[int, int], None]
-) -> list[tuple[bytes, NDArray[np.float16]]]:
-    """Return the vectors of functions, those that are in the user's cache from there."""
+) -> dict[bytes, NDArray[np.float16]]:
+    """Return the vectors of functions by digest, those that are in the user's cache from there."""
     import numpy as np
 
-    from lcursor.index.vector_cache import VectorCache
+    from lcursor.index.vector_store import VectorStore
 
-    with closing(VectorCache(None, embedder.name)) as cache:
+    with closing(VectorStore(None, embedder.name)) as cache:
         by_digest = {parsed(code).chunks[0].digest: code for code in codes}
         found = cache.get(by_digest)
         # By length, so that the texts of a batch have about one.
@@ -191,7 +191,7 @@ def embedded(
             cache.put(pairs)
             found.update(pairs)
             tell(min(at + BATCH, len(missing)), len(missing))
-    return list(found.items())
+    return found
 
 
 def ranks(

@@ -162,10 +162,10 @@ def _index(embedder: str) -> Fact:
     from lcursor import folders
     from lcursor.catalog import store
     from lcursor.catalog.sink import human
-    from lcursor.index import embedders, vector_cache
+    from lcursor.index import embedders, vector_store
     from lcursor.project.root import BEGUN
 
-    folder, vectors = folders.data_home() / "index", vector_cache.default_folder()
+    folder, vectors = folders.data_home() / "index", vector_store.default_folder()
     projects = len([*folder.glob(f"*/{BEGUN}")])
     sizes = _size(folder), _size(vectors)
     data = {

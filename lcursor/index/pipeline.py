@@ -53,7 +53,7 @@ ASKED_PATHS = 32
 class Embedding(Protocol):
     """What gives the chunks of the store their vectors. Used on the pipeline's thread."""
 
-    def step(self, store: Store) -> bool:
+    def step(self) -> bool:
         """Do a small step; return False when there was nothing to do."""
         ...
 
@@ -392,7 +392,7 @@ class Pipeline:
 
     def _embed(self) -> bool:
         assert self._embedding is not None
-        if not self._embedding.step(self._filler.store):
+        if not self._embedding.step():
             return False
         left = self._embedding.left
         if self.progress.phase != "embedding":

@@ -249,12 +249,12 @@ class Project:
         progress = there.pipeline.progress if there else Progress(detail=self._trouble)
         if self._trouble and not there:
             progress.phase = "failed"
-        counts, generation = Counts(0, 0, 0, 0), 0
+        counts, generation = Counts(0, 0, 0), 0
         if there is not None:
             self._pass_on(there)  # the thread that makes a graph has nobody to tell
             with contextlib.suppress(IndexFailed):
                 generation = there.counter.generation
-                counts = there.counter.counts(there.embedder_name)
+                counts = there.counter.counts()
         languages = dict(counts.by_language)
         empty = languages.pop("", 0)
         return {
@@ -267,7 +267,7 @@ class Project:
             "files": counts.files - empty,
             "chunks": counts.chunks,
             "symbols": counts.symbols,
-            "embedded": counts.embedded if there and there.embedder_name else 0,
+            "embedded": len(there.embedding.vectors) if there and there.embedding.vectors else 0,
             "by_language": languages,
             "embedder": there.embedder_name if there else "",
             "embedder_note": there.embedding.note if there else "",

@@ -1,4 +1,4 @@
-"""What is asked of a project's index: words, names, chunks, vectors, numbers.
+"""What is asked of a project's index: words, names, chunks, numbers.
 
 Owns a read-only connection of its own, so that it never waits for the writer. Any thread may ask;
 those who ask the same reader at the same time wait for each other. It never writes.
@@ -44,10 +44,8 @@ SELECT f.path, f.language, s.name, s.kind, s.first_row, s.end_row, s.scope
 FROM symbols s JOIN files f ON f.id = s.file
 """
 PATH = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
+DIGEST = "SELECT id, digest FROM chunks"
 LISTED = "(SELECT value FROM json_each(?))"
-EMBEDDED = """
-FROM embedders e CROSS JOIN chunks c JOIN vectors v ON v.embedder = e.id AND v.digest = c.digest
-"""
 NAMED = "SELECT rowid AS number, name FROM symbols s"
 PASSING = "SELECT c.id FROM chunks c"
 MATCHING = "SELECT rowid, -rank FROM words WHERE words MATCH ?"
@@ -67,8 +65,6 @@ class Counts:
     files: int
     chunks: int
     symbols: int
-    embedded: int
-    """Chunks that have a vector."""
     by_language: dict[str, int] = field(default_factory=dict)
     """Files."""
 
@@ -104,7 +100,7 @@ class Reader:
         self._postings = postings or Postings()
         self._passing: dict[Filters, NDArray[np.int64]] = {}
         self._passing_at = -1
-        self._counts: dict[str, tuple[int, Counts]] = {}
+        self._counts: tuple[int, Counts] | None = None
 
     @property
     def generation(self) -> int:
@@ -220,60 +216,35 @@ class Reader:
                 self._passing[filters] = found
             return found
 
-    def vectors(
-        self, embedder: str, ids: Iterable[int] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Return the numbers of the chunks that have a vector, ascending, and the vectors.
-
-        Args:
-            ids: of these chunks alone; by default of all.
-        """
-        import numpy as np
-
-        among = "" if ids is None else f"AND c.id IN {LISTED} "
-        wanted = () if ids is None else (json.dumps([int(one) for one in ids]),)
-        with self._open() as base:
-            rows = base.execute(
-                f"SELECT c.id, v.vector {EMBEDDED} WHERE e.name = ? {among}ORDER BY c.id",
-                (embedder, *wanted),
-            ).fetchall()
-        if not rows:
-            return np.empty(0, np.int64), np.empty((0, 0), np.float16)
-        size = len(rows[0][1])
-        rows = [row for row in rows if len(row[1]) == size]
-        numbers = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-        flat = np.frombuffer(b"".join(row[1] for row in rows), np.float16)
-        return numbers, flat.reshape(len(rows), -1)
-
-    def embedded(self, embedder: str) -> NDArray[np.int64]:
-        """Return the numbers of the chunks that have a vector, ascending."""
+    def chunk_ids(self) -> NDArray[np.int64]:
+        """Return the ids of all chunks, ascending."""
         import numpy as np
 
         with self._open() as base:
-            rows = base.execute(
-                f"SELECT c.id {EMBEDDED} WHERE e.name = ? ORDER BY c.id", (embedder,)
-            ).fetchall()
+            rows = base.execute("SELECT id FROM chunks ORDER BY id").fetchall()
         return np.fromiter((row[0] for row in rows), np.int64, len(rows))
 
-    def counts(self, embedder: str = "") -> Counts:
-        """Return how much there is; vectors of one embedder, by default of the last that wrote."""
+    def digests(self, ids: Iterable[int]) -> dict[int, bytes]:
+        """Return the digests of chunks by their ids, ascending."""
+        wanted = json.dumps([int(one) for one in ids])
+        with self._open() as base:
+            return dict(base.execute(f"{DIGEST} WHERE id IN {LISTED} ORDER BY id", (wanted,)))
+
+    def counts(self) -> Counts:
+        """Return how much there is."""
         with self._open() as base:
             now = self.generation
-            known = self._counts.get(embedder)
-            if known and known[0] == now:
-                return known[1]
-            name = embedder or self.meta("embedder")
-            embedded = base.execute(
-                f"SELECT count(*) {EMBEDDED} WHERE e.name = ?", (name,)
-            ).fetchone()[0]
-            languages = dict(
-                base.execute("SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1")
-            )
-            (chunks,) = base.execute("SELECT count(*) FROM chunks").fetchone()
-            (symbols,) = base.execute("SELECT count(*) FROM symbols").fetchone()
-            counts = Counts(sum(languages.values()), chunks, symbols, embedded, languages)
-            self._counts[embedder] = (now, counts)
-            return counts
+            if self._counts is None or self._counts[0] != now:
+                languages = dict(
+                    base.execute(
+                        "SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1"
+                    )
+                )
+                (chunks,) = base.execute("SELECT count(*) FROM chunks").fetchone()
+                (symbols,) = base.execute("SELECT count(*) FROM symbols").fetchone()
+                counts = Counts(sum(languages.values()), chunks, symbols, languages)
+                self._counts = (now, counts)
+            return self._counts[1]
 
     def state(self, path: str) -> FileState | None:
         """Return what a file looked like when it was read."""
@@ -422,7 +393,7 @@ class Reader:
             self._base.close()
         self._base = None
         self._frequencies = Frequencies()
-        self._counts.clear()
+        self._counts = None
         self._passing.clear()
 
 

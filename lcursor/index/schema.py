@@ -57,11 +57,6 @@ CREATE TABLE symbols (
 );
 CREATE INDEX symbols_named ON symbols (name COLLATE NOCASE);
 CREATE INDEX symbols_of ON symbols (file, first_row, kind);
-CREATE TABLE embedders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE vectors (
-    id INTEGER PRIMARY KEY, embedder INTEGER NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL
-);
-CREATE UNIQUE INDEX vectors_of ON vectors (embedder, digest);
 CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = "ascii tokenchars '_'");
 """
 # `ascii` takes every letter beyond ASCII as part of a word, as it is: the words were split,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from lcursor.index.embed import Embedder
     from lcursor.index.reader import Reader
-    from lcursor.index.vectors import Vectors
+    from lcursor.index.vector_index import VectorIndex
 
 DEPTH = 100
 """So many of each list are looked at, or twice what is asked for."""
@@ -51,7 +51,7 @@ class Searcher:
     """
 
     def __init__(
-        self, reader: Reader, vectors: Vectors | None = None, embedder: Embedder | None = None
+        self, reader: Reader, vectors: VectorIndex | None = None, embedder: Embedder | None = None
     ) -> None:
         self.reader, self.vectors, self.embedder = reader, vectors, embedder
         self._overlay = Overlay(reader)

@@ -1,4 +1,4 @@
-"""The one writer of a project's index: files, chunks, names, words and vectors in one SQLite file.
+"""The one writer of a project's index: files, chunks, names and words in one SQLite file.
 
 A file's rows change in one transaction, so that whoever reads sees a file as it was or as it is.
 What cannot be read is moved aside and begun anew. Any thread may write; they wait for each other.
@@ -12,24 +12,18 @@ import fcntl
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lcursor.errors import IndexFailed
 from lcursor.index import rows, schema
 from lcursor.index.postings import Postings
-from lcursor.index.reader import CHUNK, Reader, stored
-from lcursor.index.records import FileState, Parsed, StoredChunk
+from lcursor.index.reader import Reader
+from lcursor.index.records import FileState, Parsed
 from lcursor.index.rows import Entry as Entry
 from lcursor.index.rows import TextOf
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-VECTOR = "SELECT 1 FROM vectors v WHERE v.embedder = ? AND v.digest = c.digest"
 FILES_AT_ONCE = 64
 """Files that `put_many` writes in one transaction."""
 LOCK = "store.lock"
@@ -37,8 +31,6 @@ MERGE_PAGES = 500
 """Of the full-text index that `tidy` joins in one step."""
 KEPT_GONE = 50_000
 """Chunks that are gone which are remembered, for who follows; others read all anew."""
-SPARE_VECTORS = 5_000
-"""Vectors of chunks that are gone which are kept for when they come back."""
 
 
 class Store:
@@ -79,7 +71,6 @@ class Store:
         """Number of the file that a reader found broken."""
         self._is_closed = False
         self._inode = (0, 0)
-        self._embedded_to: dict[str, int] = {}
         self._base: sqlite3.Connection | None = None
         self._held = -1
         self._postings = Postings()
@@ -116,25 +107,6 @@ class Store:
         with self._open() as base:
             row = base.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else ""
-
-    def unembedded(self, limit: int, embedder: str = "") -> list[StoredChunk]:
-        """Return chunks without a vector, those that were put first at first.
-
-        Args:
-            embedder: by default the one that added vectors last.
-        """
-        with self._open() as base:
-            name = embedder or self.meta("embedder")
-            row = base.execute("SELECT id FROM embedders WHERE name = ?", (name,)).fetchone()
-            start = self._embedded_to.get(name, 0)
-            found = base.execute(
-                f"{CHUNK} WHERE c.id >= ? AND NOT EXISTS ({VECTOR}) ORDER BY c.id LIMIT ?",
-                (start, row[0] if row else 0, limit),
-            ).fetchall()
-            if found:
-                # Numbers only grow and vectors stay: nothing is missing before the first.
-                self._embedded_to[name] = found[0][0]
-        return [stored(each) for each in found]
 
     # What is put into it
 
@@ -174,26 +146,6 @@ class Store:
                 for path in batch:
                     rows.remove(base, path, self._text_of)
 
-    def add_vectors(
-        self, embedder: str, vectors: Sequence[tuple[bytes, NDArray[np.float16]]]
-    ) -> None:
-        """Keep the vectors of texts by their digests; those that are there already stay."""
-        import numpy as np
-
-        packed = [
-            (digest, np.ascontiguousarray(one, np.float16).tobytes()) for digest, one in vectors
-        ]
-        with self._write() as base:
-            base.execute("INSERT OR IGNORE INTO embedders (name) VALUES (?)", (embedder,))
-            (number,) = base.execute(
-                "SELECT id FROM embedders WHERE name = ?", (embedder,)
-            ).fetchone()
-            base.executemany(
-                "INSERT OR IGNORE INTO vectors (embedder, digest, vector) VALUES (?, ?, ?)",
-                [(number, *row) for row in packed],
-            )
-            rows.set_meta(base, "embedder", embedder)
-
     def set_meta(self, key: str, value: str) -> None:
         """Keep a short text under a name."""
         with self._write() as base:
@@ -220,7 +172,7 @@ class Store:
         return True
 
     def tidy(self) -> bool:
-        """Join pieces of the full-text index, forget vectors of nothing; return if more is left.
+        """Join pieces of the full-text index; return whether more is left.
 
         Cost: some 50 ms a call; for idle time, until it returns False.
         """
@@ -229,7 +181,6 @@ class Store:
             base.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (MERGE_PAGES,))
             is_more = base.total_changes - before >= 2
             if not is_more:
-                self._forget_vectors(base)
                 base.execute(
                     "DELETE FROM gone WHERE seq < (SELECT max(seq) FROM gone) - ?", (KEPT_GONE,)
                 )
@@ -243,13 +194,6 @@ class Store:
                 self._is_closed = True
                 self._end()
                 self._let_go()
-
-    def _forget_vectors(self, base: sqlite3.Connection) -> None:
-        (vectors,) = base.execute("SELECT count(*) FROM vectors").fetchone()
-        (chunks,) = base.execute("SELECT count(*) FROM chunks").fetchone()
-        if vectors > 2 * chunks + SPARE_VECTORS:
-            with schema.transaction(base):
-                base.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM chunks)")
 
     # The connection
 
@@ -278,7 +222,6 @@ class Store:
             return self._begun()
 
     def _begun(self) -> sqlite3.Connection:
-        self._embedded_to.clear()
         if self._held < 0:
             self._held = self._hold()
         for _ in range(2):

@@ -50,7 +50,7 @@ ONE_IMPORTER = {
     "msgpack": "lcursor/drive/client.py",
     "onnxruntime": "lcursor/index/embed.py",
     "tokenizers": "lcursor/index/embed.py",
-    "usearch": "lcursor/index/vectors.py",
+    "usearch": "lcursor/index/vector_index.py",
     "tree_sitter": "lcursor/code/grammars.py",
     "watchdog": "lcursor/index/inotify.py",
     "pathspec": "lcursor/project/ignore.py",

@@ -33,7 +33,7 @@ from lcursor.fim.kv_disk import KVDiskCache, SavedSlot
 from lcursor.fim.outcomes import OutcomeStore, Row
 from lcursor.index.records import Chunk, FileState, Parsed, Symbol
 from lcursor.index.store import Store
-from lcursor.index.vector_cache import VectorCache
+from lcursor.index.vector_store import VectorStore
 from lcursor.installer.venv import Stamp, write_stamp
 from lcursor.llm.lease import Folder, Lease
 
@@ -136,13 +136,13 @@ def make_journal(folder: Path) -> None:
 
 def make_vectors(folder: Path) -> None:
     """Keep one vector."""
-    cache = VectorCache(folder / "vectors", EMBEDDER)
+    cache = VectorStore(folder / "vectors", EMBEDDER)
     cache.put([(DIGEST, np.arange(8, dtype=np.float16))])
     cache.close()
 
 
 def make_index(folder: Path) -> None:
-    """Keep a file of two chunks, one of which has a vector."""
+    """Keep a file of two chunks."""
     store = Store(folder / "index")
     chunks = [
         Chunk(0, 5, "def first(a):\n    return a + 1", "", "code", DIGEST),
@@ -150,7 +150,6 @@ def make_index(folder: Path) -> None:
     ]
     symbols = [Symbol("first", "function", 3, 5, "")]
     store.put("a.py", FileState(90, 1, DIGEST), Parsed("python", chunks, symbols))
-    store.add_vectors(EMBEDDER, [(DIGEST, np.arange(8, dtype=np.float16))])
     store.close()
     for path in (folder / "index").iterdir():
         if path.name != "index.sqlite3":

@@ -23,7 +23,7 @@ from lcursor.fim.kv_disk import KVDiskCache
 from lcursor.fim.outcomes import OutcomeStore, Rows
 from lcursor.index.records import FileState
 from lcursor.index.store import Store
-from lcursor.index.vector_cache import VectorCache
+from lcursor.index.vector_store import VectorStore
 from lcursor.installer.venv import STAMP, read_stamp
 from lcursor.llm.lease import Folder
 from tests.stored import make
@@ -125,7 +125,7 @@ def test_outcomes_of_suggestions(kept: Path) -> None:
 
 
 def test_vectors(kept: Path) -> None:
-    cache = VectorCache(kept / "vectors", make.EMBEDDER)
+    cache = VectorStore(kept / "vectors", make.EMBEDDER)
     (vector,) = cache.get([make.DIGEST]).values()
     assert vector.tolist() == list(range(8))
     cache.put([(b"another digest..", np.ones(8, np.float16))])

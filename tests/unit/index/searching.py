@@ -14,7 +14,7 @@ from lcursor.index import chunk, words
 from lcursor.index.records import FileState
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store
-from lcursor.index.vectors import Vectors
+from lcursor.index.vector_index import VectorIndex
 
 if TYPE_CHECKING:
     from lcursor.index.embed import Embedder
@@ -67,13 +67,12 @@ def searcher(store: Store) -> Searcher:
 def with_vectors(store: Store) -> Searcher:
     """Return what searches vectors too; all that is in the store has one."""
     embedder = cast("Embedder", Meanings())
-    waiting = store.unembedded(1000, embedder.name)
-    made = embedder.texts([one.chunk.text for one in waiting]).astype(np.float16)
-    pairs = [(one.chunk.digest, vector) for one, vector in zip(waiting, made, strict=True)]
-    store.add_vectors(embedder.name, pairs)
-    vectors = Vectors(None, DIM)
-    vectors.update(*store.reader().vectors(embedder.name))
-    return Searcher(store.reader(), vectors, embedder)
+    reader = store.reader()
+    chunks = reader.chunks(reader.chunk_ids().tolist())
+    made = embedder.texts([one.chunk.text for one in chunks.values()]).astype(np.float16)
+    vectors = VectorIndex(None, DIM)
+    vectors.update(chunks, made)
+    return Searcher(reader, vectors, embedder)
 
 
 def made(folder: Path, files: Mapping[str, str]) -> Store:

@@ -89,9 +89,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-def run(embedding: Embedding, store: Store) -> int:
+def run(embedding: Embedding) -> int:
     steps = 0
-    while embedding.step(store):
+    while embedding.step():
         steps += 1
         assert steps < 10_000
     return steps
@@ -100,7 +100,7 @@ def run(embedding: Embedding, store: Store) -> int:
 def test_every_chunk_gets_the_vector_of_its_text(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     fill(store, 50)
-    assert run(embedding, store) >= 50 / BATCH
+    assert run(embedding) >= 50 / BATCH
     assert len(asked) == len(set(asked)) == 50
     assert embedding.left == 0
     assert embedding.note == ""
@@ -116,7 +116,7 @@ def test_every_chunk_gets_the_vector_of_its_text(bench: Bench, asked: list[str])
 def test_a_file_that_is_moved_has_its_vectors(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     fill(store, 5)
-    run(embedding, store)
+    run(embedding)
     asked.clear()
     for number in range(5):
         text = f"def value{number}():\n    return {number}\n"
@@ -126,7 +126,7 @@ def test_a_file_that_is_moved_has_its_vectors(bench: Bench, asked: list[str]) ->
             pass
         state = FileState(len(text), number, hashlib.sha256(text.encode()).digest()[:16])
         store.put(place, state, chunk.read(place, text))
-    run(embedding, store)
+    run(embedding)
     embedding._sync()
     assert asked == []
     assert embedding.vectors is not None
@@ -140,18 +140,17 @@ def test_a_file_that_is_moved_has_its_vectors(bench: Bench, asked: list[str]) ->
 def test_a_change_embeds_one_chunk_and_a_way_back_none(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     fill(store, 20)
-    run(embedding, store)
+    run(embedding)
     asked.clear()
     fill(store, 10, word="other")  # another branch
-    run(embedding, store)
+    run(embedding)
     assert len(asked) == 10
     asked.clear()
     fill(store, 20)  # and back
-    run(embedding, store)
+    run(embedding)
     store.remove([f"f{number}.py" for number in range(5)])
-    run(embedding, store)
+    run(embedding)
     assert asked == []
-    embedding._synced = (-1, 0.0)
     embedding._sync()
     assert embedding.vectors is not None
     assert len(embedding.vectors) == 15
@@ -161,8 +160,9 @@ def test_another_clone_embeds_nothing(bench: Bench, asked: list[str]) -> None:
     for name in ("one", "two"):
         store, embedding = bench.new(name)
         fill(store, 30)
-        run(embedding, store)
-        assert store.reader().counts("counting").embedded == 30
+        run(embedding)
+        assert embedding.vectors is not None
+        assert len(embedding.vectors) == 30
     assert len(asked) == 30
 
 
@@ -172,11 +172,11 @@ def test_what_was_embedded_before_an_end_is_not_embedded_again(
     store, embedding = bench.new("one")
     fill(store, 100)
     for _ in range(5):
-        embedding.step(store)
+        embedding.step()
     assert 0 < len(asked) < 100
     bench.close()
     store, embedding = bench.new("one")
-    run(embedding, store)
+    run(embedding)
     assert len(asked) == len(set(asked)) == 100
 
 
@@ -185,7 +185,7 @@ def test_a_new_worker_searches_with_the_vectors_that_are_there(
 ) -> None:
     store, embedding = bench.new("one")
     fill(store, 10)
-    run(embedding, store)
+    run(embedding)
     bench.close()
     store, embedding = bench.new("one")
     embedding.load()
@@ -197,7 +197,7 @@ def test_a_new_worker_searches_with_the_vectors_that_are_there(
 def test_a_store_that_was_begun_anew_has_other_vectors(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     fill(store, 30)
-    run(embedding, store)
+    run(embedding)
     assert embedding.vectors is not None
     assert embedding.embedder is not None
     identity = store.identity
@@ -208,7 +208,7 @@ def test_a_store_that_was_begun_anew_has_other_vectors(bench: Bench, asked: list
     embedding.forget()
     assert len(embedding.vectors) == 0
     fill(store, 10, "other")  # the numbers of the chunks begin with 1 again
-    run(embedding, store)
+    run(embedding)
     assert len(embedding.vectors) == 10
     text = next(each for each in asked if "other7" in each)
     ((number, score),) = embedding.vectors.search(embedding.embedder.query(text), 1)
@@ -219,7 +219,7 @@ def test_a_store_that_was_begun_anew_has_other_vectors(bench: Bench, asked: list
 def test_what_went_wrong_with_the_vectors_is_among_the_remarks(bench: Bench) -> None:
     store, embedding = bench.new("one")
     fill(store, 3)
-    run(embedding, store)
+    run(embedding)
     assert embedding.remarks() == []
     assert embedding.vectors is not None
     embedding.vectors.remarks.append("the graph was damaged")
@@ -230,9 +230,9 @@ def test_an_embedder_that_breaks_is_a_note(bench: Bench, monkeypatch: pytest.Mon
     monkeypatch.setattr(Counting, "fails_at", 20)
     store, embedding = bench.new("one")
     fill(store, 50)
-    run(embedding, store)
+    run(embedding)
     assert "out of order" in embedding.note
-    assert embedding.step(store) is False
+    assert embedding.step() is False
 
 
 @pytest.mark.parametrize("name", [NONE, ""])
@@ -248,7 +248,7 @@ def test_without_an_embedder_nothing_is_tried_twice(
     monkeypatch.setattr(embed, "Embedder", missing)
     store, embedding = bench.new("one", name)
     fill(store, 3)
-    assert [embedding.step(store) for _ in range(3)] == [False] * 3
+    assert [embedding.step() for _ in range(3)] == [False] * 3
     assert len(tries) == (name != NONE)
     assert embedding.embedder is None
     assert embedding.note
@@ -262,14 +262,14 @@ def test_two_cores_embed_while_nobody_is_at_work(
     store, embedding = bench.new("one")
     fill(store, 60)
     for _ in range(3):
-        embedding.step(store)
+        embedding.step()
     embedding.is_quiet = lambda: True
     for _ in range(3):
-        embedding.step(store)
+        embedding.step()
     assert Counting.threads == [1, 1, 1, 2, 2, 2]
     assert len(Counting.asked) == 3 * BATCH + 3 * 2 * BATCH
     monkeypatch.setattr(priority, "cores", lambda: 1)
-    embedding.step(store)
+    embedding.step()
     assert Counting.threads[-1] == 1
 
 
@@ -278,21 +278,31 @@ def test_what_is_searched_follows_without_reading_all_again(
 ) -> None:
     store, embedding = bench.new("one")
     fill(store, 40)
-    run(embedding, store)
+    run(embedding)
     read: list[int] = []
-    original = embedding._reader.vectors
+    original = embedding._reader.digests
 
-    def vectors(embedder: str, ids: Iterable[int] | None = None) -> Any:
-        found = original(embedder, ids)
-        read.append(len(found[0]))
+    def digests(ids: Iterable[int]) -> dict[int, bytes]:
+        found = original(ids)
+        read.extend(found)
         return found
 
-    monkeypatch.setattr(embedding._reader, "vectors", vectors)
+    monkeypatch.setattr(embedding._reader, "digests", digests)
     fill(store, 3, word="other")
     store.remove(["f30.py", "f31.py"])
-    run(embedding, store)
+    run(embedding)
     assert embedding.vectors is not None
-    assert sum(read) == 3
-    ids, rows = store.reader().vectors("counting")
-    assert len(embedding.vectors) == len(ids) == 38
-    assert np.allclose(embedding.vectors.rows(ids.tolist()), rows.astype(np.float32), atol=2e-3)
+    assert len(read) == 3
+    assert len(embedding.vectors) == 38
+    assert embedding.vectors.ids.tolist() == store.reader().chunk_ids().tolist()
+
+
+def test_a_chunk_that_is_there_twice_is_embedded_once(bench: Bench, asked: list[str]) -> None:
+    store, embedding = bench.new("one")
+    text = "def same():\n    return 1\n\n\n"
+    state = FileState(1, 1, b"d" * 16)
+    store.put("a.py", state, chunk.read("a.py", text))
+    store.put("a.py2", state, chunk.read("a.py", text))
+    run(embedding)
+    assert embedding.vectors is not None
+    assert (len(asked), len(embedding.vectors)) == (1, 2)

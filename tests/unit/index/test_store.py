@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from lcursor.index import frequency, postings, words
 from lcursor.index.reader import Counts
 from lcursor.index.records import FileState, Filters, Parsed, Symbol
 from lcursor.index.store import Store
-from tests.unit.index.pieces import chunk, entry, found, vector
+from tests.unit.index.pieces import chunk, entry, found
 
 ROOT = Path(__file__).resolve().parents[3]
 Open = Callable[..., Store]
@@ -62,7 +61,7 @@ def test_what_is_put_is_found_in_whole(store: Store) -> None:
     [named] = reader.symbols("parse_url", 5)
     assert (named.path, named.language, named.symbol) == ("src/net.py", "python", symbol)
     assert reader.symbols_in("src/net.py") == [named]
-    assert reader.counts() == Counts(1, 2, 1, 0, {"python": 1})
+    assert reader.counts() == Counts(1, 2, 1, {"python": 1})
     reader.close()
 
 
@@ -111,7 +110,7 @@ def test_a_number_never_comes_back(store: Store) -> None:
     before = ids(store, "a.py")
     store.remove(["a.py", "was never there"])
     assert store.files() == {}
-    assert counts(store) == Counts(0, 0, 0, 0, {})
+    assert counts(store) == Counts(0, 0, 0, {})
     store.put(*entry("a.py", "one", "two"))
     assert min(ids(store, "a.py")) > max(before)
 
@@ -149,7 +148,6 @@ def test_each_change_has_a_number(store: Store) -> None:
         lambda: store.put(*entry("a.py", "one")),
         lambda: store.remove(["a.py"]),
         lambda: store.set_meta("branch", "main"),
-        lambda: store.add_vectors("m", [(b"d" * 16, np.zeros(4, np.float16))]),
     ]
     for change in changes:
         change()
@@ -258,71 +256,15 @@ def test_common_words_do_not_find_but_also_do_not_hide(
     assert found(store, "common only8", Filters(paths=("/9.py",))) == ["common word2 only9"]
 
 
-# Vectors
-
-
-def test_vectors_belong_to_texts_not_to_files(store: Store) -> None:
-    store.put_many([entry("a.py", "one", "two"), entry("b.py", "two", "three")])
-    waiting = store.unembedded(10, "mini")
-    assert [one.chunk.text for one in waiting] == ["one", "two", "two", "three"]
-    assert [one.chunk.text for one in store.unembedded(1, "mini")] == ["one"]
-    by_text = {one.chunk.text: (one.chunk.digest, vector(at)) for at, one in enumerate(waiting)}
-    store.add_vectors("mini", [by_text["two"]])
-    assert [one.chunk.text for one in store.unembedded(10)] == ["one", "three"]
-    store.add_vectors("mini", [by_text["one"], by_text["three"]])
-    assert store.unembedded(10) == []
-    assert len(store.unembedded(10, "another")) == 4
+def test_chunks_are_listed_with_their_digests(store: Store) -> None:
+    store.put_many([entry("a.py", "one", "two"), entry("b.py", "two")])
     reader = store.reader()
-    numbers, matrix = reader.vectors("mini")
-    assert matrix.dtype == np.float16
-    assert numbers.tolist() == [*ids(store, "a.py"), *ids(store, "b.py")]
-    for row, number in enumerate(numbers.tolist()):
-        text = reader.chunks([number])[number].chunk.text
-        assert (matrix[row] == by_text[text][1]).all()
-    assert reader.vectors("another")[0].size == 0
-    assert reader.embedded("mini").tolist() == numbers.tolist()
-    assert reader.embedded("another").size == 0
-    some, rows = reader.vectors("mini", [*numbers.tolist()[1:], 10**6])
-    assert some.tolist() == numbers.tolist()[1:]
-    assert np.array_equal(rows, matrix[1:])
-    assert reader.counts().embedded == reader.counts("mini").embedded == 4
-    assert reader.counts("another").embedded == 0
-    # A branch switch and back: nothing is to be embedded again.
-    store.remove(["a.py", "b.py"])
-    store.put(*entry("c.py", "three", "one", "two"))
-    assert store.unembedded(10) == []
-    store.put(*entry("c.py", "three", "four"))
-    assert [one.chunk.text for one in store.unembedded(10)] == ["four"]
+    numbers = reader.chunk_ids().tolist()
+    assert numbers == [*ids(store, "a.py"), *ids(store, "b.py")]
+    digests = reader.digests([*numbers, 10**6])
+    assert list(digests) == numbers
+    assert len(set(digests.values())) == 2
     reader.close()
-
-
-def test_an_older_vector_of_another_size_is_no_row(store: Store) -> None:
-    store.put(*entry("a.py", "one", "two"))
-    digests = [one.chunk.digest for one in store.unembedded(10, "m")]
-    store.add_vectors("m", [(digests[0], vector(1)), (digests[1], vector(2, 4))])
-    reader = store.reader()
-    numbers, matrix = reader.vectors("m")
-    assert matrix.shape == (1, 8)
-    assert numbers.tolist() == ids(store, "a.py")[:1]
-    reader.close()
-
-
-def test_idle_time_forgets_vectors_of_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lcursor.index.store.SPARE_VECTORS", 1)
-    store.put(*entry("a.py", "one"))
-    [kept] = store.unembedded(10, "m")
-    store.add_vectors("m", [(kept.chunk.digest, vector(0))])
-    store.add_vectors("m", [(bytes([at] * 16), vector(at)) for at in range(9)])
-    for _ in range(100):
-        if not store.tidy():
-            break
-    else:
-        pytest.fail("it never ends")
-    base = sqlite3.connect(store.path)
-    assert base.execute("SELECT digest FROM vectors").fetchall() == [(kept.chunk.digest,)]
-    base.close()
 
 
 # Others that read and write

@@ -30,7 +30,7 @@ WRITER = """
 import random, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from tests.unit.index.pieces import entry, vector
+from tests.unit.index.pieces import entry
 from lcursor.index.store import Store
 from tests.fakes.disk import full_disk
 store = Store(Path(sys.argv[1]), revision="test")
@@ -42,9 +42,6 @@ while True:
     version = dice.randrange(1000)
     if dice.random() < 0.15:
         store.remove([f"f{{number}}.py"])
-    elif dice.random() < 0.1:
-        store.add_vectors("m", [(one.chunk.digest, vector(1))
-                                for one in store.unembedded(20, "m")])
     else:
         texts = ["shared head", f"v{{version}} body word{{number}}", "tail " * 200]
         some = [entry(f"f{{each}}.py", *texts) for each in range(number, min(number + 5, 30))]
@@ -180,7 +177,6 @@ def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) ->
     def use() -> None:
         store.files()
         filled(store)
-        store.unembedded(1000, "m")
         store.remove(["d/1.py"])
         reader.lexical('"alpha" OR "beta"', 50)
         reader.symbols("x", 5, prefix=True)
