@@ -8,20 +8,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lcursor import protocol_edit as wire
+from lcursor.context.items import Seen
 from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job
+from lcursor.edit.placing import reply, resolve
+from lcursor.edit.placing.pieces import Block
+from lcursor.edit.placing.resolve import Sees
+from lcursor.edit.placing.settle import Choice
 from lcursor.edit.records import FileChange
 from lcursor.edit.sources import Sources
 from lcursor.edit.tools import Tools
-
-if TYPE_CHECKING:
-    from lcursor.context.items import Seen
-    from lcursor.edit.placing.pieces import Block
-    from lcursor.edit.placing.resolve import Sees
-    from lcursor.edit.placing.settle import Choice
 
 MOST_QUESTIONS = 20
 """Of one reply: a block that is not found even then is not asked for again."""
@@ -34,8 +32,6 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
     Raises:
         LcursorError: a file cannot be read.
     """
-    from lcursor.edit.placing import reply, resolve
-
     path, buffers = params["path"], params["buffers"]
     here = "" if os.path.isdir(path) else path
     here = here or next((each["path"] for each in buffers), "")

@@ -10,12 +10,11 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from lcursor.code import languages, symbols
+from lcursor.context.codebase import Codebase
 from lcursor.edit.records import Lines
-
-if TYPE_CHECKING:
-    from lcursor.context.codebase import Codebase
 
 MOST_FILES = 16
 MOST_SYMBOLS = 40
@@ -160,8 +159,6 @@ def one_of(path: str, lines: Lines) -> Candidate:
 
 def _candidate(key: str, path: str, lines: Lines, words: set[str]) -> Candidate:
     """Return a file with its symbols; where it has very many, those with the asked words first."""
-    from lcursor.code import languages, symbols
-
     language = languages.detect(path, lines[0] if lines else "")
     one = Candidate(key, path, len(lines), language)
     found = list(symbols.all_of(lines, language))

@@ -12,18 +12,21 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lcursor.context import changes
+from lcursor import protocol_edit as wire
+from lcursor.context import changes, layout, rules
+from lcursor.context.items import Item
 from lcursor.context.reading import Reader
+from lcursor.edit import tools as common
+from lcursor.edit.job import End, Job
 from lcursor.edit.rewriting.rewrite import is_tiny
+from lcursor.edit.sources import project_of
 from lcursor.edit.talk import stopping
+from lcursor.edit.tools import Tools
 from lcursor.errors import Cancelled, EditFailed, NothingStaged
+from lcursor.llm.reach import Reached
 from lcursor.llm.records import Message, Text, Wish
-
-if TYPE_CHECKING:
-    from lcursor.context.items import Item
-    from lcursor.llm.reach import Reached
 
 ANSWER_TOKENS: Final = 400
 AGAIN_TOKENS: Final = 256
@@ -79,6 +82,34 @@ class _Part:
     name: str
     text: str
     tokens: int
+
+
+def ask(job: Job, tools: Tools, params: wire.EditCommit) -> End:
+    """Have a message written and tell it.
+
+    Raises:
+        LcursorError: nothing is staged, or the model cannot be asked.
+    """
+    root = project_of(params["path"])
+    reached = common.reach(job, tools, params["model"])
+    job.progress("writing")
+    known = rules_of(root, tools)
+
+    def write(model: Reached) -> tuple[str, str]:
+        return message(model, root, job.cancel, rules=known, secrets=tools.secrets)
+
+    text, note = common.surely(job, tools, reached, write)
+    job.check()
+    job.say("edit.message", text=common.clean(text), note=common.clean(note))
+    return End("proposed")
+
+
+def rules_of(root: Path, tools: Tools) -> str:
+    """Return the project's files of rules, as far as they are read at all."""
+    if not tools.models.config.rules:
+        return ""
+    found = rules.found(root, [str(root)], reader=Reader(root, tools.secrets))
+    return common.clean(layout.write([each for each in found if not each.is_left_out]))
 
 
 def message(

@@ -10,14 +10,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from lcursor.edit.job import Job
 from lcursor.edit.records import Check, Lines
+from lcursor.edit.rewriting.attempts import Looks
 from lcursor.protocol_edit import EditProblem, EditServer
-
-if TYPE_CHECKING:
-    from lcursor.edit.job import Job
-    from lcursor.edit.rewriting.attempts import Looks
 
 NAME: Final = "diagnostics"
 MOST_ROWS: Final = 20_000

@@ -12,21 +12,19 @@ import queue
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from lcursor import protocol_edit as wire
 from lcursor.edit import diff
 from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job, Teller
 from lcursor.edit.records import Check, FileChange, Lines, Region, digest
+from lcursor.edit.rewriting import attempts
 from lcursor.edit.rewriting.task import Task
+from lcursor.edit.rewriting.trial import Trial
 from lcursor.edit.sources import Sources
 from lcursor.edit.tools import Tools
 from lcursor.errors import Cancelled, LcursorError, ServerError
 from lcursor.llm.reach import Reached
-
-if TYPE_CHECKING:
-    from lcursor.edit.rewriting.trial import Trial
 
 MOST_HELPERS = 8
 """Files that are written at once, however many slots a server has."""
@@ -85,8 +83,6 @@ def many(job: Job, tools: Tools, params: wire.EditMany) -> End:
     Raises:
         LcursorError: it cannot be done anywhere.
     """
-    from lcursor.edit.rewriting.trial import Trial
-
     texts = common.sources(tools, params["path"], params["buffers"])
     commands, not_run = tools.permissions.allowed(job, texts.root, tools.config)
     reached = common.reach(job, tools, params["model"])
@@ -120,8 +116,6 @@ def with_test_output(job: Job, orders: Orders, works: Sequence[Work]) -> Orders:
     Raises:
         Cancelled: the job was stopped meanwhile.
     """
-    from lcursor.edit.rewriting import attempts
-
     if not works:
         return orders
     teller = Teller(job, works[0].path, orders.root_texts.tick(works[0].path))

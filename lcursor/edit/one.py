@@ -12,6 +12,7 @@ from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job, Teller
 from lcursor.edit.records import lines_of
 from lcursor.edit.rewriting.task import Task
+from lcursor.edit.rewriting.trial import Trial
 from lcursor.edit.tools import Alternatives, Tools
 
 SAME = "The model wrote what was there already"
@@ -31,8 +32,6 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk, earlier: Alternatives) -> 
     Raises:
         LcursorError: it cannot be done.
     """
-    from lcursor.edit.rewriting.trial import Trial
-
     path, lines = params["path"], lines_of(params["text"])
     here: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
     buffers = [here, *(each for each in params["buffers"] if each["path"] != path)]

@@ -13,16 +13,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lcursor import folders
 from lcursor.config import EditConfig
+from lcursor.edit.job import Job
 from lcursor.edit.turns import ledger
 from lcursor.errors import LcursorError
-
-if TYPE_CHECKING:
-    from lcursor.edit.job import Job
-    from lcursor.protocol_edit import EditChoice
+from lcursor.protocol_edit import EditChoice
 
 NAME: Final = "commands.json"
 """In the project's folder of the edit history."""

@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lcursor.config import EditConfig
+from lcursor.context.codebase import Codebase
 from lcursor.edit import candidates, talk
 from lcursor.edit.candidates import Candidate, Files, Spot
 from lcursor.edit.records import FileKind
@@ -24,9 +25,6 @@ from lcursor.edit.rewriting.attempts import added
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Message, Usage, Wish
-
-if TYPE_CHECKING:
-    from lcursor.context.codebase import Codebase
 
 UNKNOWN_TOKENS: Final = 8192
 LIST_SHARE: Final = 3

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lcursor import protocol_edit as wire
-from lcursor.edit import many
+from lcursor.edit import many, plan
 from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job, Teller
 from lcursor.edit.many import Orders, Spot, Work
+from lcursor.edit.plan import Plan, Step
 from lcursor.edit.records import Change, FileChange, Region, digest
 from lcursor.edit.rewriting.task import Task
+from lcursor.edit.rewriting.trial import Trial
 from lcursor.edit.sources import DISK, Sources
 from lcursor.edit.tools import Tools
 from lcursor.errors import LcursorError
-
-if TYPE_CHECKING:
-    from lcursor.edit.plan import Plan, Step
-    from lcursor.llm.reach import Reached
+from lcursor.llm.reach import Reached
 
 NEW_FILE = "a new file"
 
@@ -34,9 +32,6 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk) -> End:
     Raises:
         LcursorError: it cannot be done.
     """
-    from lcursor.edit import plan
-    from lcursor.edit.rewriting.trial import Trial
-
     here: list[wire.EditBuffer] = []
     if params["tick"] != DISK:
         here = [{"path": params["path"], "tick": params["tick"], "text": params["text"]}]

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from lcursor import protocol_edit as wire
-from lcursor.edit import messages
 from lcursor.edit.records import FileChange, Lines
-from lcursor.edit.sources import Sources
+from lcursor.edit.sources import Sources, project_of
+from lcursor.edit.turns import resume, revert, writing
 from lcursor.edit.turns.ledger import Ledger
 from lcursor.errors import EditMissing, LcursorError
-from lcursor.project.root import root_of
 
 Edited = Callable[[str, Sequence[Mapping[str, Any]]], None]
 """Given the key of a chat and what was done, as `ChatSlot.edited` takes it."""
@@ -81,8 +80,6 @@ class Shelf:
 
     def write(self, params: wire.EditWrite) -> wire.EditWritten:
         """Make changes of files on disk; say which, or why none."""
-        from lcursor.edit.turns import writing
-
         answer: wire.EditWritten = {
             "id": params["id"],
             "turn": params["turn"],
@@ -119,8 +116,6 @@ class Shelf:
             EditMissing: there is none that can be.
             LcursorError: it cannot be.
         """
-        from lcursor.edit.turns import revert
-
         ledger = self._of(params["turn"], params["path"])
         found = revert.revert(ledger, params["turn"], params["do"], params["buffers"])
         texts = Sources(Path(ledger.root), params["buffers"])
@@ -129,7 +124,7 @@ class Shelf:
             "turn": found.key,
             "title": found.title,
             "do": params["do"],
-            "files": [messages.file(each, texts) for each in found.files],
+            "files": [texts.to_wire(each) for each in found.files],
             "paths": list(found.paths),
             "problems": list(found.problems),
         }
@@ -150,8 +145,6 @@ class Shelf:
         Raises:
             EditMissing: there is no such turn.
         """
-        from lcursor.edit.turns import resume
-
         ledger = self._of(params["turn"], params["path"])
         turn = ledger.turn(params["turn"])
         found = resume.resume(ledger, turn.key, params["buffers"])
@@ -162,7 +155,7 @@ class Shelf:
             "turn": turn.key,
             "title": turn.title,
             "alternative": 1,
-            "files": [messages.file(each, texts) for each in found.files],
+            "files": [texts.to_wire(each) for each in found.files],
             "note": "\n".join(found.problems),
             "attempts": 0,
             "chat": turn.chat,
@@ -172,12 +165,10 @@ class Shelf:
         """Return the ledger that has a turn, or that of a path's project."""
         with self._lock:
             found = self._places.get(key)
-        return found or self._ledger(root_of(Path(path or ".").absolute()))
+        return found or self._ledger(project_of(path))
 
     def _ledger(self, root: Path) -> Ledger:
         """Return the ledger of a project; what was broken off there is taken back first."""
-        from lcursor.edit.turns import writing
-
         with self._lock:
             found = self._ledgers.get(root)
             if found is None:

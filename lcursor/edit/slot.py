@@ -12,10 +12,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lcursor import protocol_edit as wire
 from lcursor.config import EditConfig
+from lcursor.context.codebase import Codebase, Grep
+from lcursor.edit import applying, commit, many, one, project
 from lcursor.edit.job import End, Job
 from lcursor.edit.permission import Permissions
 from lcursor.edit.shelf import Edited, Shelf
@@ -24,9 +26,6 @@ from lcursor.errors import LcursorError
 from lcursor.lane import Lane
 from lcursor.llm.reach import Models
 from lcursor.telling import Tell, failure, tell_failed
-
-if TYPE_CHECKING:
-    from lcursor.context.codebase import Codebase
 
 STOP_S = 0.1
 """An edit that was told to stop gets this long to say so itself."""
@@ -105,52 +104,22 @@ class EditSlot:
     def ask(self, params: wire.EditAsk) -> None:
         """Have a region, or what a plan names, written anew."""
         if params["scope"] == "project":
-
-            def planned(job: Job) -> End:
-                from lcursor.edit import project
-
-                return project.ask(job, self._tools, params)
-
-            self._begin(params["id"], planned, params["served"])
+            self._begin(params["id"], lambda job: project.ask(job, self._tools, params), params)
             return
         earlier = self._alternatives(params["id"], params["again"])
-
-        def work(job: Job) -> End:
-            from lcursor.edit import one
-
-            return one.ask(job, self._tools, params, earlier)
-
-        self._begin(params["id"], work, params["served"])
+        self._begin(params["id"], lambda job: one.ask(job, self._tools, params, earlier), params)
 
     def many(self, params: wire.EditMany) -> None:
         """Have the same done at many places."""
-
-        def work(job: Job) -> End:
-            from lcursor.edit import many
-
-            return many.many(job, self._tools, params)
-
-        self._begin(params["id"], work, params["served"])
+        self._begin(params["id"], lambda job: many.many(job, self._tools, params), params)
 
     def apply(self, params: wire.EditApply) -> None:
         """Make changes of files of what someone wrote."""
-
-        def work(job: Job) -> End:
-            from lcursor.edit import applying
-
-            return applying.apply(job, self._tools, params)
-
-        self._begin(params["id"], work)
+        self._begin(params["id"], lambda job: applying.apply(job, self._tools, params))
 
     def commit(self, params: wire.EditCommit) -> None:
         """Write a commit message."""
-
-        def work(job: Job) -> End:
-            from lcursor.edit import committing
-
-            return committing.ask(job, self._tools, params)
-
-        self._begin(params["id"], work)
+        self._begin(params["id"], lambda job: commit.ask(job, self._tools, params))
 
     def choose(self, params: wire.EditChoose) -> None:
         """Take the answer to a question."""
@@ -214,7 +183,10 @@ class EditSlot:
             job.leave(LEAVE_S)
         self._models.leave(self._server_says)
 
-    def _begin(self, number: int, work: Work, served: Sequence[str] = ()) -> None:
+    def _begin(
+        self, number: int, work: Work, params: wire.EditAsk | wire.EditMany | None = None
+    ) -> None:
+        served = params["served"] if params else ()
         job = Job(number, self._tell, work, self._works, self._after, served)
         with self._lock:
             self._jobs[number] = job
@@ -259,8 +231,6 @@ class EditSlot:
         return bool(jobs)
 
     def _knows(self, root: Path) -> Codebase:
-        from lcursor.context.codebase import Grep
-
         return self._codebase(root) if self._codebase else Grep(root, self._secrets)
 
     def _note(self, words: str) -> None:

@@ -10,17 +10,22 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lcursor.edit.records import Lines, lines_of
+from lcursor.context.reading import Reader
+from lcursor.edit.records import FileChange, Lines, lines_of
+from lcursor.edit.turns import text
 from lcursor.errors import EditRefused, LcursorError
-from lcursor.protocol_edit import EditBuffer
-
-if TYPE_CHECKING:
-    from lcursor.context.reading import Reader
+from lcursor.project import listing
+from lcursor.project.root import root_of
+from lcursor.protocol_edit import EditBuffer, EditFile
 
 DISK = -1
 """The tick of a text that is the disk's."""
+
+
+def project_of(path: str) -> Path:
+    """Return the root of the project that a path is in."""
+    return root_of(Path(path or ".").absolute())
 
 
 class Sources:
@@ -84,6 +89,36 @@ class Sources:
         found = self._buffers.get(os.path.realpath(self.absolute(path)))
         return found["tick"] if found else DISK
 
+    def to_wire(self, change: FileChange, tick: int | None = None) -> EditFile:
+        """Return a change of a file as a message has it.
+
+        Args:
+            change: of the file.
+            tick: of the buffer that was read; None for what the editor said last.
+        """
+        return {
+            "path": change.path,
+            "name": self.name(change.path),
+            "kind": change.kind,
+            "to": change.to,
+            "base": change.base,
+            "tick": self.tick(change.path) if tick is None else tick,
+            "changes": [
+                {
+                    "first_row": each.first_row,
+                    "last_row": each.last_row,
+                    "old": list(each.old),
+                    "new": list(each.new),
+                }
+                for each in change.changes
+            ],
+            "checks": [
+                {"name": each.name, "is_ok": each.is_ok, "text": each.text}
+                for each in change.checks
+            ],
+            "is_outside": any(map(self.is_outside, filter(None, (change.path, change.to)))),
+        }
+
     def read(self, path: str) -> Lines | None:
         """Return the lines of a file of the project, or of a buffer; None where there is none.
 
@@ -129,8 +164,6 @@ class Sources:
 
     def refuse(self, path: str) -> None:
         """Raise `EditRefused` where a file's name says that it holds secrets."""
-        from lcursor.context.reading import Reader
-
         if self._reader is None:
             self._reader = Reader(self.root, self._secrets)
         why = self._reader.secret(self.absolute(path))
@@ -143,8 +176,6 @@ class Sources:
     def all(self) -> Sequence[str]:
         """Return the paths of all files of the project, relative to its root."""
         if self._all is None:
-            from lcursor.project import listing
-
             try:
                 self._all = [each.path for each in listing.survey(self.root).files]
             except LcursorError:
@@ -164,8 +195,6 @@ def _disk(path: str) -> Lines | None:
     Raises:
         LcursorError: it is no text, or cannot be read.
     """
-    from lcursor.edit.turns import text
-
     if not os.path.exists(path):
         return None
     return tuple(text.read(Path(path)).lines)

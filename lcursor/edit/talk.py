@@ -9,14 +9,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lcursor.errors import Cancelled
+from lcursor.llm.client import Stream
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Finished, Message, Text, Usage, Wish
-
-if TYPE_CHECKING:
-    from lcursor.llm.client import Stream
 
 LOOK_S = 0.02
 """How often it is looked whether the edit was stopped, while the server says nothing."""

@@ -10,25 +10,27 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from lcursor.code import languages
 from lcursor.config import EditConfig
-from lcursor.edit import diff, messages
+from lcursor.context import gather, layout, prompts
+from lcursor.context.codebase import Codebase
+from lcursor.context.items import Item, Seen
+from lcursor.edit import diff, look
 from lcursor.edit.job import Job, Teller
 from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Check, FileChange, Format, Lines, Region
+from lcursor.edit.rewriting import checks, region
+from lcursor.edit.rewriting.attempts import Attempts, Made
+from lcursor.edit.rewriting.rewrite import Rewriter
 from lcursor.edit.rewriting.task import Failed, Task
-from lcursor.edit.sources import Sources
+from lcursor.edit.rewriting.trial import Trial
+from lcursor.edit.shelf import Shelf
+from lcursor.edit.sources import Sources, project_of
 from lcursor.llm.reach import Models, Reached
 from lcursor.protocol_chat import ChatAttachment
 from lcursor.protocol_edit import EditBuffer
-
-if TYPE_CHECKING:
-    from lcursor.context.codebase import Codebase
-    from lcursor.context.items import Item, Seen
-    from lcursor.edit.rewriting.attempts import Made
-    from lcursor.edit.rewriting.trial import Trial
-    from lcursor.edit.shelf import Shelf
 
 T = TypeVar("T")
 Retrieve = Callable[[Path], "Codebase"]
@@ -77,8 +79,6 @@ class Asked:
             limit_tokens: of all of it; 0 where nobody knows.
             count: of a text's tokens.
         """
-        from lcursor.context import layout
-
         kept, out, left = list[Any](), list[str](), limit_tokens or UNKNOWN_TOKENS
         for item in self.items:
             cost = 0 if item.is_left_out else count(layout.block(item))
@@ -102,18 +102,11 @@ class Alternatives:
     """Of the last one's region."""
 
 
-def root_of(path: str) -> Path:
-    """Return the root of the project that a path is in."""
-    from lcursor.project.root import root_of
-
-    return root_of(Path(path or ".").absolute())
-
-
 def sources(
     tools: Tools, path: str, buffers: Sequence[EditBuffer], here: str = "", root: Path | None = None
 ) -> Sources:
     """Return the texts that an edit may read."""
-    return Sources(root or root_of(path), buffers, here, tools.secrets)
+    return Sources(root or project_of(path), buffers, here, tools.secrets)
 
 
 def asked(
@@ -126,8 +119,6 @@ def asked(
     limit_tokens: int = 0,
 ) -> Asked:
     """Return an instruction with all that it mentions, each thing with a note why, or why not."""
-    from lcursor.context import gather, prompts
-
     job.progress("context")
     offered: list[ChatAttachment] = [
         {
@@ -206,8 +197,6 @@ def region_of(
     tools: Tools, reached: Reached, lines: Lines, language: str, first_row: int, last_row: int
 ) -> Region:
     """Return the rows that are written anew for a selection or a cursor."""
-    from lcursor.edit.rewriting import region
-
     return region.grow(
         lines, language, first_row, last_row, tools.config.region_tokens, counter(reached)
     )
@@ -215,8 +204,6 @@ def region_of(
 
 def language_of(path: str, lines: Lines, filetype: str = "") -> str:
     """Return the language of a text, by its path, else by what the editor says."""
-    from lcursor.code import languages
-
     found = languages.detect(path, lines[0] if lines else "")
     if found == languages.TEXT and filetype in languages.EXTENSIONS:
         return filetype
@@ -262,11 +249,6 @@ def written(
     Raises:
         ReplyUnusable: no try wrote code.
     """
-    from lcursor.edit import look
-    from lcursor.edit.rewriting.attempts import Attempts
-    from lcursor.edit.rewriting.rewrite import Rewriter
-    from lcursor.edit.rewriting.trial import Trial
-
     config = tools.config
     looks = look.of(job, task.path) if is_whole_edit else None
     if not is_whole_edit:
@@ -298,8 +280,6 @@ def checked_together(
     Raises:
         Cancelled: the job was stopped meanwhile.
     """
-    from lcursor.edit import look
-
     after: dict[str, Lines | None] = {}
     for each in files:
         old = texts.read(each.path) or ()
@@ -343,7 +323,7 @@ def propose(
         turn=key,
         title=short,
         alternative=alternative,
-        files=[messages.file(each, texts, (ticks or {}).get(each.path)) for each in files],
+        files=[texts.to_wire(each, (ticks or {}).get(each.path)) for each in files],
         note=clean(note),
         attempts=job.cost.most_attempts,
         chat=chat,
@@ -353,8 +333,6 @@ def propose(
 
 def checked(texts: Sources, change: FileChange) -> FileChange:
     """Return a change with what its static checks say, where it was not written by a rewrite."""
-    from lcursor.edit.rewriting import checks
-
     if change.kind not in ("edit", "rename") or not change.changes:
         return change
     old = texts.read(change.path)

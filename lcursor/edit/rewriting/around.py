@@ -15,6 +15,7 @@ from lcursor.code.structure import CONTAINERS, Definition
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
+
 FUNCTIONS: Final = frozenset({"function", "method", "macro", "test", "trigger"})
 BIG: Final = FUNCTIONS | CONTAINERS
 """Kinds that something can stand in; others are single statements, mostly."""

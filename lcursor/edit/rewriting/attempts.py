@@ -11,18 +11,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from lcursor.config import EditConfig
+from lcursor.edit import diff
 from lcursor.edit.records import Check, FileChange, Lines, digest
 from lcursor.edit.rewriting import checks
+from lcursor.edit.rewriting.rewrite import Tell, Written
 from lcursor.edit.rewriting.task import Failed, Task
+from lcursor.edit.rewriting.trial import Trial
 from lcursor.errors import Cancelled, CheckFailed, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
-
-if TYPE_CHECKING:
-    from lcursor.edit.rewriting.rewrite import Tell, Written
-    from lcursor.edit.rewriting.trial import Trial
 
 WEIGHTS: Final = {
     "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "diagnostics": 3,
@@ -297,8 +296,6 @@ def inside(lines: Lines, wished: Lines, first_row: int, count: int) -> Lines:
         first_row: of the rows.
         count: how many they are.
     """
-    from lcursor.edit import diff
-
     last_row = first_row + count
     changes = [
         each
@@ -349,8 +346,6 @@ def _whole(task: Task, lines: Lines) -> Lines:
 
 
 def _file(task: Task, best: Try) -> FileChange:
-    from lcursor.edit import diff
-
     changes = diff.changes(task.lines, _whole(task, best.lines))
     return FileChange(
         path=task.path, base=digest(task.lines), changes=tuple(changes), checks=best.checks

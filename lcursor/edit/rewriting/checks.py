@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from lcursor.code import grammars, structure
+from lcursor.code.structure import Definition
 from lcursor.edit.records import Check, Lines, Region
 
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
-    from lcursor.code.structure import Definition
+
 
 MOST_DELETED: Final = 0.3
 """Share of a region's lines that may go without a remark."""
@@ -109,15 +111,11 @@ class _Tree:
 
     @classmethod
     def of(cls, language: str, lines: Sequence[str]) -> _Tree | None:
-        from lcursor.code import grammars
-
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
         root = grammars.parse(language, data)
         return cls(language, lines, data, root) if root is not None else None
 
     def definitions(self) -> list[Definition]:
-        from lcursor.code import structure
-
         return structure.of_tree(self._language, self.root, self._data, self.lines)
 
     def errors(self) -> list[Node]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from lcursor.edit import diff
 from lcursor.edit.placing.reply import blocks
+from lcursor.edit.placing.resolve import Ask, Refused, resolve
 from lcursor.edit.records import Lines
 from lcursor.edit.rewriting.task import Task
 from lcursor.errors import ReplyUnusable
@@ -42,8 +43,6 @@ def merged(task: Task, reply: str, is_cut: bool) -> tuple[Lines, str]:
     """
     if is_cut:
         raise ReplyUnusable("cut", "The answer was cut off before its end")
-    from lcursor.edit.placing.resolve import Ask, Refused, resolve
-
     found = [
         replace(each, path=task.path) if _is_same(each.path, task) else each
         for each in blocks(reply, task.path)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.config import EditConfig
+from lcursor.context import listing, running
 from lcursor.edit.records import Check, Lines
 from lcursor.errors import Cancelled, CheckFailed
 
@@ -274,8 +275,6 @@ class Trial:
 
     def _names(self, cancel: threading.Event) -> tuple[list[str], str]:
         """Return what git lists, and why nothing can be listed."""
-        from lcursor.context import listing, running
-
         words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
         said = running.git(self._root, *words, most_bytes=LIST_BYTES, cancel=cancel.is_set)
         if said.is_cut:
