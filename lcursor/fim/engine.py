@@ -182,7 +182,7 @@ class Engine:
             source: the text around the cursor.
             on_text: told all text so far, each time it has grown.
             single_line: write no newline.
-            afresh: ask the model even where the answer is known.
+            bypass_cache: ask the model even where the answer is known.
 
         Returns:
             The suggestion; its text begins with everything that `on_text` was told.
