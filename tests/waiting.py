@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -23,3 +24,11 @@ def wait_for(predicate: Callable[[], Value], timeout_s: float = 30.0, what: str 
             pytest.fail(f"not within {timeout_s:g} s: {what or predicate}")
         time.sleep(POLL_S)
     return value
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not looked after does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -196,7 +196,7 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
         config: the settings of the chat.
         completion: the completion model, whose memory stays free; "" for none.
     """
-    from lcursor.llm import start
+    from lcursor.llm import launch
 
     if config.model in {each.name for each in config.models}:
         config = replace(config, model="")  # that is on another server
@@ -205,9 +205,9 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
         "chat", "no local server is possible", {"program": None, "model": None}, None, "warn"
     )
     try:
-        engine = start.chosen_engine(config, notes.append)
+        engine = launch.choose_engine(config, notes.append)
         fact.data["program"], fact.text = engine.name, f"{engine.name} would serve"
-        plan = start.planned(config, engine, completion, notes.append)
+        plan = launch.make_plan(config, engine, completion, notes.append)
         fact.data |= {
             "model": plan.weights.name,
             "context_tokens": plan.context_tokens,

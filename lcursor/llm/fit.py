@@ -36,8 +36,8 @@ second in batches of 64, 66 in batches of 128, 63 of 96, 51 of 56.
 
 The server looks between two batches whether somebody still waits, and sees it one batch late: a
 stop takes the time of one to two. A smaller physical batch (`n_ubatch`) inside of a larger one
-changes nothing of that. This is the least of these that has room for the guesses of
-`guess.GUESSES`.
+changes nothing of that. This is the least of these that has room for the drafts of
+`llama_server.SPECULATIONS`.
 """
 SYSTEM_BYTES = 1 * GIB
 """Of the machine's RAM, left to all else."""

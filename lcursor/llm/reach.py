@@ -246,7 +246,7 @@ class Models:
             del self._known[reached.name]
             server = self._servers.get(_own(reached.name))
         if server is not None:
-            server.doubt()
+            server.recheck()
         found.client.close()
 
     def server(self, model: str) -> LocalServer:
@@ -298,10 +298,10 @@ class Models:
 
     def _run(self) -> str:
         """Return what names this run of the local server."""
-        from lcursor.llm.lease import Folder
+        from lcursor.llm.server_state import ServerFolder
 
-        lease = Folder(self.server_folder).read()
-        return f"{lease.boot[:8]}-{lease.pid}-{lease.ticks}" if lease else ""
+        state = ServerFolder(self.server_folder).last()
+        return (state.run or str(state.pid)) if state else ""
 
     def is_asleep(self, reached: Reached) -> bool:
         """Return whether a server of ours has let go of its model, and of what it had read."""

@@ -24,6 +24,7 @@ FLOORS = {
     "lane": 1,
     "locked": 1,
     "linefile": 1,
+    "process": 1,
     "telling": 1,
     "http": 1,
     "catalog": 1,
@@ -55,7 +56,7 @@ ONE_IMPORTER = {
     "watchdog": "lcursor/index/inotify.py",
     "pathspec": "lcursor/project/ignore.py",
     "httpx2": "lcursor/http/client.py",
-    "xllamacpp": "lcursor/llm/child.py",
+    "xllamacpp": "lcursor/llm/server_process.py",
 }
 
 LUA_FLOORS = {

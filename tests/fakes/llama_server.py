@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""A program that says it is llama-server: prints a help, and serves /health, /props, /v1/models.
+"""A program that says it is llama-server: prints a version, and serves /health, /props, /v1/models.
 
-Behaves as the environment says: FAKE_HELP is the help's text; FAKE_SAID, a file that gets its
+Behaves as the environment says: FAKE_VERSION is its build number; FAKE_SAID, a file that gets its
 arguments, a JSON list a line; FAKE_LOAD_S, how long it loads; FAKE_MOST_TOKENS, the context above
-which it runs out of memory; FAKE_LOSE_PORT, a file that it makes when it finds none, and then
-says that its port is taken; FAKE_LOSE_SOCKET, its socket is removed at once; FAKE_BUSY, a file that
-is there while it writes an answer; FAKE_HOLD, a file for whose end an answer waits after its first
-word; FAKE_DIE, a file that it removes at the next question, and then ends without an answer;
-FAKE_DEVICES, what --list-devices says; FAKE_END, how it ends at once.
+which it runs out of memory; FAKE_BUSY, a file that is there while it writes an answer; FAKE_HOLD, a
+file for whose end an answer waits after its first word; FAKE_DIE, a file that it removes at the
+next question, and then ends without an answer; FAKE_DEVICES, what --list-devices says; FAKE_END,
+how it ends at once.
 """
 
 from __future__ import annotations
@@ -42,11 +41,6 @@ class Handler(BaseHTTPRequestHandler):
         if os.path.exists(ENV.get("FAKE_DIE", "/absent")):
             os.unlink(ENV["FAKE_DIE"])
             os._exit(1)
-        key = value("--api-key-file")
-        if key and self.path != "/health":
-            with open(key, encoding="utf-8") as file:
-                if self.headers.get("Authorization") != f"Bearer {file.read().strip()}":
-                    return self.answer(401, {"error": {"message": "Invalid API Key"}})
         if time.monotonic() - BEGAN_S < float(ENV.get("FAKE_LOAD_S", "0")):
             return self.answer(503, {"error": {"message": "Loading model", "code": 503}})
         tables: dict[str, object] = {
@@ -99,14 +93,9 @@ class Unix(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
 
 
-class Tcp(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-
 def main() -> None:
-    if "--help" in sys.argv:
-        sys.stdout.write(ENV["FAKE_HELP"])
+    if "--version" in sys.argv:
+        sys.stderr.write(f"version: {ENV.get('FAKE_VERSION', '9999')} (abcdef0)\nbuilt with cc\n")
         return
     if "--list-devices" in sys.argv:
         sys.stdout.write(ENV.get("FAKE_DEVICES", "Available devices:\n"))
@@ -119,22 +108,8 @@ def main() -> None:
     if tokens > int(ENV.get("FAKE_MOST_TOKENS", "10000000")):
         sys.stderr.write("ggml_backend_cuda_buffer_type_alloc_buffer: allocating 12000.00 MiB on ")
         sys.exit("device 0: cudaMalloc failed: out of memory")
-    lose = ENV.get("FAKE_LOSE_PORT")
-    if lose and not os.path.exists(lose):
-        open(lose, "w").close()
-        sys.exit("couldn't bind HTTP server socket, hostname: 127.0.0.1")
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    host = value("--host")
-    server = (
-        Unix(host, Handler, bind_and_activate=False)
-        if host.endswith(".sock")
-        else Tcp((host, int(value("--port"))), Handler, bind_and_activate=False)
-    )
-    server.server_bind()
-    if ENV.get("FAKE_LOSE_SOCKET") and host.endswith(".sock"):
-        os.unlink(host)  # before anybody can connect
-    server.server_activate()
-    server.serve_forever()
+    Unix(value("--host"), Handler).serve_forever()
 
 
 main()

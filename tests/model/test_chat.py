@@ -14,7 +14,7 @@ import pytest
 from lcursor.catalog import store
 from lcursor.config import ChatConfig
 from lcursor.drive.editor import Editor
-from lcursor.llm import engines
+from lcursor.llm import llama_server
 from lcursor.llm.records import Target
 from lcursor.llm.server import LocalServer
 from tests.waiting import wait_for
@@ -100,7 +100,7 @@ class Home:
 @pytest.fixture
 def home(neovim: Path, tmp_path: Path) -> Iterator[Home]:
     store.resolve(MODEL, "chat")
-    if not engines.has_package():
+    if not llama_server.has_package():
         pytest.fail("the package xllamacpp is not installed. Run: make test")
     with ExitStack() as stack:
         made = Home(neovim, tmp_path, stack)

@@ -11,7 +11,7 @@ import pytest
 
 from lcursor.config import ChatConfig
 from lcursor.edit import commit
-from lcursor.llm import engines
+from lcursor.llm import llama_server
 from lcursor.llm.reach import Models, Reached
 from lcursor.llm.server import LocalServer
 
@@ -43,7 +43,7 @@ def git(root: Path, *words: str) -> None:
 
 @pytest.fixture(scope="module")
 def reached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reached]:
-    if not engines.has_package():
+    if not llama_server.has_package():
         pytest.fail("the package xllamacpp is not installed. Run: make test")
     folder = tmp_path_factory.mktemp("server")
     config = ChatConfig(model=MODEL, context_tokens=4096)

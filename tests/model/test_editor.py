@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from lcursor.drive.editor import Editor
-from lcursor.llm.lease import ticks
-from tests.waiting import wait_for
+from tests.waiting import is_running, wait_for
 
 PROGRAM = '''\
 def add(a, b):
@@ -110,4 +109,4 @@ def _same_disk(one: Path, other: Path) -> bool:
 def test_the_host_leaves_with_neovim(real: Editor) -> None:
     info = begin(real)
     real.close()
-    wait_for(lambda: not ticks(info["pid"]), what="the host leaves")
+    wait_for(lambda: not is_running(info["pid"]), what="the host leaves")

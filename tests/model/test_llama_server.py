@@ -15,7 +15,7 @@ from lcursor.errors import Cancelled
 from lcursor.fim.endpoint import Endpoint
 from lcursor.fim.prompt import Source
 from lcursor.http.client import Client
-from lcursor.llm import engines
+from lcursor.llm import llama_server
 from lcursor.llm.client import ChatClient
 from lcursor.llm.records import Finished, Message, Text, Wish
 from tests.model.test_server import MODEL, TOKENS, Place, props, say
@@ -29,7 +29,7 @@ SOURCE = Source("def add(a, b):\n    return ", "\n\n\nprint(add(1, 2))\n", 0, "a
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     store.resolve(MODEL, "chat")
-    monkeypatch.setattr(engines, "programs", lambda: [PROGRAM])
+    monkeypatch.setattr(llama_server, "programs", lambda: [PROGRAM])
     runtime = tmp_path / "run"
     runtime.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))

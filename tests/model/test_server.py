@@ -13,14 +13,14 @@ import pytest
 
 from lcursor.catalog import store
 from lcursor.config import ChatConfig
-from lcursor.errors import ServerDenied, ServerEnded
+from lcursor.errors import ServerEnded
 from lcursor.http.client import Client
-from lcursor.llm import engines, lease
-from lcursor.llm.lease import Folder
+from lcursor.llm import llama_server
 from lcursor.llm.records import Target
 from lcursor.llm.server import LocalServer
+from lcursor.llm.server_state import ServerFolder
 from tests.unit.llm.serving import write_gguf
-from tests.waiting import wait_for
+from tests.waiting import is_running, wait_for
 
 pytestmark = pytest.mark.timeout(240)
 MODEL = "qwen2.5-coder-0.5b"
@@ -31,7 +31,7 @@ class Place:
     """A folder of servers, and the servers of editors that share it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = Folder(folder)
+        self.folder = ServerFolder(folder)
         self.said: list[str] = []
         self.made: list[LocalServer] = []
 
@@ -44,9 +44,9 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     store.resolve(MODEL, "chat")
-    if not engines.has_package():
+    if not llama_server.has_package():
         pytest.fail("the package xllamacpp is not installed. Run: make test")
-    monkeypatch.setattr(engines, "programs", list)  # of the machine's own
+    monkeypatch.setattr(llama_server, "programs", list)  # of the machine's own
     runtime = tmp_path / "run"
     runtime.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
@@ -96,11 +96,11 @@ def test_it_answers_is_shared_and_comes_back(place: Place) -> None:
     for _ in range(100):
         assert first.ensure() == target
 
-    living = place.folder.living()
+    living = place.folder.running()
     assert living is not None
     os.kill(living.pid, signal.SIGKILL)
-    wait_for(lambda: not place.folder.is_held(), what="the kernel frees the lock")
-    assert lease.ticks(living.pid) == 0
+    wait_for(lambda: not place.folder.is_running(), what="the kernel frees the lock")
+    assert not is_running(living.pid)
     again = second.ensure()
     assert say(again)["choices"]
     assert second.status().pid != living.pid
@@ -131,26 +131,12 @@ def test_it_sleeps_and_then_leaves(place: Place) -> None:
     wait_for(lambda: server.status().state == "sleeping", what="it lets go of its memory")
     assert say(target)["choices"]  # and comes back when it is asked
     server.close()
-    wait_for(lambda: not place.folder.is_held(), what="it leaves")
+    wait_for(lambda: not place.folder.is_running(), what="it leaves")
     assert not os.path.exists(target.url.removeprefix("unix://"))
-
-
-def test_without_a_short_path_it_has_a_port_and_a_key(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lcursor.folders.MOST_SOCKET_BYTES", 5)
-    target = place.server().ensure()
-    assert target.url.startswith("http://127.0.0.1:")
-    assert say(target)["choices"]
-    keyless = Client(target.url, "", "chat")
-    with pytest.raises(ServerDenied, match="refuses access"):
-        list(keyless.request("/v1/models"))
-    keyless.close()
-    assert target.key not in place.made[0].log_path.read_text()
 
 
 def test_a_file_that_is_no_model(place: Place, tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "toy.gguf")
     with pytest.raises(ServerEnded, match=r"ended while it loaded toy: .+"):
         place.server(model=str(path)).ensure()
-    assert not place.folder.is_held()
+    assert not place.folder.is_running()

@@ -35,7 +35,7 @@ from lcursor.index.records import Chunk, FileState, Parsed, Symbol
 from lcursor.index.store import Store
 from lcursor.index.vector_store import VectorStore
 from lcursor.installer.venv import Stamp, write_stamp
-from lcursor.llm.lease import Folder, Lease
+from lcursor.llm.server_state import ServerFolder, ServerState
 
 ROOT = "/home/anna/project"
 """Stands for the project's folder in all that is kept."""
@@ -165,15 +165,13 @@ def make_kv(folder: Path) -> None:
     KVDiskCache(folder / "kv", FINGERPRINT).save(ROOT, "a.py", saved)
 
 
-def make_lease(folder: Path) -> None:
-    """Keep what the keeper of a server said of it, which lives no more."""
-    place = Folder(folder / "server")
-    place.make()
+def make_server_state(folder: Path) -> None:
+    """Keep the state of a server that has ended."""
+    place = ServerFolder(folder / "server")
+    place.create()
     place.write(
-        Lease(
+        ServerState(
             pid=4711,
-            ticks=1,
-            boot="b0070000-0000-0000-0000-000000000000",
             url="unix:///run/lcursor/chat.sock",
             engine="xllamacpp",
             model="qwen2.5-coder-0.5b",
@@ -196,7 +194,7 @@ def main(folder: Path) -> None:
     """Write all of them into a folder that does not exist yet."""
     folder.mkdir(parents=True)
     for make in (
-        make_chat, make_edits, make_journal, make_vectors, make_index, make_kv, make_lease,
+        make_chat, make_edits, make_journal, make_vectors, make_index, make_kv, make_server_state,
         make_stamp,
     ):  # fmt: skip
         make(folder)

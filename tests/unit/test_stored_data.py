@@ -25,7 +25,7 @@ from lcursor.index.records import FileState
 from lcursor.index.store import Store
 from lcursor.index.vector_store import VectorStore
 from lcursor.installer.venv import STAMP, read_stamp
-from lcursor.llm.lease import Folder
+from lcursor.llm.server_state import ServerFolder
 from tests.stored import make
 from tests.unit.index.pieces import entry, found
 
@@ -159,13 +159,13 @@ def test_the_cells_of_a_buffer(kept: Path) -> None:
     )
 
 
-def test_the_lease_of_a_server(kept: Path) -> None:
-    folder = Folder(kept / "server")
-    lease = folder.read()
-    assert lease is not None
-    assert (lease.pid, lease.url) == (4711, "unix:///run/lcursor/chat.sock")
-    assert (lease.model, lease.context_tokens) == ("qwen2.5-coder-0.5b", 4096)
-    assert folder.living() is None
+def test_the_state_of_a_server(kept: Path) -> None:
+    folder = ServerFolder(kept / "server")
+    state = folder.last()
+    assert state is not None
+    assert (state.pid, state.url) == (4711, "unix:///run/lcursor/chat.sock")
+    assert (state.model, state.context_tokens) == ("qwen2.5-coder-0.5b", 4096)
+    assert folder.running() is None
 
 
 def test_the_stamp_of_an_environment(kept: Path) -> None:

@@ -15,8 +15,7 @@ import pytest
 
 from lcursor.index import parse
 from lcursor.index.parse import GROUP_FILES, MAX_CRASHES, ParsePool, ParseResult, parse_file
-from lcursor.llm import lease
-from tests.waiting import wait_for
+from tests.waiting import is_running, wait_for
 
 pytestmark = pytest.mark.process
 COUNT = GROUP_FILES * 5 + 3
@@ -167,4 +166,4 @@ def test_the_processes_end_with_the_one_that_started_them(tmp_path: Path) -> Non
     )
     pids = [int(pid) for pid in done.stdout.split()]
     assert pids
-    wait_for(lambda: not any(lease.ticks(pid) for pid in pids), what="they end")
+    wait_for(lambda: not any(is_running(pid) for pid in pids), what="they end")

@@ -16,61 +16,11 @@ import pytest
 
 from lcursor.config import ChatConfig
 from lcursor.http.client import Client
-from lcursor.llm.lease import Folder
 from lcursor.llm.records import Target
 from lcursor.llm.server import LocalServer
+from lcursor.llm.server_state import ServerFolder
 
 FAKE = Path(__file__).resolve().parents[2] / "fakes" / "llama_server.py"
-NEW_HELP = """usage: llama-server [options]
-
--h,    --help, --usage                  print usage and exit
--t,    --threads N                      number of CPU threads to use during generation
--c,    --ctx-size N                     size of the prompt context
--b,    --batch-size N                   logical maximum batch size
--ub,   --ubatch-size N                  physical maximum batch size
--fa,   --flash-attn [on|off|auto]       set Flash Attention use ('on', 'off', or 'auto')
--ctk,  --cache-type-k TYPE              KV cache data type for K
--ctv,  --cache-type-v TYPE              KV cache data type for V
---list-devices                          print list of available devices and exit
--ngl,  --gpu-layers, --n-gpu-layers N   max. number of layers to store in VRAM
--fit,  --fit [on|off]                   whether to adjust unset arguments to fit in device memory
--np,   --parallel N                     number of server slots
---no-context-shift                      disable context shift
--cram, --cache-ram N                    set the maximum cache size in MiB
---spec-type TYPE[,TYPE]                 one of none, ngram-simple, ngram-map-k, ngram-mod
---spec-ngram-simple-size-n N            length of the n-gram that is looked up (default: 12)
---spec-ngram-simple-size-m N            length of the draft (default: 48)
---spec-ngram-map-k-size-n N             length of the n-gram that is looked up (default: 12)
---spec-ngram-map-k-size-m N             length of the draft (default: 48)
--m,    --model FNAME                    model path to load
--a,    --alias STRING                   set alias for model name
---host HOST                             ip address to listen, or bind to an UNIX socket if the
-                                        address ends with .sock (default: 127.0.0.1)
---port PORT                             port to listen (default: 8080)
---api-key KEY                           API key to use for authentication
---api-key-file FNAME                    path to file containing API keys
---slot-save-path PATH                   path to save slot kv cache
---sleep-idle-seconds SECONDS            number of seconds of idleness after which it sleeps
---jinja, --no-jinja                     whether to use jinja template engine for chat
---ui, --webui, --no-ui, --no-webui      whether to enable the web UI
---slots, --no-slots                     expose slots monitoring endpoint
---offline                               offline mode
---log-colors [on|off|auto]              set colored logging
-"""
-OLD_HELP = """usage: llama-server [options]
-
--h,    --help                    print usage and exit
--c N                             size of the prompt context (default: 4096)
--fa,   --flash-attn              enable Flash Attention (default: disabled)
--ctk,  --cache-type-k TYPE       KV cache data type for K
--ngl,  --n-gpu-layers N          number of layers to store in VRAM
--np N                            number of parallel sequences
--m FNAME                         model path
---host HOST                      ip address to listen (default: 127.0.0.1)
---port PORT                      port to listen (default: 8080)
---api-key-file FNAME             path to file containing API keys
-"""
-BARE_HELP = "\n".join(line for line in OLD_HELP.splitlines() if "--api-key" not in line)
 
 
 class Machine:
@@ -94,7 +44,6 @@ class Machine:
             "XDG_RUNTIME_DIR": str(runtime),
             "PATH": f"{bin_folder}:/usr/bin:/bin",
             "FAKE_SAID": str(home / "said"),
-            "FAKE_HELP": NEW_HELP,
         }.items():
             monkeypatch.setenv(name, value)
 
@@ -164,17 +113,9 @@ def write_gguf(path: Path, architecture: str = "qwen2") -> Path:
     return path
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not looked after does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def folder_of(machine: Machine) -> Folder:
+def folder_of(machine: Machine) -> ServerFolder:
     """Return the folder of its server."""
-    return Folder(machine.folder)
+    return ServerFolder(machine.folder)
 
 
 def mode(path: Path) -> int:

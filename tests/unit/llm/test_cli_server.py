@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.llm.lease import Folder
 from lcursor.llm.server import default_folder
+from lcursor.llm.server_state import ServerFolder
 from tests.unit.llm.serving import Machine, machine_of
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -60,7 +60,7 @@ def test_a_servers_life_on_the_command_line(machine: Machine) -> None:
     assert "toy on the CPU, 2,048 tokens" in run("log", "-n", "1").stdout
     assert "has ended" in run("stop").stdout
     assert "No local server runs" in run("stop").stdout
-    assert not Folder(machine.folder).is_held()
+    assert not ServerFolder(machine.folder).is_running()
 
 
 def test_what_cannot_be_started_is_one_line_of_trouble(machine: Machine) -> None:

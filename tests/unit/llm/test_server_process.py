@@ -1,0 +1,53 @@
+"""When the process of a server ends by itself; real processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lcursor.llm import server_process
+from lcursor.llm.server_process import ServerProcess, Settings
+from lcursor.llm.server_state import ServerFolder, ServerState
+from tests.unit.llm.serving import Machine, answers, folder_of, machine_of
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    with machine_of(monkeypatch) as made:
+        made.install()
+        yield made
+
+
+def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
+    server = machine.server()
+    url = server.ensure().url
+    os.unlink(url.removeprefix("unix://"))
+    wait_for(lambda: folder_of(machine).running() is None, what="it ends")
+    assert answers(server.ensure())
+
+
+def test_a_server_that_makes_no_socket_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ServerFolder(tmp_path / "server")
+    folder.create()
+    folder.write(ServerState(os.getpid(), "", "", "", "", 0))
+    path = tmp_path / "s.sock"
+    settings = Settings(
+        str(folder.path), "", [], str(path), "", "", "", 0, 0, "", 0, 0, 0, [], 0.0, ""
+    )
+    process = ServerProcess(settings)
+    assert process._can_be_found()
+    monkeypatch.setattr(server_process, "LISTEN_S", -1.0)
+    assert not process._can_be_found()
+    path.touch()
+    assert process._can_be_found()
+    monkeypatch.setattr(server_process, "LISTEN_S", 120.0)
+    path.unlink()
+    assert not process._can_be_found(), "it was there"
