@@ -45,13 +45,21 @@ class Case:
 
 
 CASES: Final = (
-    Case("llm/thinking.py", "Thinking", "Rename the attribute `_held` to `_kept`, everywhere."),
+    Case(
+        "llm/streaming.py",
+        "ReasoningSplitter",
+        "Rename the attribute `_held` to `_kept`, everywhere.",
+    ),
     Case(
         "catalog/sink.py",
         "Sink",
         "Behind the method `close`, add a method `__len__` that returns `self.size`.",
     ),
-    Case("llm/launch.py", "Keeper", "Rename the attribute `_since` to `_begin`, everywhere."),
+    Case(
+        "process/supervise.py",
+        "Child",
+        "Rename the attribute `_log_start` to `_begin`, everywhere.",
+    ),
     Case(
         "code/outline.py",
         "outline",

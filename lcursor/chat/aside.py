@@ -19,9 +19,9 @@ from lcursor.chat.stored import Stored
 from lcursor.chat.turn import Tools
 from lcursor.errors import LcursorError
 from lcursor.lane import Failed, Lane
-from lcursor.llm import counting
-from lcursor.llm.counting import Counter
+from lcursor.llm import tokens
 from lcursor.llm.reach import told
+from lcursor.llm.tokens import Counter
 
 
 class Aside:
@@ -94,7 +94,9 @@ class Aside:
         receipt = attach.receipt(found, counter.text)
         lines, _ = attach.bill(chat, last, found.text, receipt, counter)
         total, _ = counter.messages(prompt.with_question(chat, last, found.sent()))
-        limit = counting.limit(known.context_tokens, self._tools.config.max_tokens) if known else 0
+        limit = (
+            tokens.prompt_limit(known.context_tokens, self._tools.config.max_tokens) if known else 0
+        )
         answer: wire.ChatBilled = {
             "id": params["id"],
             "chat": params["chat"],

@@ -16,7 +16,7 @@ from lcursor.chat import prompt
 from lcursor.chat.conversation import Attached, Conversation
 from lcursor.chat.seen import fingerprint, seen
 from lcursor.errors import CommandUnknown
-from lcursor.llm.counting import Counter
+from lcursor.llm.tokens import Counter
 from lcursor.protocol_chat import ChatAttachment, ChatBill, ChatItem, ChatSend
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from lcursor.chat import attach, prompt, summary
 from lcursor.chat.conversation import Conversation, Op
 from lcursor.chat.stored import Make, Stored
 from lcursor.config import ChatConfig
-from lcursor.llm import counting
+from lcursor.llm import tokens
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Event, Message, Text
 
@@ -72,7 +72,7 @@ class Room:
             ContextFull: it cannot be made to fit.
         """
         context, share = self._reached.context_tokens, self._config.summarize_at
-        limit = counting.limit(context, self._config.max_tokens)
+        limit = tokens.prompt_limit(context, self._config.max_tokens)
         most = min(limit, int(share * context)) if share > 0 else limit
         for _ in range(MOST_SUMMARIES):
             messages = self._messages(asked)
@@ -135,5 +135,5 @@ class Room:
             is_counted = each.end in ("stop", "length") and each.cost.is_exact
             if is_newer and is_counted and each.model == self._reached.name:
                 known = each.cost.prompt_tokens + each.cost.answer_tokens
-                return known + counting.at_most(prompt.spoken(rest[at + 1 :]))
-        return counting.at_most(messages)
+                return known + tokens.upper_bound(prompt.spoken(rest[at + 1 :]))
+        return tokens.upper_bound(messages)

@@ -13,7 +13,7 @@ from typing import Final, cast
 from lcursor.chat.conversation import Attached, Conversation
 from lcursor.context import layout
 from lcursor.context.items import Item, Seen
-from lcursor.llm.counting import digest
+from lcursor.llm.tokens import digest
 from lcursor.protocol_chat import AttachmentKind
 
 OF_FILES: Final = frozenset({"file", "buffer", "selection", "screen", "symbol", "codebase", "dir"})

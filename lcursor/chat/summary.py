@@ -75,7 +75,7 @@ def plan(chat: Conversation, last: int, limit: int, measure: Measure) -> Plan | 
     ends = [at for at, each in enumerate(rest) if each.role == "assistant"]
     if len(ends) > 1:
         kept = prompt.spoken(rest[ends[-2] + 1 : ends[-1] + 1])
-        if tokens.of_messages(kept) <= KEPT_SHARE * limit:
+        if tokens.estimate_messages(kept) <= KEPT_SHARE * limit:
             ends.pop()
     for at in reversed(ends):
         here = rest[at].number

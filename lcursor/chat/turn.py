@@ -31,9 +31,9 @@ from lcursor.errors import (
     ServerGarbled,
 )
 from lcursor.llm import tokens
-from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Models, Reached
 from lcursor.llm.records import Event, Finished, Message, Progress, Reasoning, Text, Usage, Wish
+from lcursor.llm.tokens import Counter
 from lcursor.protocol_chat import ChatEnd, ChatPhase
 from lcursor.telling import Tell, failure, foreseen, log_raised
 
@@ -275,7 +275,7 @@ class Turn:
         wish = Wish(self._config.max_tokens, self._config.temperature, self._slot(reached))
         relay = self._relay = Relay(self._delta, self._more)
         began_s = told_s = time.monotonic()
-        cost = replace(self._cost, prompt_tokens=tokens.of_messages(messages))
+        cost = replace(self._cost, prompt_tokens=tokens.estimate_messages(messages))
         self._expect(reached, messages)
         reason: ChatEnd = "failed"
         try:
@@ -342,13 +342,13 @@ class Turn:
     def _expect(self, reached: Reached, messages: Sequence[Message]) -> None:
         """Tell about how long the reading takes, as long as the server has said nothing."""
         chat = self.stored.snapshot()
-        total, cached = tokens.of_messages(messages), 0
+        total, cached = tokens.estimate_messages(messages), 0
         counted = [each for each in chat.line(self.asked) if each.cost.is_exact]
         if counted:
             known = prompt.messages(chat, counted[-1].number)
             if known == messages[: len(known)]:  # no summary has come between
                 cached = counted[-1].cost.prompt_tokens + counted[-1].cost.answer_tokens
-                total = cached + tokens.of_messages(messages[len(known) :])
+                total = cached + tokens.estimate_messages(messages[len(known) :])
         pace = self._tools.models.pace(reached.name)
         left = (total - cached) / pace / 1000 if pace > 0 else -1.0
         self._progress("reading", "", 0, total, 0, left)

@@ -1,8 +1,8 @@
-"""The client of the chat slot: one model on one server, asked and listened to.
+"""Ask a chat model on a server, and read its answer as it streams.
 
-Blocks the thread that calls, and can be stopped from any other. Knows nothing of conversations:
-what it is given goes out as it is, in one request; it repeats none but those that a server refuses
-for a field that it does not know.
+Blocks the calling thread, and can be stopped from any other. Knows nothing of conversations:
+messages are sent as they are, in one request, which is repeated only if the server refuses a field
+that it does not know.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from lcursor.errors import (
 )
 from lcursor.http import endpoint, sse
 from lcursor.http.client import Call, Client, Limits
-from lcursor.llm import overflow, probing, requests, tokens
-from lcursor.llm.chunks import Reader
+from lcursor.llm import overflow, providers, tokens
 from lcursor.llm.records import (
     Event,
     Finished,
@@ -38,20 +37,21 @@ from lcursor.llm.records import (
     Usage,
     Wish,
 )
+from lcursor.llm.streaming import ResponseReader
 
 NEAR_CONNECT_S, FAR_CONNECT_S = 2.0, 10.0
 NEAR_ANSWER_S, FAR_ANSWER_S = 4.0, 10.0
 SILENCE_S = 600.0
-"""A slow machine reads a long prompt for minutes, or first answers someone else's question.
+"""A slow machine reads a long prompt for minutes, or first answers another request.
 
-Most servers say nothing meanwhile, and the user can stop whenever it takes too long.
+Most servers send nothing meanwhile, and the user can stop at any time.
 """
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 """Of one answer: 300 bytes a token, and contexts of a million."""
-KEEP_S = 120.0
-"""Longest that a slot may take to be written to disk, or read back."""
+SAVE_S = 120.0
+"""Time limit for saving a slot to disk, and for reading it back."""
 LOCAL = "chat"
-"""The setting of a target that is our own server."""
+"""`Target.setting` of the local server."""
 ADVICE = "Try :LCursor server restart, and look at :LCursor server log"
 
 
@@ -69,23 +69,23 @@ class Stream:
         self._is_closed = False
         self._is_done = False
         self._call: Call | None = None
-        self._reader: Reader | None = None
+        self._reader: ResponseReader | None = None
 
     def usage(self) -> Usage:
-        """Return what it cost so far; exact as far as the server says it with each token."""
-        prompt_tokens = tokens.of_messages(self._messages)
+        """Return token counts so far; exact if the server sends them with each token."""
+        prompt_tokens = tokens.estimate_messages(self._messages)
         return self._reader.usage(prompt_tokens) if self._reader else Usage(prompt_tokens)
 
     def close(self) -> None:
-        """Drop the connection at once, which stops the server."""
+        """Drop the connection at once; that stops the server."""
         with self._lock:
             self._is_closed = True
             call = self._call
         if call is not None:
             call.close()
 
-    def hold(self, call: Call) -> Call:
-        """Watch over a call, so that `close` reaches it."""
+    def adopt(self, call: Call) -> Call:
+        """Make a call part of this answer, so that `close` reaches it."""
         with self._lock:
             self._call = call
             is_late = self._is_closed
@@ -103,7 +103,7 @@ class Stream:
                 yield event
         except LcursorError as e:
             if not self._is_closed:
-                raise self._client.explained(e) from None
+                raise self._client.explain(e) from None
         finally:
             if not isinstance(last, Finished):
                 self.close()
@@ -112,7 +112,7 @@ class Stream:
 
     def _events(self) -> Iterator[Event]:
         while True:
-            self._reader = reader = Reader(self._client.name)
+            self._reader = reader = ResponseReader(self._client.name)
             started = time.perf_counter()
             call = self._client.begin(self, self._messages, self._wish)
             first = 0.0
@@ -139,11 +139,11 @@ class Stream:
             raise ServerGarbled(text, self._client.advice)
         self._is_done = True
         call.drain()
-        usage = reader.usage(tokens.of_messages(self._messages))
+        usage = reader.usage(tokens.estimate_messages(self._messages))
         yield Finished(reader.reason or "stop", _timed(usage, started, first))
 
     def _watched(self, call: Call) -> Iterator[bytes]:
-        """Pass on lines; see the end that is told, and a server that only says it is there."""
+        """Pass on lines; note the end, and a server that only sends signs of life."""
         said = time.monotonic()
         for line in call:
             if line.startswith(b":") or not line:
@@ -158,25 +158,17 @@ class Stream:
 
 
 class ChatClient:
-    """A model on a server. Connections are kept and used again.
-
-    Nothing is asked before the first call.
-
-    Args:
-        target: which.
-
-    Thread: all methods on any.
-    """
+    """A model on a server. Nothing is sent before the first call. All methods on any thread."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        root, self._api = requests.split(target.url)
+        root, self._api = providers.split_url(target.url)
         is_near = endpoint.is_local(target.url)
         limits = Limits(
             NEAR_CONNECT_S if is_near else FAR_CONNECT_S,
             NEAR_ANSWER_S if is_near else FAR_ANSWER_S,
             SILENCE_S,
-            MOST_BYTES,
+            MAX_BYTES,
         )
         is_ours = target.setting == LOCAL
         self.advice = ADVICE if is_ours else sse.HINT
@@ -187,7 +179,7 @@ class ChatClient:
         """The server's address, for messages; of our own what it is."""
         self._lock = threading.Lock()
         self._served: Served | None = None
-        self._quirks: frozenset[requests.Quirk] = frozenset()
+        self._quirks: frozenset[providers.Quirk] = frozenset()
         self._can_count = True
 
     def close(self) -> None:
@@ -196,15 +188,15 @@ class ChatClient:
 
     @property
     def served(self) -> Served | None:
-        """What the server was found to be able to do, None before it was asked."""
+        """What the server can do, None before it was asked."""
         return self._served
 
     def probe(self) -> Served:
-        """Ask the server what it is and which model it has.
+        """Ask the server what it can do and which model it has.
 
         Raises:
             ServerError: nothing answers, or nothing that can be used.
-            ConfigInvalid: it is not said which of its models to use.
+            ConfigInvalid: the settings do not say which of its models to use.
         """
         return self._probe(None)
 
@@ -218,23 +210,23 @@ class ChatClient:
     def count(self, messages: Sequence[Message]) -> tuple[int, bool]:
         """Return how many tokens a prompt has, and whether the server's own tokenizer counted."""
         exact = self._exact(messages)
-        return (tokens.of_messages(messages), False) if exact is None else (exact, True)
+        return (tokens.estimate_messages(messages), False) if exact is None else (exact, True)
 
     def count_text(self, text: str) -> tuple[int, bool]:
         """Return how many tokens a text has by itself, and whether that is exact."""
         exact = self._exact(text)
-        return (tokens.of_text(text), False) if exact is None else (exact, True)
+        return (tokens.estimate(text), False) if exact is None else (exact, True)
 
     def save_slot(self, slot: int, filename: str) -> bool:
-        """Have the server write its cache of a slot to a file in its own folder."""
-        return self._keep(slot, "save", filename)
+        """Save the server's KV cache of a slot to a file in its own folder."""
+        return self._slot_action(slot, "save", filename)
 
     def restore_slot(self, slot: int, filename: str) -> bool:
-        """Have the server read back what `save_slot` wrote."""
-        return self._keep(slot, "restore", filename)
+        """Restore what `save_slot` wrote."""
+        return self._slot_action(slot, "restore", filename)
 
-    def explained(self, error: LcursorError) -> LcursorError:
-        """Return an error as what it means here, and take from it what is to be known."""
+    def explain(self, error: LcursorError) -> LcursorError:
+        """Return what an error means for a chat, and learn from it."""
         if not isinstance(error, ServerError):
             return error
         if self.target.key and self.target.key in error.message:
@@ -242,7 +234,7 @@ class ChatClient:
             error.args = (error.message,)
         if isinstance(error, (ServerUnreachable, ServerModelMissing)):
             self._served, self._can_count = None, True  # another may answer there next time
-        full = overflow.found(error, self.target.name)
+        full = overflow.context_overflow(error, self.target.name)
         if full is not None and self._served is not None and full.context_tokens:
             self._served = replace(self._served, context_tokens=full.context_tokens)
         return full or error
@@ -250,16 +242,16 @@ class ChatClient:
     # For streams.
 
     def begin(self, stream: Stream, messages: Sequence[Message], wish: Wish) -> Call:
-        """Post a question."""
+        """Send a request for an answer."""
         served = self._served or self._probe(stream)
-        path, body = requests.question(served, self._api, messages, wish, self._quirks)
-        return stream.hold(self._http.stream(path, body))
+        path, body = providers.chat_request(served, self._api, messages, wish, self._quirks)
+        return stream.adopt(self._http.stream(path, body))
 
     def adapt(self, error: LcursorError) -> bool:
-        """Learn from a refusal; return whether the question shall be asked again."""
-        if not isinstance(error, ServerFailed) or error.status not in requests.REFUSALS:
+        """Learn from a refusal; return whether to send the request again."""
+        if not isinstance(error, ServerFailed) or error.status not in providers.REFUSALS:
             return False
-        quirk = requests.quirk(error.message, str(error.detail.get("param") or ""))
+        quirk = providers.quirk_of(error.message, str(error.detail.get("param") or ""))
         if quirk is None or quirk in self._quirks:
             return False
         self._quirks |= {quirk}
@@ -268,49 +260,47 @@ class ChatClient:
     def _probe(self, stream: Stream | None) -> Served:
         def ask(path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
             call = self._http.request(path, body)
-            if stream is not None:
-                stream.hold(call)
-            return call.json()
+            return (stream.adopt(call) if stream else call).json()
 
         try:
-            served = probing.probe(self.target, self._api, ask, self.name)
+            served = providers.probe(self.target, self._api, ask, self.name)
         except ServerError as e:
-            raise self.explained(e) from None
+            raise self.explain(e) from None
         self._served = served
         return served
 
     def _exact(self, what: str | Sequence[Message]) -> int | None:
-        """Have the server count; None where it cannot."""
+        """Return the server's count, None if it cannot count."""
         if not self._can_count:
             return None
         try:
             served = self._served or self._probe(None)
             if not served.can_count:
                 return None
-            count = requests.counting(served, what, self._quirks, self._told)
+            count = providers.count_tokens(served, what, self._quirks, self._ask)
         except LcursorError as e:
             # It may be away for a moment; what it lacks it lacks for good.
             self._can_count = not (isinstance(e, ServerError) and e.status in (400, 404, 405, 501))
             return None
         return count
 
-    def _told(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         return self._http.request(path, body).json()
 
-    def _keep(self, slot: int, action: str, filename: str) -> bool:
+    def _slot_action(self, slot: int, action: str, filename: str) -> bool:
         try:
             served = self._served or self._probe(None)
             if not served.can_keep:
                 return False
             path = f"/slots/{max(slot, 0)}?action={action}"
-            self._http.request(path, {"filename": filename}, KEEP_S).json()
+            self._http.request(path, {"filename": filename}, SAVE_S).json()
         except LcursorError:
             return False
         return True
 
 
 def _timed(usage: Usage, started: float, first: float) -> Usage:
-    """Return a cost with our times where the server tells none."""
+    """Return usage with our own times if the server sends none."""
     if usage.prompt_ms or usage.answer_ms:
         return usage
     now = time.perf_counter()

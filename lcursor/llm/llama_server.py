@@ -19,7 +19,6 @@ from typing import Final, Literal
 
 from lcursor.errors import ServerEnded
 from lcursor.llm.fit import Device, Plan
-from lcursor.process.run import run
 
 Kind = Literal["llama-server", "xllamacpp"]
 MIN_BUILD = 9600
@@ -30,7 +29,6 @@ UNKNOWN_BUILDS = (0, 1)
 PROCESS = Path(__file__).with_name("server_process.py")
 PROBE_S = 20.0
 """The first start of a program with a GPU takes seconds."""
-MAX_PROBE_BYTES = 1 << 20
 OWN_VARIABLES = re.compile(r"LLAMA_(ARG_.*|API_KEY)")
 """Environment variables that a user may have set for another server."""
 BATCH_STEP = 64
@@ -212,14 +210,18 @@ def _parse_devices(text: str) -> tuple[Device, ...]:
 def _output(*words: str) -> str:
     """Return what a command prints, "" if it cannot be run."""
     try:
-        said = run(
+        done = subprocess.run(
             words,
-            time_limit_s=PROBE_S,
-            max_bytes=MAX_PROBE_BYTES,
-            max_error_bytes=MAX_PROBE_BYTES,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=PROBE_S,
+            check=False,
             env=environment(),
             cwd="/",
         )
-    except (OSError, ValueError, subprocess.SubprocessError):
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return (said.errors + said.data).decode("utf-8", "replace")
+    return done.stdout

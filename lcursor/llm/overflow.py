@@ -1,4 +1,4 @@
-"""Recognizes, in what a server refuses with, that a prompt does not fit into its context. Pure.
+"""Recognize that a server refuses a prompt because it does not fit into its context. Pure.
 
 Source: llama.cpp's server-context.cpp (`exceed_context_size_error`), the OpenAI API reference
 (`context_length_exceeded`), and the sentences of vLLM, Ollama, DeepSeek, GLM and Mistral.
@@ -10,7 +10,7 @@ import re
 
 from lcursor.errors import ContextFull, ServerError
 
-KINDS = ("exceed_context_size_error", "context_length_exceeded", "context_window_exceeded")
+TYPES = ("exceed_context_size_error", "context_length_exceeded", "context_window_exceeded")
 SENTENCES = re.compile(
     r"(context|prompt|input)\b.{0,40}\b(length|size|window|long|limit)\b.{0,60}"
     r"|exceed\w*\b.{0,60}\b(context|max_model_len|model'?s? (limit|length))",
@@ -31,19 +31,19 @@ SIZES = (
 HINT = "Leave something out, summarize the chat, or choose a model with a larger context"
 
 
-def found(error: ServerError, name: str) -> ContextFull | None:
-    """Return a server's error as what it means, None when it means something else.
+def context_overflow(error: ServerError, name: str) -> ContextFull | None:
+    """Return the error that a refusal means, None if it is about something else.
 
     Args:
-        error: with what the server said in it.
+        error: with the words of the server.
         name: of the model, as the user calls it.
     """
     words = error.message
-    is_named = error.detail.get("type") in KINDS or error.detail.get("code") in KINDS
+    is_named = error.detail.get("type") in TYPES or error.detail.get("code") in TYPES
     is_status = error.status in (0, 400, 413, 422, 500)
     if not is_named and not (is_status and SENTENCES.search(words) and EXCEEDS.search(words)):
         return None
-    limit, size = _told(error, "n_ctx"), _told(error, "n_prompt_tokens")
+    limit, size = _detail(error, "n_ctx"), _detail(error, "n_prompt_tokens")
     limit = limit or _first(LIMITS[:2], words)
     size = size or _first(SIZES, words)
     pair = LIMITS[2].search(words)
@@ -60,7 +60,7 @@ def found(error: ServerError, name: str) -> ContextFull | None:
     return full
 
 
-def _told(error: ServerError, name: str) -> int:
+def _detail(error: ServerError, name: str) -> int:
     value = error.detail.get(name)
     return value if isinstance(value, int) and value > 0 else 0
 

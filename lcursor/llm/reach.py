@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.config import ChatConfig
 from lcursor.errors import Cancelled, LcursorError, ServerSlow, ServerUnreachable
-from lcursor.llm.counting import Counter
 from lcursor.llm.records import Served, Target, Usage
+from lcursor.llm.tokens import Counter
 from lcursor.protocol_chat import ServerTold
 
 if TYPE_CHECKING:

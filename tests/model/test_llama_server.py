@@ -48,7 +48,7 @@ def is_idle(client: Client) -> bool:
 def test_it_is_started_answers_keeps_a_slot_and_ends(place: Place) -> None:
     server = place.server()
     target = server.ensure()
-    living = place.folder.living()
+    living = place.folder.running()
     assert living is not None
     assert (living.engine, living.server_pid != living.pid) == (PROGRAM, True)
     assert target.url.startswith("unix:///")
@@ -62,7 +62,7 @@ def test_it_is_started_answers_keeps_a_slot_and_ends(place: Place) -> None:
     assert [path.name for path in place.folder.slots_path.iterdir()] == ["one"]
     assert server.status().state == "running"
     assert server.stop()
-    wait_for(lambda: not place.folder.is_held(), what="it leaves")
+    wait_for(lambda: not place.folder.is_running(), what="it leaves")
 
 
 def test_a_chat_with_it_is_streamed_counted_cached_and_stopped(place: Place) -> None:

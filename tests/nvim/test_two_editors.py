@@ -13,7 +13,7 @@ from lcursor.drive.editor import Editor
 from tests.fakes.chat_server import Answer, Part, Wait, delta
 from tests.fakes.loopback import sse
 from tests.nvim.home import IDLE, LINES, A, Home, processes, proposed
-from tests.unit.llm.serving import FAKE, NEW_HELP, write_gguf
+from tests.unit.llm.serving import FAKE, write_gguf
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
@@ -143,7 +143,6 @@ class Sharing:
         self._env = {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "FAKE_SAID": str(self.said),
-            "FAKE_HELP": NEW_HELP,
             "FAKE_HOLD": str(self.hold),
         }
 

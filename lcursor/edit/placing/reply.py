@@ -15,7 +15,7 @@ from lcursor.edit.placing.pieces import Block
 from lcursor.edit.records import Lines
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.records import Text
-from lcursor.llm.thinking import TAGS, Thinking
+from lcursor.llm.streaming import TAGS, ReasoningSplitter
 
 BARE: Final = frozenset(
     ["python", "lua", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "csharp"]
@@ -38,7 +38,7 @@ class Reading:
     def __init__(self, language: str, base: Sequence[str] = ()) -> None:
         self._language = language
         self._base = tuple(base)
-        self._thinking = Thinking()
+        self._thinking = ReasoningSplitter()
         self._rest = ""
         self._fence: fences.Fence | None = None
         self._state: Literal["before", "inside", "behind"] = "before"
@@ -223,7 +223,7 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
 
 def _said(text: str) -> list[str]:
     """Return a reply's lines without what the model thought before."""
-    thinking = Thinking()
+    thinking = ReasoningSplitter()
     parts = [*thinking.feed(text.lstrip(BOM)), *thinking.finish()]
     said = "".join(part.text for part in parts if isinstance(part, Text))
     for _, end in TAGS:

@@ -21,7 +21,7 @@ from lcursor.edit.rewriting.foreign import merged
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.edit.talk import stopping
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable
-from lcursor.llm import counting
+from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Finished, Message, Progress, Reasoning, Text, Usage, Wish
@@ -180,7 +180,7 @@ class Rewriter:
             if not room:
                 return found
             answer = self._answer_tokens(task)
-            if counting.at_most(found) + answer <= room:  # nobody has to be asked
+            if tokens.upper_bound(found) + answer <= room:  # nobody has to be asked
                 return found
             needed = self.reached.counter.messages(found)[0] + answer
             if needed <= room:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lcursor.chat import prompt, summary
 from lcursor.chat.conversation import Conversation, Op
 from lcursor.errors import ContextFull
-from lcursor.llm import counting
+from lcursor.llm import tokens
 from lcursor.llm.records import Message
 from tests.fakes.chat_server import Answer, ChatServer, overflow, say
 from tests.fakes.heard import config_of
@@ -157,13 +157,13 @@ def test_a_prompt_that_does_not_fit_is_refused_with_the_numbers() -> None:
     [(16_384, 0, 14_336), (4096, 0, 3584), (131_072, 0, 129_024), (4096, 9999, 2048), (0, 0, 0)],
 )
 def test_an_answer_has_room(context: int, most: int, limit: int) -> None:
-    assert counting.limit(context, most) == limit
+    assert tokens.prompt_limit(context, most) == limit
 
 
 @given(st.lists(st.text(max_size=80), max_size=4))
 def test_what_a_prompt_hardly_reaches_is_more_than_what_it_has(texts: list[str]) -> None:
     messages = [Message("user", text) for text in texts]
-    assert counting.at_most(messages) >= measure(messages)
+    assert tokens.upper_bound(messages) >= measure(messages)
 
 
 class Clerk:

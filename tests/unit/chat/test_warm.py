@@ -11,9 +11,9 @@ import pytest
 from lcursor.chat.conversation import Conversation
 from lcursor.chat.warm import IDLE_S, Warmth, branch_of, file_name
 from lcursor.llm import slots
-from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Served, Target
+from lcursor.llm.tokens import Counter
 from tests.unit.chat.test_summary import chat_of
 
 CLOSE_S = 30.0

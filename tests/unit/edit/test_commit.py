@@ -13,9 +13,9 @@ import pytest
 from lcursor.edit import commit
 from lcursor.errors import Cancelled, EditFailed, NothingStaged
 from lcursor.llm.client import ChatClient
-from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Target
+from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer as Said
 from tests.fakes.chat_server import ChatServer, Hang, say
 from tests.waiting import wait_for

@@ -18,9 +18,9 @@ from lcursor.edit.plan import Plan, parsed
 from lcursor.edit.sources import Sources
 from lcursor.errors import Cancelled, ReplyUnusable
 from lcursor.llm.client import ChatClient
-from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Target
+from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer, ChatServer, Hang, Script, say
 
 FILES = {

@@ -16,9 +16,9 @@ from lcursor.edit.rewriting.rewrite import Rewriter, Written, is_tiny
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
 from lcursor.llm.client import ChatClient
-from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Target, Usage
+from lcursor.llm.tokens import Counter
 from lcursor.protocol_edit import EditPhase
 from tests.fakes.chat_server import Answer, ChatServer, Hang, delta, refuse, say
 from tests.fakes.loopback import sse

@@ -19,9 +19,9 @@ from evals.corpus import ROOT
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
 from lcursor.llm.client import ChatClient
-from lcursor.llm.counting import Counter
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Target
+from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer, ChatServer, delta, say
 from tests.fakes.loopback import sse
 

@@ -111,7 +111,7 @@ def test_what_the_server_does_not_count_is_estimated_and_timed(make: Make) -> No
         *_, last = make(server).stream(MESSAGES)
     assert isinstance(last, Finished)
     assert not last.usage.is_exact
-    assert last.usage.prompt_tokens == tokens.of_messages(MESSAGES)
+    assert last.usage.prompt_tokens == tokens.estimate_messages(MESSAGES)
     assert last.usage.answer_tokens == 2
     assert last.usage.prompt_ms >= 15, "two pauses before the first word"
     assert last.usage.answer_ms > 0
@@ -282,7 +282,7 @@ def test_a_vllm_counts(make: Make) -> None:
 def test_others_are_estimated(make: Make, kind: Any) -> None:
     with ChatServer(kind=kind) as server:
         client = make(server)
-        assert client.count(MESSAGES) == (tokens.of_messages(MESSAGES), False)
+        assert client.count(MESSAGES) == (tokens.estimate_messages(MESSAGES), False)
         assert client.count_text("a" * 32) == (10, False)
 
 
@@ -298,7 +298,7 @@ def test_a_server_that_cannot_count_is_asked_once(make: Make) -> None:
 def test_nothing_is_counted_where_nobody_answers(make: Make) -> None:
     with ChatServer() as server:
         client = make(server)
-    assert client.count(MESSAGES) == (tokens.of_messages(MESSAGES), False)
+    assert client.count(MESSAGES) == (tokens.estimate_messages(MESSAGES), False)
     assert client.save_slot(0, "a") is False
 
 
@@ -306,8 +306,8 @@ def test_nothing_is_counted_where_nobody_answers(make: Make) -> None:
     ("said", "count"), [("", 0), ("a", 1), ("a" * 32, 10), ("漢" * 16, 15), ("é", 1)]
 )
 def test_estimates(said: str, count: int) -> None:
-    assert tokens.of_text(said) == count
-    assert tokens.of_messages([Message("user", said)] * 2) == 2 * (count + 4)
+    assert tokens.estimate(said) == count
+    assert tokens.estimate_messages([Message("user", said)] * 2) == 2 * (count + 4)
 
 
 def test_slots_are_kept_and_read_back(make: Make) -> None:

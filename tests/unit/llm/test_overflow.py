@@ -41,7 +41,7 @@ def failure(words: str, detail: dict[str, Any], status: int) -> ServerFailed:
 def test_what_does_not_fit(
     words: str, detail: dict[str, Any], status: int, size: int, limit: int
 ) -> None:
-    full = overflow.found(failure(words, detail, status), "big")
+    full = overflow.context_overflow(failure(words, detail, status), "big")
     assert full is not None
     assert (full.prompt_tokens, full.context_tokens) == (size, limit)
     assert "big" in full.message
@@ -61,10 +61,10 @@ def test_what_does_not_fit(
     ],
 )
 def test_what_is_something_else(words: str, status: int) -> None:
-    assert overflow.found(failure(words, {}, status), "big") is None
+    assert overflow.context_overflow(failure(words, {}, status), "big") is None
 
 
 def test_too_many_questions_are_no_long_one() -> None:
     busy = ServerBusy("Rate limit reached: the limit of input tokens per minute is exceeded")
     busy.status = 429
-    assert overflow.found(busy, "big") is None
+    assert overflow.context_overflow(busy, "big") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     server = machine.server()
     url = server.ensure().url
+    threading.Event().wait(20 * server_process.FIRST_STEP_S)  # it has seen the socket
     os.unlink(url.removeprefix("unix://"))
     wait_for(lambda: folder_of(machine).running() is None, what="it ends")
     assert answers(server.ensure())

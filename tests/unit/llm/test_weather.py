@@ -350,7 +350,7 @@ def test_the_longest_silence_suits_a_slow_machine() -> None:
 
 
 def test_a_server_that_does_not_stop(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(client_module, "MAX_BYTES", 10_000)
     with ChatServer([Answer([A] * 1000)]) as server:
         said, error = broken(make(server.url).stream(MESSAGES))
     assert said

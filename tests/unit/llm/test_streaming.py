@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from lcursor.errors import ServerFailed, ServerGarbled
 from lcursor.http.sse import LineSplitter, objects
-from lcursor.llm.chunks import Reader
 from lcursor.llm.records import Event, Progress, Reasoning, Text, Usage
+from lcursor.llm.streaming import ResponseReader
 from tests.fakes.chat_server import delta
 from tests.fakes.loopback import sse
 
 
-def read(body: bytes, cut: int = 0) -> tuple[list[Event], Reader]:
+def read(body: bytes, cut: int = 0) -> tuple[list[Event], ResponseReader]:
     """Read a whole stream, cut into pieces of some size."""
-    cutter, lines, reader = LineSplitter(), [], Reader("it")
+    cutter, lines, reader = LineSplitter(), [], ResponseReader("it")
     size = cut or len(body) or 1
     for at in range(0, len(body), size):
         lines += cutter.feed(body[at : at + size])
@@ -193,7 +193,7 @@ JSON = st.recursive(
 @settings(suppress_health_check=[HealthCheck.too_slow])  # says something of the machine alone
 @given(st.lists(st.dictionaries(FIELDS, JSON, max_size=4), max_size=4))
 def test_no_object_breaks_it(found: list[dict[str, Any]]) -> None:
-    reader = Reader("it")
+    reader = ResponseReader("it")
     try:
         for one in found:
             reader.feed(one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lcursor.http.detect import Kind
-from lcursor.llm import requests
+from lcursor.llm import providers
 from lcursor.llm.records import Message, Served, Wish
 
 MESSAGES = [Message("system", "S"), Message("user", "U")]
@@ -26,7 +26,7 @@ MESSAGES = [Message("system", "S"), Message("user", "U")]
     ],
 )
 def test_addresses(url: str, root: str, api: str) -> None:
-    assert requests.split(url) == (root, api)
+    assert providers.split_url(url) == (root, api)
 
 
 def served(kind: Kind) -> Served:
@@ -34,7 +34,9 @@ def served(kind: Kind) -> Served:
 
 
 def test_a_llama_server_is_asked_for_its_progress() -> None:
-    path, body = requests.question(served("llama.cpp"), "/v1", MESSAGES, Wish(7, 0.5, 2), set())
+    path, body = providers.chat_request(
+        served("llama.cpp"), "/v1", MESSAGES, Wish(7, 0.5, 2), set()
+    )
     assert path == "/v1/chat/completions"
     assert body == {
         "model": "m", "messages": [{"role": "system", "content": "S"},
@@ -45,7 +47,7 @@ def test_a_llama_server_is_asked_for_its_progress() -> None:
 
 
 def test_others_get_only_what_all_know() -> None:
-    path, body = requests.question(served("openai"), "", MESSAGES, Wish(0, 0.5, 2), set())
+    path, body = providers.chat_request(served("openai"), "", MESSAGES, Wish(0, 0.5, 2), set())
     assert path == "/chat/completions"
     assert set(body) == {"model", "messages", "stream", "stream_options", "temperature"}
 
@@ -57,18 +59,18 @@ FULL = Wish(7, stop=("```",), schema=SCHEMA, grammar='root ::= "x"', seed=3, has
 def test_each_server_is_told_in_its_words_what_the_answer_shall_be() -> None:
     held: dict[str, object] = {"type": "json_schema"}
     held |= {"json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
-    _, llama = requests.question(served("llama.cpp"), "/v1", MESSAGES, FULL, set())
+    _, llama = providers.chat_request(served("llama.cpp"), "/v1", MESSAGES, FULL, set())
     assert llama["stop"] == ["```"]
     assert llama["seed"] == 3
     assert llama["response_format"] == held
     assert llama["grammar"] == 'root ::= "x"'
     assert llama["timings_per_token"] is True
-    _, openai = requests.question(served("openai"), "/v1", MESSAGES, FULL, set())
+    _, openai = providers.chat_request(served("openai"), "/v1", MESSAGES, FULL, set())
     assert openai["stop"] == ["```"]
     assert openai["seed"] == 3
     assert openai["response_format"] == held
     assert not {"grammar", "timings_per_token"} & set(openai)
-    _, ollama = requests.question(served("ollama"), "/v1", MESSAGES, FULL, set())
+    _, ollama = providers.chat_request(served("ollama"), "/v1", MESSAGES, FULL, set())
     assert ollama["options"]["stop"] == ["```"]
     assert ollama["options"]["seed"] == 3
     assert ollama["format"] == SCHEMA
@@ -76,23 +78,23 @@ def test_each_server_is_told_in_its_words_what_the_answer_shall_be() -> None:
 
 @pytest.mark.parametrize("kind", ["llama.cpp", "openai", "ollama"])
 def test_what_a_server_cannot_be_held_to_is_left_out(kind: Kind) -> None:
-    quirks: set[requests.Quirk] = {"no_schema", "no_stop", "no_seed"}
-    _, body = requests.question(served(kind), "/v1", MESSAGES, FULL, quirks)
+    quirks: set[providers.Quirk] = {"no_schema", "no_stop", "no_seed"}
+    _, body = providers.chat_request(served(kind), "/v1", MESSAGES, FULL, quirks)
     assert not {"response_format", "format", "grammar"} & set(body)
     if kind != "ollama":  # which has its own ways, and knows both
         assert not {"stop", "seed"} & set(body)
 
 
 def test_ollama_is_told_how_long_its_context_is() -> None:
-    path, body = requests.question(served("ollama"), "/v1", MESSAGES, Wish(7), set())
+    path, body = providers.chat_request(served("ollama"), "/v1", MESSAGES, Wish(7), set())
     assert path == "/api/chat"
     assert body["options"] == {"temperature": 0.2, "num_ctx": 4096, "num_predict": 7}
     assert body["truncate"] is False
 
 
 def test_quirks_bend_the_question() -> None:
-    quirks: set[requests.Quirk] = {"no_usage", "completion_tokens", "no_temperature", "no_system"}
-    _, body = requests.question(served("openai"), "/v1", MESSAGES, Wish(7), quirks)
+    quirks: set[providers.Quirk] = {"no_usage", "completion_tokens", "no_temperature", "no_system"}
+    _, body = providers.chat_request(served("openai"), "/v1", MESSAGES, Wish(7), quirks)
     assert body == {
         "model": "m", "messages": [{"role": "user", "content": "S\n\nU"}], "stream": True,
         "max_completion_tokens": 7,
@@ -119,4 +121,4 @@ def test_quirks_bend_the_question() -> None:
     ],
 )  # fmt: skip
 def test_what_a_refusal_is_about(words: str, field: str, quirk: str | None) -> None:
-    assert requests.quirk(words, field) == quirk
+    assert providers.quirk_of(words, field) == quirk

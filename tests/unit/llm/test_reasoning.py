@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.llm.records import Reasoning, Text
-from lcursor.llm.thinking import TAGS, Thinking
+from lcursor.llm.streaming import TAGS, ReasoningSplitter
 
 CASES: list[tuple[str, str, str]] = [
     ("Hello", "", "Hello"),
@@ -31,7 +31,7 @@ CASES: list[tuple[str, str, str]] = [
 
 def told(pieces: list[str]) -> tuple[str, str]:
     """Return what was thought and what was answered."""
-    split, found = Thinking(), []
+    split, found = ReasoningSplitter(), []
     for piece in pieces:
         found += split.feed(piece)
     found += split.finish()
@@ -64,17 +64,17 @@ def test_nothing_is_lost(tag: tuple[str, str], thought: str, answer: str, cuts: 
 
 
 def test_what_is_certain_is_told_at_once() -> None:
-    split = Thinking()
+    split = ReasoningSplitter()
     assert split.feed("He") == [Text("He")]
     assert split.feed("<th") == [Text("<th")], "tags count at the beginning alone"
-    split = Thinking()
+    split = ReasoningSplitter()
     assert split.feed("<think>a") == [Reasoning("a")]
     assert split.feed("b</") == [Reasoning("b")]
     assert split.feed("x") == [Reasoning("</x")]
 
 
 def test_a_server_that_tells_by_itself() -> None:
-    split = Thinking()
+    split = ReasoningSplitter()
     split.skip()
     assert split.feed("\n\n") == []
     assert split.feed("<think>") == [Text("<think>")], "the answer is about tags"

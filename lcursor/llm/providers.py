@@ -1,0 +1,324 @@
+"""What differs between servers of chats: what they are asked, can do, understand and refuse.
+
+Knows how to build requests and read replies, not how to send them: functions that ask are given a
+function for that, and run on the thread that calls.
+
+Source: llama.cpp's tools/server/README.md, Ollama's docs/api.md, the OpenAI API reference, vLLM's
+`/tokenize`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from pathlib import PurePath
+from typing import Any, Literal, Protocol
+
+from lcursor.errors import ConfigInvalid, ServerError, ServerGarbled, ServerModelMissing
+from lcursor.http import detect, endpoint
+from lcursor.http.detect import Detected, Kind
+from lcursor.llm.records import Message, Served, Target, Wish
+
+OLLAMA_TOKENS = 16384
+"""Context to ask Ollama for if nothing says one; its default may be 4,096."""
+CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""Fields with a model's context in lists: vLLM; OpenRouter, Together; Groq; LM Studio."""
+Quirk = Literal[
+    "no_usage",
+    "completion_tokens",
+    "no_temperature",
+    "no_system",
+    "no_schema",
+    "no_stop",
+    "no_seed",
+]
+"""Something of a request that a server does not take."""
+REFUSALS = (400, 404, 415, 422, 500, 501)
+"""Statuses with which servers refuse a field."""
+KEEP_ALIVE = "30m"
+"""How long Ollama keeps the model loaded; its own 5 minutes are over after a coffee."""
+_VERSION = re.compile(r"v\d\w*")
+_QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
+    ("no_usage", re.compile(r"stream_options|include_usage", re.I)),
+    (
+        "completion_tokens",
+        re.compile(r"max_completion_tokens|max_tokens.{0,40}not supported", re.I),
+    ),
+    ("no_temperature", re.compile(r"temperature", re.I)),
+    ("no_schema", re.compile(r"response_format|json_schema|structured.?output|grammar", re.I)),
+    ("no_stop", re.compile(r"^stop\b|[\"'`]stop[\"'`]", re.I)),
+    ("no_seed", re.compile(r"^seed\b|[\"'`]seed[\"'`]", re.I)),
+    ("no_system", re.compile(r"system.{0,20}(role|message|prompt).{0,40}support", re.I)),
+)
+
+
+class Ask(Protocol):
+    """Asks a server: a GET, or a POST with a body."""
+
+    def __call__(self, path: str, body: dict[str, Any] | None = None, /) -> dict[str, Any]:
+        """Return the object that comes back, or raise `ServerError`."""
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Return the root of a server's own paths, and the prefix of OpenAI's.
+
+    People write the address with a version, and without; some have another version than 1.
+    """
+    url = url.rstrip("/")
+    if url.endswith("/v1"):
+        return url.removesuffix("/v1"), "/v1"
+    path = url.partition("://")[2].partition("/")[2]
+    is_versioned = any(_VERSION.fullmatch(part) for part in path.split("/"))
+    return url, "" if is_versioned and not url.startswith("unix:") else "/v1"
+
+
+# What a server is.
+
+
+def probe(target: Target, api: str, ask: Ask, server: str) -> Served:
+    """Find out what a target's server is and can do, with requests that cost it nothing.
+
+    Args:
+        target: which, and what is known of it.
+        api: the prefix of OpenAI's paths.
+        ask: asks it.
+        server: its name, for messages.
+
+    Raises:
+        ServerError: nothing answers, or nothing that can be used.
+        ConfigInvalid: the settings do not say which of its models to use.
+    """
+    found = _detect_named(target, target.kind, api, ask, server) if target.kind else None
+    found = found or detect.detect(ask, api=api, has_key=bool(target.key))
+    if found is None and not target.model:
+        raise detect.unknown_server(server, target.setting, api)
+    if found is None:
+        return _probe_openai(target, {}, server)  # it need not list its models
+    if found.kind == "llama.cpp":
+        return _probe_llama(target, found.reply, api, ask, server)
+    if found.kind == "ollama":
+        return _probe_ollama(target, ask, server)
+    return _probe_openai(target, found.reply, server)
+
+
+def _detect_named(target: Target, kind: Kind, api: str, ask: Ask, server: str) -> Detected:
+    """Check a server whose kind the settings name."""
+    path, may_list_nothing = detect.probe_path(kind, api), kind == "openai" and target.model
+    reply: dict[str, Any] = {}
+    try:
+        reply = ask(path)
+    except ServerGarbled:
+        if not may_list_nothing:
+            raise
+    if not detect.matches(kind, reply) and (reply or not may_list_nothing):
+        setting = endpoint.setting_name(target.setting, "api")
+        raise ServerGarbled(f"{server} is no {kind}", f"Correct {setting}")
+    return Detected(kind, path, reply)
+
+
+def _probe_llama(
+    target: Target, props: Mapping[str, Any], api: str, ask: Ask, server: str
+) -> Served:
+    """Read `/props` of a llama-server."""
+
+    def try_to_ask(path: str) -> dict[str, Any]:
+        try:
+            return ask(path)
+        except ServerError:
+            return {}
+
+    def can_save_slots() -> bool:
+        try:  # a server without a folder for saved slots refuses any action
+            ask("/slots/0?action=none", {"filename": "none"})
+        except ServerError as e:
+            return e.status in (400, 500)
+        return False
+
+    alias, path = str(props.get("model_alias") or ""), str(props.get("model_path") or "")
+    alias = "" if alias == path else alias  # nobody chose it
+    names = [name for name in (alias, PurePath(path).name) if name][:1]
+    if props.get("role") == "router":
+        names = detect.model_names(try_to_ask(f"{api}/models").get("data"), "id")
+    model = target.model or _only_model(target, names, server)
+    tokens = _positive(props["default_generation_settings"], "n_ctx")
+    if not tokens and model:
+        more = try_to_ask(f"/props?model={model}").get("default_generation_settings")
+        tokens = _positive(more, "n_ctx")
+    return Served(
+        "llama.cpp",
+        model,
+        _smaller_context(target, tokens),
+        can_count=True,
+        can_progress=True,
+        # Any request but the first would wake a server that sleeps, which takes long.
+        can_keep=props.get("is_sleeping") is True or can_save_slots(),
+        slots=max(_positive(props, "total_slots"), 1),
+        models=tuple(names),
+    )
+
+
+def _probe_ollama(target: Target, ask: Ask, server: str) -> Served:
+    names = detect.model_names(ask("/api/tags").get("models"), "name")
+    model = target.model or _only_model(target, names, server)
+    shown = ask("/api/show", {"model": model})
+    tokens = target.context_tokens
+    if not tokens:
+        info = shown.get("model_info")
+        info = info if isinstance(info, Mapping) else {}
+        lengths = [_positive(info, key) for key in info if key.endswith(".context_length")]
+        trained = max(lengths, default=0)
+        asked = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.M)
+        tokens = int(asked[1]) if asked else min(trained or OLLAMA_TOKENS, OLLAMA_TOKENS)
+    return Served("ollama", model, tokens, models=tuple(names))
+
+
+def _probe_openai(target: Target, listed: Mapping[str, Any], server: str) -> Served:
+    rows = listed.get("data")
+    names = detect.model_names(rows, "id")
+    model = target.model or _only_model(target, names, server)
+    rows = [row for row in rows or [] if isinstance(row, Mapping)]
+    row: Mapping[str, Any] = next((row for row in rows if str(row.get("id")) == model), {})
+    tokens = next((_positive(row, name) for name in CONTEXT_FIELDS if _positive(row, name)), 0)
+    is_vllm = "max_model_len" in row
+    return Served("openai", model, _smaller_context(target, tokens), is_vllm, models=tuple(names))
+
+
+def _only_model(target: Target, names: list[str], server: str) -> str:
+    """Return the one model of a server, if it has one."""
+    if len(names) == 1:
+        return names[0]
+    where = endpoint.setting_name(target.setting, "model")
+    if not names:
+        raise ServerModelMissing(f"{server} names no model", f"Name one in {where}")
+    raise ConfigInvalid(
+        f"{server} has several models: {', '.join(names[:8])}", f"Name one in {where}"
+    )
+
+
+def _smaller_context(target: Target, tokens: int) -> int:
+    """Return the context that the settings say, unless the server has less."""
+    wanted = target.context_tokens
+    return min(wanted, tokens) if wanted and tokens else wanted or tokens
+
+
+def _positive(table: object, field: str) -> int:
+    value = table.get(field) if isinstance(table, Mapping) else None
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+# What it is asked.
+
+
+def quirk_of(words: str, field: str) -> Quirk | None:
+    """Return what a refusal is about, None if it is about no field of ours.
+
+    Args:
+        words: what the server says.
+        field: the field that it names; "" for none.
+    """
+    return next((name for name, sign in _QUIRK_SIGNS if sign.search(f"{field} {words}")), None)
+
+
+def chat_request(
+    served: Served, api: str, messages: Sequence[Message], wish: Wish, quirks: Set[Quirk]
+) -> tuple[str, dict[str, Any]]:
+    """Return the path and the body of a request for an answer."""
+    rows = message_rows(messages, quirks)
+    if served.kind == "ollama":
+        return "/api/chat", _ollama_request(served, rows, wish, quirks)
+    body: dict[str, Any] = {"messages": rows, "stream": True}
+    if served.model:
+        body["model"] = served.model
+    if "no_temperature" not in quirks:
+        body["temperature"] = wish.temperature
+    if wish.max_tokens:
+        is_new = "completion_tokens" in quirks
+        body["max_completion_tokens" if is_new else "max_tokens"] = wish.max_tokens
+    if "no_usage" not in quirks:
+        body["stream_options"] = {"include_usage": True}
+    if wish.stop and "no_stop" not in quirks:
+        body["stop"] = list(wish.stop)
+    if wish.seed >= 0 and "no_seed" not in quirks:
+        body["seed"] = wish.seed
+    if wish.schema is not None and "no_schema" not in quirks:
+        schema = {"name": "answer", "schema": dict(wish.schema), "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if served.kind == "llama.cpp":
+        body |= {"cache_prompt": True, "return_progress": served.can_progress}
+        if wish.slot >= 0:
+            body["id_slot"] = wish.slot
+        if wish.grammar and "no_schema" not in quirks:
+            body["grammar"] = wish.grammar
+        if wish.has_counts:
+            body["timings_per_token"] = True
+    return f"{api}/chat/completions", body
+
+
+def message_rows(messages: Sequence[Message], quirks: Set[Quirk]) -> list[dict[str, str]]:
+    """Return messages in the form in which they are sent."""
+    rows = [{"role": message.role, "content": message.text} for message in messages]
+    if "no_system" in quirks and len(rows) > 1 and rows[0]["role"] == "system":
+        first = {**rows[1], "content": f"{rows[0]['content']}\n\n{rows[1]['content']}"}
+        rows = [first, *rows[2:]] if first["role"] == "user" else rows
+    return rows
+
+
+def count_tokens(
+    served: Served,
+    what: str | Sequence[Message],
+    quirks: Set[Quirk],
+    ask: Ask,
+) -> int | None:
+    """Return how many tokens a server counts, None if it does not say.
+
+    Args:
+        served: the server.
+        what: a text by itself, or a prompt.
+        quirks: of the server.
+        ask: posts to a path, and returns what comes back.
+    """
+    if served.kind != "llama.cpp":  # vLLM
+        body: dict[str, Any] = {"model": served.model}
+        if isinstance(what, str):
+            body |= {"prompt": what, "add_special_tokens": False}
+        else:
+            body["messages"] = message_rows(what, quirks)
+        count = ask("/tokenize", body).get("count")
+        return count if isinstance(count, int) else None
+    is_prompt = not isinstance(what, str)
+    content = what
+    if not isinstance(what, str):
+        rows = message_rows(what, quirks)
+        content = ask("/apply-template", {"messages": rows}).get("prompt") or ""
+    options = {"add_special": is_prompt, "parse_special": is_prompt}
+    found = ask("/tokenize", {"content": content, **options})
+    numbers = found.get("tokens")
+    return len(numbers) if isinstance(numbers, list) else None
+
+
+def _ollama_request(
+    served: Served, rows: list[dict[str, str]], wish: Wish, quirks: Set[Quirk]
+) -> dict[str, Any]:
+    """Use Ollama's own API: its OpenAI API cannot set the length of the context."""
+    options: dict[str, Any] = {"temperature": wish.temperature}
+    if served.context_tokens:
+        options["num_ctx"] = served.context_tokens
+    if wish.max_tokens:
+        options["num_predict"] = wish.max_tokens
+    if wish.stop:
+        options["stop"] = list(wish.stop)
+    if wish.seed >= 0:
+        options["seed"] = wish.seed
+    body = {
+        "model": served.model,
+        "messages": rows,
+        "stream": True,
+        "keep_alive": KEEP_ALIVE,
+        # Else it silently drops what does not fit.
+        "truncate": False,
+        "shift": False,
+        "options": options,
+    }
+    if wish.schema is not None and "no_schema" not in quirks:
+        body["format"] = dict(wish.schema)
+    return body

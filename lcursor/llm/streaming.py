@@ -1,0 +1,291 @@
+"""Read what a chat server streams into events. Pure.
+
+Takes the objects of a stream (decoded by `http.sse`) in the form of `/v1/chat/completions`, with
+the fields that each server adds in its own way, or of Ollama's `/api/chat`.
+
+Source: llama.cpp's tools/server/README.md, Ollama's docs/api.md, the OpenAI API reference, and the
+streams of vLLM, DeepSeek, Kimi, GLM, Mistral and OpenRouter as their references show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from lcursor.errors import ServerFailed
+from lcursor.http import sse
+from lcursor.llm import tokens
+from lcursor.llm.records import End, Event, Progress, Reasoning, Text, Usage
+
+TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"))
+"""What models put around their reasoning."""
+REASONING = ("reasoning_content", "reasoning", "thinking")
+"""Fields for reasoning; some servers send it in two of them."""
+LENGTH_REASONS = ("length", "max_tokens", "model_length")
+CUT_OFF_REASONS = ("content_filter", "sensitive", "safety", "error")
+_NOTHING: Mapping[str, Any] = {}
+
+
+class ResponseReader:
+    """Reads one stream.
+
+    Args:
+        server: its name, for messages.
+    """
+
+    def __init__(self, server: str) -> None:
+        self.reason: End | None = None
+        """Why it ended, once the server has said so."""
+        self.has_begun = False
+        """Whether any object has come."""
+        self._server = server
+        self._splitter = ReasoningSplitter()
+        self._written_bytes = 0
+        self._usage: Mapping[str, Any] = _NOTHING
+        self._timings: Mapping[str, Any] = _NOTHING
+        self._ollama: Mapping[str, Any] = _NOTHING  # the last object
+        self._tool = ""
+
+    def feed(self, found: Mapping[str, Any]) -> list[Event]:
+        """Return the events of one object.
+
+        Raises:
+            ServerFailed: it is an error, or says that the answer was cut off.
+        """
+        self.has_begun = True
+        events: list[Event] = []
+        progress = found.get("prompt_progress")
+        if isinstance(progress, Mapping):
+            events.append(_progress(progress))
+        choices = found.get("choices")
+        if isinstance(choices, list):
+            choice = choices[0] if choices and isinstance(choices[0], Mapping) else _NOTHING
+            events += self._message(choice.get("delta") or choice.get("message"))
+            if not events and isinstance(choice.get("text"), str):
+                events += self._splitter.feed(choice["text"])
+            self._end(choice.get("finish_reason"))
+            self._count(choice.get("usage"))
+        elif "done" in found:
+            events += self._message(found.get("message"))
+            if found["done"] is True:
+                self._end(found.get("done_reason") or "stop")
+                self._ollama = found
+        elif found.get("object") == "error" or found.get("type") == "error":
+            self._fail(found)
+        self._count(found.get("usage"))
+        timings = found.get("timings")
+        if isinstance(timings, Mapping):
+            self._timings = timings
+        return events
+
+    def finish(self) -> list[Event]:
+        """Return what was held back because it could have been the start of a tag."""
+        return list(self._splitter.finish())
+
+    def usage(self, prompt_tokens: int) -> Usage:
+        """Return the token counts and times.
+
+        Args:
+            prompt_tokens: an estimate, for servers that do not count.
+        """
+        times = self._timings
+        read, cached = _number(times, "prompt_n"), max(_number(times, "cache_n"), 0)
+        if read >= 0:
+            answer_tokens = max(int(_number(times, "predicted_n")), 0)
+            accepted = max(int(_number(times, "draft_n_accepted")), 0)
+            return Usage(
+                int(read + cached),
+                int(cached),
+                answer_tokens,
+                max(_number(times, "prompt_ms"), 0.0),
+                max(_number(times, "predicted_ms"), 0.0),
+                is_exact=True,
+                draft_tokens=max(int(_number(times, "draft_n")), 0),
+                accepted_tokens=accepted,
+                passes=max(answer_tokens - accepted, 0),
+            )
+        if _number(self._ollama, "prompt_eval_count") >= 0:
+            return Usage(
+                int(_number(self._ollama, "prompt_eval_count")),
+                0,
+                max(int(_number(self._ollama, "eval_count")), 0),
+                max(_number(self._ollama, "prompt_eval_duration"), 0.0) / 1e6,
+                max(_number(self._ollama, "eval_duration"), 0.0) / 1e6,
+                is_exact=True,
+            )
+        if _number(self._usage, "prompt_tokens") >= 0:
+            return Usage(
+                int(_number(self._usage, "prompt_tokens")),
+                _cached(self._usage),
+                max(int(_number(self._usage, "completion_tokens")), 0),
+                is_exact=True,
+            )
+        answer_tokens = -int(-self._written_bytes // tokens.BYTES_PER_TOKEN)
+        return Usage(prompt_tokens, 0, answer_tokens)
+
+    def _message(self, message: object) -> list[Event]:
+        if not isinstance(message, Mapping):
+            return []
+        events: list[Event] = []
+        for name in REASONING:
+            thought = message.get(name)
+            if isinstance(thought, str) and thought:
+                self._splitter.skip()
+                events.append(Reasoning(thought))
+                break
+        content = message.get("content")
+        if isinstance(content, list):
+            events += self._parts(content)
+        elif isinstance(content, str) and content:
+            events += self._splitter.feed(content)
+        refusal = message.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            events += self._splitter.feed(refusal)
+        if message.get("tool_calls"):
+            events += self._tools(message["tool_calls"])
+        for event in events:
+            if isinstance(event, (Text, Reasoning)):
+                self._written_bytes += len(event.text.encode("utf-8", "replace"))
+        return events
+
+    def _parts(self, content: list[object]) -> list[Event]:
+        """Read an answer in parts, as Mistral sends it."""
+        events: list[Event] = []
+        for part in content:
+            if not isinstance(part, Mapping):
+                continue
+            if isinstance(part.get("text"), str):
+                events += self._splitter.feed(part["text"])
+            thoughts = part.get("thinking")
+            for one in thoughts if isinstance(thoughts, list) else []:
+                if isinstance(one, Mapping) and isinstance(one.get("text"), str):
+                    self._splitter.skip()
+                    events.append(Reasoning(one["text"]))
+        return events
+
+    def _tools(self, calls: object) -> list[Event]:
+        """Show the tool calls of a model as its answer: it was offered no tools."""
+        events: list[Event] = []
+        for call in calls if isinstance(calls, list) else []:
+            function = call.get("function") if isinstance(call, Mapping) else None
+            if not isinstance(function, Mapping):
+                continue
+            name, arguments = function.get("name"), function.get("arguments")
+            if isinstance(name, str) and name and name != self._tool:
+                self._tool = name
+                events += self._splitter.feed(f"\n{name} ")
+            if isinstance(arguments, str):
+                events += self._splitter.feed(arguments)
+        return events
+
+    def _end(self, reason: object) -> None:
+        if not isinstance(reason, str) or not reason:
+            return
+        if reason in CUT_OFF_REASONS:
+            raise ServerFailed(
+                f"{self._server} cut the answer off ({reason})", "Ask again, or in other words"
+            )
+        self.reason = "length" if reason in LENGTH_REASONS else "stop"
+
+    def _count(self, usage: object) -> None:
+        if isinstance(usage, Mapping) and _number(usage, "prompt_tokens") >= 0:
+            self._usage = usage
+
+    def _fail(self, found: Mapping[str, Any]) -> None:
+        raise sse.failure(found, self._server)
+
+
+def _progress(found: Mapping[str, Any]) -> Progress:
+    names = ("total", "cache", "processed")
+    total, cached, done = (max(int(_number(found, name)), 0) for name in names)
+    return Progress(total, cached, done, max(_number(found, "time_ms"), 0.0))
+
+
+def _cached(usage: Mapping[str, Any]) -> int:
+    """Return how much of a prompt was cached: each server has another field for it."""
+    details = usage.get("prompt_tokens_details")
+    found = _number(details, "cached_tokens") if isinstance(details, Mapping) else -1
+    for name in ("cached_tokens", "prompt_cache_hit_tokens"):
+        found = max(found, _number(usage, name))
+    return max(int(found), 0)
+
+
+def _number(table: Mapping[str, Any], name: str) -> float:
+    """Return a number from a server, -1 if there is none."""
+    value = table.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return -1
+    return value if abs(value) < 1e15 else -1  # a NaN is not
+
+
+class ReasoningSplitter:
+    """Splits a text that comes in pieces, for servers that leave reasoning in the answer.
+
+    Tags may be cut anywhere. They count only at the beginning: a tag further down is part of the
+    answer, which may well be about tags.
+    """
+
+    def __init__(self) -> None:
+        self._state: Literal["start", "inside", "gap", "answer"] = "start"
+        self._held = ""
+        self._end = ""
+
+    def skip(self) -> None:
+        """Note that the server separates the reasoning itself; what follows is the answer."""
+        if self._state == "start":
+            self._state = "gap"
+
+    def feed(self, text: str) -> list[Text | Reasoning]:
+        """Return what is certain after one more piece."""
+        if self._state == "answer":
+            return [Text(text)] if text else []
+        self._held += text
+        found: list[Text | Reasoning] = []
+        if self._state == "start" and not self._starts():
+            return found
+        if self._state == "inside" and not self._reason(found):
+            return found
+        if self._state == "gap":  # the empty lines between the two belong to neither
+            self._held = self._held.lstrip()
+            if not self._held:
+                return found
+            self._state = "answer"
+        found.append(Text(self._held))
+        self._held = ""
+        return found
+
+    def finish(self) -> list[Text | Reasoning]:
+        """Return what was held back, at the end of the text."""
+        rest, self._held = self._held, ""
+        if not rest or self._state == "gap":
+            return []
+        return [Reasoning(rest) if self._state == "inside" else Text(rest)]
+
+    def _starts(self) -> bool:
+        """Decide whether the text begins with a tag; return whether that is certain."""
+        bare = self._held.lstrip()
+        for start, end in TAGS:
+            if bare.startswith(start):
+                self._state, self._end = "inside", end
+                self._held = bare[len(start) :]
+                return True
+        if any(start.startswith(bare) for start, _ in TAGS):
+            return False
+        self._state = "answer"
+        return True
+
+    def _reason(self, found: list[Text | Reasoning]) -> bool:
+        """Pass on reasoning; return whether it has ended."""
+        thought, end, rest = self._held.partition(self._end)
+        if not end:  # the end may begin in the last letters
+            most = min(len(thought), len(self._end) - 1)
+            kept = next(
+                (size for size in range(most, 0, -1) if self._end.startswith(thought[-size:])), 0
+            )
+            thought, rest = thought[: len(thought) - kept], thought[len(thought) - kept :]
+        if thought:
+            found.append(Reasoning(thought))
+        self._held = rest
+        if end:
+            self._state = "gap"
+        return bool(end)
