@@ -20,7 +20,7 @@ from lcursor.chat.turn import Tools
 from lcursor.errors import LcursorError
 from lcursor.lane import Failed, Lane
 from lcursor.llm import tokens
-from lcursor.llm.reach import told
+from lcursor.llm.reach import status_message
 from lcursor.llm.tokens import Counter
 
 
@@ -138,7 +138,7 @@ class Aside:
             server.stop()
         elif do == "restart":
             server.restart(cancel)
-        self._tell("server.told", told(server.status(), params["id"]))
+        self._tell("server.told", status_message(server.status(), params["id"]))
 
     def _thread(self, job: Callable[[], None], number: int = 0) -> None:
         """Do a job on a thread of its own."""

@@ -151,7 +151,7 @@ class Turn:
         chosen = self._chosen()
         self._begin(chosen)
         again = partial(self._reach, chosen)
-        return tools.models.surely(again(), self._said_by, again)
+        return tools.models.with_retry(again(), self._said_by, again)
 
     def _said_by(self, reached: Reached) -> ChatEnd:
         """Have a model answer."""
@@ -186,7 +186,7 @@ class Turn:
 
     def _compacted(self) -> ChatEnd:
         again = partial(self._reach, self._chosen())
-        if not self._tools.models.surely(again(), self._summarized_by, again):
+        if not self._tools.models.with_retry(again(), self._summarized_by, again):
             raise ChatMissing("there is nothing to summarize yet", "Go on: it is asked for later")
         return "stop"
 
@@ -299,7 +299,7 @@ class Turn:
                     cost, reason = _paid(cost, event.usage), event.reason
                     self._tools.models.learn(reached.name, event.usage)
         except ServerGarbled:
-            self._tools.models.forget(reached)
+            self._tools.models.invalidate(reached)
             raise
         except ContextFull as error:  # the next turn makes room
             self._tools.models.learn_context(reached.name, error.context_tokens)

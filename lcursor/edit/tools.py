@@ -171,7 +171,7 @@ def reach(job: Job, tools: Tools, wished: str, own: str = "") -> Reached:
 
 def surely(job: Job, tools: Tools, reached: Reached, ask: Callable[[Reached], T]) -> T:
     """Ask a model that was reached; once more where our own server went before it was asked."""
-    return tools.models.surely(reached, ask, lambda: reach(job, tools, reached.name))
+    return tools.models.with_retry(reached, ask, lambda: reach(job, tools, reached.name))
 
 
 def room(reached: Reached, old: Lines = ()) -> int:

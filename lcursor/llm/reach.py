@@ -1,8 +1,8 @@
-"""The models that chats and edits ask: their servers, found or started when they are needed first.
+"""The models that chats and edits use, with their clients: found or started on first use.
 
-Owns the clients, one for each model, and the counts of texts with them. Shared by all who ask: what
-a server says while it starts is heard by who waits for it. Blocks; any thread. What the servers are
-and how they are started is the other rooms' of `lcursor.llm`.
+Shared by all users of models: what a server reports while it starts goes to the one that waits for
+it. All calls block, on any thread. `client` and `server` are imported when they are needed, because
+the HTTP library takes long to load.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.config import ChatConfig
 from lcursor.errors import Cancelled, LcursorError, ServerSlow, ServerUnreachable
+from lcursor.llm import models
 from lcursor.llm.records import Served, Target, Usage
+from lcursor.llm.server_state import ServerFolder
 from lcursor.llm.tokens import Counter
 from lcursor.protocol_chat import ServerTold
 
@@ -24,19 +26,19 @@ if TYPE_CHECKING:
     from lcursor.llm.client import ChatClient
     from lcursor.llm.server import LocalServer, Status
 
-LEAST_READ = 64
-"""Tokens of a prompt that say how fast one is read."""
-PATIENCE_S = 60.0
-"""For a server of ours to say what it is: one that slept may have to come back from the disk."""
+MIN_READ_TOKENS = 64
+"""A shorter prompt does not tell how fast prompts are read."""
+PROBE_S = 60.0
+"""For the local server to say what it is: after sleeping it may load the model from disk."""
 T = TypeVar("T")
-Says = Callable[[str], bool]
-"""Given what a server says of its start, on the thread that waits for it; returns whether that is
-one of its own."""
+Listener = Callable[[str], bool]
+"""Gets what a server reports of its start, on the thread that waits for it; returns whether that
+thread is its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A model that can be asked now."""
+    """A model that is ready to use."""
 
     name: str
     target: Target
@@ -44,11 +46,11 @@ class Reached:
     served: Served
     counter: Counter
     server: str = ""
-    """Which run of a server of ours this is: another one has nothing in its cache."""
+    """Identifies the run of the local server: another run has nothing in its cache."""
 
     @property
     def context_tokens(self) -> int:
-        """Of prompt and answer, the lesser of what user and server say; 0 where nobody does."""
+        """Of prompt and answer: the smaller of what user and server say; 0 if neither does."""
         said = (self.target.context_tokens, self.served.context_tokens)
         return min((each for each in said if each > 0), default=0)
 
@@ -58,8 +60,8 @@ class Models:
 
     Args:
         config: the settings.
-        folder: of the local server, where it is not in the usual place.
-        tell: told what the local server does, in words, where nobody who listens waits for it.
+        folder: of the local server; None for the usual one.
+        tell: gets what the local server does, in words, if no listener waits for it.
         completion: name or path of the completion model, whose memory stays free.
     """
 
@@ -71,7 +73,7 @@ class Models:
         completion: str = "",
     ) -> None:
         self.config = config
-        self._listeners: list[Says] = []
+        self._listeners: list[Listener] = []
         self._asked: list[Callable[[], None]] = []
         self._folder, self._tell, self._completion = folder, tell, completion
         self._known: dict[str, Reached] = {}
@@ -80,48 +82,43 @@ class Models:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def listen(self, says: Says, asked: Callable[[], None] = lambda: None) -> None:
-        """Hear what servers say to one's own threads, and when others ask a model.
+    def listen(self, listener: Listener, asked: Callable[[], None] = lambda: None) -> None:
+        """Register a listener.
 
         Args:
-            says: given the words; see `Says`.
-            asked: told, on any thread, that someone else fills the server's cache now.
+            listener: gets what a server reports; see `Listener`.
+            asked: called, on any thread, when another listener fills the server's cache.
         """
         with self._lock:
-            self._listeners.append(says)
+            self._listeners.append(listener)
             self._asked.append(asked)
 
-    def leave(self, says: Says) -> None:
-        """Listen no more."""
+    def leave(self, listener: Listener) -> None:
+        """Unregister a listener."""
         with self._lock:
-            at = self._listeners.index(says)
+            at = self._listeners.index(listener)
             del self._listeners[at], self._asked[at]
 
-    def use(self, says: Says) -> None:
-        """Tell those who listen besides one that a model is asked by it now."""
+    def use(self, listener: Listener) -> None:
+        """Tell the other listeners that one uses a model now."""
         with self._lock:
             pairs = zip(self._listeners, self._asked, strict=True)
-            others = [asked for each, asked in pairs if each != says]
+            others = [asked for each, asked in pairs if each != listener]
         for asked in others:
             asked()
 
     def names(self) -> list[str]:
         """Return the names that one can choose from; the first is what a new chat talks to."""
-        from lcursor.llm import models
-
         return models.targets(self.config)
 
     def check(self, name: str) -> None:
-        """See that there is a model of a name, where one can know; nothing is started or asked.
+        """Check that there is a model of a name, without starting or asking anything.
 
         Raises:
             ModelError: there is none, or it is none for a chat.
         """
-        from lcursor.llm import models
-        from lcursor.llm.lease import Folder
-
-        living = Folder(self.server_folder).living()
-        models.check(self.config, name, living.model if living else "")
+        running = ServerFolder(self.server_folder).running()
+        models.check(self.config, name, running.model if running else "")
 
     def choose(self, wished: str, own: str, question: str) -> str:
         """Return the name of the model that answers a question.
@@ -134,8 +131,6 @@ class Models:
         Raises:
             ConfigInvalid: there is no model at all.
         """
-        from lcursor.llm import models
-
         return wished or models.route(self.config, question, own)
 
     def may_see(self, name: str, question: str) -> bool:
@@ -145,23 +140,20 @@ class Models:
             name: of the model that answers; what leaves the machine was asked for.
             question: which small talk is not.
         """
-        from lcursor.llm import models
-
         return models.is_near(self.config, name) and not models.is_talk(question)
 
     def known(self, name: str) -> Reached | None:
-        """Return a model that was asked before; nothing is started for it."""
+        """Return a model that was used before, without starting anything."""
         with self._lock:
             return self._known.get(name)
 
     def reach(self, name: str, cancel: threading.Event) -> Reached:
-        """Return a model that can be asked, after its server was found or started.
+        """Return a model that is ready to use, after finding or starting its server.
 
         Raises:
             Cancelled: `cancel` was set.
             LcursorError: there is no such model, or no server for it.
         """
-        from lcursor.llm import models
         from lcursor.llm.client import ChatClient
 
         found, run = self.known(name), ""
@@ -186,7 +178,7 @@ class Models:
         with self._lock:
             if self._is_closed:
                 client.close()
-                raise Cancelled("the models were let go of")
+                raise Cancelled("the models are closed")
             old = self._known.get(name)
             is_same = old is not None and (old.target, old.server) == (target, run)
             if not is_same:
@@ -201,11 +193,11 @@ class Models:
     def learn(self, name: str, usage: Usage) -> None:
         """Remember how fast a model read a prompt."""
         read = usage.prompt_tokens - usage.cached_tokens
-        if read >= LEAST_READ and usage.prompt_ms > 0:
+        if read >= MIN_READ_TOKENS and usage.prompt_ms > 0:
             self._pace[name] = read / usage.prompt_ms
 
     def learn_context(self, name: str, context_tokens: int) -> None:
-        """Remember what a server that refused a prompt said of its context."""
+        """Remember the context that a server named when it refused a prompt."""
         with self._lock:
             found = self._known.get(name)
             if found is not None and context_tokens > 0:
@@ -213,18 +205,18 @@ class Models:
                 self._known[name] = replace(found, served=served)
 
     def pace(self, name: str) -> float:
-        """Return how many tokens a model reads in a millisecond; 0 where nobody knows yet."""
+        """Return how many tokens a model reads per millisecond; 0 if that is not known yet."""
         return self._pace.get(name, 0.0)
 
-    def surely(
+    def with_retry(
         self, reached: Reached, ask: Callable[[Reached], T], again: Callable[[], Reached]
     ) -> T:
-        """Ask a model; once more where our own server went before it took the question.
+        """Use a model; try again if the local server ended before it took the request.
 
         Args:
             reached: the model.
-            ask: asks it.
-            again: finds it anew, or starts it.
+            ask: uses it.
+            again: finds or starts it again.
 
         Raises:
             LcursorError: as `ask` and `again` do.
@@ -232,13 +224,13 @@ class Models:
         try:
             return ask(reached)
         except ServerUnreachable:
-            self.forget(reached)
+            self.invalidate(reached)
             if not reached.server:
                 raise
         return ask(again())
 
-    def forget(self, reached: Reached) -> None:
-        """Look again next time: the server did not answer as it should."""
+    def invalidate(self, reached: Reached) -> None:
+        """Find the server again next time, because it did not answer as it should."""
         with self._lock:
             found = self._known.get(reached.name)
             if found is None or found.client is not reached.client:
@@ -250,7 +242,7 @@ class Models:
         found.client.close()
 
     def server(self, model: str) -> LocalServer:
-        """Return the local server as one model's, "" the recommended; made when it is needed."""
+        """Return the local server with a model, "" for the recommended one."""
         from lcursor.llm.server import LocalServer
 
         with self._lock:
@@ -263,24 +255,22 @@ class Models:
 
     def local_server(self) -> LocalServer:
         """Return the local server as the settings have it."""
-        from lcursor.llm import models
-
         return self.server(_own(models.local(self.config)))
 
     @property
     def server_folder(self) -> Path:
-        """Where the local server keeps what is its own."""
+        """The folder of the local server."""
         from lcursor.llm.server import default_folder
 
         return self._folder or default_folder()
 
     def _served(self, client: ChatClient, is_ours: bool, cancel: threading.Event) -> Served:
-        """Ask a server what it is; one of ours that slept may have to be read from the disk first.
+        """Ask a server what it is; the local one may have to load its model from disk first.
 
         Raises:
             LcursorError: it does not say so, or not in time.
         """
-        ends_s = time.monotonic() + (PATIENCE_S if is_ours else 0.0)
+        ends_s = time.monotonic() + (PROBE_S if is_ours else 0.0)
         while True:
             try:
                 return client.probe()
@@ -290,21 +280,19 @@ class Models:
                 self._heard("it is slow to answer")
 
     def _heard(self, words: str) -> None:
-        """Thread: of who waits for the server."""
+        """Pass on what the server reports, on the thread that waits for it."""
         with self._lock:
             listeners = list(self._listeners)
-        if not any(says(words) for says in listeners):
+        if not any(listener(words) for listener in listeners):
             self._tell(words)
 
     def _run(self) -> str:
-        """Return what names this run of the local server."""
-        from lcursor.llm.server_state import ServerFolder
-
+        """Return what identifies this run of the local server."""
         state = ServerFolder(self.server_folder).last()
         return (state.run or str(state.pid)) if state else ""
 
     def is_asleep(self, reached: Reached) -> bool:
-        """Return whether a server of ours has let go of its model, and of what it had read."""
+        """Return whether the local server has unloaded its model, and with it its cache."""
         if not reached.server:
             return False
         try:
@@ -313,11 +301,11 @@ class Models:
             return False
 
     def slot_path(self, name: str) -> Path:
-        """Return where a server of ours keeps a saved state."""
+        """Return the path of a saved KV state of the local server."""
         return self.server_folder / "slots" / name
 
     def close(self) -> None:
-        """Let go of all servers."""
+        """Close all clients, and stop using the local server."""
         with self._lock:
             self._is_closed = True
             known, self._known = list(self._known.values()), {}
@@ -328,8 +316,8 @@ class Models:
             server.close()
 
 
-def told(status: Status, number: int) -> ServerTold:
-    """Return what a server's status says, as a message."""
+def status_message(status: Status, number: int) -> ServerTold:
+    """Return a server's status as a message."""
     return {
         "id": number,
         "state": status.state,
@@ -342,7 +330,5 @@ def told(status: Status, number: int) -> ServerTold:
 
 
 def _own(name: str) -> str:
-    """Return a name of `models` as the local server takes it."""
-    from lcursor.llm import models
-
+    """Return the model of the local server that a name stands for."""
     return "" if name == models.LOCAL else name

@@ -118,7 +118,7 @@ def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
         reached.client.probe()
         return pid_of(reached)
 
-    assert models.surely(first, ask, lambda: models.reach(name, cancel)) != before
+    assert models.with_retry(first, ask, lambda: models.reach(name, cancel)) != before
     assert len(asked) == 2
     assert len(machine.commands()) == 2
     models.close()
@@ -134,7 +134,7 @@ def test_a_server_of_ours_that_dies_with_the_question_is_started_and_asked_once_
     first = models.reach(name, cancel)
     before = pid_of(first)
     die.touch()
-    assert models.surely(first, pid_of, lambda: models.reach(name, cancel)) != before
+    assert models.with_retry(first, pid_of, lambda: models.reach(name, cancel)) != before
     assert not die.exists()
     assert len(machine.commands()) == 2
     models.close()
@@ -176,9 +176,9 @@ def test_what_somebody_else_reached_anew_stays(machine: Machine) -> None:
     models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
     name = models.names()[0]
     first = models.reach(name, cancel)
-    models.forget(first)
+    models.invalidate(first)
     second = models.reach(name, cancel)
-    models.forget(first)  # by another who asked it
+    models.invalidate(first)  # by another who asked it
     assert models.known(name) is second
     second.client.probe()
     models.close()
