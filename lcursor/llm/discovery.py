@@ -1,7 +1,7 @@
-"""Servers that somebody else started on this machine: found so that they can be offered.
+"""Find model servers that something else started on this machine, to suggest them to the user.
 
-Asks the usual ports of the loopback interface, one after the other, and only when there is no
-server of ours. What is found is told and never used unasked: it may be anybody's. Any thread.
+Asks the usual ports of the loopback interface, and only if our own server does not run. What is
+found is never used without the user's consent: it may be anybody's. Any thread.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lcursor.errors import LcursorError
 from lcursor.http.client import Client
 
 PORTS = {8080: "llama.cpp", 8012: "llama.cpp", 11434: "ollama", 8000: "openai"}
-"""What listens there by custom: llama-server, the completion server, Ollama, vLLM."""
+"""Default ports of llama-server, a completion server, Ollama and vLLM."""
 CONNECT_S = 0.2
 
 
@@ -27,7 +27,7 @@ class Found:
     models: tuple[str, ...]
 
     def describe(self) -> str:
-        """Say it in one line."""
+        """Return it in one line."""
         names = ", ".join(self.models[:5]) or "no model"
         return f"{self.url} offers {names}"
 
@@ -54,7 +54,7 @@ def running(ports: dict[int, str] | None = None) -> list[Found]:
 
 
 def advice(found: Found) -> str:
-    """Say how to use it."""
+    """Return how to use it."""
     name = json.dumps(found.models[0]) if found.models else '""'
     return (
         f'To use it, set chat.models = {{ other = {{ url = "{found.url}", model = {name} }} }} '

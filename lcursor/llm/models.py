@@ -1,7 +1,7 @@
-"""The models of the chat slot by the names that the user gave them, and who gets a question.
+"""The chat models by the names in the settings, and which of them answers a question.
 
-Starts no server and asks none: a name becomes a `Target` here, with its key, or is the local
-server's, which `server.LocalServer` knows.
+Starts no server and asks none: a name becomes a `Target` with its key, or stands for the local
+server; see `server.LocalServer`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from lcursor.http.detect import Kind
 from lcursor.llm.records import Target
 
 LOCAL = "local"
-"""Name of the local server's model where the settings name none."""
+"""Name of the local server's model if the settings name none."""
 APIS = ("auto", "llama.cpp", "ollama", "openai")
-SHORT_WORDS = 30
-"""Most words of what goes to the small model."""
+MAX_SMALL_WORDS = 30
+"""A longer question does not go to the small model."""
 TALK = re.compile(
     r"(hi|hello|hey|thanks?|thank you|ok(ay)?|good (morning|evening|night)|bye|great|nice|cool)\b",
     re.I,
@@ -37,7 +37,7 @@ LARGE = re.compile(r"```|@codebase|@dir:|@diff|/(fix|tests|review|trace)\b", re.
 
 
 def targets(config: ChatConfig) -> list[str]:
-    """Return the names of all models that one can talk to, the one to begin with first."""
+    """Return the names of all models, the default first."""
     names = [model.name for model in config.models]
     if config.server != "off":
         names.insert(0, local(config))
@@ -46,7 +46,7 @@ def targets(config: ChatConfig) -> list[str]:
 
 
 def default(config: ChatConfig) -> str:
-    """Return the name of the model that a new chat talks to.
+    """Return the name of the model of a new chat.
 
     Raises:
         ConfigInvalid: there is none.
@@ -71,19 +71,19 @@ def local(config: ChatConfig) -> str:
 
 
 def is_remote(config: ChatConfig, name: str) -> bool:
-    """Whether a name is one of `models`, and not for the local server."""
+    """Return whether a name is one of `chat.models`, not of the local server."""
     return any(model.name == name for model in config.models)
 
 
 def check(config: ChatConfig, name: str, running: str = "") -> None:
-    """See that there is a model of a name: of `models`, or for the local server.
+    """Check that there is a model of a name: of `chat.models`, or for the local server.
 
-    That its file is on this machine is not asked for: who talks to it first is told how to get it.
+    Its file need not be on this machine: the first question tells how to get it.
 
     Args:
         config: the settings.
         name: as the user typed it.
-        running: the model that the local server has now, which may be called as it likes.
+        running: the model that the local server has now, whatever its name.
 
     Raises:
         ModelUnknown: there is none; the nearest are suggested.
@@ -110,7 +110,7 @@ def check(config: ChatConfig, name: str, running: str = "") -> None:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    """Return which models a name could mean, as a hint; where none is near, which there are."""
+    """Return a hint: the models that a name could mean, else all models."""
     folded = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), folded, n=3)
     if near:
@@ -119,11 +119,11 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def target(config: ChatConfig, name: str) -> Target:
-    """Return a model of `models`, with its key.
+    """Return the target of a model of `chat.models`, with its key.
 
     Raises:
-        ConfigInvalid: there is no such name, or its address is none.
-        KeyMissing: there is no key where the settings say.
+        ConfigInvalid: there is no such name, or its address is invalid.
+        KeyMissing: the settings name a source of the key that gives none.
 
     Cost: the user's command for the key, where there is one: up to 20 s.
     """
@@ -147,12 +147,12 @@ def target(config: ChatConfig, name: str) -> Target:
 
 
 def route(config: ChatConfig, question: str, name: str = "") -> str:
-    """Return the name of the model that a question goes to.
+    """Return the name of the model that answers a question.
 
     Args:
         config: `route` is off unless the user says otherwise.
         question: what is asked, with its mentions.
-        name: of the model that the chat talks to; "" for the default.
+        name: of the chat's model; "" for the default.
     """
     name = name or default(config)
     if not config.route or not config.route_small:
@@ -161,21 +161,21 @@ def route(config: ChatConfig, question: str, name: str = "") -> str:
 
 
 def is_small(question: str) -> bool:
-    """Whether a question is small talk or a short edit."""
+    """Return whether a question is small talk or a short edit."""
     text = question.strip()
-    if not text or LARGE.search(text) or len(text.split()) > SHORT_WORDS:
+    if not text or LARGE.search(text) or len(text.split()) > MAX_SMALL_WORDS:
         return False
     return is_talk(text) if TALK.match(text) else bool(SMALL.match(text))
 
 
 def is_talk(question: str) -> bool:
-    """Whether a question is small talk, which is about no code."""
+    """Return whether a question is small talk, which is not about code."""
     text = question.strip()
-    return bool(TALK.match(text)) and len(text.split()) <= SHORT_WORDS // 3
+    return bool(TALK.match(text)) and len(text.split()) <= MAX_SMALL_WORDS // 3
 
 
 def is_near(config: ChatConfig, name: str) -> bool:
-    """Whether what a model is asked stays on this machine."""
+    """Return whether what a model is sent stays on this machine."""
     found = next((model for model in config.models if model.name == name), None)
     return found is None or endpoint.is_local(found.url)
 

@@ -1,7 +1,4 @@
-"""What the chat slot's client and those who use it hand to each other.
-
-Vocabulary: imports nothing of ours but the kinds of servers.
-"""
+"""The data types of chat requests and answers."""
 
 from __future__ import annotations
 
@@ -32,19 +29,19 @@ class Target:
     url: str
     """As `http.endpoint.check_url` returns it; a unix socket as `unix:///path`."""
     model: str = ""
-    """A name that the server knows; "" is the only one it has."""
+    """As the server calls it; "" for the only one it has."""
     kind: Kind | Literal[""] = ""
     """"" to find out."""
     key: str = field(default="", repr=False)
     context_tokens: int = 0
-    """What the user says it has; 0 to find out."""
+    """As the settings say; 0 to find out."""
     setting: str = "chat"
-    """What the settings of it begin with, for hints."""
+    """Prefix of its settings, for hints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a server was found to be able to do."""
+    """What a server can do."""
 
     kind: Kind
     model: str
@@ -59,7 +56,7 @@ class Served:
     """Slots can be saved to disk."""
     slots: int = 1
     models: tuple[str, ...] = ()
-    """All that it offers."""
+    """All that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """More of what the model thinks before it answers."""
+    """More of what the model thinks before its answer."""
 
     text: str
 
@@ -89,7 +86,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a turn cost, by the server's count or by ours."""
+    """Token counts and times of an answer."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -98,11 +95,11 @@ class Usage:
     answer_ms: float = 0.0
     is_exact: bool = False
     draft_tokens: int = 0
-    """Guessed from what stands in the prompt, and looked at many at a time."""
+    """Drafted from text in the prompt, and checked many at a time."""
     accepted_tokens: int = 0
-    """Of those, the ones that were right: no pass of the model was needed for them."""
+    """Of those, the correct ones: they needed no pass of the model."""
     passes: int = 0
-    """Of the model for the answer; 0 where the server does not say."""
+    """Of the model for the answer; 0 if the server does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +115,20 @@ Event = Text | Reasoning | Progress | Finished
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How an answer shall be made."""
+    """Options of an answer."""
 
     max_tokens: int = 0
     """0 is as many as fit."""
     temperature: float = 0.2
     slot: int = -1
-    """Of the server; -1 lets it choose."""
+    """Of the server's cache; -1 lets it choose."""
     stop: tuple[str, ...] = ()
-    """Texts before which the answer ends; they are no part of it."""
+    """Texts before which the answer ends; not part of it."""
     schema: Mapping[str, Any] | None = None
-    """JSON schema of the answer, where the server can hold a model to one."""
+    """JSON schema of the answer, if the server can enforce one."""
     grammar: str = ""
-    """The same as a GBNF grammar; llama.cpp alone takes it."""
+    """The same as a GBNF grammar, for llama.cpp."""
     seed: int = -1
-    """Of the choice of tokens; -1 is any."""
+    """Of the sampler; -1 for a random one."""
     has_counts: bool = False
-    """The counts shall come with each token, as the answer may be stopped before its end."""
+    """Request counts with each token, as the answer may be stopped before its end."""

@@ -1,8 +1,8 @@
-"""The files of what a server had read: being written, whole, too many.
+"""The files of saved KV states: complete, being written, or too many.
 
-A server reads back whatever it is told to, and one that is given half a state ends. So a state has
-another name until it is whole: who asked for it gives it its own when the server says so, or, where
-nobody waited for that, the keeper when nothing was written any more for a while. Any thread.
+A server crashes when it restores half a state. So a state is written under another name; it gets
+its own name from whoever asked for it when the server says that it is complete, or, if nobody
+waited for that, from the server process when nothing was written for a while. Any thread.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from pathlib import Path
 
 PART = ".part"
 SETTLED_S = 10.0
-"""A server that writes does not rest for so long."""
-MOST_BYTES = 4 << 30
-"""Of all states; the oldest go first."""
+"""A server that writes does not pause for so long."""
+MAX_BYTES = 4 << 30
+"""Of all states; the oldest are deleted first."""
 
 
 def part(name: str) -> str:
-    """Return the name that a state has while it is written."""
+    """Return the name of a state while it is written."""
     return name + PART
 
 
 def settle(path: Path) -> None:
-    """Have a state that was written be on the disk, and give it its own name.
+    """Flush a complete state to disk, and give it its own name.
 
     Args:
-        path: its own.
+        path: with its own name.
 
     Raises:
-        OSError: that cannot be done.
+        OSError: it cannot be flushed or renamed.
     """
     written = path.with_name(part(path.name))
     descriptor = os.open(written, os.O_RDONLY)
     try:
-        os.fsync(descriptor)  # the server wrote it, and a power cut may take what is in memory only
+        os.fsync(descriptor)  # a power cut may take what is only in memory
     finally:
         os.close(descriptor)
-    with contextlib.suppress(FileNotFoundError):  # the keeper was first
+    with contextlib.suppress(FileNotFoundError):  # the server process was first
         os.replace(written, path)
 
 
 def settle_left(folder: Path, settled_s: float = SETTLED_S) -> None:
-    """Settle the states that nobody waited for, as far as they are written."""
+    """Settle the states that nobody waited for, if they seem complete."""
     for written in folder.glob(f"*{PART}"):
         with contextlib.suppress(OSError):
             if time.time() - written.stat().st_mtime > settled_s:
@@ -52,27 +52,27 @@ def settle_left(folder: Path, settled_s: float = SETTLED_S) -> None:
 
 
 def forget(path: Path) -> None:
-    """Delete a state, written or being written."""
+    """Delete a state, complete or not."""
     for each in (path, path.with_name(part(path.name))):
         with contextlib.suppress(OSError):
             each.unlink(missing_ok=True)
 
 
 def forget_parts(folder: Path) -> None:
-    """Delete what a server that ended had begun to write; no server runs."""
+    """Delete incomplete states of a server that has ended."""
     for written in folder.glob(f"*{PART}"):
         with contextlib.suppress(OSError):
             written.unlink(missing_ok=True)
 
 
-def forget_old(folder: Path, most_bytes: int | None = None) -> None:
-    """Delete the oldest states where there are too many; the newest stays in any case.
+def forget_old(folder: Path, max_bytes: int | None = None) -> None:
+    """Delete the oldest states if they are too large in total, but never the newest.
 
     Args:
         folder: of states only.
-        most_bytes: of all; None for `MOST_BYTES`.
+        max_bytes: of all; None for `MAX_BYTES`.
     """
-    most_bytes = MOST_BYTES if most_bytes is None else most_bytes
+    max_bytes = MAX_BYTES if max_bytes is None else max_bytes
     found = []
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
@@ -82,6 +82,6 @@ def forget_old(folder: Path, most_bytes: int | None = None) -> None:
     total = 0
     for _, path, size in sorted(found, reverse=True):
         total += size
-        if total > most_bytes and total > size:
+        if total > max_bytes and total > size:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)

@@ -76,7 +76,7 @@ def test_a_server_begins_without_old_states_and_without_halves(
         path.write_bytes(bytes(100))
         os.utime(path, (number, number))
     (folder.slots_path / slots.part("3")).touch()
-    monkeypatch.setattr(slots, "MOST_BYTES", 250)
+    monkeypatch.setattr(slots, "MAX_BYTES", 250)
     machine.server().ensure()
     assert names(folder.slots_path) == ["1", "2"]
 
