@@ -209,7 +209,7 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
         fact.data["program"], fact.text = engine.name, f"{engine.name} would serve"
         plan = launch.make_plan(config, engine, completion, notes.append)
         fact.data |= {
-            "model": plan.weights.name,
+            "model": plan.model.name,
             "context_tokens": plan.context_tokens,
             "need_bytes": plan.need_bytes,
         }

@@ -98,7 +98,7 @@ def recommend(as_json: Json = False) -> None:
     found = decide(here)
     served = None
     with suppress(OutOfMemory):
-        served = fit.expected(found.chat.model, here, found.completion.model)
+        served = fit.expected_plan(found.chat.model, here, found.completion.model)
     present = {
         model.name
         for model in [*manifest.load(), *store.made_here()]

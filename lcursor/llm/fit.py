@@ -1,7 +1,7 @@
-"""Which model and how much context the chat server takes, beside the completion model.
+"""Choose the chat model and the size of its context, so that both fit beside the completion model.
 
-Arithmetic on what the file, the engine and the machine say. The numbers are those of
-`catalog.recommend`, which `models recommend` shows; here the model's own head is known, too.
+Calculates with what the file, the engine and the machine say, and with the numbers of
+`catalog.recommend`, which `models recommend` shows; here the file's own metadata is known, too.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ from lcursor.errors import LcursorError, ModelError, ModelMissing, OutOfMemory
 
 STEPS = (65536, 49152, 32768, 24576, 16384, 12288, 8192, 6144, 4096)
 """Sizes of a context that are tried, the largest first."""
-LEAST_TOKENS = STEPS[-1]
+MIN_TOKENS = STEPS[-1]
 EMBEDDED = "qwen2.5-coder-0.5b"
 CHAT_MODELS = tuple(dict.fromkeys([*(chat for _, chat in GPU_PAIRS), EMBEDDED]))
-"""What may be recommended, best first, and what is always there."""
+"""What may be recommended, best first, and what is always budget."""
 BATCH_TOKENS: dict[Place, int] = {"on the GPU": 512, "on the CPU": 64}
-"""On two cores few are read as fast as many, but not any few: of a prompt of 1,744 tokens 73 a
-second in batches of 64, 66 in batches of 128, 63 of 96, 51 of 56.
+"""On two cores small batches are as fast as large ones, but not all sizes are: a prompt of 1,744
+tokens is read at 73 tokens a second in batches of 64, 66 in batches of 128, 63 of 96, 51 of 56.
 
-The server looks between two batches whether somebody still waits, and sees it one batch late: a
-stop takes the time of one to two. A smaller physical batch (`n_ubatch`) inside of a larger one
-changes nothing of that. This is the least of these that has room for the drafts of
-`llama_server.SPECULATIONS`.
+The server checks between two batches whether the client is still there, one batch late: a stop
+takes the time of one to two. A smaller physical batch (`n_ubatch`) inside a larger one does not
+change that. This is the smallest of these that the drafts of `llama_server.SPECULATIONS` fit in.
 """
 SYSTEM_BYTES = 1 * GIB
-"""Of the machine's RAM, left to all else."""
+"""Of the machine's RAM, left to everything else."""
 MEMINFO = Path("/proc/meminfo")
 
 
@@ -54,92 +53,92 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """What of a model's file decides how much room it takes."""
+class ModelSize:
+    """What decides how much memory a model needs."""
 
     name: str
     path: Path
     file_bytes: int
     kv_bytes: int
-    """Of one token in an f16 cache; 0 where the file does not say."""
-    most_tokens: int
-    """That it was trained for; 0 where the file does not say."""
+    """Of one token in an f16 cache; 0 if the file does not say."""
+    max_tokens: int
+    """Context that it was trained for; 0 if the file does not say."""
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """The memory there is."""
+class MemoryBudget:
+    """The memory of the machine."""
 
     place: Place
     total_bytes: int
     free_bytes: int
-    beside_bytes: int = 0
+    reserved_bytes: int = 0
     """Kept for the completion model."""
     ram_bytes: int = 0
-    """Of the machine: where layers go that a GPU has no room for."""
+    """Of the machine: for layers that do not fit on the GPU."""
 
     @property
     def bytes(self) -> int:
-        """What the server may take; what is loaded already is no longer free."""
+        """What the server may use; what is already loaded counts as used."""
         kept = DESKTOP_BYTES if self.place == "on the GPU" else SYSTEM_BYTES
-        return max(min(self.total_bytes - kept - self.beside_bytes, self.free_bytes), 0)
+        return max(min(self.total_bytes - kept - self.reserved_bytes, self.free_bytes), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a model is started."""
 
-    weights: Weights
-    room: Room
+    model: ModelSize
+    budget: MemoryBudget
     context_tokens: int
     cache_ram_mib: int
-    """Most of the machine's RAM for prompts that are not in the cache now."""
-    is_whole: bool = True
-    """Whether all of it has room; else a part of it runs on the CPU."""
+    """Limit of the machine's RAM for prompts that are not in the cache now."""
+    fits_whole: bool = True
+    """Whether all of it fits; else a part of it runs on the CPU."""
 
     @property
     def need_bytes(self) -> int:
-        """What it takes, as estimated."""
-        return need_bytes(self.weights, self.context_tokens, self.room.place)
+        """Estimate of the memory that it needs."""
+        return need_bytes(self.model, self.context_tokens, self.budget.place)
 
     @property
     def batch_tokens(self) -> int:
-        """How much of a prompt is read at a time; a server that is stopped reads so much more."""
-        return BATCH_TOKENS[self.room.place]
+        """How much of a prompt is read at a time; a server that is stopped finishes one batch."""
+        return BATCH_TOKENS[self.budget.place]
 
     @property
     def kv_type(self) -> str:
-        """The type of the cache's numbers."""
-        return "q8_0" if KV_SCALE[self.room.place] < 1 else "f16"
+        """Type of the KV cache."""
+        return "q8_0" if KV_SCALE[self.budget.place] < 1 else "f16"
 
     def describe(self) -> str:
-        """Say it in one line."""
+        """Return it in one line."""
         text = (
-            f"{self.weights.name} {self.room.place}, {self.context_tokens:,} tokens of context, "
-            f"about {gib(self.need_bytes)} of {gib(self.room.total_bytes)}"
+            f"{self.model.name} {self.budget.place}, {self.context_tokens:,} tokens of context, "
+            f"about {gib(self.need_bytes)} of {gib(self.budget.total_bytes)}"
         )
-        if self.room.beside_bytes:
-            text += f" ({gib(self.room.beside_bytes)} are kept for completion)"
-        if not self.is_whole:
+        if self.budget.reserved_bytes:
+            text += f" ({gib(self.budget.reserved_bytes)} are kept for completion)"
+        if not self.fits_whole:
             text += "; not all of it fits, so a part runs on the CPU, slowly"
         return text
 
 
 def gib(count: int) -> str:
-    """Return a size for people."""
+    """Return a size in GiB."""
     return f"{count / GIB:.1f} GiB"
 
 
-def need_bytes(weights: Weights, tokens: int, place: Place) -> int:
-    """Return what a model takes with so much context."""
-    return weights.file_bytes + int(weights.kv_bytes * tokens * KV_SCALE[place]) + CHAT_EXTRA_BYTES
+def need_bytes(model: ModelSize, tokens: int, place: Place) -> int:
+    """Return the memory that a model needs with so much context."""
+    return model.file_bytes + int(model.kv_bytes * tokens * KV_SCALE[place]) + CHAT_EXTRA_BYTES
 
 
-def weigh(name: str, path: Path) -> Weights:
-    """Look into the head of a model's file.
+def measure(name: str, path: Path) -> ModelSize:
+    """Read the size of a model from its file's metadata.
 
     Raises:
-        ModelCorrupt: it is no such file.
+        ModelCorrupt: it is not a GGUF file.
     """
     head = gguf.read_head(path)
 
@@ -154,26 +153,26 @@ def weigh(name: str, path: Path) -> Weights:
     kv_bytes = number("block_count") * shared * (keys + (values or width)) * 2
     most = number("context_length")
     entry = next((model for model in manifest.load() if model.name == name), None)
-    if entry is not None:  # it knows of caches that have only some of the layers
+    if entry is not None:  # it knows models that cache only some layers
         kv_bytes, most = entry.kv_bytes_per_token, most or entry.context_tokens
-    return Weights(name, path, _all_bytes(path, head.file_bytes), kv_bytes, most)
+    return ModelSize(name, path, _all_bytes(path, head.file_bytes), kv_bytes, most)
 
 
-def expected(name: str, here: Hardware, completion: str) -> Plan:
-    """Return how a model of the manifest would be started, also where its file is not here.
+def expected_plan(name: str, here: Hardware, completion: str) -> Plan:
+    """Return the plan for a model of the manifest, even if its file is not here.
 
     Raises:
-        OutOfMemory: it would not.
+        OutOfMemory: it does not fit.
     """
     entry = manifest.find(name)
-    weights = Weights(
+    size = ModelSize(
         name, store.path_of(entry), entry.bytes, entry.kv_bytes_per_token, entry.context_tokens
     )
-    return plan(weights, room(here, completion))
+    return make_plan(size, memory_budget(here, completion))
 
 
 def available_bytes(ram_bytes: int) -> int:
-    """Return how much RAM is free now, or could be; all of it where the machine does not say."""
+    """Return how much RAM is available, all of it if the machine does not say."""
     try:
         for line in MEMINFO.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -183,7 +182,7 @@ def available_bytes(ram_bytes: int) -> int:
     return ram_bytes
 
 
-def seen(here: Hardware, devices: Sequence[Device]) -> Hardware:
+def usable_hardware(here: Hardware, devices: Sequence[Device]) -> Hardware:
     """Return the machine as an engine can use it: without a GPU that it was not built for."""
     best = max(devices, key=lambda device: device.total_bytes, default=None)
     if best is None:
@@ -198,94 +197,94 @@ def seen(here: Hardware, devices: Sequence[Device]) -> Hardware:
     )
 
 
-def room(here: Hardware, completion: str) -> Room:
+def memory_budget(here: Hardware, completion: str) -> MemoryBudget:
     """Return the memory for the chat server beside a completion model.
 
     Args:
-        here: as `seen` returns it.
+        here: as `usable_hardware` returns it.
         completion: name or path of the completion model; "" for none.
     """
-    beside, ram = _beside(completion), here.ram_bytes or 8 * GIB
+    reserved, ram = _reserved_bytes(completion), here.ram_bytes or 8 * GIB
     if here.gpu_bytes is not None:
         free = here.gpu_free_bytes if here.gpu_free_bytes is not None else here.gpu_bytes
-        return Room("on the GPU", here.gpu_bytes, free, beside, ram)
-    return Room("on the CPU", ram, available_bytes(ram), beside, ram)
+        return MemoryBudget("on the GPU", here.gpu_bytes, free, reserved, ram)
+    return MemoryBudget("on the CPU", ram, available_bytes(ram), reserved, ram)
 
 
-def plan(weights: Weights, there: Room, wish_tokens: int = 0) -> Plan:
-    """Decide how much context a model gets.
+def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> Plan:
+    """Choose the context of a model.
 
     Args:
-        weights: of the model.
-        there: the memory.
+        model: its size.
+        budget: the memory.
         wish_tokens: what the settings say; 0 is as much as fits and is of use.
 
     Raises:
-        OutOfMemory: not even a part of it has room.
+        OutOfMemory: not even a part of it fits.
     """
-    most = weights.most_tokens or CHAT_TOKENS
-    if there.place == "on the CPU":
-        most = min(most, CHAT_TOKENS)  # more than it can read in a time that one waits
+    most = model.max_tokens or CHAT_TOKENS
+    if budget.place == "on the CPU":
+        most = min(most, CHAT_TOKENS)  # nobody waits for a CPU to read more
     steps = [step for step in STEPS if step <= most] or [most]
-    fitting = [step for step in steps if need_bytes(weights, step, there.place) <= there.bytes]
-    is_gpu = there.place == "on the GPU"
-    least = min(most, CHAT_TOKENS) if is_gpu else steps[-1]  # of which a part may run elsewhere
+    fitting = [step for step in steps if need_bytes(model, step, budget.place) <= budget.bytes]
+    is_gpu = budget.place == "on the GPU"
+    least = min(most, CHAT_TOKENS) if is_gpu else steps[-1]  # a part may run on the CPU
     tokens = wish_tokens or (fitting[0] if fitting else least)
-    if wish_tokens and weights.most_tokens:
-        tokens = min(tokens, weights.most_tokens)
+    if wish_tokens and model.max_tokens:
+        tokens = min(tokens, model.max_tokens)
     share = 8 if is_gpu else 16
-    cache_mib = min(there.ram_bytes // MIB // share, 4096)
-    made = Plan(weights, there, tokens, cache_mib)
-    if made.need_bytes <= there.bytes:
-        return made
-    if is_gpu and made.need_bytes <= there.bytes + there.ram_bytes // 2:
-        return replace(made, is_whole=False)
-    raise too_much(made)
+    cache_mib = min(budget.ram_bytes // MIB // share, 4096)
+    plan = Plan(model, budget, tokens, cache_mib)
+    if plan.need_bytes <= budget.bytes:
+        return plan
+    if is_gpu and plan.need_bytes <= budget.bytes + budget.ram_bytes // 2:
+        return replace(plan, fits_whole=False)
+    raise out_of_memory(plan)
 
 
-def smaller(made: Plan) -> Plan | None:
-    """Return a plan with half the context or less, None where there is none: a load takes long."""
-    step = next((step for step in STEPS if 2 * step <= made.context_tokens), None)
-    return replace(made, context_tokens=step) if step is not None else None
+def smaller_plan(plan: Plan) -> Plan | None:
+    """Return a plan with half the context or less (a load takes long), None if there is none."""
+    step = next((step for step in STEPS if 2 * step <= plan.context_tokens), None)
+    return replace(plan, context_tokens=step) if step is not None else None
 
 
-def too_much(made: Plan) -> OutOfMemory:
-    """Return the error that says in numbers what does not fit and what would."""
-    there, weights = made.room, made.weights
+def out_of_memory(plan: Plan) -> OutOfMemory:
+    """Return an error with numbers: what does not fit, and what would."""
+    budget, model = plan.budget, plan.model
     message = (
-        f"{weights.name} with {made.context_tokens:,} tokens of context needs about "
-        f"{gib(made.need_bytes)}, and {gib(there.bytes)} of {gib(there.total_bytes)} are there "
-        f"{there.place}"
+        f"{model.name} with {plan.context_tokens:,} tokens of context needs about "
+        f"{gib(plan.need_bytes)}, and {gib(budget.bytes)} of {gib(budget.total_bytes)} are there "
+        f"{budget.place}"
     )
-    if there.beside_bytes:
-        message += f", {gib(there.beside_bytes)} being kept for completion"
-    return OutOfMemory(message, offer(made))
+    if budget.reserved_bytes:
+        message += f", {gib(budget.reserved_bytes)} being kept for completion"
+    return OutOfMemory(message, advice(plan))
 
 
-def offer(made: Plan) -> str:
-    """Say which smaller context and which smaller model would fit, with numbers."""
-    there, weights = made.room, made.weights
+def advice(plan: Plan) -> str:
+    """Return which smaller context and which smaller model would fit, with numbers."""
+    budget, model = plan.budget, plan.model
     ways = []
     for step in STEPS:
-        need = need_bytes(weights, step, there.place)
-        if step < made.context_tokens and need <= there.bytes:
+        need = need_bytes(model, step, budget.place)
+        if step < plan.context_tokens and need <= budget.bytes:
             ways.append(f"set chat.context_tokens = {step} (about {gib(need)})")
             break
     for name in CHAT_MODELS:
-        model = manifest.find(name)
-        scale = KV_SCALE[there.place]
-        need = model.memory_bytes(min(CHAT_TOKENS, model.context_tokens), scale) + CHAT_EXTRA_BYTES
-        if model.bytes < weights.file_bytes and need <= there.bytes:
-            ways.append(f'set chat.model = "{model.name}" (about {gib(need)})')
+        entry = manifest.find(name)
+        scale = KV_SCALE[budget.place]
+        need = entry.memory_bytes(min(CHAT_TOKENS, entry.context_tokens), scale) + CHAT_EXTRA_BYTES
+        if entry.bytes < model.file_bytes and need <= budget.bytes:
+            ways.append(f'set chat.model = "{entry.name}" (about {gib(need)})')
             break
-    if there.place == "on the GPU":
+    if budget.place == "on the GPU":
         ways.append("close what else uses the GPU")
     ways = ways or ["close other programs, or use a server on another machine (chat.models)"]
     text = ", or ".join(ways)
     return text[0].upper() + text[1:]
 
 
-def named(setting: str) -> tuple[str, Path]:
+def resolve_model(setting: str) -> tuple[str, Path]:
     """Return the name and the file of the model that a setting names.
 
     Raises:
@@ -296,20 +295,20 @@ def named(setting: str) -> tuple[str, Path]:
     return (path.stem if is_path else setting), path
 
 
-def choose(setting: str, here: Hardware, tell: Callable[[str], None]) -> tuple[str, Path]:
+def choose_model(setting: str, here: Hardware, tell: Callable[[str], None]) -> tuple[str, Path]:
     """Return the name and the file of the model to serve.
 
     Args:
         setting: a name of the manifest or a path; "" is the recommended one if it is here, else
             the best that is, the embedded small one at last.
-        here: as `seen` returns it.
-        tell: hears when it is not the recommended one.
+        here: as `usable_hardware` returns it.
+        tell: gets a message if it is not the recommended one.
 
     Raises:
         ModelError: there is no such model, or not on this machine.
     """
     if setting:
-        return named(setting)
+        return resolve_model(setting)
     best = recommend(here).chat.model
     for name in CHAT_MODELS[CHAT_MODELS.index(best) :]:
         try:
@@ -325,7 +324,7 @@ def choose(setting: str, here: Hardware, tell: Callable[[str], None]) -> tuple[s
     )
 
 
-def _beside(completion: str) -> int:
+def _reserved_bytes(completion: str) -> int:
     if not completion:
         return 0
     try:
@@ -339,7 +338,7 @@ def _beside(completion: str) -> int:
 
 
 def _all_bytes(path: Path, own_bytes: int) -> int:
-    """Return the size of a model that may be cut into several files."""
+    """Return the size of a model that may be split into several files."""
     stem, mark, rest = path.name.rpartition("-of-")
     if not mark:
         return own_bytes

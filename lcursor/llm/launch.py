@@ -71,7 +71,7 @@ class Launcher:
 
     def _smaller(self, ended: Child, plan: Plan) -> Plan:
         """Return the plan for the attempt after one that failed."""
-        error, less = failure(ended, plan), fit.smaller(plan)
+        error, less = failure(ended, plan), fit.smaller_plan(plan)
         ran_out = NO_MEMORY.search(ended.output()) is not None
         if ran_out and less and not self._config.context_tokens:
             self._tell(f"{error}: trying {less.context_tokens:,} tokens")
@@ -129,9 +129,11 @@ def make_plan(
             f"{engine.name} cannot use the {here.gpu}: the chat runs on the CPU. "
             "A llama-server on PATH that was built for it would be used instead"
         )
-    here = fit.seen(here, engine.devices)
-    name, path = fit.choose(config.model, here, tell)
-    return fit.plan(fit.weigh(name, path), fit.room(here, completion), config.context_tokens)
+    here = fit.usable_hardware(here, engine.devices)
+    name, path = fit.choose_model(config.model, here, tell)
+    return fit.make_plan(
+        fit.measure(name, path), fit.memory_budget(here, completion), config.context_tokens
+    )
 
 
 def spawn(
@@ -168,9 +170,9 @@ def spawn(
         engine=engine.name,
         command=words,
         socket=str(socket),
-        name=plan.weights.name,
-        path=str(plan.weights.path),
-        place=plan.room.place,
+        name=plan.model.name,
+        path=str(plan.model.path),
+        place=plan.budget.place,
         context_tokens=plan.context_tokens,
         need_bytes=plan.need_bytes,
         kv_type=plan.kv_type,
@@ -208,11 +210,11 @@ def failure(child: Child, plan: Plan) -> LcursorError:
     # As the kernel ends processes when memory runs out: the server, or the process around it.
     was_killed = child.status == -signal.SIGKILL or f"status {-signal.SIGKILL}" in log
     if ran_out or was_killed:
-        error = fit.too_much(plan)
+        error = fit.out_of_memory(plan)
         what = "ran out of memory" if ran_out else "was killed"
         return OutOfMemory(f"the local server {what}: {error.message}", error.hint)
     last = error_line(log)
-    text = f"the local server ended while it loaded {plan.weights.name}"
+    text = f"the local server ended while it loaded {plan.model.name}"
     return ServerEnded(
         f"{text}: {last}" if last else text,
         "See :LCursor server log, or in a shell python -m lcursor server log",

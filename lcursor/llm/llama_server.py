@@ -161,12 +161,12 @@ def command(
     # A larger batch is not faster, and neither a stop nor completion gets in before its end.
     least = max([plan.batch_tokens, *(each.batch_tokens for each in speculations)])
     batch = str(-(-least // BATCH_STEP) * BATCH_STEP)
-    words = [engine.program, "--model", str(plan.weights.path), "--alias", plan.weights.name]
+    words = [engine.program, "--model", str(plan.model.path), "--alias", plan.model.name]
     words += ["--host", socket, "--ctx-size", str(plan.context_tokens), "--parallel", "1"]
     words += ["--batch-size", batch, "--ubatch-size", batch]
     if cores := usable_cores():
         words += ["--threads", str(cores)]
-    if plan.room.place == "on the GPU":
+    if plan.budget.place == "on the GPU":
         words += ["--flash-attn", "on"]  # a quantized cache needs it
         words += ["--cache-type-k", plan.kv_type, "--cache-type-v", plan.kv_type]
         words += ["--fit-target", str(FREE_GPU_MIB)]

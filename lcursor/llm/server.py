@@ -228,7 +228,7 @@ class LocalServer:
         if not config.model:
             return True
         try:
-            name, path = fit.named(config.model)
+            name, path = fit.resolve_model(config.model)
         except LcursorError:
             return running.model == config.model
         return running.model == name and os.path.realpath(running.path) == os.path.realpath(path)
@@ -236,7 +236,7 @@ class LocalServer:
     def _can_grow(self, running: ServerState) -> bool:
         """Return whether a server's model can have more context than it has, as wished."""
         try:
-            most = fit.weigh(running.model, Path(running.path)).most_tokens
+            most = fit.measure(running.model, Path(running.path)).max_tokens
         except LcursorError:
             return False
         return min(most, self._config.context_tokens) > running.context_tokens
@@ -244,7 +244,7 @@ class LocalServer:
     def _make_room(self, running: ServerState) -> None:
         """End a server that does not suit the settings, unless it is in use."""
         if self._config.model:
-            fit.named(self._config.model)  # raises if the model that is wanted is not there
+            fit.resolve_model(self._config.model)  # raises if the model that is wanted is not there
         others = [pid for pid in self._folder.users() if pid != os.getpid()]
         if others:
             raise ServerOccupied(

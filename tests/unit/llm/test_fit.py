@@ -11,7 +11,7 @@ from lcursor.catalog import manifest, recommend, store
 from lcursor.catalog.hardware import GIB, MIB, Hardware
 from lcursor.errors import ModelMissing, OutOfMemory
 from lcursor.llm import fit
-from lcursor.llm.fit import Device, Room, Weights
+from lcursor.llm.fit import Device, MemoryBudget, ModelSize
 from tests.unit.llm.serving import write_gguf
 
 Q05, Q15, Q7, Q30 = (
@@ -23,27 +23,27 @@ Q05, Q15, Q7, Q30 = (
 CPU = Hardware("none", None, None, None, 16 * GIB, 8)
 
 
-def weights(name: str) -> Weights:
+def weights(name: str) -> ModelSize:
     model = manifest.find(name)
-    return Weights(
+    return ModelSize(
         name, Path(model.file), model.bytes, model.kv_bytes_per_token, model.context_tokens
     )
 
 
-def gpu(total_gib: float, free_gib: float | None = None, beside: str = Q15) -> Room:
+def gpu(total_gib: float, free_gib: float | None = None, beside: str = Q15) -> MemoryBudget:
     free = total_gib if free_gib is None else free_gib
     here = replace(CPU, vendor="nvidia", gpu="A card", gpu_bytes=int(total_gib * GIB))
-    return fit.room(replace(here, gpu_free_bytes=int(free * GIB)), beside)
+    return fit.memory_budget(replace(here, gpu_free_bytes=int(free * GIB)), beside)
 
 
-def cpu(total_gib: float, beside: str = Q05) -> Room:
+def cpu(total_gib: float, beside: str = Q05) -> MemoryBudget:
     return replace(
-        fit.room(replace(CPU, ram_bytes=int(total_gib * GIB)), beside), free_bytes=1 << 60
+        fit.memory_budget(replace(CPU, ram_bytes=int(total_gib * GIB)), beside), free_bytes=1 << 60
     )
 
 
 @pytest.mark.parametrize(
-    ("name", "room", "tokens", "is_whole"),
+    ("name", "room", "tokens", "fits_whole"),
     [
         (Q30, gpu(24), 65536, True),
         (Q30, gpu(22), 32768, True),
@@ -56,16 +56,18 @@ def cpu(total_gib: float, beside: str = Q05) -> Room:
         (Q05, cpu(3), 4096, True),
     ],
 )
-def test_as_much_context_as_fits(name: str, room: Room, tokens: int, is_whole: bool) -> None:
-    plan = fit.plan(weights(name), room)
-    assert (plan.context_tokens, plan.is_whole) == (tokens, is_whole)
-    assert ("slowly" in plan.describe()) == (not is_whole)
+def test_as_much_context_as_fits(
+    name: str, room: MemoryBudget, tokens: int, fits_whole: bool
+) -> None:
+    plan = fit.make_plan(weights(name), room)
+    assert (plan.context_tokens, plan.fits_whole) == (tokens, fits_whole)
+    assert ("slowly" in plan.describe()) == (not fits_whole)
 
 
 def test_the_completion_model_keeps_its_room() -> None:
     alone, beside = gpu(24, beside=""), gpu(24, beside=Q7)
     assert alone.bytes - beside.bytes == recommend.completion_bytes(Q7)
-    assert "kept for completion" in fit.plan(weights(Q15), beside).describe()
+    assert "kept for completion" in fit.make_plan(weights(Q15), beside).describe()
 
 
 @pytest.mark.parametrize("name", [Q05, Q15, Q7, Q30])
@@ -83,19 +85,19 @@ def test_what_is_recommended_fits_with_the_context_it_was_recommended_for(total_
     size = total_mib * MIB
     pair = recommend.recommend(Hardware("nvidia", "A card", size, size, 32 * GIB, 8))
     room = gpu(total_mib / 1024, beside=pair.completion.model)
-    plan = fit.plan(weights(pair.chat.model), room)
-    assert plan.is_whole
+    plan = fit.make_plan(weights(pair.chat.model), room)
+    assert plan.fits_whole
     assert plan.context_tokens >= recommend.CHAT_TOKENS
 
 
 def test_a_wish_is_kept_but_for_what_the_model_cannot() -> None:
-    assert fit.plan(weights(Q7), gpu(24), 5000).context_tokens == 5000
-    assert fit.plan(weights(Q7), gpu(80), 1_000_000).context_tokens == 131072
+    assert fit.make_plan(weights(Q7), gpu(24), 5000).context_tokens == 5000
+    assert fit.make_plan(weights(Q7), gpu(80), 1_000_000).context_tokens == 131072
 
 
 def test_what_does_not_fit_is_said_in_numbers_with_what_would() -> None:
     with pytest.raises(OutOfMemory) as caught:
-        fit.plan(weights(Q7), cpu(7, beside=Q15), 32768)
+        fit.make_plan(weights(Q7), cpu(7, beside=Q15), 32768)
     assert caught.value.message == (
         "qwen2.5-coder-7b with 32,768 tokens of context needs about 6.7 GiB, and 4.5 GiB of "
         "7.0 GiB are there on the CPU, 1.5 GiB being kept for completion"
@@ -105,13 +107,13 @@ def test_what_does_not_fit_is_said_in_numbers_with_what_would() -> None:
 
 def test_a_smaller_context_is_offered_first() -> None:
     with pytest.raises(OutOfMemory) as caught:
-        fit.plan(weights(Q7), cpu(7.5, beside=""), 32768)
+        fit.make_plan(weights(Q7), cpu(7.5, beside=""), 32768)
     assert caught.value.hint.startswith("Set chat.context_tokens = 24576 (about 6.3 GiB), or set")
 
 
 def test_where_nothing_fits_another_machine_is_named() -> None:
     with pytest.raises(OutOfMemory) as caught:
-        fit.plan(weights(Q05), cpu(1.5), 0)
+        fit.make_plan(weights(Q05), cpu(1.5), 0)
     assert "chat.models" in caught.value.hint
 
 
@@ -125,35 +127,37 @@ def test_where_nothing_fits_another_machine_is_named() -> None:
 def test_a_plan_never_takes_what_is_not_there(
     total: int, free: int, beside: int, name: str, place: recommend.Place
 ) -> None:
-    room = Room(place, total, min(free, total), beside, 16 * GIB)
+    room = MemoryBudget(place, total, min(free, total), beside, 16 * GIB)
     try:
-        plan = fit.plan(weights(name), room)
+        plan = fit.make_plan(weights(name), room)
     except OutOfMemory:
-        assert fit.need_bytes(weights(name), fit.LEAST_TOKENS, place) > room.bytes
+        assert fit.need_bytes(weights(name), fit.MIN_TOKENS, place) > room.bytes
         return
-    assert not plan.is_whole or plan.need_bytes <= min(free, total - beside)
-    less = fit.smaller(plan)
+    assert not plan.fits_whole or plan.need_bytes <= min(free, total - beside)
+    less = fit.smaller_plan(plan)
     assert less is None or less.need_bytes < plan.need_bytes
 
 
 def test_an_engine_that_was_built_without_the_gpu_has_none() -> None:
     here = replace(CPU, vendor="nvidia", gpu="A card", gpu_bytes=24 * GIB, gpu_free_bytes=24 * GIB)
-    assert fit.seen(here, ()).gpu_bytes is None
-    seen = fit.seen(CPU, (Device("Small", 4 * GIB, GIB), Device("Vulkan0", 8 * GIB, 7 * GIB)))
+    assert fit.usable_hardware(here, ()).gpu_bytes is None
+    seen = fit.usable_hardware(
+        CPU, (Device("Small", 4 * GIB, GIB), Device("Vulkan0", 8 * GIB, 7 * GIB))
+    )
     assert (seen.gpu, seen.gpu_bytes, seen.gpu_free_bytes) == ("Vulkan0", 8 * GIB, 7 * GIB)
     assert recommend.recommend(seen).chat.place == "on the GPU"
 
 
 def test_the_head_of_a_file_says_how_large_its_cache_is(tmp_path: Path) -> None:
-    found = fit.weigh("toy", write_gguf(tmp_path / "toy.gguf"))
-    assert (found.kv_bytes, found.most_tokens) == (8 * 4 * (64 + 64) * 2, 32768)
+    found = fit.measure("toy", write_gguf(tmp_path / "toy.gguf"))
+    assert (found.kv_bytes, found.max_tokens) == (8 * 4 * (64 + 64) * 2, 32768)
 
 
 def test_all_pieces_of_a_cut_file_count(tmp_path: Path) -> None:
     first = write_gguf(tmp_path / "big-00001-of-00003.gguf")
     for number in (2, 3):
         (tmp_path / f"big-0000{number}-of-00003.gguf").write_bytes(bytes(5000))
-    assert fit.weigh("big", first).file_bytes == first.stat().st_size + 10000
+    assert fit.measure("big", first).file_bytes == first.stat().st_size + 10000
 
 
 def test_the_recommended_model_or_the_best_that_is_here(
@@ -163,11 +167,11 @@ def test_the_recommended_model_or_the_best_that_is_here(
     here = replace(CPU, vendor="nvidia", gpu="A card", gpu_bytes=24 * GIB, gpu_free_bytes=24 * GIB)
     said: list[str] = []
     with pytest.raises(ModelMissing) as caught:
-        fit.choose("", here, said.append)
+        fit.choose_model("", here, said.append)
     assert f"models pull {Q30}" in caught.value.hint
     for name in (Q05, Q7, Q30):
         store.path_of(manifest.find(name)).write_bytes(b"")
-        assert fit.choose("", here, said.append)[0] == name
-    assert fit.choose("", CPU, said.append)[0] == Q05
+        assert fit.choose_model("", here, said.append)[0] == name
+    assert fit.choose_model("", CPU, said.append)[0] == Q05
     assert [words.partition(" answers")[0] for words in said] == [Q05, Q7, Q05]
     assert f"models pull {Q30}" in said[0]

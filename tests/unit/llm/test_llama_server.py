@@ -8,7 +8,7 @@ import pytest
 from lcursor.catalog.hardware import GIB
 from lcursor.errors import ServerEnded
 from lcursor.llm import fit, launch, llama_server
-from lcursor.llm.fit import Device, Plan, Room, Weights
+from lcursor.llm.fit import Device, MemoryBudget, ModelSize, Plan
 from lcursor.llm.llama_server import SPECULATIONS, Engine
 from lcursor.process.supervise import error_line
 from tests.unit.llm.serving import Machine, machine_of
@@ -31,8 +31,8 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def command(place: str = "on the GPU", *, speculate: bool = True, idle_s: int = 900) -> str:
     engine = Engine("llama-server", "/bin/llama-server")
-    room = Room(place, 24 * GIB, 24 * GIB)  # type: ignore[arg-type]
-    plan = Plan(Weights("toy", Path("/m/toy.gguf"), GIB, 1024, 32768), room, 8192, 512)
+    room = MemoryBudget(place, 24 * GIB, 24 * GIB)  # type: ignore[arg-type]
+    plan = Plan(ModelSize("toy", Path("/m/toy.gguf"), GIB, 1024, 32768), room, 8192, 512)
     words = llama_server.command(
         engine, plan, "/run/x.sock", Path("/data/slots"), speculate=speculate, idle_s=idle_s
     )
