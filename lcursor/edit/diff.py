@@ -21,7 +21,7 @@ MOST_STEPS: Final = 400
 MOST_GAP: Final = 2
 """So many lines without a letter between two changes do not part them."""
 
-_Span = tuple[int, int, int, int]
+Span = tuple[int, int, int, int]
 """Rows of the old text and of the new one, ends exclusive, that take each other's place."""
 
 
@@ -74,9 +74,23 @@ def shifted(changes: Iterable[Change], by: int) -> tuple[Change, ...]:
     return moved
 
 
-def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[_Span]:
+def fewest(old: Sequence[str], new: Sequence[str]) -> list[Span]:
+    """Return the fewest lines that differ, in order, rather than what reads best.
+
+    So lines that were only added to are always found again. Texts that differ in very many lines
+    differ as a whole.
+    """
+    first, last, end = 0, len(old), len(new)
+    while first < min(last, end) and old[first] == new[first]:
+        first += 1
+    while last > first and end > first and old[last - 1] == new[end - 1]:
+        last, end = last - 1, end - 1
+    return [*_shortest(old, new, (first, last, first, end))] if last > first or end > first else []
+
+
+def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
     """Yield what differs, in order; what is given out touches nothing given out before."""
-    work: list[_Span] = [(0, len(old), 0, len(new))]
+    work: list[Span] = [(0, len(old), 0, len(new))]
     while work:
         first, last, start, end = work.pop()
         while first < last and start < end and old[first] == new[start]:
@@ -99,7 +113,7 @@ def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[_Span]:
         work += reversed(parts)
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], span: _Span) -> list[tuple[int, int]]:
+def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
     """Return rows of lines that both have once, in an order that both keep."""
     first, last, start, end = span
     counts = Counter(old[first:last])
@@ -129,7 +143,7 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: _Span) -> list[tuple[
     return chosen[::-1]
 
 
-def _small(old: Sequence[str], new: Sequence[str], span: _Span) -> Iterator[_Span]:
+def _small(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]:
     """Yield what differs in a part where no line stands out."""
     first, last, start, end = span
     counts, others = Counter(old[first:last]), Counter(new[start:end])
@@ -145,7 +159,7 @@ def _small(old: Sequence[str], new: Sequence[str], span: _Span) -> Iterator[_Spa
         yield from _shortest(old, new, span)
 
 
-def _shortest(old: Sequence[str], new: Sequence[str], span: _Span) -> Iterator[_Span]:
+def _shortest(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]:
     """Yield the fewest lines that differ, or all of them where even those are many.
 
     Source: E. Myers, An O(ND) Difference Algorithm and Its Variations.
@@ -173,8 +187,8 @@ def _shortest(old: Sequence[str], new: Sequence[str], span: _Span) -> Iterator[_
 
 def _walked(
     trace: list[dict[int, int]], rows: int, others: int, first: int, start: int
-) -> list[_Span]:
-    steps: list[_Span] = []
+) -> list[Span]:
+    steps: list[Span] = []
     x, y = rows, others
     for step in range(len(trace) - 1, 0, -1):
         reach, diagonal = trace[step], x - y
@@ -189,9 +203,9 @@ def _walked(
     return steps[::-1]
 
 
-def _joined(spans: Iterable[_Span], old: Sequence[str]) -> list[_Span]:
+def _joined(spans: Iterable[Span], old: Sequence[str]) -> list[Span]:
     """Join changes that touch, or have but brackets and empty lines between them."""
-    found: list[_Span] = []
+    found: list[Span] = []
     for span in spans:
         if found:
             last = found[-1]
@@ -210,7 +224,7 @@ def _joined(spans: Iterable[_Span], old: Sequence[str]) -> list[_Span]:
     return found
 
 
-def _slid(span: _Span, old: Sequence[str], new: Sequence[str], room: int) -> _Span:
+def _slid(span: Span, old: Sequence[str], new: Sequence[str], room: int) -> Span:
     """Move lines that only came or only went to where they read as one piece.
 
     `def b` and the empty line behind it, not the empty line before and all but its last. `room` is

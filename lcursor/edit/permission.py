@@ -17,8 +17,8 @@ from typing import Final
 
 from lcursor import folders
 from lcursor.config import EditConfig
+from lcursor.edit.checkpoints import history
 from lcursor.edit.job import Job
-from lcursor.edit.turns import ledger
 from lcursor.errors import LcursorError
 from lcursor.protocol_edit import EditChoice
 
@@ -80,7 +80,7 @@ class Permissions:
     def answers(self, root: Path) -> dict[str, bool]:
         """Return which commands may run in a project, by their text."""
         try:
-            found = json.loads((ledger.place(root, self._folder) / NAME).read_bytes())
+            found = json.loads((history.place(root, self._folder) / NAME).read_bytes())
         except (OSError, ValueError):
             return {}
         if not isinstance(found, dict):
@@ -89,7 +89,7 @@ class Permissions:
 
     def remember(self, root: Path, answers: Mapping[str, bool]) -> None:
         """Keep answers; where that cannot be written, the next edit asks again."""
-        place = ledger.place(root, self._folder)
+        place = history.place(root, self._folder)
         with contextlib.suppress(OSError, LcursorError):
             folders.own(place.parent)
             folders.own(place)

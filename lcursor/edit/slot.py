@@ -18,9 +18,9 @@ from lcursor import protocol_edit as wire
 from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase, Grep
 from lcursor.edit import applying, commit, many, one, project
+from lcursor.edit.histories import Edited, Histories
 from lcursor.edit.job import End, Job
 from lcursor.edit.permission import Permissions
-from lcursor.edit.shelf import Edited, Shelf
 from lcursor.edit.tools import Alternatives, Retrieve, Sees, Tools
 from lcursor.errors import LcursorError
 from lcursor.lane import Lane
@@ -44,7 +44,7 @@ class EditSlot:
         models: that write; shared with the chat, and closed by who made them.
         codebase: returns what knows a project; None for a plain search.
         secrets: globs of files that are never read, besides the built-in ones.
-        folder: of all ledgers, where they are not in the usual place.
+        folder: of all histories, where they are not in the usual place.
         busy: told, on any thread, when an edit works and none did, and when the last one stops to.
         chat_edited: told, on the lane's thread, which changes out of a chat were taken.
         chat_seen: asked, on an edit's thread, what the model had read when it wrote a message.
@@ -65,13 +65,13 @@ class EditSlot:
     ) -> None:
         self._tell, self._models, self._busy = tell, models, busy
         self._codebase, self._secrets = codebase, tuple(secrets)
-        self._shelf = Shelf(folder, self._complain, chat_edited, self._note)
+        self._histories = Histories(folder, self._complain, chat_edited, self._note)
         self._tools = Tools(
             config,
             models,
             self._knows,
             self._secrets,
-            self._shelf,
+            self._histories,
             Permissions(folder),
             partial(models.use, self._server_says),
             chat_seen,
@@ -146,29 +146,33 @@ class EditSlot:
 
     def decided(self, params: wire.EditDecided) -> None:
         """Write down what the user took and refused."""
-        self._front.put(partial(self._shelf.decided, params))
+        self._front.put(partial(self._histories.decided, params))
 
     def write(self, params: wire.EditWrite) -> None:
         """Make changes in files that no buffer has open."""
-        self._front.put(lambda: self._tell("edit.written", self._shelf.write(params)), params["id"])
+        self._front.put(
+            lambda: self._tell("edit.written", self._histories.write(params)), params["id"]
+        )
 
     def revert(self, params: wire.EditRevert) -> None:
         """Take a turn back, or make it again."""
 
         def job() -> None:
-            self._tell("edit.reverted", self._shelf.revert(params))
+            self._tell("edit.reverted", self._histories.revert(params))
 
         self._front.put(job, params["id"])
 
     def turns(self, params: wire.EditTurns) -> None:
         """List the turns of a project."""
-        self._front.put(lambda: self._tell("edit.turned", self._shelf.rows(params)), params["id"])
+        self._front.put(
+            lambda: self._tell("edit.turned", self._histories.rows(params)), params["id"]
+        )
 
     def resume(self, params: wire.EditResume) -> None:
         """Propose again what was open when an editor ended."""
 
         def job() -> None:
-            self._tell("edit.proposed", self._shelf.resume(params))
+            self._tell("edit.proposed", self._histories.resume(params))
 
         self._front.put(job, params["id"])
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lcursor.context.reading import Reader
+from lcursor.edit.checkpoints import text
 from lcursor.edit.records import FileChange, Lines, lines_of
-from lcursor.edit.turns import text
 from lcursor.errors import EditRefused, LcursorError
 from lcursor.project import listing
 from lcursor.project.root import root_of

@@ -18,6 +18,7 @@ from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen
 from lcursor.edit import diff, look
+from lcursor.edit.histories import Histories
 from lcursor.edit.job import Job, Teller
 from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Check, FileChange, Format, Lines, Region
@@ -26,7 +27,6 @@ from lcursor.edit.rewriting.attempts import Attempts, Made
 from lcursor.edit.rewriting.rewrite import Rewriter
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.edit.rewriting.trial import Trial
-from lcursor.edit.shelf import Shelf
 from lcursor.edit.sources import Sources, project_of
 from lcursor.llm.reach import Models, Reached
 from lcursor.protocol_chat import ChatAttachment
@@ -55,7 +55,7 @@ class Tools:
     models: Models
     codebase: Retrieve
     secrets: tuple[str, ...]
-    shelf: Shelf
+    histories: Histories
     permissions: Permissions
     using: Callable[[], None]
     """Called when a model's cache is filled with an edit."""
@@ -317,7 +317,7 @@ def propose(
     job.check()
     short = title_of(title)
     bases = {each.path: texts.base(each.path) for each in files if each.base}
-    key = tools.shelf.begin(texts.root, short, files, chat, bases)
+    key = tools.histories.begin(texts.root, short, files, chat, bases)
     job.say(
         "edit.proposed",
         turn=key,

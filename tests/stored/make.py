@@ -23,10 +23,9 @@ import numpy as np
 from lcursor.chat.archive import Archive
 from lcursor.chat.conversation import Conversation
 from lcursor.chat.stored import Stored
+from lcursor.edit.checkpoints.history import History
+from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, digest
-from lcursor.edit.turns.ledger import Ledger
-from lcursor.edit.turns.turn import hunks_for
-from lcursor.edit.turns.writing import write
 from lcursor.fim.files import File
 from lcursor.fim.kv import KVShadow
 from lcursor.fim.kv_disk import KVDiskCache, SavedSlot
@@ -77,37 +76,36 @@ def make_edits(folder: Path) -> None:
         root = Path(name).resolve() / "project"
         root.mkdir()
         (root / "a.py").write_text(CODE)
-        ledger = Ledger(root, folder / "edits")
+        history = History(root, folder / "edits")
         lines = CODE.splitlines()
         change = Change(4, 5, ("    return a + 1",), ("    return 1 + a",))
         files = [FileChange(str(root / "a.py"), base=digest(lines), changes=(change,))]
         files.append(
             FileChange(str(root / "new.py"), "create", changes=(Change(0, 0, (), ("b = 1",)),))
         )
-        write(files, root, record=ledger, key=ledger.begin("Turn one around", files, chat=CHAT_KEY))
+        write(files, history, history.begin("Turn one around", files, chat=CHAT_KEY))
         lines[4] = "    return 1 + a"
         changes = (
             Change(0, 1, ("import os",), ("import sys",)),
             Change(8, 9, ("    return a + 2",), ("    return 2 + a",)),
         )
         path = str(root / "a.py")
-        key = ledger.begin(
+        key = history.begin(
             "Turn two around",
             [FileChange(path, base=digest(lines), changes=changes)],
             bases={path: lines},
         )
-        (hunk,) = hunks_for(lines, changes[:1])
-        ledger.decided(
+        history.decided(
             {
                 "turn": key,
                 "path": path,
                 "accepted": [
                     {
-                        "row": hunk.row,
-                        "old": list(hunk.old),
-                        "new": list(hunk.new),
-                        "above": list(hunk.above),
-                        "below": list(hunk.below),
+                        "row": 0,
+                        "old": ["import os"],
+                        "new": ["import sys"],
+                        "above": [],
+                        "below": lines[1:4],
                     }
                 ],
                 "rejected": [],
@@ -116,8 +114,9 @@ def make_edits(folder: Path) -> None:
             }
         )
         shutil.copy(root / "a.py", folder / "edited.txt")
-        text = ledger.path.read_text().replace(str(root), ROOT)
-    (folder / "edits.jsonl").write_text(text)
+        text = history.path.read_text().replace(str(root), ROOT)
+        shutil.copytree(history.images.folder, folder / "images")
+    (folder / history.path.name).write_text(text)
     shutil.rmtree(folder / "edits")
 
 

@@ -15,8 +15,9 @@ import pytest
 
 from lcursor.chat.archive import Archive
 from lcursor.chat.stored import Stored
-from lcursor.edit.turns.ledger import Ledger
-from lcursor.edit.turns.revert import revert
+from lcursor.edit.checkpoints.history import NAME, OLD_NAME, History
+from lcursor.edit.checkpoints.undo import revert
+from lcursor.edit.records import FileChange
 from lcursor.errors import LcursorError
 from lcursor.fim.files import File
 from lcursor.fim.kv_disk import KVDiskCache
@@ -79,25 +80,39 @@ def test_edits_and_their_undo(kept: Path, tmp_path: Path) -> None:
     project.mkdir()
     shutil.copy(kept / "edited.txt", project / "a.py")
     (project / "new.py").write_text("b = 1\n")
-    ledger = Ledger(project, tmp_path / "edits")
-    ledger.path.parent.mkdir(parents=True)
-    text = (kept / "edits.jsonl").read_text().replace(make.ROOT, str(project.resolve()))
-    ledger.path.write_text(text)
+    history = History(project, tmp_path / "edits")
+    history.folder.mkdir(parents=True)
+    if not (kept / NAME).exists():
+        expired(history, kept)
+        return
+    text = (kept / NAME).read_text().replace(make.ROOT, str(project.resolve()))
+    history.path.write_text(text)
+    shutil.copytree(kept / "images", history.images.folder)
 
-    two, one = ledger.rows()
-    assert ledger.note == ""
+    two, one = history.rows()
+    assert history.note == ""
     assert (one["title"], one["state"]) == ("Turn one around", "done")
     assert (two["title"], two["state"], two["open"]) == ("Turn two around", "open", 1)
-    assert ledger.turn(one["turn"]).chat == make.CHAT_KEY
-    (waiting,) = ledger.open_files(two["turn"])
+    assert history.turn(one["turn"]).chat == make.CHAT_KEY
+    (waiting,) = history.open_files(two["turn"])
     assert [change.new for change in waiting.changes] == [("    return 2 + a",)]
 
     assert "return 1 + a" in (project / "a.py").read_text()
-    assert revert(ledger, one["turn"], "undo", []).problems == ()
+    assert revert(history, one["turn"], "undo", []).problems == ()
     assert (project / "a.py").read_text() == make.CODE
     assert not (project / "new.py").exists()
-    assert revert(ledger, one["turn"], "redo", []).problems == ()
+    assert revert(history, one["turn"], "redo", []).problems == ()
     assert (project / "new.py").read_text() == "b = 1\n"
+
+
+def expired(history: History, kept: Path) -> None:
+    """Version 0.1.0 kept no images: its turns are forgotten with the first new one."""
+    old = history.folder / OLD_NAME
+    shutil.copy(kept / "edits.jsonl", old)
+    assert (history.rows(), history.undo_key(), history.note) == ([], "", "")
+    key = history.begin("new", [FileChange("a.py")])
+    assert [row["turn"] for row in history.rows()] == [key]
+    assert not old.exists()
 
 
 def test_outcomes_of_suggestions(kept: Path) -> None:

@@ -15,6 +15,7 @@ from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Change, digest
 from lcursor.edit.slot import EditSlot
 from lcursor.llm.reach import Models
+from lcursor.protocol_edit import EditHunk
 from tests.fakes.chat_server import Answer, ChatServer, say
 from tests.fakes.heard import Heard, Told, config_of
 
@@ -161,4 +162,16 @@ def hunk_of(file: Told, at: int = 0, row: int | None = None) -> dict[str, Any]:
         "new": change["new"],
         "above": [],
         "below": [],
+    }
+
+
+def hunk_at(lines: Sequence[str], row: int, old: Sequence[str], new: Sequence[str]) -> EditHunk:
+    """Return a hunk as the editor tells it, after it was made in some lines."""
+    end = row + len(new)
+    return {
+        "row": row,
+        "old": list(old),
+        "new": list(new),
+        "above": list(lines[max(row - 3, 0) : row]),
+        "below": list(lines[end : end + 3]),
     }

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from lcursor.edit import diff
+from lcursor.edit.checkpoints import text
+from lcursor.edit.checkpoints.history import History
+from lcursor.edit.checkpoints.undo import Resumed, resume, revert
 from lcursor.edit.records import Check, FileChange, digest
-from lcursor.edit.turns import text
-from lcursor.edit.turns.ledger import Ledger
-from lcursor.edit.turns.resume import Resumed, resume
-from lcursor.edit.turns.turn import hunk_at
 from lcursor.errors import EditMissing
 from lcursor.protocol_edit import EditDecided
+from tests.unit.edit.desk import hunk_at
 
 BASE = "".join(f"def f{number}():\n    return {number}\n\n" for number in range(6))
 CHECKS = (Check("parses", True), Check("test", False, "1 failed"))
@@ -32,7 +32,7 @@ class Desk:
         self.root.mkdir()
         self.file = self.root / "a.py"
         self.data = place / "data"
-        self.ledger = Ledger(self.root, self.data)
+        self.ledger = History(self.root, self.data)
         self.put(BASE)
         lines, after = (text.of_bytes(one.encode()).lines for one in (BASE, AFTER))
         self.changes = diff.changes(lines, after)
@@ -53,15 +53,7 @@ class Desk:
         said: EditDecided = {
             "turn": self.key,
             "path": str(self.file),
-            "accepted": [
-                {
-                    "row": row,
-                    "old": list(hunk.old),
-                    "new": list(hunk.new),
-                    "above": list(hunk.above),
-                    "below": list(hunk.below),
-                }
-            ],
+            "accepted": [hunk],
             "rejected": [],
             "open": 2,
             "is_undone": False,
@@ -91,7 +83,7 @@ class Desk:
         self.ledger.decided(said)
 
     def resume(self) -> Resumed:
-        return resume(Ledger(self.root, self.data), self.key)  # as after a restart
+        return resume(History(self.root, self.data), self.key)  # as after a restart
 
     def all_taken(self, found: Resumed) -> str:
         """The file with all open hunks made."""
@@ -179,3 +171,18 @@ def test_the_editors_text_comes_first(desk: Desk) -> None:
     assert [one.first_row for one in found.files[0].changes] == [
         one.first_row + 1 for one in desk.changes
     ]
+
+
+def test_what_was_accepted_before_a_restart_is_undone_with_the_rest(desk: Desk) -> None:
+    desk.accept(1)
+    desk.put("import os\n\n" + desk.file.read_text())
+    (change,) = desk.resume().files
+    desk.changes = change.changes
+    desk.accept(0)
+    history = History(desk.root, desk.data)
+    assert desk.file.read_text() != "import os\n\n" + BASE
+    assert revert(history, desk.key, "undo", []).problems == ()
+    assert desk.file.read_text() == "import os\n\n" + BASE
+    assert revert(history, desk.key, "redo", []).problems == ()
+    assert "return zero" in desk.file.read_text()
+    assert "return 2" not in desk.file.read_text()

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcursor.edit.checkpoints import text
+from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import Change, digest
-from lcursor.edit.turns import text
-from lcursor.edit.turns.text import Text
 from lcursor.errors import EditMissing, EditRefused, EditStale, EditUnsaved
 
 SAMPLES = {

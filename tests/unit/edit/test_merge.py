@@ -1,17 +1,17 @@
-"""Turns taken back and made again in any text: right, or refused."""
+"""Changes merged into what a text has become: right, or refused."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.edit import diff
-from lcursor.edit.records import Change, FileChange, Lines, digest
-from lcursor.edit.turns import carry, revert
-from lcursor.edit.turns.turn import FileTurn, hunks_for
+from lcursor.edit.checkpoints.merge import carry, inverse, merge
+from lcursor.edit.records import Change, Lines
 
 WORDS = st.sampled_from(["a", "b", "", "  return x", "}", "def f():", "x = 1"])
 
@@ -35,6 +35,29 @@ def changed_in(base: Sequence[str], cuts: Sequence[tuple[int, int, Lines]]) -> t
 TYPED = "typed by hand "
 
 
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("abcd", "aBcd"),
+        ("xabcd", "xaBcd"),
+        ("abxcd", "aBxcd"),
+        ("aBcd", "aBcd"),  # made by hand
+        ("axcd", None),  # its lines are others
+        ("acd", None),
+        ("ababcd", None),  # which of two
+    ],
+)
+def test_examples(now: str, expected: str | None) -> None:
+    made = merge([Change(1, 2, ("b",), ("B",))], tuple("abcd"), tuple(now))
+    assert made == (None if expected is None else tuple(expected))
+
+
+def test_a_change_that_is_made_already_has_no_lines() -> None:
+    changes = [Change(0, 1, ("a",), ("A",)), Change(3, 4, ("d",), ())]
+    found = carry(changes, tuple("abcd"), tuple("Abxcd"))
+    assert found == [Change(0, 0, (), ()), Change(4, 5, ("d",), ())]
+
+
 def test_undo_and_redo_are_right_or_refused() -> None:
     """Refused they may be only where something was typed, and then not mostly."""
     count = Counter[tuple[str, bool, bool]]()
@@ -48,20 +71,13 @@ def test_undo_and_redo_are_right_or_refused() -> None:
         ),
         st.lists(st.integers(0, 60), max_size=4),
         st.lists(st.integers(0, 60), max_size=2),
-        st.booleans(),
     )
     def check(
-        base: list[str],
-        cuts: list[tuple[int, int, Lines]],
-        typed: list[int],
-        more: list[int],
-        has_marks: bool,
+        base: list[str], cuts: list[tuple[int, int, Lines]], typed: list[int], more: list[int]
     ) -> None:
         changes = changed_in(base, cuts)
-        after = diff.apply(tuple(base), changes)
-        file = FileTurn(FileChange("a", base=digest(base), changes=changes))
-        file.hunks = list(hunks_for(base, changes))
-        file.marks = carry.marks(base) if has_marks else ""
+        before = tuple(base)
+        after = diff.apply(before, changes)
 
         def type_in(lines: Lines, rows: list[int], name: str) -> Lines:
             made = list(lines)
@@ -76,33 +92,22 @@ def test_undo_and_redo_are_right_or_refused() -> None:
             return [line for line in lines if line.startswith(TYPED)]
 
         text_now = type_in(after, typed, "x")
-        found = revert._turned(file, text_now, True)
+        undone = merge(inverse(changes), after, text_now)
         if not typed:
-            assert found is not None
-            assert found[0] == tuple(base)
-        count["undo", bool(typed), found is not None] += 1
-        if found is None:
+            assert undone == before
+        count["undo", bool(typed), undone is not None] += 1
+        if undone is None:
             return
-        undone, hunks = found
-        assert without(undone) == tuple(base)
+        assert without(undone) == before
         assert mine(undone) == mine(text_now)
-        file.hunks, file.taken = [], hunks
         text_now = type_in(undone, more, "y")
-        found = revert._turned(file, text_now, False)
+        redone = merge(changes, before, text_now)
         if not typed and not more:
-            assert found is not None
-            assert found[0] == after
-        count["redo", bool(typed or more), found is not None] += 1
-        if found is None:
-            return
-        redone, hunks = found
-        assert without(redone) == after
-        assert mine(redone) == mine(text_now)
-        file.hunks, file.taken = hunks, []
-        if not typed and not more:
-            again = revert._turned(file, redone, True)
-            assert again is not None
-            assert again[0] == tuple(base)
+            assert redone == after
+        count["redo", bool(typed or more), redone is not None] += 1
+        if redone is not None:
+            assert without(redone) == after
+            assert mine(redone) == mine(text_now)
 
     check()
     for what in ("undo", "redo"):

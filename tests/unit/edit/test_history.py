@@ -16,11 +16,9 @@ from typing import Any
 
 import pytest
 
+from lcursor.edit.checkpoints import history as histories
+from lcursor.edit.checkpoints.history import FileDeed, History
 from lcursor.edit.records import Change, FileChange, digest
-from lcursor.edit.turns import ledger as ledgers
-from lcursor.edit.turns.ledger import Ledger
-from lcursor.edit.turns.text import Text
-from lcursor.edit.turns.turn import Done, hunks_for
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
 from lcursor.protocol_edit import EditDecided, EditHunk
 from tests.fakes.disk import full_disk
@@ -38,23 +36,33 @@ class Desk:
         self.errors: list[LcursorError] = []
         self.path = str(self.root / "a.py")
 
-    def open(self) -> Ledger:
-        return Ledger(self.root, self.data, self.errors.append)
+    def open(self) -> History:
+        return History(self.root, self.data, self.errors.append)
 
     def change(self, *changes: Change, name: str = "a.py", **more: Any) -> FileChange:
         path = str(self.root / name)
         return FileChange(path, base=digest(BASE), changes=changes or (A, B), **more)
 
+    def begin(self, ledger: History, title: str, *files: FileChange, **more: Any) -> str:
+        found = files or (self.change(),)
+        return ledger.begin(title, found, bases={each.path: BASE for each in found}, **more)
+
+    def do(self, ledger: History, key: str, do: Any, **more: Any) -> None:
+        """Have something done to the files of a turn on disk."""
+        name = f"{do} {time.monotonic_ns()}"
+        ledger.writing(key, do, [FileDeed(self.path, **more)], name)
+        ledger.written(key, name)
+
     def decided(self, key: str, *changes: Change, **more: Any) -> EditDecided:
         hunks: list[EditHunk] = [
             {
-                "row": hunk.row,
-                "old": list(hunk.old),
-                "new": list(hunk.new),
-                "above": list(hunk.above),
-                "below": list(hunk.below),
+                "row": change.first_row,
+                "old": list(change.old),
+                "new": list(change.new),
+                "above": [],
+                "below": [],
             }
-            for hunk in hunks_for(BASE, changes)
+            for change in changes
         ]
         said: EditDecided = {
             "turn": key,
@@ -75,7 +83,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_a_turn_is_there_after_a_restart(desk: Desk) -> None:
     ledger = desk.open()
-    key = ledger.begin("rename  x\nto y", [desk.change()], chat="c1")
+    key = desk.begin(ledger, "rename  x\nto y", chat="c1")
     ledger.decided(desk.decided(key, A, open=1))
     again = desk.open()
     (row,) = again.rows()
@@ -91,7 +99,7 @@ def test_a_turn_is_there_after_a_restart(desk: Desk) -> None:
 
 def test_states_of_a_turn(desk: Desk) -> None:
     ledger = desk.open()
-    key = ledger.begin("t", [desk.change()])
+    key = desk.begin(ledger, "t")
 
     def state() -> str:
         return ledger.rows()[0]["state"]
@@ -105,30 +113,29 @@ def test_states_of_a_turn(desk: Desk) -> None:
     assert (state(), ledger.undo_key()) == ("done", "")
     ledger.decided(desk.decided(key, A, B))
     assert (state(), ledger.undo_key(), ledger.redo_key()) == ("done", key, "")
-    hunks = list(ledger.turn(key).files[0].hunks)
-    ledger.reverted(key, "undo", {desk.path: hunks})
+    desk.do(ledger, key, "undo")
     assert (state(), ledger.undo_key(), ledger.redo_key()) == ("undone", "", key)
-    ledger.reverted(key, "redo", {desk.path: hunks})
+    desk.do(ledger, key, "redo")
     assert (state(), ledger.undo_key(), ledger.redo_key()) == ("done", key, "")
 
 
 def test_what_is_done_last_is_undone_first(desk: Desk) -> None:
     ledger = desk.open()
-    one, two, three = (ledger.begin(name, [desk.change()]) for name in ("1", "2", "3"))
+    one, two, three = (desk.begin(ledger, name) for name in ("1", "2", "3"))
     for key in (two, one, three):
         ledger.decided(desk.decided(key, A, open=1))
     undone = []
     while key := ledger.undo_key():
-        ledger.reverted(key, "undo", {desk.path: ledger.turn(key).files[0].hunks})
+        desk.do(ledger, key, "undo")
         undone.append(key)
     assert undone == [three, one, two]
     redone = []
     while key := ledger.redo_key():
-        ledger.reverted(key, "redo", {desk.path: ledger.turn(key).files[0].taken})
+        desk.do(ledger, key, "redo")
         redone.append(key)
     assert redone == undone[::-1]
     assert ledger.undo_key() == three
-    ledger.reverted(three, "undo", {desk.path: ledger.turn(three).files[0].hunks})
+    desk.do(ledger, three, "undo")
     ledger.decided(desk.decided(two, B))
     assert ledger.redo_key() == ""  # something new was done since
     assert ledger.undo_key() == two
@@ -136,22 +143,13 @@ def test_what_is_done_last_is_undone_first(desk: Desk) -> None:
 
 def test_a_renamed_file_is_listed_by_both_names(desk: Desk) -> None:
     ledger = desk.open()
-    ledger.begin("t", [desk.change(kind="rename", to=str(desk.root / "b.py"))])
+    desk.begin(ledger, "t", desk.change(kind="rename", to=str(desk.root / "b.py")))
     assert ledger.rows()[0]["paths"] == [desk.path, str(desk.root / "b.py")]
-
-
-def test_open_hunks_can_be_given_up(desk: Desk) -> None:
-    ledger = desk.open()
-    key = ledger.begin("t", [desk.change(), desk.change(name="b.py")])
-    assert len(ledger.open_files(key)) == 2
-    ledger.close(key)
-    assert ledger.open_files(key) == ()
-    assert ledger.rows()[0]["state"] == "done"
 
 
 def test_the_log_means_the_same_when_a_link_is_gone(desk: Desk, tmp_path: Path) -> None:
     ledger = desk.open()
-    key = ledger.begin("t", [desk.change()])
+    key = desk.begin(ledger, "t")
     link = tmp_path / "link"
     link.symlink_to(desk.root)
     ledger.decided(desk.decided(key, A, path=str(link / "a.py")))
@@ -162,25 +160,58 @@ def test_the_log_means_the_same_when_a_link_is_gone(desk: Desk, tmp_path: Path) 
     assert not again.note
 
 
-def test_what_was_written_is_kept(desk: Desk) -> None:
+def test_what_was_written_is_in_force_until_it_is_undone(desk: Desk) -> None:
     ledger = desk.open()
-    made = FileChange(desk.path, "create", changes=(Change(0, 0, (), ("x",)),))
-    gone = FileChange(str(desk.root / "gone"), "delete", base=digest(("é\udcff",)))
-    key = ledger.begin("t", [made, gone])
-    text = Text(("é\udcff",), "\r\n", True, False)
-    done = [Done(made.path, "create", after=Text(("x",)), mode=0o640)]
-    done.append(Done(gone.path, "delete", before=text, mode=0o600))
-    ledger.wrote(key, done, "journal")
-    first, second = desk.open().turn(key).files
-    assert (first.is_made, first.kept, first.mode, first.open) == (True, Text(("x",)), 0o640, 0)
-    assert (second.kept, second.mode) == (text, 0o600)
-    assert desk.open().is_settled("journal")
-    assert not desk.open().is_settled("other")
+    gone = FileChange(desk.path, "delete", base=digest(BASE))
+    key = desk.begin(ledger, "t", gone)
+    image = ledger.images.put(b"\xef\xbb\xbfa\r\n")
+    desk.do(ledger, key, "write", removed=image, mode=0o600)
+    again = desk.open()
+    (file,) = again.turn(key).files
+    assert (file.is_made, file.removed, file.mode, file.open) == (True, image, 0o600, 0)
+    assert again.images.get(image) == b"\xef\xbb\xbfa\r\n"
+    assert again.undo_key() == key
+    desk.do(again, key, "undo")
+    assert (ledger.undo_key(), ledger.redo_key()) == ("", key)
+
+
+def test_what_was_broken_off_can_be_undone(desk: Desk) -> None:
+    ledger = desk.open()
+    key = desk.begin(ledger, "t")
+    ledger.writing(key, "write", [FileDeed(desk.path, (A, B))], "1")
+    assert ledger.undo_key() == ""
+    again = desk.open()
+    assert again.broken_off() == [("1", desk.path)]
+    assert again.settle_broken_off() == ["a.py"]
+    assert (ledger.undo_key(), again.settle_broken_off()) == (key, [])
+    ledger.writing(key, "undo", [FileDeed(desk.path)], "2")
+    assert again.settle_broken_off() == ["a.py"]
+    assert ledger.undo_key() == key
+    ledger.writing(key, "undo", [FileDeed(desk.path)], "3")
+    ledger.failed(key, "3")
+    assert (again.broken_off(), again.undo_key()) == ([], key)
+
+
+def test_images_are_kept_as_long_as_their_turn(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = desk.open()
+    old = desk.begin(ledger, "old")
+    image = ledger.turn(old).files[0].base
+    assert ledger.images.get_lines(image) == BASE
+    assert stat.S_IMODE((ledger.folder / "images" / image).stat().st_mode) == 0o600
+    monkeypatch.setattr(histories, "MAX_IMAGE_BYTES", 1)
+    os.utime(ledger.folder / "images" / image, (1.0, 1.0))
+    again = desk.open()
+    new = again.begin("new", [FileChange(desk.path, changes=(A,))], bases={desk.path: ("other",)})
+    assert again.images.get_lines(image) is None
+    found = again.turn(new).files[0].base
+    assert again.images.get_lines(found) == ("other",)
+    (ledger.folder / "images" / found).write_bytes(b"damaged")
+    assert again.images.get(found) is None
 
 
 def test_only_the_user_can_read_it(desk: Desk) -> None:
     ledger = desk.open()
-    ledger.begin("t", [desk.change()])
+    desk.begin(ledger, "t")
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
     for folder in (ledger.folder, desk.data):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -194,7 +225,7 @@ def test_nothing_is_made_by_looking(desk: Desk) -> None:
     with pytest.raises(EditMissing):
         ledger.decided(desk.decided("none", A))
     assert not desk.data.exists()
-    key = ledger.begin("t", [desk.change()])
+    key = desk.begin(ledger, "t")
     with pytest.raises(EditMissing, match="nothing to do with"):
         ledger.decided(desk.decided(key, A, path="/other"))
     assert desk.open().note == ""
@@ -202,12 +233,12 @@ def test_nothing_is_made_by_looking(desk: Desk) -> None:
 
 def test_two_editors_have_the_same_turns(desk: Desk) -> None:
     one, other = desk.open(), desk.open()
-    key = one.begin("from one", [desk.change()])
+    key = desk.begin(one, "from one")
     other.decided(desk.decided(key, A, open=1))
-    second = other.begin("from the other", [desk.change()])
+    second = desk.begin(other, "from the other")
     assert [row["turn"] for row in one.rows()] == [second, key]
     assert one.undo_key() == key
-    one.reverted(key, "undo", {desk.path: one.turn(key).files[0].hunks})
+    desk.do(one, key, "undo")
     assert other.redo_key() == key
 
 
@@ -217,7 +248,7 @@ def test_many_writers_lose_nothing(desk: Desk) -> None:
     def write(name: int) -> None:
         ledger = desk.open()
         for number in range(10):
-            key = ledger.begin(f"{name}.{number}", [desk.change()])
+            key = desk.begin(ledger, f"{name}.{number}")
             ledger.decided(desk.decided(key, A, open=1))
             found.append(key)
 
@@ -236,9 +267,9 @@ def test_many_writers_lose_nothing(desk: Desk) -> None:
 
 KILLED = """
     import sys
-    from lcursor.edit.turns.ledger import Ledger
+    from lcursor.edit.checkpoints.history import History
     from lcursor.edit.records import Change, FileChange
-    ledger = Ledger(sys.argv[1], __import__("pathlib").Path(sys.argv[2]))
+    ledger = History(sys.argv[1], __import__("pathlib").Path(sys.argv[2]))
     while True:
         change = Change(0, 1, ("a" * 50_000,), ("b" * 50_000,))
         print(ledger.begin("t", [FileChange(sys.argv[1] + "/a", base="x", changes=(change,))]))
@@ -257,7 +288,7 @@ def test_a_killed_editor_leaves_whole_turns(desk: Desk) -> None:
         ledger = desk.open()
         keys = [row["turn"] for row in ledger.rows()]
         assert set(told) <= set(keys)
-        mine = ledger.begin("after", [desk.change()])
+        mine = desk.begin(ledger, "after")
         assert desk.open().turn(mine).title == "after"
 
 
@@ -267,11 +298,11 @@ def test_a_killed_editor_leaves_whole_turns(desk: Desk) -> None:
 )
 def test_damage_is_skipped(desk: Desk, damage: bytes) -> None:
     ledger = desk.open()
-    key = ledger.begin("before", [desk.change()])
+    key = desk.begin(ledger, "before")
     with ledger.path.open("ab") as file:
         file.write(damage)
     again = desk.open()
-    after = again.begin("after", [desk.change()])
+    after = desk.begin(again, "after")
     third = desk.open()
     assert [row["turn"] for row in third.rows()] == [after, key]
     assert "1 damaged line was left out" in third.note
@@ -280,7 +311,7 @@ def test_damage_is_skipped(desk: Desk, damage: bytes) -> None:
 
 def test_lines_of_a_newer_version_are_left(desk: Desk) -> None:
     ledger = desk.open()
-    key = ledger.begin("t", [desk.change()])
+    key = desk.begin(ledger, "t")
     with ledger.path.open("a") as file:
         file.write(json.dumps({"op": "begin", "v": 99, "key": "new"}) + "\n")
     assert [row["turn"] for row in desk.open().rows()] == [key]
@@ -290,7 +321,7 @@ def test_shortening_keeps_the_turns_of_a_newer_version(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = desk.open()
-    key = ledger.begin("old", [desk.change()])
+    key = desk.begin(ledger, "old")
     newer = [
         {"op": "begin", "v": 99, "key": "new", "from the future": [1]},
         {"op": "decided", "key": "new", "path": "a.py"},
@@ -298,8 +329,8 @@ def test_shortening_keeps_the_turns_of_a_newer_version(
     with ledger.path.open("a") as file:
         file.write("".join(f"{json.dumps(op)}\n" for op in newer) + "damaged\n")
     ledger.rows()
-    monkeypatch.setattr(ledgers, "MOST_BYTES", 10)
-    ledger.begin("after", [desk.change()])
+    monkeypatch.setattr(histories, "MAX_BYTES", 10)
+    desk.begin(ledger, "after")
     text = ledger.path.read_text()
     assert key not in text
     assert "damaged" not in text
@@ -308,18 +339,18 @@ def test_shortening_keeps_the_turns_of_a_newer_version(
 
 def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
     ledger = desk.open()
-    first = ledger.begin("first", [desk.change()])
+    first = desk.begin(ledger, "first")
     size = ledger.path.stat().st_size
     with full_disk(size + 20):
-        second = ledger.begin("second", [desk.change()])
+        second = desk.begin(ledger, "second")
         ledger.decided(desk.decided(second, A, open=1))
         assert ledger.undo_key() == second  # in memory
         with pytest.raises(EditUnsaved, match="cannot be written"):
-            ledger.wrote(second, [])
+            ledger.writing(second, "write", [], "1")
     assert len(desk.errors) == 1
     assert isinstance(desk.errors[0], EditUnsaved)
     assert ledger.path.stat().st_size == size
-    ledger.close(first)
+    ledger.decided(desk.decided(first))
     assert [row["turn"] for row in desk.open().rows()] == [second, first]
     assert desk.open().undo_key() == second
 
@@ -328,22 +359,22 @@ def test_no_folder_is_told_and_turns_go_on(desk: Desk) -> None:
     desk.data.parent.mkdir()
     desk.data.write_text("a file in the way")
     ledger = desk.open()
-    key = ledger.begin("t", [desk.change()])
+    key = desk.begin(ledger, "t")
     ledger.decided(desk.decided(key, A, B))
     assert (ledger.undo_key(), len(desk.errors)) == (key, 1)
     with pytest.raises(EditUnsaved):
-        ledger.reverted(key, "undo", {})
+        ledger.writing(key, "undo", [], "1")
     assert ledger.undo_key() == key
 
 
 def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     big = Change(0, 1, ("a",), ("x" * 20_000,))
-    monkeypatch.setattr(ledgers, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(histories, "MAX_BYTES", 200_000)
     ledger, watching = desk.open(), desk.open()
     keys = []
     for number in range(15):
         monkeypatch.setattr(time, "time", lambda number=number: 1e9 + number)
-        keys.append(ledger.begin(f"turn {number}", [desk.change(big)]))
+        keys.append(desk.begin(ledger, f"turn {number}", desk.change(big)))
         watching.rows()
     kept = [row["turn"] for row in ledger.rows()]
     assert kept == keys[::-1][: len(kept)]
@@ -351,16 +382,16 @@ def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
     assert ledger.path.stat().st_size <= 220_000
     assert "forgotten" in ledger.note
     assert [row["turn"] for row in watching.rows()] == kept
-    monkeypatch.setattr(ledgers, "LEAST_FORGOTTEN", 1)
-    monkeypatch.setattr(time, "time", lambda: 1e9 + ledgers.MOST_AGE_S + 14)
-    new = ledger.begin("new", [desk.change()])
+    monkeypatch.setattr(histories, "MIN_FORGOTTEN", 1)
+    monkeypatch.setattr(time, "time", lambda: 1e9 + histories.MAX_AGE_S + 14)
+    new = desk.begin(ledger, "new")
     assert [row["turn"] for row in desk.open().rows()] == [new, keys[-1]]
     assert not [name for name in os.listdir(ledger.folder) if name.endswith(".part")]
 
 
 def test_projects_have_ledgers_of_their_own(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "other" / "project").mkdir(parents=True)
-    desk.open().begin("t", [desk.change()])
-    assert Ledger(tmp_path / "other" / "project", desk.data).rows() == []
+    desk.begin(desk.open(), "t")
+    assert History(tmp_path / "other" / "project", desk.data).rows() == []
     (tmp_path / "link").symlink_to(desk.root)
-    assert len(Ledger(tmp_path / "link", desk.data).rows()) == 1
+    assert len(History(tmp_path / "link", desk.data).rows()) == 1

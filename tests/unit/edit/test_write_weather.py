@@ -9,16 +9,17 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from lcursor.edit.checkpoints import steps, text
+from lcursor.edit.checkpoints import write as writes
+from lcursor.edit.checkpoints.history import History
+from lcursor.edit.checkpoints.undo import revert
+from lcursor.edit.checkpoints.write import recover, write
 from lcursor.edit.records import Change, FileChange
-from lcursor.edit.turns import journal, text, writing
-from lcursor.edit.turns.journal import Step
-from lcursor.edit.turns.ledger import Ledger
-from lcursor.edit.turns.writing import recover, write
 from lcursor.errors import EditUnsaved, LcursorError
 from tests.fakes import disk
 
@@ -80,9 +81,9 @@ KILLED = """
     import os, signal, sys
     sys.path.insert(0, sys.argv[1])
     from pathlib import Path
-    from lcursor.edit.turns.ledger import Ledger
-    from lcursor.edit.turns.writing import write
-    from tests.unit.edit.test_writing_weather import changes
+    from lcursor.edit.checkpoints.history import History
+    from lcursor.edit.checkpoints.write import write
+    from tests.unit.edit.test_write_weather import changes
     root, data, key, at = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], int(sys.argv[5])
     count = 0
 
@@ -103,11 +104,11 @@ KILLED = """
 
         setattr(os, name, call)
 
-    ledger = Ledger(root, data)
+    ledger = History(root, data)
     files = changes(root)
     for name in ("link", "rename", "replace", "unlink", "fsync", "mkdir", "rmdir", "write"):
         deadly(name)
-    write(files, root, record=ledger, key=key)
+    write(files, ledger, key)
 """
 
 
@@ -138,18 +139,24 @@ def run(root: Path, data: Path, key: str, at: int) -> int:
 def in_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether files have an owner whom new files cannot have."""
     if request.param == "in place":
-        monkeypatch.setattr(journal, "_keeps_owner", lambda _: False)
+        monkeypatch.setattr(steps, "_can_be_replaced", lambda _: False)
     return bool(request.param == "in place")
+
+
+def noted(root: Path, data: Path, files: Sequence[FileChange], key: str = "") -> None:
+    """Write files as a turn of their own."""
+    history = History(root, data)
+    write(files, history, key or history.begin("t", files))
 
 
 @pytest.mark.process
 @pytest.mark.usefixtures("in_place")
-def test_killed_at_any_moment_it_is_all_or_nothing(tmp_path: Path) -> None:
+def test_killed_at_any_moment_it_can_be_undone(tmp_path: Path) -> None:
     def fresh(name: str) -> tuple[Path, Path, str]:
         place = tmp_path / name
         make(place / "project")
         root, data = place / "project", place / "data"
-        return root, data, Ledger(root, data).begin("t", changes(root))
+        return root, data, History(root, data).begin("t", changes(root))
 
     root, data, key = fresh("whole")
     calls = run(root, data, key, -1)
@@ -159,48 +166,23 @@ def test_killed_at_any_moment_it_is_all_or_nothing(tmp_path: Path) -> None:
     for at in range(1, calls + 1):
         root, data, key = fresh(str(at))
         assert run(root, data, key, at) == 0
-        ledger = Ledger(root, data)
-        told = recover(root, ledger)
+        ledger = History(root, data)
+        told = recover(ledger)
         is_noted = ledger.undo_key() == key
-        found = files(root)
-        assert found == (AFTER if is_noted else BEFORE), f"call {at}: {told}"
         if not is_noted:
-            assert (root / "a.py").stat().st_mode & 0o777 == 0o755
-        assert recover(root, ledger) == ()
-        left = {path.name for path in data.rglob("*")} - {ledger.folder.name}
-        assert left <= {"turns.jsonl", writing.LOCK}, f"call {at}"
-        seen.add(is_noted)
-        if not is_noted:  # and it can be done again
-            write(changes(root), root, record=ledger, key=key)
-            assert files(root) == AFTER
+            assert (files(root), told) == (BEFORE, ()), f"call {at}"
+        else:
+            assert revert(ledger, "", "undo", []).problems == (), f"call {at}"
+            left = {name: data for name, data in files(root).items() if not name.endswith("/")}
+            assert left == BEFORE, f"call {at}: {told}"
+            assert revert(ledger, "", "redo", []).problems == (), f"call {at}"
+            assert files(root) == AFTER, f"call {at}"
+            assert revert(ledger, "", "undo", []).problems == (), f"call {at}"
+        assert (root / "a.py").stat().st_mode & 0o777 == 0o755
+        assert recover(ledger) == ()
+        seen.add((is_noted, bool(told)))
         shutil.rmtree(tmp_path / str(at))
-    assert seen == {True, False}
-
-
-@pytest.mark.process
-def test_what_was_typed_since_a_kill_stays(tmp_path: Path) -> None:
-    root, data = tmp_path / "project", tmp_path / "data"
-    make(root)
-    ledger = Ledger(root, data)
-    key = ledger.begin("t", changes(root))
-    at = 1
-    while files(root).get("new/deep/c.py") is None or b"A" not in files(root)["a.py"]:
-        recover(root, ledger)
-        assert files(root) == BEFORE
-        run(root, data, key, at)
-        at += 1
-    (root / "a.py").write_bytes(b"A\r\nkept\r\nand mine\r\n")
-    (root / "new/deep/c.py").write_bytes(b"c\nand mine\n")
-    told = recover(root, Ledger(root, data))
-    assert files(root)["a.py"] == b"A\r\nkept\r\nand mine\r\n"
-    assert files(root)["new/deep/c.py"] == b"c\nand mine\n"
-    for name in ("sub/b.py", "gone.py", "old.py"):
-        assert files(root)[name] == BEFORE[name]
-    assert not [name for name in files(root) if ".lcursor-" in name]
-    assert sum("stays as it is" in words for words in told) == 2
-    kept = [path.read_bytes() for path in data.rglob("*-a.py")]
-    assert kept == [BEFORE["a.py"]]
-    assert recover(root, Ledger(root, data)) == ()
+    assert seen == {(False, False), (True, True), (True, False)}
 
 
 @pytest.fixture
@@ -220,19 +202,19 @@ def test_a_disk_that_is_full_half_way(small_disk: Path, tmp_path: Path) -> None:
         parts = changes(root)
         parts.insert(at, big)
         with pytest.raises(EditUnsaved, match=r"big cannot be written: No space left.*nothing was"):
-            write(parts, root, folder=tmp_path / "data")
+            noted(root, tmp_path / "data", parts)
         assert files(root) == BEFORE
-    write(changes(root), root, folder=tmp_path / "data")
+    noted(root, tmp_path / "data", changes(root))
     assert files(root) == AFTER
 
 
-def test_no_room_for_the_journal(small_disk: Path, tmp_path: Path) -> None:
+def test_no_room_for_the_history(small_disk: Path, tmp_path: Path) -> None:
     root = tmp_path / "project"
     make(root)
     with pytest.raises(OSError, match="No space"):
         (small_disk / "filler").write_bytes(b"x" * 100_000)
     with pytest.raises(EditUnsaved, match="nothing"):
-        write(changes(root), root, folder=small_disk / "data")
+        noted(root, small_disk / "data", changes(root))
     assert files(root) == BEFORE
 
 
@@ -262,19 +244,17 @@ def test_a_write_that_fails_at_any_call_changes_nothing(
 
                 patch.setattr(os, name, call)
             try:
-                write(parts, root, folder=tmp_path / "data")
+                noted(root, tmp_path / "data", parts)
             except EditUnsaved as error:
                 failed = str(error)
             else:
                 failed = ""
-        recover(root, folder=tmp_path / "data")  # where a name could not be removed at once
         if failed:
             assert "No space left" in failed
             assert files(root) == BEFORE, f"call {at}"
         else:
             assert files(root) == AFTER
-        left = {path.suffix for path in (tmp_path / "data").rglob("*")}
-        assert not left & {journal.BEGUN, journal.MOVING, journal.HOLDS}
+        assert recover(History(root, tmp_path / "data")) == ()
         if count < at:
             break
     assert at > 20
@@ -299,10 +279,10 @@ def test_a_file_system_without_second_names(
 
         patch.setattr(os, "unlink", fail)
         with pytest.raises(EditUnsaved, match="Input/output"):
-            write(parts, root, folder=data)
+            noted(root, data, parts)
     assert files(root) == BEFORE
     assert (root / "a.py").stat().st_mode & 0o777 == 0o755
-    write(parts, root, folder=data)
+    noted(root, data, parts)
     assert files(root) == AFTER
     assert (root / "a.py").stat().st_mode & 0o777 == 0o755
 
@@ -311,7 +291,7 @@ def test_a_file_that_is_written_in_place_is_the_same_file(tmp_path: Path, in_pla
     root, data = tmp_path / "project", tmp_path / "data"
     make(root)
     before = (root / "a.py").stat()
-    write(changes(root), root, folder=data)
+    noted(root, data, changes(root))
     after = (root / "a.py").stat()
     assert (after.st_ino == before.st_ino) is in_place
     assert after.st_mode == before.st_mode
@@ -322,26 +302,22 @@ def test_a_file_that_is_written_in_place_is_the_same_file(tmp_path: Path, in_pla
 def test_what_was_typed_into_a_file_written_in_place_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: bytes
 ) -> None:
-    monkeypatch.setattr(journal, "_keeps_owner", lambda _: False)
+    monkeypatch.setattr(steps, "_can_be_replaced", lambda _: False)
     root, data = tmp_path / "project", tmp_path / "data"
     make(root)
     path = root / "a.py"
 
-    def fail(steps: Iterable[Step]) -> None:
+    def fail(_: object) -> None:
         patch.undo()
-        ours = list(root.glob(".lcursor-*"))
-        assert [each.stat().st_mode & 0o777 for each in ours] == [0o600, 0o600]
         assert path.read_bytes() == AFTER["a.py"]
         path.write_bytes(AFTER["a.py"] + typed)
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "_sync", fail)
+        patch.setattr(writes, "_sync", fail)
         with pytest.raises(EditUnsaved, match="Input/output"):
-            write(changes(root)[:1], root, folder=data)
+            noted(root, data, changes(root)[:1])
     assert path.read_bytes() == (AFTER["a.py"] + typed if typed else BEFORE["a.py"])
-    kept = [each.read_bytes() for each in data.rglob("*-a.py")]
-    assert kept == ([BEFORE["a.py"]] if typed else [])
 
 
 @pytest.mark.process
@@ -356,7 +332,7 @@ def test_a_file_of_another_user_that_the_group_may_write(tmp_path: Path) -> None
     os.chown(path, 0, 100)
     path.chmod(0o664)
     open_to_all(tmp_path)
-    said = as_nobody(lambda: write(changes(root), root, folder=data / "edits"), groups=[100])
+    said = as_nobody(lambda: noted(root, data / "edits", changes(root)), groups=[100])
     assert said == ""
     assert files(root) == AFTER
     found = path.stat()
@@ -404,7 +380,7 @@ def test_no_permission(tmp_path: Path) -> None:
         os.chown(path, 65534, 65534)
     open_to_all(tmp_path)
     (root / "sub").chmod(0o555)
-    said = as_nobody(lambda: write(changes(root), root, folder=data / "edits"))
+    said = as_nobody(lambda: noted(root, data / "edits", changes(root)))
     assert said.startswith("EditUnsaved"), said
     assert f"no permission in {root / 'sub'}" in said
     assert files(root) == BEFORE
@@ -414,13 +390,13 @@ TWO = """
     import json, sys
     sys.path.insert(0, sys.argv[1])
     from pathlib import Path
-    from lcursor.edit.turns import text
-    from lcursor.edit.turns.ledger import Ledger
+    from lcursor.edit.checkpoints import text
+    from lcursor.edit.checkpoints.history import History
     from lcursor.edit.records import Change, FileChange
-    from lcursor.edit.turns.writing import write
+    from lcursor.edit.checkpoints.write import write
     from lcursor.errors import EditStale
     root, data, name = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
-    ledger, done = Ledger(root, data), 0
+    ledger, done = History(root, data), 0
     while done < 15:
         files = []
         for path in (root / "one", root / "two"):
@@ -430,7 +406,7 @@ TWO = """
             files.append(FileChange(str(path), base=found.digest, changes=(change,)))
         key = ledger.begin("t", files)
         try:
-            write(files, root, record=ledger, key=key)
+            write(files, ledger, key)
             done += 1
         except EditStale:
             pass
@@ -449,7 +425,7 @@ def test_two_editors_at_once_lose_nothing(tmp_path: Path) -> None:
     one, two = ((root / name).read_text().splitlines() for name in ("one", "two"))
     assert one == two
     assert sorted(one[1:]) == sorted(f"{name} {number}" for name in "xyz" for number in range(15))
-    ledger = Ledger(root, data)
+    ledger = History(root, data)
     written = [row for row in ledger.rows() if ledger.turn(row["turn"]).is_applied]
     assert len(written) == 45
     assert json.dumps(ledger.note) == '""'

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lcursor import linefile
+from lcursor.edit.checkpoints import text
+from lcursor.edit.checkpoints import write as writes
+from lcursor.edit.checkpoints.history import History
+from lcursor.edit.checkpoints.steps import Step
+from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange
-from lcursor.edit.turns import journal, text, writing
-from lcursor.edit.turns.ledger import Ledger
-from lcursor.edit.turns.writing import write
 from lcursor.errors import (
     EditMissing,
     EditOutside,
@@ -58,7 +61,8 @@ class Project:
         return FileChange(path, "rename", str(self.root / to), base)
 
     def write(self, *files: FileChange, outside: bool = False) -> tuple[str, ...]:
-        return write(files, self.root, outside=outside, folder=self.data)
+        history = History(self.root, self.data)
+        return write(files, history, history.begin("t", files), outside=outside)
 
     def files(self) -> dict[str, bytes]:
         """All files, also hidden ones, that are there."""
@@ -67,9 +71,6 @@ class Project:
             for path in sorted(self.root.rglob("*"))
             if path.is_file()
         }
-
-    def journals(self) -> list[str]:
-        return [path.name for path in self.data.rglob("*") if path.name != writing.LOCK]
 
 
 @pytest.fixture
@@ -98,18 +99,17 @@ def test_all_kinds_at_once(project: Project) -> None:
     names = ["a.py", "new/deep/b.py", "gone.py", "old.py", "moved/new.py"]
     names += ["picture.png", "moved/picture.png"]
     assert paths == tuple(str(project.root / name) for name in names)
-    assert not [name for name in project.journals() if not name.startswith("project-")]
 
 
-def test_names_can_be_exchanged(project: Project) -> None:
+def test_a_name_that_becomes_free_can_be_given_again(project: Project) -> None:
     project.put("a", "a\n")
     project.put("b", "b\n")
-    project.write(project.rename("a", "b"), project.rename("b", "a"))
-    assert project.files() == {"a": b"b\n", "b": b"a\n"}
-    project.write(project.rename("a", "c"), project.create("a", "new"))
-    assert project.files() == {"a": b"new\n", "b": b"a\n", "c": b"b\n"}
-    project.write(project.delete("b"), project.rename("c", "b"))
-    assert project.files() == {"a": b"new\n", "b": b"b\n"}
+    project.write(project.delete("b"), project.rename("a", "b"))
+    assert project.files() == {"b": b"a\n"}
+    project.put("a", "new\n")
+    with pytest.raises(EditStale, match="came to be"):
+        project.write(project.rename("a", "b"), project.rename("b", "a"))
+    assert project.files() == {"a": b"new\n", "b": b"a\n"}
 
 
 def test_permissions_line_ends_and_marks_stay(project: Project) -> None:
@@ -141,6 +141,13 @@ def test_a_link_stays_one(project: Project) -> None:
         with pytest.raises(EditRefused, match="is a link"):
             project.write(change)
     assert (project.root / "link.py").is_symlink()
+
+
+def test_a_file_with_several_names_keeps_them(project: Project) -> None:
+    path = project.put("a.py", "a\nb\n")
+    os.link(path, project.root / "b.py")
+    project.write(project.edit("a.py", "a", "A"))
+    assert project.files() == {"a.py": b"A\nb\n", "b.py": b"A\nb\n"}
 
 
 def test_one_file_by_two_names_is_refused(project: Project) -> None:
@@ -225,7 +232,7 @@ def test_what_must_not_be_written_is_left(project: Project) -> None:
     below = [project.create("new", "x"), project.create("new/below", "x")]
     with pytest.raises(EditRefused, match="below a file"):
         project.write(*below)
-    with pytest.raises(EditRefused, match="takes it away"):
+    with pytest.raises(EditRefused, match="twice"):
         project.write(first, project.delete("a"))
     assert project.files() == before
 
@@ -238,57 +245,55 @@ def test_nothing_to_do_touches_nothing(project: Project) -> None:
     assert path.stat() == found
 
 
+def while_writing(monkeypatch: pytest.MonkeyPatch, name: str, work: Callable[[], object]) -> None:
+    """Have something happen when the new bytes of a file are there, and not yet in its place."""
+    real = writes._write_new
+
+    def call(temp: str, data: bytes, mode: int, step: Step) -> None:
+        real(temp, data, mode, step)
+        if step.path.endswith(f"/{name}"):
+            work()
+
+    monkeypatch.setattr(writes, "_write_new", call)
+
+
 def test_a_change_just_before_the_writing_is_seen(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project.put("a", "a\n")
-    project.put("b", "b\n")
-    prepare = journal._prepare
-
-    def typed(steps: list[journal.Step]) -> None:
-        prepare(steps)
-        project.put("b", "what I typed\n")
-
+    for each in ("a", "b"):
+        project.put(each, f"{each}\n")
     changes = [project.edit("a", "a", "A"), project.edit("b", "b", "B"), project.create("c", "c")]
-    monkeypatch.setattr(journal, "_prepare", typed)
+    while_writing(monkeypatch, "b", lambda: project.put("b", "what I typed\n"))
     with pytest.raises(EditStale, match="just now"):
         project.write(*changes)
     assert project.files() == {"a": b"a\n", "b": b"what I typed\n"}
 
 
-@pytest.mark.parametrize("name", ["a", "b"])
-def test_a_change_at_the_very_moment_is_given_back(
-    project: Project, monkeypatch: pytest.MonkeyPatch, name: str
+def test_what_was_typed_before_it_failed_stays(
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for each in ("a", "b"):
         project.put(each, f"{each}\n")
-    move = journal._move
+    changes = [project.edit("a", "a", "A"), project.edit("b", "b", "B")]
 
-    def typed(step: journal.Step) -> None:
-        if step.path.endswith(f"/{name}"):
-            (project.root / name).write_text("what I typed\n")  # as editors do, into the same file
-        move(step)
+    def fail() -> None:
+        project.put("a", "what I typed\n")
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(journal, "_move", typed)
-    with pytest.raises(EditStale, match="just now"):
-        project.write(project.edit("a", "a", "A"), project.delete("b"))
-    left = {"a": b"a\n", "b": b"b\n"} | {name: b"what I typed\n"}
-    assert project.files() == left
+    while_writing(monkeypatch, "b", fail)
+    with pytest.raises(EditUnsaved, match="a was changed since, and stays as it is"):
+        project.write(*changes)
+    assert project.files() == {"a": b"what I typed\n", "b": b"b\n"}
 
 
 def test_a_file_that_comes_just_before_the_writing_is_left(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.put("a", "a\n")
-    prepare = journal._prepare
-
-    def came(steps: list[journal.Step]) -> None:
-        prepare(steps)
-        project.put("c", "what I typed\n")
-
-    monkeypatch.setattr(journal, "_prepare", came)
+    changes = [project.edit("a", "a", "A"), project.create("c", "c")]
+    while_writing(monkeypatch, "c", lambda: project.put("c", "what I typed\n"))
     with pytest.raises(EditStale, match="came to be"):
-        project.write(project.edit("a", "a", "A"), project.create("c", "c"))
+        project.write(*changes)
     assert project.files() == {"a": b"a\n", "c": b"what I typed\n"}
 
 
@@ -297,7 +302,7 @@ def test_what_was_refused_is_not_written(project: Project) -> None:
     found = text.read(project.root / "a")
     both = (Change(0, 1, ("a",), ("A",)), Change(2, 3, ("b",), ("B",)))
     change = FileChange(str(project.root / "a"), base=found.digest, changes=both)
-    ledger = Ledger(project.root, project.data)
+    ledger = History(project.root, project.data)
     key = ledger.begin("t", [change])
     ledger.decided(
         {
@@ -309,10 +314,10 @@ def test_what_was_refused_is_not_written(project: Project) -> None:
             "is_undone": False,
         }
     )
-    with pytest.raises(EditRefused, match="were refused"):
-        write((change,), project.root, record=ledger, key=key)
+    with pytest.raises(EditRefused, match="were rejected"):
+        write((change,), ledger, key)
     assert project.files()["a"] == b"a\nkept\nb\n"
-    write(ledger.open_files(key), project.root, record=ledger, key=key)
+    write(ledger.open_files(key), ledger, key)
     assert project.files()["a"] == b"a\nkept\nB\n"
 
 
@@ -321,7 +326,7 @@ def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Project)
     found = text.read(project.root / "a")
     whole = Change(0, 2, ("a", "b"), ("A", "B"))
     change = FileChange(str(project.root / "a"), base=found.digest, changes=(whole,))
-    ledger = Ledger(project.root, project.data)
+    ledger = History(project.root, project.data)
     key = ledger.begin("t", [change])
     part: EditChange = {"first_row": 1, "last_row": 2, "old": ["b"], "new": ["B"]}
     ledger.decided(
@@ -334,8 +339,8 @@ def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Project)
             "is_undone": False,
         }
     )
-    with pytest.raises(EditRefused, match="were refused"):
-        write(ledger.open_files(key), project.root, record=ledger, key=key)
+    with pytest.raises(EditRefused, match="were rejected"):
+        write(ledger.open_files(key), ledger, key)
     assert project.files()["a"] == b"a\nb\n"
 
 
@@ -343,7 +348,7 @@ def test_a_turn_that_cannot_be_noted_is_not_written(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.put("a", "a\n")
-    ledger = Ledger(project.root, project.data)
+    ledger = History(project.root, project.data)
     changes = [project.edit("a", "a", "A"), project.create("sub/b", "b"), project.delete("a")][:2]
     key = ledger.begin("t", changes)
 
@@ -353,9 +358,9 @@ def test_a_turn_that_cannot_be_noted_is_not_written(
     with monkeypatch.context() as patch:
         patch.setattr(linefile, "_append", fails)
         with pytest.raises(EditUnsaved, match="record of edits"):
-            write(changes, project.root, record=ledger, key=key)
+            write(changes, ledger, key)
         assert project.files() == {"a": b"a\n"}
         assert not (project.root / "sub").exists()
-    write(changes, project.root, record=ledger, key=key)
+    write(changes, ledger, key)
     assert project.files() == {"a": b"A\n", "sub/b": b"b\n"}
     assert ledger.undo_key() == key

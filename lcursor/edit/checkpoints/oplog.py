@@ -29,7 +29,7 @@ class OpLog:
         take: given each operation in its order; raises KeyError, TypeError or ValueError where it
             makes no sense.
         forget: called when the file turns out to be another one, which is then read from the start.
-        complain: told that the file cannot be written; once for each time that it begins.
+        on_error: told that the file cannot be written; once for each time that it begins.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class OpLog:
         version: int,
         take: Callable[[Op], None],
         forget: Callable[[], None],
-        complain: Callable[[LcursorError], None],
+        on_error: Callable[[LcursorError], None],
     ) -> None:
         self.path = path
         self.lock = threading.RLock()
         """Held by who reads what came of the operations."""
         self.damaged = 0
         """Lines that were skipped."""
-        self._version, self._give, self._forget, self._complain = version, take, forget, complain
+        self._version, self._give, self._forget, self._on_error = version, take, forget, on_error
         self._unsaved: list[Op] = []
         self._file = LineFile(path, is_guarded=True)
         self._is_lost = False
@@ -79,7 +79,7 @@ class OpLog:
                 raise failure from error
             if not self._is_lost:
                 self._is_lost = True
-                self._complain(failure)
+                self._on_error(failure)
             self._unsaved.append(op)
             self._take(op)
 

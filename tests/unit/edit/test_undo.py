@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from lcursor.edit import diff
+from lcursor.edit.checkpoints import text, undo
+from lcursor.edit.checkpoints.history import History
+from lcursor.edit.checkpoints.turn import Deed
+from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, FileKind, digest
-from lcursor.edit.turns import revert, text
-from lcursor.edit.turns.ledger import Ledger
-from lcursor.edit.turns.turn import Hunk, hunk_at
-from lcursor.edit.turns.writing import write
 from lcursor.errors import EditMissing, EditRefused, EditUnsaved
-from lcursor.protocol_edit import EditBuffer, EditDecided
+from lcursor.protocol_edit import EditBuffer, EditDecided, EditHunk
+from tests.unit.edit.desk import hunk_at
 
 CODE = """\
 import os
@@ -31,20 +32,12 @@ def third(a):
 """
 
 
-def told(key: str, path: str, hunk: Hunk, still_open: int = 0) -> EditDecided:
-    """Return what the editor says of a hunk that was taken."""
+def told(key: str, path: str, hunk: EditHunk, still_open: int = 0) -> EditDecided:
+    """Return what the editor says of a hunk that was accepted."""
     return {
         "turn": key,
         "path": path,
-        "accepted": [
-            {
-                "row": hunk.row,
-                "old": list(hunk.old),
-                "new": list(hunk.new),
-                "above": list(hunk.above),
-                "below": list(hunk.below),
-            }
-        ],
+        "accepted": [hunk],
         "rejected": [],
         "open": still_open,
         "is_undone": False,
@@ -58,7 +51,7 @@ class Desk:
         self.root = place / "project"
         self.root.mkdir()
         self.data = place / "data"
-        self.ledger = Ledger(self.root, self.data)
+        self.ledger = History(self.root, self.data)
         self.buffers: dict[str, list[str]] = {}
 
     def path(self, name: str) -> str:
@@ -87,7 +80,7 @@ class Desk:
     def do(self, *files: FileChange) -> str:
         """Have a turn written to disk."""
         key = self.ledger.begin("t", files)
-        write(files, self.root, record=self.ledger, key=key)
+        write(files, self.ledger, key)
         return key
 
     def take(self, *files: FileChange) -> str:
@@ -116,13 +109,13 @@ class Desk:
             assert old in body
             (self.root / name).write_text(body.replace(old, new, 1))
 
-    def revert(self, do: str, key: str = "") -> revert.Reverted:
+    def revert(self, do: Deed, key: str = "") -> undo.Reverted:
         """Take back or make again, also in the buffers."""
         buffers: list[EditBuffer] = [
             {"path": path, "tick": 1, "text": "\n".join(lines)}
             for path, lines in self.buffers.items()
         ]
-        done = revert.revert(self.ledger, key, do, buffers)
+        done = undo.revert(self.ledger, key, do, buffers)
         for file in done.files:
             lines = self.buffers.pop(file.path)
             assert digest(lines) == file.base
@@ -339,12 +332,13 @@ def test_a_missing_file_is_told(desk: Desk) -> None:
 
 
 def test_nothing_to_take_back(desk: Desk) -> None:
-    for do in ("undo", "redo"):
+    wishes: tuple[Deed, ...] = ("undo", "redo")
+    for do in wishes:
         with pytest.raises(EditMissing):
             desk.revert(do)
     desk.put("a.py", CODE)
     key = desk.do(desk.change("a.py", "a + 1", "a"))
-    with pytest.raises(EditMissing, match="nothing of this turn is taken back"):
+    with pytest.raises(EditMissing, match="nothing of this turn is undone"):
         desk.revert("redo", key)
 
 
@@ -381,8 +375,8 @@ def test_a_part_of_a_turn_in_a_buffer(desk: Desk) -> None:
     desk.put("b.py", CODE)
     in_buffer = desk.change("a.py", "import os\n", "import os\nimport re\n")
     on_disk = desk.change("b.py", "a + 1", "a")
-    key = desk.ledger.begin("t", [in_buffer, on_disk])
-    write([on_disk], desk.root, record=desk.ledger, key=key)
+    key = desk.ledger.begin("t", [in_buffer, on_disk], bases=desk.buffers)
+    write([on_disk], desk.ledger, key)
     (change,) = in_buffer.changes
     lines = desk.buffers[desk.path("a.py")]
     lines[change.first_row : change.last_row] = change.new
@@ -406,6 +400,3 @@ def test_a_large_file(desk: Desk) -> None:
     desk.type("a", "line 3\n", "line 3\nmine\n")
     assert desk.revert("undo").problems == ()
     assert desk.get("a") == "\n".join(lines).replace("line 3\n", "line 3\nmine\n", 1) + "\n"
-
-
-# Properties, of the text alone.

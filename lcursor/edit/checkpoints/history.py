@@ -1,0 +1,388 @@
+"""The history of a project's edits, on disk, so that each can be undone after a restart.
+
+Owns which turns there are, in `$XDG_DATA_HOME/lcursor/edits/PROJECT/history.jsonl`, and the images
+of files beside it; `oplog.py` has the file, `turn.py` the state. Where nothing can be written turns
+go on in memory, and only files on disk are left alone. Old turns are forgotten. Any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from lcursor import folders
+from lcursor.edit.checkpoints import turn as turns
+from lcursor.edit.checkpoints.images import Images
+from lcursor.edit.checkpoints.oplog import Op, OpLog
+from lcursor.edit.checkpoints.turn import Deed, FileTurn, Turn, Turns
+from lcursor.edit.records import Change, FileChange, Lines
+from lcursor.errors import EditMissing, LcursorError
+from lcursor.protocol_edit import EditDecided, EditTurnRow
+
+NAME: Final = "history.jsonl"
+OLD_NAME: Final = "turns.jsonl"
+"""Of version 0.1.0, which kept no images: its turns cannot be undone any more."""
+MAX_BYTES: Final = 32 << 20
+"""Of the file; then the oldest turns are forgotten until it has half of that."""
+MAX_IMAGE_BYTES: Final = 256 << 20
+MAX_AGE_S: Final = 90 * 86_400.0
+MIN_FORGOTTEN: Final = 50
+"""Turns that are too old, for which the file is written anew."""
+
+
+def home() -> Path:
+    """Return the folder of all histories; it need not exist."""
+    return folders.data_home() / "edits"
+
+
+def place(root: Path | str, folder: Path | None = None) -> Path:
+    """Return the folder of a project's history; it need not exist."""
+    real = os.path.realpath(root)
+    word = re.sub(r"[^\w.-]+", "-", Path(real).name, flags=re.ASCII)[:32].strip("-.") or "root"
+    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
+    return (folder or home()) / f"{word}-{digest}"
+
+
+def new_key() -> str:
+    """Return a name for a turn, which no other one has."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeed:
+    """What is about to be done to one file of a turn on disk."""
+
+    path: str
+    """As the change has it."""
+    changes: tuple[Change, ...] = ()
+    base: str = ""
+    """Image of the lines before."""
+    removed: str = ""
+    """Image of the bytes of a file that is deleted."""
+    mode: int = -1
+
+
+class History:
+    """The turns of a project.
+
+    Args:
+        root: of the project.
+        folder: of all histories; by default `home()`.
+        on_error: told, on the thread of a change, that the file cannot be written; once for each
+            time that it begins.
+    """
+
+    def __init__(
+        self,
+        root: Path | str,
+        folder: Path | None = None,
+        on_error: Callable[[LcursorError], None] = lambda _: None,
+    ) -> None:
+        self.root = os.path.realpath(root)
+        self.folder = place(self.root, folder)
+        self.path = self.folder / NAME
+        self.images = Images(self.folder / "images")
+        self._turns = Turns()
+        self._log = OpLog(self.path, turns.VERSION, self._take, self._reset, on_error)
+        self._lock = self._log.lock
+        self._forgotten = 0
+        self._image_bytes = -1
+
+    @property
+    def note(self) -> str:
+        """What was forgotten or could not be read; empty for nothing."""
+        told = []
+        if self._log.damaged:
+            many = "line was" if self._log.damaged == 1 else "lines were"
+            told.append(f"{self._log.damaged} damaged {many} left out ({self.path})")
+        if self._forgotten:
+            many = "turn was" if self._forgotten == 1 else "turns were"
+            told.append(f"{self._forgotten} old {many} forgotten and cannot be undone")
+        return "; ".join(told)
+
+    # What is done.
+
+    def begin(
+        self,
+        title: str,
+        files: Sequence[FileChange],
+        chat: str = "",
+        bases: Mapping[str, Sequence[str]] | None = None,
+    ) -> str:
+        """Note a proposal; return the key of its turn.
+
+        Args:
+            title: for lists.
+            files: what it does to them.
+            chat: key of the chat that it came from.
+            bases: by path the lines that the changes are of, where the editor may make them.
+        """
+        key, rows = new_key(), []
+        for file in files:
+            base = (bases or {}).get(file.path)
+            rows.append(turns.to_row(file, "" if base is None else self.images.put_lines(base)))
+        words = " ".join(title.split())
+        self._add(
+            {"op": "begin", "v": turns.VERSION, "key": key, "title": words, "chat": chat}
+            | {"at_s": time.time(), "files": rows}
+        )
+        return key
+
+    def decided(self, said: EditDecided) -> None:
+        """Note that the user accepted or rejected hunks in a buffer, or took accepted ones back.
+
+        Raises:
+            EditMissing: there is no such turn, or nothing of that file in it.
+        """
+        file = self._recorded(said["turn"], said["path"])
+        hunks, base = said["accepted"], self.base_of(file)
+        pieces, is_fresh, is_lost = list(file.pieces), False, bool(hunks)
+        if base is not None:
+            pieces, is_fresh, is_lost = turns.place_hunks(
+                file, base, hunks, is_undone=said["is_undone"]
+            )
+        self._add(
+            {"op": "decided", "key": said["turn"], "path": file.change.path, "pieces": pieces}
+            | {"is_fresh": is_fresh or (is_lost and not said["is_undone"]), "is_lost": is_lost}
+            | {"rejected": [dict(change) for change in said["rejected"]], "open": said["open"]}
+        )
+
+    def writing(self, key: str, do: Deed, files: Sequence[FileDeed], name: str) -> None:
+        """Note what is about to be done to files of a turn; `written` or `failed` ends it.
+
+        Args:
+            key: of the turn.
+            do: what is done.
+            files: to these.
+            name: of this writing, which no other one has.
+
+        Raises:
+            EditMissing: there is no such turn, or nothing of such a file in it.
+            EditUnsaved: it cannot be written down.
+        """
+        rows = [
+            {**asdict(file), "path": self._recorded(key, file.path).change.path} for file in files
+        ]
+        self._add({"op": "writing", "key": key, "id": name, "do": do, "files": rows}, is_firm=True)
+
+    def written(self, key: str, name: str) -> None:
+        """Note that files are as `writing` said.
+
+        Raises:
+            EditUnsaved: it cannot be written down.
+        """
+        self._add({"op": "written", "key": key, "id": name}, is_firm=True)
+
+    def failed(self, key: str, name: str) -> None:
+        """Note that files are as they were before `writing`."""
+        self._add({"op": "failed", "key": key, "id": name})
+
+    def rebase(self, key: str, change: FileChange, base: Lines, layer: Sequence[Lines]) -> None:
+        """Note that open hunks of a file are proposed again, for another text.
+
+        Args:
+            key: of the turn.
+            change: what is still open.
+            base: the text that it is of.
+            layer: the lines before and after what of it is in force; empty for nothing.
+        """
+        layers = [[self.images.put_lines(each) for each in layer]] if layer else []
+        row = turns.to_row(change, self.images.put_lines(base))
+        self._add({"op": "rebased", "key": key, "path": change.path, "file": row, "layers": layers})
+
+    def broken_off(self) -> list[tuple[str, str]]:
+        """Return the name of each writing that did not end, with each path that it is about."""
+        with self._lock:
+            self._refresh()
+            broken = [turn for turn in self._turns.turns.values() if turn.writing is not None]
+        return [
+            (str((turn.writing or {})["id"]), path)
+            for turn in broken
+            for file in turn.files
+            for path in (file.change.path, file.change.to)
+            if path
+        ]
+
+    def settle_broken_off(self) -> list[str]:
+        """End what was being written when a Neovim was killed, so that an undo takes it back.
+
+        To be called by who holds the lock for writing.
+
+        Returns:
+            The files of each turn, for people.
+        """
+        told = []
+        with self._lock:
+            self._refresh()
+            broken = [turn for turn in self._turns.turns.values() if turn.writing is not None]
+        for turn in broken:
+            op = turn.writing or {}
+            end = self.failed if op["do"] == "undo" else self.written
+            end(turn.key, op["id"])
+            told.append(", ".join(os.path.basename(row["path"]) for row in op["files"]))
+        return told
+
+    # What there is.
+
+    def turn(self, key: str) -> Turn:
+        """Return a turn.
+
+        Raises:
+            EditMissing: there is none of that key.
+        """
+        with self._lock:
+            self._refresh()
+            found = self._turns.turns.get(key)
+        if found is None:
+            raise EditMissing(f"there is no turn {key}", "Choose one with :LCursor edits")
+        return found
+
+    def base_of(self, file: FileTurn) -> Lines | None:
+        """Return the lines that a file's changes are of, None where they are not known."""
+        if file.change.kind == "create":
+            return ()
+        return self.images.get_lines(file.base) if file.base else None
+
+    def rows(self) -> list[EditTurnRow]:
+        """Return the turns for a list, the newest first."""
+        with self._lock:
+            self._refresh()
+            found = [*self._turns.turns.values()][::-1]
+            return [
+                {
+                    "turn": turn.key,
+                    "title": turn.title,
+                    "state": turn.state,
+                    "at_s": turn.at_s,
+                    "paths": [
+                        path
+                        for file in turn.files
+                        for path in (file.change.path, file.change.to)
+                        if path
+                    ],
+                    "open": turn.open,
+                }
+                for turn in found
+            ]
+
+    def open_files(self, key: str) -> tuple[FileChange, ...]:
+        """Return the files of a turn with hunks that wait, as proposed, without those accepted.
+
+        The rows are of the base, as it was before any was accepted.
+
+        Raises:
+            EditMissing: there is no such turn.
+        """
+        found = self.turn(key)
+        return tuple(
+            FileChange(each.path, each.kind, each.to, each.base, file.rest())
+            for file in found.files
+            if file.open
+            for each in (file.change,)
+        )
+
+    def undo_key(self) -> str:
+        """Return the turn that an undo takes back; "" for none."""
+        with self._lock:
+            self._refresh()
+            return self._turns.undo_key()
+
+    def redo_key(self) -> str:
+        """Return the turn that a redo makes again; "" for none."""
+        with self._lock:
+            self._refresh()
+            return self._turns.redo_key()
+
+    def _recorded(self, key: str, path: str) -> FileTurn:
+        """Return what a turn has about a file; the editor may know it by a link.
+
+        Raises:
+            EditMissing: there is no such turn, or nothing of such a file in it.
+        """
+        turn = self.turn(key)
+        with contextlib.suppress(KeyError):
+            return turn.file(path)
+        real = os.path.realpath(path)
+        for file in turn.files:
+            names = (file.change.path, file.change.to)
+            if any(name and os.path.realpath(name) == real for name in names):
+                return file
+        raise EditMissing(
+            f"the turn {turn.key} has nothing to do with {path}", "See :LCursor edits"
+        )
+
+    # The file.
+
+    def _add(self, op: Op, *, is_firm: bool = False) -> None:
+        self._shorten()
+        self._log.add(op, is_firm=is_firm)
+
+    def _take(self, op: Op) -> None:
+        self._turns.apply(op)
+
+    def _reset(self) -> None:
+        self._turns = Turns()
+
+    def _refresh(self) -> None:
+        self._log.refresh()
+
+    def _shorten(self) -> None:
+        """Forget the oldest turns where they are too old, or too much, and their images."""
+        with self._lock:
+            limit_s = time.time() - MAX_AGE_S
+            old = sum(turn.at_s < limit_s for turn in self._turns.turns.values())
+            if self._image_bytes < 0:
+                self._image_bytes = self.images.size_bytes()
+                with contextlib.suppress(OSError):
+                    (self.folder / OLD_NAME).unlink(missing_ok=True)
+                self._refresh()
+            size, most = self._log.size_bytes, MAX_BYTES
+            if self._image_bytes > MAX_IMAGE_BYTES:
+                most = size
+            elif size <= MAX_BYTES and old < MIN_FORGOTTEN:
+                return
+            before = len(self._turns.turns)
+            try:
+                self._log.shorten(lambda known: self._kept(known, limit_s, most // 2))
+            except OSError:
+                return  # it stays long
+            self._refresh()
+            self._forgotten += before - len(self._turns.turns)
+            self.images.drop_others(self._image_keys())
+            self._image_bytes = 0
+
+    def _image_keys(self) -> set[str]:
+        files = [file for turn in self._turns.turns.values() for file in turn.files]
+        writing = [turn.writing for turn in self._turns.turns.values() if turn.writing]
+        rows = [row for op in writing for row in op["files"]]
+        return {
+            *(key for file in files for key in (file.base, file.removed)),
+            *(key for file in files for layer in file.layers for key in layer),
+            *(str(key) for row in rows for key in (row["base"], row["removed"])),
+        }
+
+    def _kept(self, known: Sequence[tuple[Op, int]], limit_s: float, left: int) -> list[Op]:
+        """Return the operations of the newest turns, as many as fit into `left` bytes.
+
+        Turns that a newer version of lcursor wrote are kept: this one cannot judge them.
+        """
+        newer = {str(op.get("key")) for op, _ in known if op.get("v", 0) > turns.VERSION}
+        sizes: dict[str, int] = {}
+        for op, size in known:
+            key = str(op.get("key"))
+            sizes[key] = sizes.get(key, 0) + size
+        kept = set[str]()
+        for turn in sorted(self._turns.turns.values(), key=lambda turn: -turn.at_s):
+            left -= sizes.get(turn.key, 0)
+            if left < 0 or turn.at_s < limit_s:
+                break
+            kept.add(turn.key)
+        return [op for op, _ in known if str(op.get("key")) in kept | newer]

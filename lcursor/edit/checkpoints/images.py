@@ -1,0 +1,98 @@
+"""Texts and bytes of files as they were, stored once under the digest of what they are.
+
+One zlib-compressed file each, that the user alone can read. Any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+import zlib
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Final
+
+from lcursor import folders
+from lcursor.edit.records import Lines
+from lcursor.errors import EditUnsaved, LcursorError
+
+MIN_AGE_S: Final = 86_400.0
+"""A younger image may belong to a turn that another Neovim is about to note."""
+
+
+class Images:
+    """The images of one project.
+
+    Args:
+        folder: that has them; made when the first is stored.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._unsaved: dict[str, bytes] = {}
+
+    def put(self, data: bytes, *, is_firm: bool = False) -> str:
+        """Store bytes; return their key.
+
+        Args:
+            data: the bytes.
+            is_firm: raise where they cannot be written; otherwise they are kept in memory.
+
+        Raises:
+            EditUnsaved: see there.
+        """
+        key = hashlib.sha256(data).hexdigest()
+        path = self.folder / key
+        if path.exists():
+            return key
+        try:
+            for place in (self.folder.parent.parent, self.folder.parent, self.folder):
+                folders.own(place)
+            folders.write(path, zlib.compress(data), is_firm=is_firm)
+        except (OSError, LcursorError) as error:
+            if is_firm:
+                raise EditUnsaved(
+                    f"what files are now cannot be kept in {self.folder}, so nothing was changed: "
+                    f"{error}",
+                    "Make room, or see who may write there",
+                ) from error
+            self._unsaved[key] = data
+        return key
+
+    def get(self, key: str) -> bytes | None:
+        """Return the bytes of a key, None where they are gone or damaged."""
+        if key in self._unsaved:
+            return self._unsaved[key]
+        try:
+            data = zlib.decompress((self.folder / key).read_bytes()) if key else b""
+        except (OSError, zlib.error):
+            return None
+        return data if hashlib.sha256(data).hexdigest() == key else None
+
+    def put_lines(self, lines: Sequence[str], *, is_firm: bool = False) -> str:
+        """Store lines as `put` does bytes; return their key."""
+        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        return self.put(data, is_firm=is_firm)
+
+    def get_lines(self, key: str) -> Lines | None:
+        """Return the lines of a key, None where they are gone or damaged."""
+        data = self.get(key)
+        if data is None:
+            return None
+        return tuple(data.decode("utf-8", "surrogateescape").split("\n")[:-1])
+
+    def size_bytes(self) -> int:
+        """Return how much room the images take."""
+        with contextlib.suppress(OSError), os.scandir(self.folder) as found:
+            return sum(each.stat().st_size for each in found)
+        return 0
+
+    def drop_others(self, keep: Collection[str]) -> None:
+        """Delete the images that nothing refers to."""
+        limit_s = time.time() - MIN_AGE_S
+        with contextlib.suppress(OSError), os.scandir(self.folder) as found:
+            for each in found:
+                if each.name not in keep and each.stat().st_mtime < limit_s:
+                    os.unlink(each.path)

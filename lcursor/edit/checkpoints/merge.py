@@ -1,0 +1,100 @@
+"""Three-way merge: changes of one text made in what that text has become. Pure; any thread.
+
+    carry([Change(1, 2, ("b",), ("B",))], ["a", "b"], ("new", "a", "b"))
+    -> [Change(2, 3, ("b",), ("B",))]
+
+A change is not carried where its lines were changed since, nor where it is unclear which of several
+equal places it belongs to: the texts are compared from their beginnings and from their ends, and
+both must give the same result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from lcursor.edit import diff
+from lcursor.edit.diff import Span
+from lcursor.edit.records import Change, Lines
+
+
+def merge(changes: Sequence[Change], old: Lines, lines: Lines) -> Lines | None:
+    """Return a text with changes made, None where one of them conflicts.
+
+    Args:
+        changes: of the old text, in the order of their rows.
+        old: the old text.
+        lines: what it has become.
+    """
+    found = [each for each in carry(changes, old, lines) if each is not None]
+    if len(found) < len(changes):
+        return None
+    with contextlib.suppress(ValueError):
+        return diff.apply(lines, found)
+    return None  # two of them came to one place
+
+
+def carry(changes: Sequence[Change], old: Lines, lines: Lines) -> list[Change | None]:
+    """Return changes of an old text as changes of what it has become.
+
+    Returns:
+        For each a change, None where it conflicts; one that is made already has no lines.
+
+    Cost: two differences of the whole text; 60 ms for 20,000 lines.
+    """
+    forward = diff.fewest(old, lines)
+    backward = [
+        (len(old) - last, len(old) - first, len(lines) - end, len(lines) - start)
+        for first, last, start, end in reversed(diff.fewest(old[::-1], lines[::-1]))
+    ]
+    found: list[Change | None] = []
+    for change in changes:
+        rows = [_row_where_made(change, old, lines, spans) for spans in (forward, backward)]
+        if None not in rows:
+            found.append(Change(rows[0] or 0, rows[0] or 0, (), ()))
+            continue
+        one, other = (_moved(change, spans) for spans in (forward, backward))
+        is_same = one is not None and other is not None and _made(lines, one) == _made(lines, other)
+        is_clear = rows == [None, None] and is_same and one is not None
+        found.append(one if is_clear and one and _made(lines, one) is not None else None)
+    return found
+
+
+def inverse(changes: Sequence[Change]) -> list[Change]:
+    """Return what takes changes back, as changes of the text after them."""
+    found, grown = [], 0
+    for each in changes:
+        first = each.first_row + grown
+        found.append(Change(first, first + len(each.new), each.new, each.old))
+        grown += len(each.new) - len(each.old)
+    return found
+
+
+def _row_where_made(change: Change, old: Lines, lines: Lines, spans: Sequence[Span]) -> int | None:
+    """Return the row where a difference does what a change does, None where none does."""
+    near = [span for span in spans if span[0] <= change.last_row and span[1] >= change.first_row]
+    if not near:
+        return None
+    first, last = min(near[0][0], change.first_row), max(near[-1][1], change.last_row)
+    start, end = near[0][2] - (near[0][0] - first), near[-1][3] + (last - near[-1][1])
+    made = (*old[first : change.first_row], *change.new, *old[change.last_row : last])
+    return start if lines[start:end] == made else None
+
+
+def _moved(change: Change, spans: Sequence[Span]) -> Change | None:
+    """Return a change at its row after some differences, None where one of them touches it."""
+    by = 0
+    for first, last, start, end in spans:
+        is_at_insertion = (first, last) == (change.last_row, change.first_row)
+        if last <= change.first_row and not is_at_insertion:
+            by += (end - start) - (last - first)
+        elif first < change.last_row:
+            return None
+    return Change(change.first_row + by, change.last_row + by, change.old, change.new)
+
+
+def _made(lines: Lines, change: Change) -> Lines | None:
+    """Return a text with a change made, None where what it replaces is not there."""
+    if lines[change.first_row : change.last_row] != change.old:
+        return None
+    return (*lines[: change.first_row], *change.new, *lines[change.last_row :])

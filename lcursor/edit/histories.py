@@ -1,0 +1,193 @@
+"""The histories of all projects that this editor has: answers the messages about turns.
+
+Owns which history a turn is in. Blocks for the disk; on one thread, but for `begin`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lcursor import protocol_edit as wire
+from lcursor.edit.checkpoints import undo
+from lcursor.edit.checkpoints.history import History
+from lcursor.edit.checkpoints.write import recover, write
+from lcursor.edit.records import FileChange, Lines
+from lcursor.edit.sources import Sources, project_of
+from lcursor.errors import EditMissing, LcursorError
+
+Edited = Callable[[str, Sequence[Mapping[str, Any]]], None]
+"""Given the key of a chat and what was done, as `ChatSlot.edited` takes it."""
+
+
+class Histories:
+    """The histories.
+
+    Args:
+        folder: of all histories, where they are not in the usual place.
+        on_error: told what cannot be written down.
+        on_edited: told of changes that came out of a chat and were accepted.
+        note: told, in words, what was broken off when a Neovim was killed.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        on_error: Callable[[LcursorError], None],
+        on_edited: Edited = lambda _chat, _edits: None,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._folder, self._on_error = folder, on_error
+        self._on_edited, self._note = on_edited, note
+        self._lock = threading.Lock()
+        self._histories: dict[Path, History] = {}
+        self._of_turns: dict[str, History] = {}
+
+    def begin(
+        self,
+        root: Path,
+        title: str,
+        files: Sequence[FileChange],
+        chat: str,
+        bases: Mapping[str, Lines],
+    ) -> str:
+        """Write a proposal down; return its key. Thread: any."""
+        history = self._history(root)
+        key = history.begin(title, files, chat, bases)
+        with self._lock:
+            self._of_turns[key] = history
+        return key
+
+    def decided(self, params: wire.EditDecided) -> None:
+        """Write down what the user accepted and rejected, also into the chat that it came from.
+
+        Raises:
+            EditMissing: there is no such turn.
+        """
+        history = self._find(params["turn"], params["path"])
+        history.decided(params)
+        chat = history.turn(params["turn"]).chat
+        if chat and params["accepted"]:
+            name = Sources(Path(history.root)).name(params["path"])
+            did = "taken back again" if params["is_undone"] else "accepted"
+            self._on_edited(chat, [_edited_hunk(name, hunk, did) for hunk in params["accepted"]])
+
+    def write(self, params: wire.EditWrite) -> wire.EditWritten:
+        """Make changes of files on disk; say which, or why none."""
+        answer: wire.EditWritten = {
+            "id": params["id"],
+            "turn": params["turn"],
+            "paths": [],
+            "problem": "",
+        }
+        try:
+            paths = params["paths"]
+            history = self._find(params["turn"], paths[0] if paths else "")
+            turn = history.turn(params["turn"])
+            files = [each for each in history.open_files(turn.key) if each.path in paths]
+            missing = sorted(set(paths) - {each.path for each in files})
+            if missing:
+                names = ", ".join(missing)
+                raise EditMissing(f"nothing of this turn waits for {names}", "See :LCursor edits")
+            done = write(files, history, turn.key, outside=params["outside"])
+        except LcursorError as error:
+            answer["problem"] = ". ".join(filter(None, (error.message, error.hint)))
+            return answer
+        answer["paths"] = list(done)
+        if turn.chat:
+            texts = Sources(Path(history.root))
+            self._on_edited(turn.chat, [_edited_file(each, texts) for each in files])
+        return answer
+
+    def revert(self, params: wire.EditRevert) -> wire.EditReverted:
+        """Undo a turn or redo it on disk; return what is to be done in buffers.
+
+        Raises:
+            EditMissing: there is none that can be.
+            LcursorError: it cannot be.
+        """
+        history = self._find(params["turn"], params["path"])
+        found = undo.revert(history, params["turn"], params["do"], params["buffers"])
+        texts = Sources(Path(history.root), params["buffers"])
+        return {
+            "id": params["id"],
+            "turn": found.key,
+            "title": found.title,
+            "do": params["do"],
+            "files": [texts.to_wire(each) for each in found.files],
+            "paths": list(found.paths),
+            "problems": list(found.problems),
+        }
+
+    def rows(self, params: wire.EditTurns) -> wire.EditTurned:
+        """Return the turns of a project."""
+        history = self._find("", params["path"])
+        return {
+            "id": params["id"],
+            "turns": history.rows(),
+            "undo": history.undo_key(),
+            "redo": history.redo_key(),
+        }
+
+    def resume(self, params: wire.EditResume) -> wire.EditProposed:
+        """Return what is open of a turn, for the texts as they are now.
+
+        Raises:
+            EditMissing: there is no such turn.
+        """
+        history = self._find(params["turn"], params["path"])
+        turn = history.turn(params["turn"])
+        found = undo.resume(history, turn.key, params["buffers"])
+        texts = Sources(Path(history.root), params["buffers"])
+        return {
+            "id": params["id"],
+            "turn": turn.key,
+            "title": turn.title,
+            "alternative": 1,
+            "files": [texts.to_wire(each) for each in found.files],
+            "note": "\n".join(found.problems),
+            "attempts": 0,
+            "chat": turn.chat,
+        }
+
+    def _find(self, key: str, path: str) -> History:
+        """Return the history that has a turn, or that of a path's project."""
+        with self._lock:
+            found = self._of_turns.get(key)
+        return found or self._history(project_of(path))
+
+    def _history(self, root: Path) -> History:
+        """Return the history of a project; what was broken off there is settled first."""
+        with self._lock:
+            found = self._histories.get(root)
+            if found is None:
+                found = self._histories[root] = History(root, self._folder, self._on_error)
+                for words in recover(found):
+                    self._note(words)
+        return found
+
+
+def _edited_hunk(name: str, hunk: wire.EditHunk, did: str) -> dict[str, Any]:
+    """Return a change that was accepted, as a chat remembers it."""
+    what = f"{did}: {_words(len(hunk['old']), len(hunk['new']))}"
+    return {"name": name, "first_row": hunk["row"], "rows": len(hunk["new"]), "what": what}
+
+
+def _edited_file(change: FileChange, texts: Sources) -> dict[str, Any]:
+    """Return what was done to a whole file, as a chat remembers it."""
+    first = change.changes[0].first_row if change.changes else 0
+    old = sum(len(each.old) for each in change.changes)
+    new = sum(len(each.new) for each in change.changes)
+    what = f"renamed to {texts.name(change.to)}" if change.to else f"{change.kind}: "
+    what += "" if change.to else _words(old, new)
+    return {"name": texts.name(change.path), "first_row": first, "rows": new, "what": what}
+
+
+def _words(old: int, new: int) -> str:
+    if not old:
+        return f"{new} line{'s' * (new != 1)} added"
+    if not new:
+        return f"{old} line{'s' * (old != 1)} deleted"
+    return f"{old} line{'s' * (old != 1)} became {new}"
