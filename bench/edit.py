@@ -231,7 +231,7 @@ def task_of(case: Case) -> Task:
     data = "\n".join(lines).encode()
     language = languages.detect(case.file)
     root = grammars.parse(language, data)
-    found = structure.of_tree(language, root, data, lines) if root is not None else []
+    found = structure.definitions_in_tree(language, root, data, lines) if root is not None else []
     for item in found:
         if item.name == case.name and item.end - item.first >= LEAST_ROWS:
             region = Region(item.first, item.end, f"{item.kind} {item.name}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from evals.calls import Call, Kind, Module
 from evals.fim import first_line
-from lcursor.code import headers
+from lcursor.code.headers import header_lines
 from lcursor.fim.chunks import Chunk
 from lcursor.fim.context_ring import AROUND_LINES, ContextRing, Query
 from lcursor.fim.prompt import File, Source
@@ -138,7 +138,7 @@ def files_for(
     ring = ContextRing()
     ring.add(_visited(modules[call.defined_in], call.callee))
     for path, symbols in list(modules[call.path].imports.items())[:MAX_IMPORTS]:
-        ring.add(Chunk(path, 0, headers.of(path, modules[path].text, symbols), "import"))
+        ring.add(Chunk(path, 0, header_lines(path, modules[path].text, symbols), "import"))
     while ring.admit():
         pass
     return ring.layout(Query(call.path, call.prefix, call.suffix), tokens, count)

@@ -1,13 +1,14 @@
-"""The lines of a file that say what it offers: signatures of functions, heads of classes.
+"""The signatures in a file: what a caller must know of it, for a small part of its tokens.
 
-Pure functions of text, line by line: no grammar, so what cannot be parsed is no obstacle. They are
-what a caller must know of an imported file, for a small part of its tokens.
+Works line by line without a grammar, so that broken code is no obstacle. Pure; any thread.
+
+    header_lines("tool.py", "def f(\\n    a: int,\\n):\\n    return g(a)\\n")  # "def f(a: int):"
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import PurePath
 
 MAX_LINES = 64
@@ -55,13 +56,13 @@ _LANGUAGES = {
 }
 
 
-def of(path: str, text: str, symbols: Collection[str] = ()) -> str:
-    """Return the header lines of a file; "" where its language is not known.
+def header_lines(path: str, text: str, symbols: Collection[str] = ()) -> str:
+    """Return the lines of a file that declare what it offers; "" in a language without patterns.
 
     Args:
-        path: says the language by its end.
+        path: its extension gives the language.
         text: of the file.
-        symbols: names at the top level that are wanted; none are all.
+        symbols: names to keep at the top level; empty keeps all public ones.
     """
     language = _LANGUAGES.get(PurePath(path).suffix.lstrip("."))
     if language is None:
@@ -69,7 +70,7 @@ def of(path: str, text: str, symbols: Collection[str] = ()) -> str:
     top, inner, holder = map(re.compile, language)
     lines = text.split("\n")
     found: list[str] = []
-    indent = -1  # of the members of the class that is read; 0 while that is not known, -1 without
+    indent = -1  # of the members of a class; 0 before the first one, -1 outside of classes
     for number, line in enumerate(lines):
         bare = line.lstrip()
         depth = len(line) - len(bare)
@@ -103,17 +104,27 @@ def _is_wanted(name: str, symbols: Collection[str]) -> bool:
     return name in symbols if symbols else not _is_private(name)
 
 
-def _signature(lines: list[str], start: int) -> str:
-    """Return a line, with those that follow while a bracket is open, as one."""
-    joined = lines[start].strip()
-    for line in lines[start + 1 : start + MAX_JOINED]:
-        if _open(joined) <= 0:
-            break
+def _signature(lines: Sequence[str], first: int) -> str:
+    """Return a signature as one line."""
+    joined = lines[first].strip()
+    for line in lines[first + 1 : signature_end(lines, first, MAX_JOINED)]:
         bare = line.strip()
         space = "" if joined.endswith(("(", "[")) or bare.startswith((")", "]")) else " "
         joined += space + bare
     return re.sub(r",(?=[)\]])", "", joined)
 
 
-def _open(text: str) -> int:
-    return sum(text.count(char) for char in "([") - sum(text.count(char) for char in ")]")
+def signature_end(lines: Sequence[str], first: int, max_lines: int) -> int:
+    """Return the row after a signature: of its last line, after which no bracket is open.
+
+    Args:
+        lines: of a text.
+        first: row that the signature, or a decorator of it, begins at.
+        max_lines: that belong to it at most.
+    """
+    depth = 0
+    for row, line in enumerate(lines[first : first + max_lines], first):
+        depth += sum(map(line.count, "([")) - sum(map(line.count, ")]"))
+        if depth <= 0 and line.strip() and not line.lstrip().startswith("@"):
+            return row + 1
+    return min(first + max_lines, len(lines))

@@ -1,8 +1,4 @@
-"""Which language a file is in, by its name and its first line.
-
-A table and nothing else: what a language's definitions look like is in definitions.py, its grammar
-in grammars.py. Any thread.
-"""
+"""The language of a file, by its name and its first line. Any thread."""
 
 from __future__ import annotations
 
@@ -41,7 +37,7 @@ EXTENSIONS: Final = {
     "typescript": "ts mts cts",
     "yaml": "yaml yml clang-format clang-tidy",
     "zig": "zig zon",
-    # No grammar of these comes with lcursor: they are cut by lines, and `lang:` knows their names.
+    # Without a grammar: cut into chunks by lines, and known to `lang:` in a question.
     "asm": "s asm nasm",
     "batch": "bat cmd",
     "clojure": "clj cljs cljc edn",
@@ -104,7 +100,7 @@ NAMES: Final = {
     "vim": ".vimrc .gvimrc vimrc",
     "ini": ".gitconfig .gitmodules .npmrc .flake8 .pylintrc .coveragerc",
 }
-"""Language -> whole names of files."""
+"""Language -> whole file names."""
 
 INTERPRETERS: Final = {
     "bash": "sh bash zsh dash ksh ash bats",
@@ -146,11 +142,11 @@ _VERSION: Final = re.compile(r"[\d.]+$")
 
 
 def detect(path: str, first_line: str = "") -> str:
-    """Return the name of a file's language, `text` where none is known.
+    """Return the name of a file's language, `text` where it is unknown.
 
     Args:
-        path: its name, with or without folders before it.
-        first_line: looked at for `#!` where the name says nothing.
+        path: of the file, with or without folders.
+        first_line: of the file; its `#!` counts where the name says nothing.
     """
     name = path.rpartition("/")[2]
     if name in _BY_NAME:

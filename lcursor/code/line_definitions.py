@@ -1,7 +1,7 @@
-"""Definitions in a language that no grammar comes for: rows that begin like one.
+"""Definitions in a language without a grammar: rows that begin like one. Pure; any thread.
 
-Also what is left when a wheel is missing. Guesses from words at the beginning of a row and from
-indentation; wrong in a text that speaks of classes, right where people look for names. Pure.
+Also used when the wheel of a grammar is missing. Guesses from the first words of a row and from
+indentation; wrong in prose about classes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS: Final = {
 SILENT: Final = frozenset(
     {"css", "diff", "html", "ini", "jinja", "json", "markdown", "rst", "text"}
 )
-"""Languages in which those words are text."""
+"""Languages in which these words are plain text."""
 
 _KIND_OF: Final = {word: kind for kind, words in KINDS.items() for word in words.split()}
 _ROW: Final = re.compile(
@@ -40,7 +40,7 @@ _TARGET: Final = re.compile(r"(?P<name>[\w./-]+)\s*:(?!=)")
 _SECTION: Final = re.compile(r"\\(?:chapter|(?:sub)*section)\*?\{(?P<name>[^}]+)\}")
 _RESOURCE: Final = re.compile(r'(?:resource|data|module|variable|output)\s+(?P<name>".*")\s*\{')
 
-MOST: Final = 5000
+MAX_DEFINITIONS: Final = 5000
 
 Found = tuple[str, str, int, int]
 """Name, kind, first row, row after it."""
@@ -55,13 +55,13 @@ def definitions(language: str, lines: Sequence[str]) -> list[Found]:
         named = _named(language, line)
         if named:
             found.append((*named, row, _end(lines, row)))
-            if len(found) == MOST:
+            if len(found) == MAX_DEFINITIONS:
                 break
     return found
 
 
 def _named(language: str, line: str) -> tuple[str, str] | None:
-    """Return name and kind of what a row defines."""
+    """Return the name and the kind of what a row defines."""
     for name, kind in _special(language, line):
         return name, kind
     match = _ROW.match(line)

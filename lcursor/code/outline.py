@@ -1,37 +1,37 @@
-"""A class with its bodies left out: what is in it, at one look. Pure; any thread."""
+"""The outline of a class: its text without the bodies of its members. Pure; any thread."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-MOST_CHARS: Final = 1500
+MAX_CHARS: Final = 1500
 """Non-blank characters of an outline."""
-MOST_OWN_CHARS: Final = 500
-"""Of these, what stands between the members: documentation, fields."""
+MAX_OWN_CHARS: Final = 500
+"""Of these, between the members: documentation, fields."""
 LEFT_OUT: Final = "…"
 
 
 def outline(
     lines: Sequence[str], first: int, end: int, members: Iterable[tuple[int, int, int]]
 ) -> str:
-    """Return the rows of a class less the bodies of its members.
+    """Return the rows of a class without the bodies of its members.
 
     Args:
-        lines: the whole file.
-        first: the row that the class begins at.
-        end: the row after it.
-        members: row of each, the row after its signature, the row after it; ordered.
+        lines: of the whole file.
+        first: row of the class.
+        end: row after it.
+        members: first row, row after the signature, row after the end of each, in order.
     """
     kept: list[str] = []
     total = own = 0
 
     def keep(row: int, is_own: bool) -> bool:
-        """Return whether there was room."""
+        """Add a row; return False if the limit is reached."""
         nonlocal total, own
         line = lines[row]
         size = len(line) - line.count(" ")
-        if total + size > MOST_CHARS or (is_own and own + size > MOST_OWN_CHARS):
+        if total + size > MAX_CHARS or (is_own and own + size > MAX_OWN_CHARS):
             return False
         if size or (kept and kept[-1].strip()):  # one empty row is enough
             kept.append(line)
@@ -41,7 +41,7 @@ def outline(
 
     def leave(row: int) -> None:
         nonlocal total
-        if total < MOST_CHARS and (not kept or kept[-1].strip() != LEFT_OUT):
+        if total < MAX_CHARS and (not kept or kept[-1].strip() != LEFT_OUT):
             line = lines[row]
             kept.append(line[: len(line) - len(line.lstrip())] + LEFT_OUT)
             total += 1

@@ -1,6 +1,6 @@
-"""What a text defines and what is in what: the tree's definitions, or those that rows look like.
+"""The definitions in a text, and which of them contains which.
 
-Pure; any thread.
+From a syntax tree, or from rows that look like definitions where there is none. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -38,52 +38,52 @@ HAVE_CLAUSES: Final = frozenset({"elixir", "haskell"})
 MAX_SCOPE_CHARS: Final = 200
 SCOPE: Final = " > "
 SCOPE_SHARE: Final = 0.8
-"""So much of a chunk must be in a definition for it to be the chunk's scope."""
+"""Share of some rows that a definition must hold to be their scope."""
 TOP: Final = -1
 
 _LEADING: Final = ("#", "//", "/*", "*", "--", "@", ";", "[", "(*", "{-", "<!--", "%")
-"""How rows begin that belong to the definition below them: comments, decorators, attributes."""
+"""How comments, decorators and attributes begin: they belong to the definition below them."""
 
 
 @dataclass(slots=True)
 class Definition:
-    """A definition and where it stands."""
+    """A definition and its rows."""
 
     name: str
     kind: str
     first: int
-    """Its own first row, or that of the comment and the decorators above it."""
+    """Its first row, with the comment and the decorators above it."""
     own_first: int
     name_row: int
     end: int
     place: int
-    """In the list of all."""
+    """Its position in the list of all definitions."""
     parent: int
-    """Place of the one around it, or TOP."""
+    """Position of the one that contains it, or TOP."""
     scope: str
     node: Node | None = None
 
     @property
     def path(self) -> str:
-        """Its name with those around it."""
+        """Its name after those of the definitions that contain it."""
         return f"{self.scope}{SCOPE}{self.name}" if self.scope else self.name
 
 
-def of_tree(
+def definitions_in_tree(
     language: str,
     root: Node,
     data: bytes,
     lines: Sequence[str],
     within: tuple[int, int] | None = None,
 ) -> list[Definition]:
-    """Return a tree's definitions in their order, each with the place of the one around it.
+    """Return the definitions in a syntax tree, in source order.
 
     Args:
         language: of the text.
         root: of its tree.
         data: its bytes.
         lines: its rows.
-        within: bytes that all that is found has a part of; None is everywhere.
+        within: byte range that a definition must overlap; None is everywhere.
     """
     has_clauses = language in HAVE_CLAUSES
     found: list[Definition] = []
@@ -118,8 +118,8 @@ def of_tree(
     return found
 
 
-def of_rows(language: str, lines: Sequence[str]) -> list[Definition]:
-    """Return what looks like a definition in a text that nothing parses; all at the top."""
+def definitions_in_lines(language: str, lines: Sequence[str]) -> list[Definition]:
+    """Return what looks like a definition in a text without a grammar, all at the top level."""
     return [
         Definition(name, kind, row, row, row, end, place, TOP, "")
         for place, (name, kind, row, end) in enumerate(
@@ -128,21 +128,21 @@ def of_rows(language: str, lines: Sequence[str]) -> list[Definition]:
     ]
 
 
-def by_parent(found: Sequence[Definition]) -> dict[int, list[Definition]]:
-    """Return what is in what, by place, in order."""
+def group_by_parent(found: Sequence[Definition]) -> dict[int, list[Definition]]:
+    """Return the definitions that each one contains, by position, in source order."""
     inside: dict[int, list[Definition]] = {}
     for item in found:
         inside.setdefault(item.parent, []).append(item)
     return inside
 
 
-def scope_of(
+def scope_at(
     inside: Mapping[int, Sequence[Definition]], sums: Sequence[int], first: int, end: int
 ) -> str:
-    """Return the names of what most of some rows is in, outermost first.
+    """Return the path of the innermost definition that holds most of some rows; "" for none.
 
     Args:
-        inside: of `by_parent`.
+        inside: from `group_by_parent`.
         sums: of `split.weigh`.
         first: of the rows.
         end: the row after them.
@@ -182,9 +182,9 @@ def _kind(kind: str, name: str, outer: Definition | None, owner: str) -> str:
 
 
 def _lead(node: Node, first: int, floor: int, lines: Sequence[str]) -> int:
-    """Return the first row of what stands right above a definition and belongs to it.
+    """Return the first row of the comments and decorators right above a definition.
 
-    Never above the floor, so that the rows of definitions stay in order.
+    Never above the floor, so that definitions stay in order.
     """
     row = first
     while row > floor and lines[row - 1].lstrip().startswith(_LEADING):

@@ -1,7 +1,6 @@
-"""Functions and classes of a text, by name: what a piece of code is about. Pure; any thread.
+"""The functions and classes in a text. Pure; any thread.
 
-Knows no more of a language than the index does, and asks it; values, keys and sections are no
-symbols here: too many things share their names.
+Values, keys and sections are no symbols here: too many things share their names.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ class Symbol:
     name: str
     kind: str
     scope: str
-    """Names of what it is in, the outermost first."""
+    """Names of the symbols that contain it, the outermost first."""
     first: int
-    """Of what belongs to it above: comments, decorators."""
+    """With the comments and decorators above it."""
     own_first: int
     head_last: int
-    """Behind its signature."""
+    """The row after its signature."""
     last: int
     is_top: bool
-    """Nothing that has a name is around it."""
+    """No other symbol contains it."""
 
     @property
     def path(self) -> str:
-        """Its name with those around it."""
+        """Its name after those of the symbols that contain it."""
         return f"{self.scope} > {self.name}" if self.scope else self.name
 
     @property
@@ -52,18 +51,18 @@ class Symbol:
 
 
 def all_of(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> tuple[Symbol, ...]:
-    """Return a text's symbols, in order; none without a grammar.
+    """Return all symbols of a text, in source order; none without a grammar.
 
     Args:
         lines: of the text.
-        language: as the index names it.
-        gaps: rows that never belong to the symbol below.
+        language: as `languages` names it.
+        gaps: rows that never belong to the symbol below them.
     """
     data = "\n".join(lines).encode("utf-8", "surrogateescape")
     root = grammars.parse(language, data)
     if root is None:
         return ()
-    found = structure.of_tree(language, root, data, lines)
+    found = structure.definitions_in_tree(language, root, data, lines)
     top: dict[int, bool] = {}
     symbols: list[Symbol] = []
     for item in found:
@@ -94,18 +93,18 @@ def all_of(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> t
 
 
 def top(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> tuple[Symbol, ...]:
-    """Return the symbols that stand in no other one."""
+    """Return the outermost symbols of a text."""
     return outermost(all_of(lines, language, gaps))
 
 
 def within(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> tuple[Symbol, ...]:
-    """Return the symbols right inside of the one that lines are of."""
+    """Return the direct children of the first symbol in a text."""
     found = all_of(lines, language, gaps)
     return outermost(found[1:]) if found else ()
 
 
 def outermost(found: Sequence[Symbol]) -> tuple[Symbol, ...]:
-    """Return of symbols in their order those that stand in no other one of them."""
+    """Return the outermost of some symbols, which are in source order."""
     chosen: list[Symbol] = []
     for one in found:
         if not chosen or one.own_first >= chosen[-1].last:
@@ -114,12 +113,12 @@ def outermost(found: Sequence[Symbol]) -> tuple[Symbol, ...]:
 
 
 def comment(language: str) -> str:
-    """Return how a comment of one line begins in a language."""
+    """Return the marker of a line comment in a language."""
     return "--" if language in _DASHES else "#" if language in _HASHES else "//"
 
 
 def errors(lines: Sequence[str], language: str) -> int:
-    """Return how many places of a text make no sense to a parser; 0 without one."""
+    """Return the number of syntax errors in a text; 0 without a grammar."""
     data = "\n".join(lines).encode("utf-8", "surrogateescape")
     root = grammars.parse(language, data)
     if root is None or not root.has_error:
@@ -140,13 +139,13 @@ def _errors(root: Node) -> int:
 
 
 def parses_no_worse(old: Sequence[str], new: Sequence[str], language: str) -> bool:
-    """Return whether a text has no more errors than the one before it."""
+    """Return whether a text has no more syntax errors than its old version."""
     worse = errors(new, language)
     return worse == 0 or worse <= errors(old, language)
 
 
 def blank_lines(lines: Sequence[str], known: Sequence[Symbol]) -> int:
-    """Return how many empty lines part symbols, mostly."""
+    """Return the most common number of empty lines between symbols."""
     counts: list[int] = []
     for one in known:
         row = one.first
@@ -160,9 +159,9 @@ def blank_lines(lines: Sequence[str], known: Sequence[Symbol]) -> int:
 def lead_rows(
     base: Sequence[str], own: Symbol, lines: Sequence[str], other: Symbol
 ) -> tuple[int, int]:
-    """Return where two forms of a symbol begin, so that one can take the place of the other.
+    """Return the rows from which one version of a symbol can be replaced by another.
 
-    Comments and decorators above it stay where the new form has none of the kind.
+    Comments or decorators above the old version stay if the new one has none of their kind.
     """
     if other.first == other.own_first:
         return own.own_first, other.own_first

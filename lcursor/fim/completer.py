@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcursor.catalog import hardware, manifest, store
-from lcursor.code import headers
+from lcursor.code.headers import header_lines
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
 from lcursor.fim import adaptive_threshold
@@ -184,7 +184,7 @@ class Completer:
     def _take_chunk(self, params: ContextChunk) -> None:
         path, text = params["name"] or params["path"], params["text"]
         if params["kind"] == "import":
-            text = headers.of(path, text, params["symbols"])
+            text = header_lines(path, text, params["symbols"])
         now_ms = time.monotonic() * 1000
         self.ring.add(Chunk(path, params["first_row"], text, params["kind"], now_ms))
 

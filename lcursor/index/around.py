@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from lcursor.code.headers import signature_end
 from lcursor.index import words
 from lcursor.index.reader import Reader
 from lcursor.index.records import Hit, StoredSymbol
@@ -118,15 +119,6 @@ def _head(reader: Reader, one: StoredSymbol) -> list[str]:
     for stored in chunks:
         if stored.chunk.kind != "outline":
             lines = stored.chunk.text.split("\n")[row - stored.chunk.first_row :]
-            return _signature(lines[: max(one.symbol.end_row - row, 1)])
+            lines = lines[: max(one.symbol.end_row - row, 1)]
+            return lines[: signature_end(lines, 0, HEAD_LINES)]
     return []
-
-
-def _signature(lines: list[str]) -> list[str]:
-    """Return the first line, and those that follow while a bracket is open."""
-    depth = 0
-    for number, line in enumerate(lines[:HEAD_LINES]):
-        depth += sum(line.count(sign) for sign in "([") - sum(line.count(sign) for sign in ")]")
-        if depth <= 0 and line.strip() and not line.lstrip().startswith("@"):
-            return lines[: number + 1]
-    return lines[:HEAD_LINES]

@@ -64,16 +64,16 @@ def read(path: str, text: str) -> Parsed:
     root = grammars.parse(language, data)
     kind: ChunkKind
     if root is None:
-        kind, found = "lines", structure.of_rows(language, lines)
+        kind, found = "lines", structure.definitions_in_lines(language, lines)
         cuts = split.by_rows(lines, 0, len(lines))
     else:
-        kind, found = "code", structure.of_tree(language, root, data, lines)
+        kind, found = "code", structure.definitions_in_tree(language, root, data, lines)
         cuts = split.by_nodes(root, lines, sums) if sums[-1] > split.MOST_CHARS else []
-    inside = structure.by_parent(found)
+    inside = structure.group_by_parent(found)
     spans = split.fill(cuts, sums)
     chunks = []
     for first, end in spans:
-        scope = structure.scope_of(inside, sums, first, end)
+        scope = structure.scope_at(inside, sums, first, end)
         chunks.append(_chunk(path, first, end, "\n".join(lines[first:end]), scope, kind))
     chunks += _outlines(path, found, inside, lines, spans)
     symbols = [Symbol(item.name, item.kind, item.name_row, item.end, item.scope) for item in found]

@@ -102,7 +102,7 @@ class Tree:
         """Return the definitions that have a part of rows, and what the rows lead to."""
         start_byte, end_byte = self._bytes(first, last)
         end_byte = max(end_byte, self._led(start_byte))
-        found = structure.of_tree(
+        found = structure.definitions_in_tree(
             self._language, self._root, self._data, self._lines, (start_byte, end_byte)
         )
         for item in found:
@@ -170,7 +170,7 @@ class Rows:
         self._lines = lines
         self._top = max(first - MOST_ROWS, 0)
         near = lines[self._top : last + MOST_ROWS]
-        self._found = structure.of_rows(language, near)
+        self._found = structure.definitions_in_lines(language, near)
         for item in self._found:
             item.first += self._top
             item.own_first = item.first

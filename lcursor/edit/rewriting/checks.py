@@ -116,7 +116,7 @@ class _Tree:
         return cls(language, lines, data, root) if root is not None else None
 
     def definitions(self) -> list[Definition]:
-        return structure.of_tree(self._language, self.root, self._data, self.lines)
+        return structure.definitions_in_tree(self._language, self.root, self._data, self.lines)
 
     def errors(self) -> list[Node]:
         """Return what could not be parsed, and what is missing; the outermost of each."""

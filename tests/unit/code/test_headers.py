@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.code.headers import MAX_LINES, of
+from lcursor.code.headers import MAX_LINES, header_lines, signature_end
 
 PYTHON = '''"""Doc."""
 import os
@@ -49,7 +49,7 @@ TOOL = """class Tool(Base):
     ],
 )
 def test_python(symbols: tuple[str, ...], lines: str) -> None:
-    assert of("a/b.py", PYTHON, symbols) == lines
+    assert header_lines("a/b.py", PYTHON, symbols) == lines
 
 
 LANGUAGES = {
@@ -83,13 +83,27 @@ LANGUAGES = {
 @pytest.mark.parametrize("path", sorted(LANGUAGES))
 def test_other_languages(path: str) -> None:
     text, lines = LANGUAGES[path]
-    assert of(path, text) == lines
+    assert header_lines(path, text) == lines
 
 
 def test_a_long_file_has_its_first_lines() -> None:
     text = "".join(f"def f{n}(): ...\n" for n in range(500))
-    assert of("a.py", text).count("\n") + 1 == MAX_LINES
+    assert header_lines("a.py", text).count("\n") + 1 == MAX_LINES
 
 
 def test_an_open_bracket_takes_in_a_few_lines_only() -> None:
-    assert len(of("a.py", "def f(" + "a,\n" * 5000)) < 100
+    assert len(header_lines("a.py", "def f(" + "a,\n" * 5000)) < 100
+
+
+@pytest.mark.parametrize(
+    ("lines", "first", "end"),
+    [
+        (["def f(a):", "    return a"], 0, 1),
+        (["", "@cached(", "    1,", ")", "def f(", "    a", "):", "    return a"], 1, 7),
+        (["def f("] + ["    a,"] * 50, 0, 8),
+        (["@x"], 0, 1),
+        ([], 0, 0),
+    ],
+)
+def test_where_a_signature_ends(lines: list[str], first: int, end: int) -> None:
+    assert signature_end(lines, first, 8) == end

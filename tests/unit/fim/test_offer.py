@@ -67,6 +67,6 @@ def test_a_chunk_is_looked_at_on_the_thread_of_the_engine(monkeypatch: pytest.Mo
         threads.append(threading.current_thread().name)
         return text
 
-    monkeypatch.setattr("lcursor.code.headers.of", of)
+    monkeypatch.setattr("lcursor.fim.completer.header_lines", of)
     assert offered("import")
     assert threads == ["lcursor-engine"]

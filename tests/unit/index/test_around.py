@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index.around import HEAD_LINES, MOST_NAMES, around, used
+from lcursor.index.around import MOST_NAMES, around, used
 from lcursor.index.records import Hit
 from lcursor.index.search import Searcher
 from tests.unit.index import searching
@@ -113,9 +113,3 @@ def test_the_nearest_names_come_first_each_once() -> None:
 @pytest.mark.parametrize("text", ["", "\n\n\n", '"unclosed', "((((", "\udcff", "名前(", "1 2 3"])
 def test_odd_text_finds_something_or_nothing(search: Searcher, text: str) -> None:
     assert isinstance(around(search, "here.py", text, text), list)
-
-
-def test_a_head_without_end_is_cut() -> None:
-    from lcursor.index.around import _signature
-
-    assert len(_signature(["def f("] + ["    a,"] * 50)) == HEAD_LINES

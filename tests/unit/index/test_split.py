@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.code.outline import MOST_CHARS as MOST_OUTLINE
+from lcursor.code.outline import MAX_CHARS as MAX_OUTLINE
 from lcursor.code.outline import outline
 from lcursor.index.split import GOOD_CHARS, LEAST_CHARS, MOST_CHARS, by_rows, fill, weigh
 
@@ -59,7 +59,7 @@ def test_an_outline_is_never_longer_than_a_chunk() -> None:
     text = outline(lines, 0, 201, members)
     assert text.startswith("class A:\n    def method_0(")
     assert text.endswith("…")
-    assert weigh(text.split("\n"))[-1] <= MOST_OUTLINE
+    assert weigh(text.split("\n"))[-1] <= MAX_OUTLINE
 
 
 def test_an_outline_keeps_little_of_long_documentation() -> None:
