@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lcursor.context import patch, running
+from lcursor.context import patch
 from lcursor.context.items import Item, rows_of
-from lcursor.context.reading import Reader
+from lcursor.project import filetypes, git
+from lcursor.project.reading import Reader
 from lcursor.protocol_chat import AttachmentKind
 
 MOST_BYTES = 4 << 20
@@ -78,9 +79,7 @@ def diff(argument: str, reader: Reader) -> list[Item]:
     if not base and wanted.is_of_disk:
         base = [_head(top, reader)]
     words = ("diff", *SAFE, *wanted.flags, *base, "--", *wanted.paths)
-    said = running.git(
-        top, *words, most_bytes=MOST_BYTES, most_s=reader.left_s, cancel=reader.cancel
-    )
+    said = git.output(top, *words, max_bytes=MOST_BYTES, max_s=reader.left_s, cancel=reader.cancel)
     if said.failure and not said.is_cut:
         return [_none("diff", shown, f"git says: {said.failure}")]
     text = said.data.decode("utf-8", "replace")
@@ -117,15 +116,13 @@ def commit(revision: str, reader: Reader) -> list[Item]:
         name,
         "--",
     )
-    head = running.git(top, *words, most_bytes=1 << 18, most_s=reader.left_s, cancel=reader.cancel)
+    head = git.output(top, *words, max_bytes=1 << 18, max_s=reader.left_s, cancel=reader.cancel)
     if head.failure:
         return [_none("commit", shown, f"git says: {head.failure}")]
     subject, _, rest = head.data.decode("utf-8", "replace").partition("\n")
     date, _, message = rest.partition("\n")
     shows = ("show", "--format=", "-m", "--first-parent", *SAFE, name, "--")
-    said = running.git(
-        top, *shows, most_bytes=MOST_BYTES, most_s=reader.left_s, cancel=reader.cancel
-    )
+    said = git.output(top, *shows, max_bytes=MOST_BYTES, max_s=reader.left_s, cancel=reader.cancel)
     if said.failure and not said.is_cut:
         return [_none("commit", shown, f"git says: {said.failure}")]
     short = subject.partition(" ")[0]
@@ -147,7 +144,7 @@ def commit(revision: str, reader: Reader) -> list[Item]:
 def recent(root: Path, reader: Reader, most: int = 50) -> list[tuple[str, str]]:
     """Return the last commits, short name and subject, newest first; none where there is no git."""
     words = ("log", f"-{most}", "--no-color", "--no-show-signature", "--format=%h%x00%s", "--")
-    said = running.git(root, *words, most_bytes=1 << 18, most_s=2.0, cancel=reader.cancel)
+    said = git.output(root, *words, max_bytes=1 << 18, max_s=2.0, cancel=reader.cancel)
     rows = (line.partition("\0") for line in said.data.decode("utf-8", "replace").splitlines())
     return [(name, subject) for name, sign, subject in rows if sign]
 
@@ -156,14 +153,14 @@ def branches(root: Path, reader: Reader, most: int = 50) -> list[str]:
     """Return the branches, that was committed to last first."""
     order = ("--sort=-committerdate", "--format=%(refname:short)")
     words = ("for-each-ref", f"--count={most}", *order, "refs/heads", "refs/remotes")
-    said = running.git(root, *words, most_bytes=1 << 18, most_s=2.0, cancel=reader.cancel)
+    said = git.output(root, *words, max_bytes=1 << 18, max_s=2.0, cancel=reader.cancel)
     return said.data.decode("utf-8", "replace").split()
 
 
 def _top(reader: Reader) -> Path | str:
     """Return the work tree's folder, or why there is none."""
     words = ("rev-parse", "--show-toplevel")
-    said = running.git(reader.root, *words, most_bytes=1 << 16, cancel=reader.cancel)
+    said = git.output(reader.root, *words, max_bytes=1 << 16, cancel=reader.cancel)
     if said.failure:
         is_none = "not a git repository" in said.failure or "work tree" in said.failure
         return "the project is in no git repository" if is_none else f"git says: {said.failure}"
@@ -175,7 +172,7 @@ def _resolved(top: Path, revision: str, reader: Reader) -> str:
     if revision.startswith("-"):
         return ""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    said = running.git(top, *words, most_bytes=1 << 12, fine=(0, 1, 128), cancel=reader.cancel)
+    said = git.output(top, *words, max_bytes=1 << 12, ok=(0, 1, 128), cancel=reader.cancel)
     found = said.data.decode("ascii", "replace").strip()
     return found if re.fullmatch(r"[0-9a-f]{40,64}", found) else ""
 
@@ -185,7 +182,7 @@ def _head(top: Path, reader: Reader) -> str:
     name = _resolved(top, "HEAD", reader)
     if name:
         return name
-    said = running.git(top, "hash-object", "-t", "tree", os.devnull, most_bytes=1 << 12)
+    said = git.output(top, "hash-object", "-t", "tree", os.devnull, max_bytes=1 << 12)
     return said.data.decode("ascii", "replace").strip()
 
 
@@ -218,8 +215,6 @@ def _wanted(argument: str, top: Path, reader: Reader) -> _Wanted:
 def _item(
     kind: AttachmentKind, prefix: str, path: str, part: _Part, top: Path, reader: Reader
 ) -> Item:
-    from lcursor.project import filetypes
-
     full, section, why = top / path, part.text, part.refusal
     row = patch.first_row(section)
     for each in {path, *patch.paths(section)}:
@@ -253,7 +248,7 @@ def _none(kind: AttachmentKind, shown: str, why: str) -> Item:
 def _new_files(top: Path, wanted: _Wanted, reader: Reader, parts: dict[str, _Part]) -> None:
     """Add what git does not track yet: to a person it is changed as well."""
     words = ("ls-files", "-z", "--others", "--exclude-standard", "--", *wanted.paths)
-    said = running.git(top, *words, most_bytes=1 << 20, cancel=reader.cancel)
+    said = git.output(top, *words, max_bytes=1 << 20, cancel=reader.cancel)
     names = [os.fsdecode(name) for name in said.data.split(b"\0") if name]
     note = "git does not track it yet"
     for number, name in enumerate(name for name in names if not name.endswith("/")):
@@ -282,9 +277,7 @@ def _unsaved(
         now = reader.read(Path(path))
         if now.refusal:
             continue
-        said = running.git(
-            top, "show", f"{base}:{name}", most_bytes=MOST_BYTES, cancel=reader.cancel
-        )
+        said = git.output(top, "show", f"{base}:{name}", max_bytes=MOST_BYTES, cancel=reader.cancel)
         if said.is_cut or (said.failure and name not in parts and not _is_begun(top, name)):
             continue
         before = said.data.decode("utf-8", "replace").replace("\r\n", "\n")
@@ -304,5 +297,5 @@ def _is_begun(top: Path, name: str) -> bool:
     """Return whether a file was written in the editor alone, and git would not ignore it."""
     if os.path.lexists(top / name):
         return False  # git ignores it, or it is under no control
-    said = running.git(top, "check-ignore", "--", name, most_bytes=1 << 16, fine=(0, 1))
+    said = git.output(top, "check-ignore", "--", name, max_bytes=1 << 16, ok=(0, 1))
     return not said.data and not said.failure

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Protocol
 
 from lcursor.context import grep
-from lcursor.context.items import Cancel, Definition, Piece, Receipt
-from lcursor.context.reading import Reader
+from lcursor.context.items import Definition, Piece, Receipt
+from lcursor.index import chunk, words
+from lcursor.process.run import Cancel
+from lcursor.project import filetypes
+from lcursor.project.reading import Reader
 
 CHARACTERS_PER_TOKEN = 3.2
 MOST_S = 5.0
@@ -56,7 +59,7 @@ class Grep:
         words = grep.words_of(text)
         if not words:
             return Receipt(note="there is no word to look for in the question")
-        reader = Reader(self._root, self._secrets, cancel=cancel, most_s=MOST_S)
+        reader = Reader(self._root, self._secrets, cancel=cancel, max_s=MOST_S)
         rows, more = grep.search(self._root, words, reader)
         pieces: list[Piece] = []
         weight = grep.weights(rows, words)
@@ -96,12 +99,10 @@ class Grep:
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
     ) -> list[Definition]:
         """Return definitions in the files that have the name in them."""
-        from lcursor.index import chunk, words
-
         last = words.last_name(name)
         if not last:
             return []
-        reader = Reader(self._root, self._secrets, cancel=cancel, most_s=MOST_S)
+        reader = Reader(self._root, self._secrets, cancel=cancel, max_s=MOST_S)
         rows, _ = grep.search(
             self._root, [last], reader, is_whole=not prefix, keeps_case=not prefix
         )
@@ -124,8 +125,6 @@ def meant(found: Sequence[Definition], name: str) -> list[Definition]:
 
     `Turn.stop` is not the `stop` of another class; where no scope fits, all are returned.
     """
-    from lcursor.index import words
-
     around = [part.lower() for part in words.scope_names(name)]
     if not around:
         return list(found)
@@ -143,8 +142,6 @@ def meant(found: Sequence[Definition], name: str) -> list[Definition]:
 
 def _is_skipped(path: str, text: str) -> bool:
     """Return whether a file says nothing about a project: a lock file, something minified."""
-    from lcursor.project import filetypes
-
     return bool(
         filetypes.by_name(path, len(text)) or filetypes.by_content(text.encode("utf-8", "replace"))
     )

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from lcursor.context import changes, listing, mentions, prompts, rules
+from lcursor.context import changes, file_names, mentions, prompts, rules
 from lcursor.context.codebase import Codebase
-from lcursor.context.reading import Reader
+from lcursor.project.reading import Reader
 from lcursor.protocol_chat import ChatWord
 
 MOST = 50
@@ -40,7 +40,7 @@ def complete(
     typed = _TYPED.match(word)
     if not typed:
         return []
-    reader = Reader(root, most_s=MOST_S)
+    reader = Reader(root, max_s=MOST_S)
     kind, rest = typed["kind"], typed["rest"]
     if not typed["colon"]:
         found = _kinds(kind) if not rest else []
@@ -82,12 +82,12 @@ def _commands(root: Path, typed: str) -> list[ChatWord]:
 
 
 def _files(reader: Reader, typed: str, kind: str) -> list[ChatWord]:
-    names = listing.known(reader.root).files
+    names = file_names.cached(reader.root)
     shown = typed.removeprefix("./")
     if typed.startswith(("/", "~", "../")):
         return _elsewhere(reader, typed, kind)
     found: list[ChatWord] = []
-    for name in listing.ranked(names, shown, MOST * 2):
+    for name in file_names.ranked(names, shown, MOST * 2):
         if len(found) < MOST and not reader.secret(reader.root / name):
             found.append(_word(mentions.spell(kind, name), "file", _size(reader.root / name)))
     return found
@@ -120,14 +120,14 @@ def _elsewhere(reader: Reader, typed: str, kind: str) -> list[ChatWord]:
 def _folders(reader: Reader, typed: str) -> list[ChatWord]:
     if typed.startswith(("/", "~", "../")):
         return [one for one in _elsewhere(reader, typed, "dir") if one["kind"] == "dir"]
-    names = listing.known(reader.root).files
+    names = file_names.cached(reader.root)
     counts: dict[str, int] = {}
     for name in names:
         at = name.find("/")
         while at > 0:
             counts[name[:at]] = counts.get(name[:at], 0) + 1
             at = name.find("/", at + 1)
-    wanted = listing.ranked(counts, typed.removeprefix("./").rstrip("/"), MOST)
+    wanted = file_names.ranked(counts, typed.removeprefix("./").rstrip("/"), MOST)
     return [_word(mentions.spell("dir", name), "dir", f"{counts[name]:,} files") for name in wanted]
 
 

@@ -52,7 +52,7 @@ def symbol(name: str, knows: Codebase, places: paths.Places) -> list[Item]:
     """Return the definitions of a name, as the files have them now."""
     reader = places.reader
     found = list(knows.symbols(name, MOST_DEFINITIONS * 3, cancel=reader.cancel))
-    reader.look()
+    reader.check()
     if not found:
         near = list(knows.symbols(name, 5, prefix=True, cancel=reader.cancel))
         hint = ", ".join(dict.fromkeys(one.name for one in near))
@@ -78,7 +78,7 @@ def codebase(question: str, knows: Codebase, places: paths.Places, tokens: int) 
     if not question:
         return [none("codebase", "codebase", "there is no question to search with")]
     receipt = knows.find(question, tokens, reader.cancel)
-    reader.look()
+    reader.check()
     items: list[Item] = []
     for piece in receipt.used:
         secret = reader.secret(reader.root / piece.path) or reader.secret_text(piece.text)

@@ -20,13 +20,14 @@ from lcursor.context import (
     paths,
     prompts,
     rules,
-    running,
     trace,
 )
-from lcursor.context.codebase import Codebase
-from lcursor.context.items import DROPPED, Cancel, Item
+from lcursor.context.codebase import Codebase, Grep
+from lcursor.context.items import DROPPED, Item
 from lcursor.context.mentions import Mention
-from lcursor.context.reading import MOST_BYTES, MOST_S, Reader
+from lcursor.process.run import Cancel
+from lcursor.project import git
+from lcursor.project.reading import MAX_BYTES, MAX_S, Reader
 from lcursor.protocol_chat import AttachmentKind, ChatAttachment
 
 CODEBASE_TOKENS = 4000
@@ -60,7 +61,7 @@ def gather(
     with_rules: bool = False,
     is_command: bool = False,
     with_screen: bool = False,
-    most_s: float = MOST_S,
+    most_s: float = MAX_S,
 ) -> list[Item]:
     """Return what a question brings with it, each thing once.
 
@@ -175,7 +176,7 @@ class _Gathering:
         found = mentions.parse(text)
         named: list[Item] = []
         for mention in found:
-            self._reader.look()
+            self._reader.check()
             named += self._of(mention, text, found)
         for number, each in enumerate(self._attachments):
             if number not in self._taken and not _is_offered(each):
@@ -279,7 +280,7 @@ class _Gathering:
         key, why = _key(each), _secret(each, self._reader)
         if not why and not each["text"].strip():
             why = "it is empty"
-        if not why and len(each["text"]) > MOST_BYTES:
+        if not why and len(each["text"]) > MAX_BYTES:
             why = f"it has {len(each['text']) / (1 << 20):,.1f} MB"
         if why:
             return Item(key, kind, name, path, row, "", why, is_left_out=True)
@@ -361,8 +362,6 @@ class _Gathering:
 
     def _knowing(self) -> Codebase:
         if self._retriever is None:
-            from lcursor.context.codebase import Grep
-
             self._retriever = Grep(self._root, self._secrets)
         return self._retriever
 
@@ -370,11 +369,11 @@ class _Gathering:
         """Return whether git ignores a file, or takes too long to say; no path is no file."""
         if not path:
             return False
-        said = running.git(
+        said = git.output(
             Path(path).parent,
             *("check-ignore", "--", path),
-            most_bytes=1 << 16,
-            fine=(0, 1),
+            max_bytes=1 << 16,
+            ok=(0, 1),
             cancel=self._reader.cancel,
         )
         return bool(said.data) or said.is_cut

@@ -12,8 +12,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lcursor.context import listing, running
-from lcursor.context.reading import Reader
+from lcursor.code import languages, line_definitions
+from lcursor.index import words as text_words
+from lcursor.index.rank import penalties
+from lcursor.process.run import Output, run
+from lcursor.project import filetypes, git, listing
+from lcursor.project.ignore import Rules
+from lcursor.project.reading import Reader
 
 MOST_WORDS = 12
 LEAST_LETTERS = 3
@@ -44,18 +49,17 @@ _DEFINING = re.compile(
 
 def words_of(text: str) -> list[str]:
     """Return the words of a question that are worth looking for, names of code first."""
-    from lcursor.index import words
-
     found: dict[str, None] = {}
-    for name in words.names(text):
-        found[words.last_name(name)] = None
-    for word in words.keywords(text):
+    for name in text_words.names(text):
+        found[text_words.last_name(name)] = None
+    for word in text_words.keywords(text):
         found.setdefault(word, None)
-    parts = {part for name in found for part in words.parts(name) if len(words.parts(name)) > 1}
+    split = [text_words.parts(name) for name in found]
+    parts = {part for parts in split if len(parts) > 1 for part in parts}
     kept: dict[str, None] = {}
     for word in found:
         if len(word) >= LEAST_LETTERS and word not in parts:
-            stem = words.stem(word) if word.islower() else word  # `passwords` is in `password`
+            stem = text_words.stem(word) if word.islower() else word  # `passwords` is in `password`
             kept[stem if len(stem) > LEAST_LETTERS and word.startswith(stem) else word] = None
     return list(kept)[:MOST_WORDS]
 
@@ -86,8 +90,6 @@ def search(
     Raises:
         Cancelled: the reader is told so.
     """
-    from lcursor.project.ignore import Rules
-
     flags = [*(["-w"] if is_whole else []), *([] if keeps_case else ["-i"])]
     said = _ask(root, words, flags, reader)
     if said is None:
@@ -97,7 +99,7 @@ def search(
     is_fine: dict[str, bool] = {}
     for path, row, line in _rows(said.data):
         if path not in is_fine:
-            is_fine[path] = not reader.secret(root / path) and not rules.of_file(path)
+            is_fine[path] = not reader.secret(root / path) and not rules.reason(path)
         rows = found.setdefault(path, [])
         if is_fine[path] and len(rows) < MOST_ROWS_OF_A_FILE:
             rows.append((row, line))
@@ -105,27 +107,30 @@ def search(
     return {path: rows for path, rows in found.items() if rows}, note
 
 
-def _ask(
-    root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader
-) -> running.Said | None:
+def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader) -> Output | None:
     """Ask git, then ripgrep; None where neither answers."""
-    from lcursor.project.git import command_of
-
     asked = [part for word in words for part in ("-e", word)]
     most = ["-m", str(MOST_ROWS_OF_A_FILE)]
-    git = command_of(root, "grep", "-I", "-n", "-z", "-F", "--no-color", "--untracked")
-    git += ["--no-recurse-submodules", *flags, *asked]
+    grep = git.command_line(root, "grep", "-I", "-n", "-z", "-F", "--no-color", "--untracked")
+    grep += ["--no-recurse-submodules", *flags, *asked]
     without = [f":(exclude){glob}" for glob in WITHOUT]
     rg = ["rg", "-n", "-0", "-F", "--no-heading", "--no-config", "--color=never", "--hidden"]
     rg += ["--max-filesize=1M", "--with-filename", *flags, *most, *asked]
     commands = (
-        [*git, *most, "--", ".", *without],
-        [*git, "--", ".", *without],  # before 2.38 it knows no -m
+        [*grep, *most, "--", ".", *without],
+        [*grep, "--", ".", *without],  # before 2.38 it knows no -m
         [*rg, *(f"--glob=!{glob}" for glob in WITHOUT), "--", "."],
     )
     for command in commands:
-        limits = {"most_bytes": MOST_BYTES, "fine": (0, 1), "cancel": reader.cancel}
-        said = running.run(command, root, most_s=min(MOST_S, reader.left_s), **limits)  # type: ignore[arg-type]
+        said = run(
+            command,
+            root,
+            env=git.environment(),
+            max_bytes=MOST_BYTES,
+            max_s=min(MOST_S, reader.left_s),
+            ok=(0, 1),
+            cancel=reader.cancel,
+        )
         if said.is_cut or not said.failure:
             return said
     return None
@@ -147,14 +152,12 @@ def _read(
     root: Path, words: Sequence[str], reader: Reader, is_whole: bool, keeps_case: bool
 ) -> dict[str, list[tuple[int, str]]]:
     """Look through the files; there is neither git nor ripgrep."""
-    from lcursor.project import filetypes
-
     pattern = "|".join(map(re.escape, words))
     wanted = re.compile(
         rf"(?<!\w)(?:{pattern})(?!\w)" if is_whole else pattern, 0 if keeps_case else re.IGNORECASE
     )
     found: dict[str, list[tuple[int, str]]] = {}
-    for path in listing.files(root, cancel=reader.cancel).files[:MOST_READ_FILES]:
+    for path in listing.names(root, cancel=reader.cancel).files[:MOST_READ_FILES]:
         if any(fnmatch.fnmatch(path.rpartition("/")[2], glob) for glob in WITHOUT):
             continue
         if not reader.left_s:
@@ -212,9 +215,6 @@ def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
 
 def worth(path: str) -> float:
     """Return how likely a file is meant by a question about code, by its path; at most 1."""
-    from lcursor.code import languages
-    from lcursor.index.rank import penalties
-
     factor = OF_PROSE if languages.detect(path) in PROSE else 1.0
     return factor * math.prod(penalty for _, penalty in penalties(path))
 
@@ -237,8 +237,6 @@ def windows(
 
     Where a definition is around a row, and not too long, all of it is taken.
     """
-    from lcursor.code import languages, line_definitions
-
     language = languages.detect(path, lines[0] if lines else "")
     around = [(first, end) for _, _, first, end in line_definitions.definitions(language, lines)]
     spans: list[list[int]] = []

@@ -13,8 +13,11 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from lcursor.context.codebase import Codebase, Grep, meant
-from lcursor.context.items import Cancel, Definition, Piece, Receipt
+from lcursor.context.items import Definition, Piece, Receipt
 from lcursor.errors import Cancelled, LcursorError
+from lcursor.index import words
+from lcursor.index.client import Client
+from lcursor.process.run import Cancel
 
 ANSWER_S = 8.0
 LOOK_EVERY_S = 0.02
@@ -58,8 +61,6 @@ class Indexed:
             start: whether a worker may be started where none runs.
             secrets: globs that the user calls secret.
         """
-        from lcursor.index.client import Client
-
         client = Client(root, start=start)
         if secrets:
             client.tell("secrets", globs=list(secrets))
@@ -86,8 +87,6 @@ class Indexed:
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
     ) -> Sequence[Definition]:
         """Return the definitions of a name that the index has, else those that are searched."""
-        from lcursor.index import words
-
         last = words.last_name(name)
         try:
             said = self._ask(cancel, "symbols", name=last, limit=limit * 4, prefix=prefix)

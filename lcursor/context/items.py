@@ -5,14 +5,9 @@ Vocabulary: imports nothing of ours but the protocol's names. Rows are 0-based, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from lcursor.protocol_chat import AttachmentKind
-
-Cancel = Callable[[], bool]
-"""Asked now and then; true ends what is being done, with `Cancelled`."""
-
 
 DROPPED = "you dropped it"
 """The note of an item that the user does not want in; the model is not told of it."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from lcursor.code import languages
 from lcursor.context.items import DROPPED, Item
 
 ORDER: Final = (
@@ -78,8 +79,6 @@ def language(item: Item) -> str:
         return _LANGUAGES[item.kind]
     if not item.path or item.kind in {"diagnostics", "quickfix", "terminal"}:
         return ""
-    from lcursor.code import languages
-
     found = languages.detect(item.path, item.text.partition("\n")[0] if not item.first_row else "")
     return "" if found == languages.TEXT else found
 

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lcursor.context import listing, mentions
-from lcursor.context.reading import Reader
+from lcursor.context import file_names, mentions
+from lcursor.project import filetypes, listing
+from lcursor.project.globs import path_test
+from lcursor.project.reading import Reader
+from lcursor.project.root import is_home_like
 
 AROUND_ROWS = 15
 """Before and after a single row that is named, as programs print it."""
@@ -106,7 +109,7 @@ class Places:
         place = mentions.place(argument)
         if _WILD.search(place.path):
             return self._globbed(place)
-        ends = listing.ending_in(self._all(), place.path.strip("/").removeprefix("./"))
+        ends = file_names.ending_in(self._all(), place.path.strip("/").removeprefix("./"))
         if len(ends) == 1:
             found = self._rows((self.reader.root / ends[0],), place)
             return Files(found.paths, found.first_row, found.end_row, found.note)
@@ -117,13 +120,11 @@ class Places:
 
     def folder(self, argument: str, *, is_foreign: bool = False) -> Folder:
         """Return the folder that is named, and which of its files are read."""
-        from lcursor.project.root import is_home_like
-
         bare = argument.rstrip("/") or "/"
         path = self._there(bare)
         if path is None:
-            names = listing.folders(self._all())
-            ends = listing.ending_in(names, bare.strip("/").removeprefix("./"))
+            names = file_names.folders(self._all())
+            ends = file_names.ending_in(names, bare.strip("/").removeprefix("./"))
             if len(ends) > 1:
                 few = ", ".join(ends[:5]) + (", …" if len(ends) > 5 else "")
                 return Folder(refusal=f"there are several: {few}")
@@ -143,7 +144,7 @@ class Places:
         path = self._there(name)
         if path is not None:
             return path if self._is_inside(path) and path.is_file() else None
-        ends = listing.ending_in(self._all(), name.strip("/").removeprefix("./"))
+        ends = file_names.ending_in(self._all(), name.strip("/").removeprefix("./"))
         return self.reader.root / ends[0] if len(ends) == 1 else None
 
     def tests_of(self, path: str) -> list[tuple[Path, str]]:
@@ -198,8 +199,6 @@ class Places:
         return Files(found, first, place.end_row + AROUND_ROWS, f"around row {place.first_row + 1}")
 
     def _globbed(self, place: mentions.Place) -> Files:
-        from lcursor.project.globs import path_test
-
         glob = place.path.removeprefix("./")
         test = path_test([f"/{glob}" if "/" in glob and not glob.startswith(("/", "**")) else glob])
         found = [name for name in self._all() if test(name)]
@@ -212,9 +211,7 @@ class Places:
         return Files(paths, place.first_row, place.end_row, f"{place.path} names it", more=more)
 
     def _read_folder(self, path: Path) -> Folder:
-        from lcursor.project import filetypes
-
-        found = listing.files(path, self.reader.root, self.reader.cancel)
+        found = listing.names(path, self.reader.root, self.reader.cancel)
         if not found.files:
             return Folder(refusal="there is no file in it that is not ignored")
         files: list[tuple[Path, str]] = []
@@ -247,7 +244,7 @@ class Places:
 
     def _all(self) -> tuple[str, ...]:
         if self._names is None:
-            self._names = listing.known(self.reader.root, self.reader.cancel).files
+            self._names = file_names.cached(self.reader.root, self.reader.cancel)
         return self._names
 
     def _no_such(self, what: str, name: str, names: list[str] | tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lcursor.context import front, mentions
-from lcursor.context.reading import Reader
+from lcursor.project.reading import Reader
 
 Origin = Literal["built in", "project", "own"]
 Brings = Literal["", "trace", "tests"]

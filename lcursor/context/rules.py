@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.context import front
-from lcursor.context.items import Cancel, Item
-from lcursor.context.reading import Reader
+from lcursor.context.items import Item
+from lcursor.process.run import Cancel
+from lcursor.project.globs import path_test
+from lcursor.project.reading import Reader
 
 AGENTS: Final = "AGENTS.md"
 LEGACY: Final = ".cursorrules"
@@ -197,8 +199,6 @@ def _read(path: Path, folder: str, name: str, reader: Reader) -> Iterator[Rule]:
 
 def _test(glob: str) -> Callable[[str], bool]:
     """Return what tells whether a rule's glob names a path; without a slash it is of any folder."""
-    from lcursor.project.globs import path_test
-
     bare = glob.removeprefix("./")
     is_rooted = "/" in bare.rstrip("/") and not bare.startswith("**/")
     is_wild = any(sign in bare for sign in "*?[")

@@ -17,7 +17,6 @@ from typing import Final
 from lcursor import protocol_edit as wire
 from lcursor.context import changes, layout, rules
 from lcursor.context.items import Item
-from lcursor.context.reading import Reader
 from lcursor.edit import tools as common
 from lcursor.edit.job import End, Job
 from lcursor.edit.rewriting.rewrite import is_tiny
@@ -27,6 +26,7 @@ from lcursor.edit.tools import Tools
 from lcursor.errors import Cancelled, EditFailed, NothingStaged
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Message, Text, Wish
+from lcursor.project.reading import Reader
 
 ANSWER_TOKENS: Final = 400
 AGAIN_TOKENS: Final = 256

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from lcursor.context.reading import Reader
 from lcursor.edit.checkpoints import text
 from lcursor.edit.records import FileChange, Lines, lines_of
 from lcursor.errors import EditRefused, LcursorError
 from lcursor.project import listing
+from lcursor.project.reading import Reader
 from lcursor.project.root import root_of
 from lcursor.protocol_edit import EditBuffer, EditFile
 

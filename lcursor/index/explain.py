@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lcursor.index import reading
-from lcursor.project import filetypes, listing
+from lcursor.project import filetypes, ignore
 from lcursor.project.secrets import SecretGlobs
 
 
@@ -20,7 +20,7 @@ def why(root: Path, name: str, own: SecretGlobs) -> str:
         name: of the file, relative to the root.
         own: what the user calls secret.
     """
-    reason = listing.why(root, name)
+    reason = ignore.why(root, name)
     if reason:
         return reason
     seen = reading.look(root, name)

@@ -24,7 +24,7 @@ from lcursor.index.gate import Gate
 from lcursor.index.parse import ParsePool
 from lcursor.index.store import Store
 from lcursor.index.wire import Phase
-from lcursor.project import filetypes, listing
+from lcursor.project import filetypes, ignore, listing
 from lcursor.project.secrets import SecretGlobs
 
 FIRST_BATCH_S = 0.03
@@ -290,7 +290,7 @@ class Pipeline:
         """Read what is open in an editor before anything else is looked at."""
         self._recent = ()
         wanted = [path for path in paths[:FIRST_PATHS] if path not in self._filler.known]
-        self._put([path for path in wanted if not listing.why(self._root, path)])
+        self._put([path for path in wanted if not ignore.why(self._root, path)])
 
     def _changes(self) -> bool:
         with self._wake:
@@ -302,7 +302,7 @@ class Pipeline:
         if len(unjudged) > ASKED_PATHS:
             self._is_survey_due = True
         elif unjudged:
-            dirty.update((path, not listing.why(self._root, path)) for path in unjudged)
+            dirty.update((path, not ignore.why(self._root, path)) for path in unjudged)
         wanted = [path for path, is_in in dirty.items() if is_in or path in known]
         self._filler.forget_below(path for path in wanted if path not in known)
         self._put(wanted)

@@ -26,7 +26,7 @@ from lcursor.index.pipeline import Progress
 from lcursor.index.reader import Counts, Reader
 from lcursor.index.records import Mode
 from lcursor.index.report import summarize
-from lcursor.project import filetypes, listing, secrets
+from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 
 KEEP = frozenset({BEGUN, "worker.lock", "worker.log", "store.lock"})
@@ -291,7 +291,7 @@ class Project:
             return False
         if there.reader.state(path) is not None:
             return True
-        return not listing.why(self.root, path) or not os.path.lexists(self.root / path)
+        return not ignore.why(self.root, path) or not os.path.lexists(self.root / path)
 
     def changed(self, paths: Sequence[str]) -> None:
         """Read files again at once: an editor has just written them."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lcursor.index.records import FileState
 from lcursor.project import filetypes
+from lcursor.project.reading import NotRegularFile, open_regular
 
 TRIES = 3
 DIGEST_BYTES = 16
@@ -51,6 +52,8 @@ def read(root: Path, path: str) -> Content | Refusal:
         for _ in range(TRIES):
             if found := _read(full, path):
                 return found
+    except (IsADirectoryError, NotRegularFile):
+        return Refusal("it is no regular file")
     except (FileNotFoundError, NotADirectoryError):
         return Refusal("there is no such file", is_gone=True)
     except OSError as error:
@@ -70,11 +73,9 @@ def look(root: Path, path: str) -> tuple[int, int] | None:
 def _read(full: bytes, path: str) -> Content | Refusal | None:
     """Read once; None if it changed meanwhile."""
     # Neither a link nor a pipe, whatever the path was when it was listed.
-    fd = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
+    with open_regular(full, follows_links=False) as file:
+        fd = file.fileno()
         before = os.fstat(fd)
-        if not stat.S_ISREG(before.st_mode):
-            return Refusal("it is no regular file")
         if reason := filetypes.by_name(path, before.st_size):
             return Refusal(reason)
         age_s = time.time() - before.st_mtime_ns / 1e9

@@ -20,8 +20,7 @@ from lcursor.index.inotify import Folders, WatchFailed
 from lcursor.index.notes import GIT, Notes
 from lcursor.project import listing
 from lcursor.project.git import GitFailed
-from lcursor.project.ignore import MARKS
-from lcursor.project.judge import Judge
+from lcursor.project.ignore import MARKS, IgnoreMatcher
 from lcursor.project.listing import Found, Survey
 
 STORM = 500
@@ -199,7 +198,7 @@ class Watcher:
             elif is_there:
                 new.append(path)
         if new:
-            told.update(set(new) - self._judge.left_out(new))
+            told.update(set(new) - self._matcher.reasons(new).keys())
             self._known.update(told.intersection(new))
         return told
 
@@ -232,7 +231,7 @@ class Watcher:
             self._look()
             names = [name for name in names if f"{name}/" not in self._left_out]
             asked = [f"{name}/" for name in names if name not in trusted]
-            out = self._judge.left_out(asked) if asked else set()
+            out = self._matcher.reasons(asked)
             below: list[str] = []
             for name in names:
                 if f"{name}/" in out or not folders.add(name, self._root / name):
@@ -283,7 +282,7 @@ class Watcher:
             now = self._enter(folders, [""], trusted)
         except GitFailed as failure:
             self._say(f"git cannot say what it ignores: {failure}")
-            self._judge = Judge(self._root, ())
+            self._matcher = IgnoreMatcher(self._root, is_in_git=False)
             now = self._enter(folders, [""], trusted)
         for gone in before - {GIT}:
             if (gone and not self._is_folder(gone)) or f"{gone}/" in self._left_out:
@@ -303,7 +302,7 @@ class Watcher:
         self._surveyed_s = time.monotonic()
         self._known = {file.path for file in survey.files}
         self._left_out = {path for path, _ in survey.ignored}
-        self._judge = Judge(self._root, survey.repositories)
+        self._matcher = IgnoreMatcher(self._root, is_in_git=bool(survey.repositories))
 
     def _tell_storm(self, folders: Folders) -> None:
         """Look at everything and tell it."""

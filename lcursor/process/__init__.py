@@ -1,1 +1,6 @@
-"""Child processes: `supervise` is for one that runs in the background and that editors share."""
+"""Child processes: `run` runs a command with limits, `supervise` one that editors share.
+
+    from lcursor.process.run import run
+
+    run(["git", "status", "-s"], folder, max_bytes=1 << 20).data  # b" M README.md"
+"""

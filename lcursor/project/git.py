@@ -1,23 +1,17 @@
-"""Asking git about a project's files: which there are, which it ignores and why.
+"""Ask git about a project's files: which there are, which it ignores and why.
 
-Runs git as a child process and nothing else; on the thread of who asks. Reads, never writes: no
-lock is taken, and nothing that a repository's configuration names is run.
+Runs git as a child process, on the caller's thread. Reads, never writes: no lock is taken, and
+nothing that a repository's configuration names is run.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor.errors import Cancelled
-
-Cancel = Callable[[], bool]
-
-LOOK_EVERY_S = 0.1
-"""How often a waiting question looks whether it is still wanted."""
+from lcursor.process.run import Cancel, Output, run
 
 INHERITED = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -29,35 +23,33 @@ INHERITED = (
     "GIT_PREFIX",
     "GIT_WORK_TREE",
 )
-"""An editor that `git commit` starts has these set, for another repository than ours maybe."""
-
-
+"""An editor that `git commit` starts has these set, perhaps for another repository than ours."""
 NO_WORK_TREE = ("not a git repository", "must be run in a work tree")
-"""What git says where there is none."""
+"""What git says where there is no repository."""
 
 
 class GitFailed(Exception):
-    """Git is missing or refuses; the words are its own. Never leaves `lcursor.index`."""
+    """Git is missing or fails; the message is its own. Caught within lcursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A work tree and where its git directory is."""
+    """A work tree and its git directory."""
 
     top: Path
     folder: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What git lists below a directory; paths relative to it."""
+class Files:
+    """The files that git lists below a directory; paths relative to it."""
 
     tracked: list[str]
     untracked: list[str]
     """A repository within this one ends with a slash."""
 
 
-def command_of(folder: Path, *words: str) -> list[str]:
+def command_line(folder: Path, *words: str) -> list[str]:
     """Return the command line that asks git about a folder.
 
     Every call of git is built here: `core.fsmonitor` could name a program of the repository's
@@ -67,55 +59,60 @@ def command_of(folder: Path, *words: str) -> list[str]:
     return ["git", *safe, "-C", os.fspath(folder), *words]
 
 
-def ask(
-    folder: Path, *words: str, given: bytes = b"", fine: Iterable[int] = (0,), cancel: Cancel | None
-) -> bytes:
-    """Return what git says.
+def environment() -> dict[str, str]:
+    """Return the environment for git: it speaks English, asks nothing and takes no lock."""
+    known = {name: value for name, value in os.environ.items() if name not in INHERITED}
+    return known | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
 
-    Args:
-        folder: where it runs.
-        words: its arguments.
-        given: its standard input.
-        fine: exit statuses that mean an answer.
-        cancel: asked now and then; true ends the question.
+
+def output(
+    folder: Path,
+    *words: str,
+    stdin: bytes = b"",
+    max_bytes: int | None = None,
+    max_s: float | None = 10.0,
+    ok: Iterable[int] = (0,),
+    cancel: Cancel | None = None,
+) -> Output:
+    """Return the output of a git command, as far as the limits allow; see `process.run`.
 
     Raises:
-        GitFailed: it cannot be run, or exits with another status.
-        Cancelled: `cancel` said so.
+        Cancelled: `cancel` returned true.
     """
-    environment = {name: value for name, value in os.environ.items() if name not in INHERITED}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    command = command_of(folder, *words)
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-        )
-    except OSError as error:
-        raise GitFailed(f"git cannot be run: {error.strerror}") from error
-    with process:
-        waiting: bytes | None = given
-        while True:
-            try:
-                said, complaint = process.communicate(waiting, timeout=LOOK_EVERY_S)
-                break
-            except subprocess.TimeoutExpired:
-                waiting = None
-                if cancel and cancel():
-                    process.kill()
-                    raise Cancelled("looking through the project was stopped") from None
-    if process.returncode not in fine:
-        lines = complaint.decode(errors="replace").strip().splitlines()
-        raise GitFailed(lines[0] if lines else f"git exits with {process.returncode}")
-    return said
+    return run(
+        command_line(folder, *words),
+        folder,
+        stdin=stdin,
+        env=environment(),
+        max_bytes=max_bytes,
+        max_s=max_s,
+        ok=ok,
+        cancel=cancel,
+    )
 
 
-def split(said: bytes) -> list[str]:
-    """Return the parts of an answer in which each ends with a NUL."""
-    return [os.fsdecode(part) for part in said.split(b"\0") if part]
+def ask(
+    folder: Path,
+    *words: str,
+    stdin: bytes = b"",
+    ok: Iterable[int] = (0,),
+    cancel: Cancel | None = None,
+) -> bytes:
+    """Return the whole output of a git command, however long that takes.
+
+    Raises:
+        GitFailed: it cannot be run, or exits with a status that is not in `ok`.
+        Cancelled: `cancel` returned true.
+    """
+    found = output(folder, *words, stdin=stdin, max_s=None, ok=ok, cancel=cancel)
+    if found.failure:
+        raise GitFailed(found.failure)
+    return found.data
+
+
+def split(data: bytes) -> list[str]:
+    """Return the paths of an output in which each ends with a NUL."""
+    return [os.fsdecode(part) for part in data.split(b"\0") if part]
 
 
 def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
@@ -125,111 +122,104 @@ def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
 
     Raises:
         GitFailed: there is one, but git cannot read it.
-        Cancelled: `cancel` said so.
+        Cancelled: `cancel` returned true.
     """
+    words = ("rev-parse", "--show-toplevel", "--absolute-git-dir")
     try:
-        top = ask(folder, "rev-parse", "--show-toplevel", cancel=cancel)
-        store = ask(folder, "rev-parse", "--absolute-git-dir", cancel=cancel)
+        data = ask(folder, *words, cancel=cancel).removesuffix(b"\n")
     except GitFailed as failure:
         is_none = any(words in str(failure) for words in NO_WORK_TREE)
         if is_none and not (folder / ".git").exists():
             return None
         raise
-    found = Repository(_path(top), _path(store))
+    top, _, git_folder = data.rpartition(b"\n")
+    top, _, git_folder = data.rpartition(b"\n")
+    found = Repository(Path(os.fsdecode(top)), Path(os.fsdecode(git_folder)))
     if found.top != folder.resolve() and ignored(folder, ["./"], cancel):
         return None
     return found
 
 
-def _path(said: bytes) -> Path:
-    return Path(os.fsdecode(said.removesuffix(b"\n")))
-
-
-def listing(folder: Path, without: Sequence[str], cancel: Cancel | None = None) -> Listing:
+def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> Files:
     """List what git tracks, and what it neither tracks nor ignores.
 
     Args:
         folder: in a work tree.
-        without: patterns as in `.gitignore`; directories of these names are not looked into.
-        cancel: asked now and then.
+        excludes: patterns as in `.gitignore`; directories of these names are not looked into.
+        cancel: called now and then.
 
     Raises:
-        GitFailed: git refuses.
-        Cancelled: `cancel` said so.
+        GitFailed: git fails.
+        Cancelled: `cancel` returned true.
     """
     words = ("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
-    said = ask(folder, *words, *_excludes(without), cancel=cancel)
+    data = ask(folder, *words, *_options(excludes), cancel=cancel)
     tracked: dict[str, None] = {}  # a path in conflict is listed three times
     untracked: list[str] = []
-    for line in split(said):
+    for line in split(data):
         tag, path = line[0], line[2:]
         if tag == "?":
             untracked.append(path)
         elif tag != "S":  # not checked out
             tracked[path] = None
-    return Listing(list(tracked), untracked)
+    return Files(list(tracked), untracked)
 
 
-def left_out(folder: Path, without: Sequence[str], cancel: Cancel | None = None) -> list[str]:
-    """List what git ignores below a directory; directories as one, with a slash at their end.
+def list_ignored(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> list[str]:
+    """List what git ignores below a directory; a directory as one path with a slash at its end.
 
     Raises:
-        GitFailed: git refuses.
-        Cancelled: `cancel` said so.
+        GitFailed: git fails.
+        Cancelled: `cancel` returned true.
     """
     words = ("ls-files", "-z", "--others", "--ignored", "--directory", "--exclude-standard")
-    said = split(ask(folder, *words, *_excludes(without), cancel=cancel))
-    # A directory is listed also where only each of its files is ignored, not itself.
-    asked = [path for path in said if path.endswith("/") and f"{_name(path)}/" not in without]
-    really = ignored(folder, asked, cancel) if asked else set()
+    listed = split(ask(folder, *words, *_options(excludes), cancel=cancel))
+    # A directory is also listed where each of its files is ignored but not the directory itself.
+    unsure = [path for path in listed if path.endswith("/") and not _is_excluded(path, excludes)]
+    really = ignored(folder, unsure, cancel) if unsure else {}
     found: list[str] = []
-    gone: set[str] = set()
-    for path in sorted(said):
+    folders: set[str] = set()
+    for path in sorted(listed):
         if path.endswith("/"):
-            if path not in really and f"{_name(path)}/" not in without:
+            if path not in really and not _is_excluded(path, excludes):
                 continue
-            gone.add(path)
-        elif any(path[: at + 1] in gone for at, letter in enumerate(path) if letter == "/"):
+            folders.add(path)
+        elif any(path[: at + 1] in folders for at, letter in enumerate(path) if letter == "/"):
             continue
         found.append(path)
     return found
 
 
-def _name(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2]
+def _is_excluded(folder: str, excludes: Sequence[str]) -> bool:
+    return folder.rstrip("/").rpartition("/")[2] + "/" in excludes
 
 
-def _excludes(patterns: Sequence[str]) -> list[str]:
-    return [f"--exclude={pattern}" for pattern in patterns]
+def _options(excludes: Sequence[str]) -> list[str]:
+    return [f"--exclude={pattern}" for pattern in excludes]
 
 
-def ignored(folder: Path, paths: Sequence[str], cancel: Cancel | None = None) -> set[str]:
-    """Return those of some paths that git ignores; what it tracks it does not ignore.
+def ignored(folder: Path, paths: Sequence[str], cancel: Cancel | None = None) -> dict[str, str]:
+    """Return those of some paths that git ignores, with the rule: `.gitignore:3: build/`.
 
-    Raises:
-        GitFailed: git refuses, for example since a path lies in a submodule.
-        Cancelled: `cancel` said so.
-    """
-    given = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    words = ("check-ignore", "-z", "--stdin")
-    return set(split(ask(folder, *words, given=given, fine=(0, 1), cancel=cancel)))
-
-
-def why_ignored(folder: Path, path: str) -> str:
-    """Return where it is said that git ignores a path, `.gitignore:3: build/`; "" if nowhere.
+    A file that git tracks is not ignored.
 
     Raises:
-        GitFailed: git refuses.
+        GitFailed: git fails, for example because a path lies in a submodule.
+        Cancelled: `cancel` returned true.
     """
+    stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
     words = ("check-ignore", "-v", "-z", "--stdin")
-    said = ask(folder, *words, given=os.fsencode(path) + b"\0", fine=(0, 1), cancel=None)
-    parts = [os.fsdecode(part) for part in said.split(b"\0")]
-    if len(parts) < 4 or parts[2].startswith("!"):
-        return ""
-    return f"{parts[0]}:{parts[1]}: {parts[2]}"
+    data = ask(folder, *words, stdin=stdin, ok=(0, 1), cancel=cancel)
+    fields = [os.fsdecode(part) for part in data.split(b"\0")[:-1]]
+    rows = zip(fields[::4], fields[1::4], fields[2::4], fields[3::4], strict=True)
+    return {
+        path: f"{source}:{row}: {pattern}"
+        for source, row, pattern, path in rows
+        if not pattern.startswith("!")
+    }
 
 
-def is_other_tree(mark: Path) -> bool:
+def is_other_work_tree(mark: Path) -> bool:
     """Return whether a `.git` is that of a work tree beside a repository's main one."""
     try:
         return mark.is_file() and "/worktrees/" in mark.read_bytes().decode(errors="replace")

@@ -1,19 +1,62 @@
-"""Which paths are meant by `path:` in a question. Pure functions of text."""
+"""Compile globs: of paths, as in `path:` of a question, and of files that the user calls secret."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 
-WILD = re.compile(r"(\*\*/|\*\*|\*|\?|\[!?[^\]/]+\])")
-WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", re.S)
+WILD = re.compile(r"[*?]|\[!?[^\]/]+\]")
+PATH_WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+VIM_WILDCARDS = {"**/": ".*/", "**": ".*", "*": ".*", "?": "."}
+
+
+def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> str:
+    """Return a glob as a regular expression; `{a,b}` means either, what is not closed means itself.
+
+    Args:
+        glob: any text.
+        is_vim: as Vim's `glob2regpat` has it: `*` and `?` also match a slash, and what stands in
+            brackets is a class of regular expressions. Else `**` crosses folders and `*` does not,
+            and `[!a]` is any letter but `a`.
+        has_braces: whether braces mean anything.
+    """
+    wildcards = VIM_WILDCARDS if is_vim else PATH_WILDCARDS
+    parts: list[str] = []
+    depth = 0
+    for part in TOKEN.findall(glob):
+        if part in wildcards:
+            parts.append(wildcards[part])
+        elif len(part) > 1:
+            parts.append(_character_class(part, is_vim))
+        elif has_braces and part == "{":
+            parts.append("(?:")
+            depth += 1
+        elif depth and part in "},":
+            parts.append(")" if part == "}" else "|")
+            depth -= part == "}"
+        else:
+            parts.append(re.escape(part))
+    return translate(glob, is_vim=is_vim, has_braces=False) if depth else "".join(parts)
+
+
+def _character_class(part: str, is_vim: bool) -> str:
+    found = part
+    if not is_vim:
+        letters = re.escape(part[1:-1].removeprefix("!")).replace("\\-", "-")
+        found = f"[{'^' if part[1] == '!' else ''}{letters}]"
+    try:
+        re.compile(found)
+    except re.error:  # `[z-a]` means itself
+        return re.escape(part)
+    return found if is_vim or "/" not in part else re.escape(part)
 
 
 def path_test(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return what tells whether a path is one of those meant: globs, or parts of a path.
+    """Return a function that says whether a path matches any of some globs, or parts of a path.
 
-    A glob may begin at any folder, and what is in a folder that is meant is meant. With `/` before
-    it, a glob or a part begins at the project's root.
+    A glob may begin at any folder, and matches all that is in a folder that it matches. With `/`
+    before it, a glob or a part begins at the project's root. No patterns match every path.
     """
     if not patterns:
         return lambda path: True
@@ -25,21 +68,6 @@ def _test(pattern: str) -> Callable[[str], bool]:
     is_rooted, bare = pattern.startswith("/"), pattern.lstrip("/")
     if not WILD.search(bare):
         return lambda path: path.startswith(bare) if is_rooted else bare in path
-    inside = "".join(map(_regex, WILD.split(bare.rstrip("/"))))
-    regex = re.compile(f"(?s:{'' if is_rooted else '(?:.*/)?'}{inside}(?:/.*)?)\\Z")
+    inside = translate(bare.rstrip("/"))
+    regex = re.compile(f"(?s:{'' if is_rooted else '(?:.*/)?'}(?:{inside})(?:/.*)?)\\Z")
     return lambda path: regex.match(path) is not None
-
-
-def _regex(part: str) -> str:
-    """Return a piece of a glob as a regular expression."""
-    if part in WILDCARDS:
-        return WILDCARDS[part]
-    if len(part) > 2 and part.startswith("[") and part.endswith("]"):
-        letters = re.escape(part[1:-1].removeprefix("!")).replace("\\-", "-")
-        made = f"[{'^' if part[1] == '!' else ''}{letters}]"
-        try:
-            re.compile(made)
-        except re.error:  # `[z-a]` means itself
-            return re.escape(part)
-        return made
-    return re.escape(part)

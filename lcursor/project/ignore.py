@@ -1,15 +1,20 @@
-"""What is left out by its name, and what `.lcursorignore` and `.gitignore` say without git.
+"""Which paths of a project are left out, and why: by default, by `.lcursorignore` and by git.
 
-The only importer of pathspec. Reads ignore files, nothing else; one object is for one thread. Other
-tools' ignore files (`.prettierignore`, `.dockerignore`) mean something else and are not read.
+The only importer of pathspec. Opens ignore files and nothing else. Other tools' ignore files
+(`.prettierignore`, `.dockerignore`) mean something else and are not read.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+from lcursor.project import git
 
 OWN = ".lcursorignore"
 BY_GIT = ".gitignore"
@@ -36,7 +41,16 @@ MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 LEFTOVERS = re.compile(r".*~|\..*\.sw[a-p]|\.#.*|#.*#|4913|\.DS_Store", re.S)
 """Files that editors leave behind. Vim tries with `4913` whether it may write."""
 
-DEFAULT_HINT = "left out by default"
+BY_DEFAULT = "left out by default"
+
+IGNORED_BY_GIT = "git ignores it"
+NOT_A_FILE = "not a regular file"
+LINK = "a symbolic link"
+OTHER_WORK_TREE = "another work tree of a repository"
+MARKED = "a cache or a Python environment"
+
+MAX_REMEMBERED = 50_000
+"""Answers that a matcher keeps."""
 
 
 class Rules:
@@ -44,60 +58,65 @@ class Rules:
 
     Args:
         root: of the project.
-        is_in_git: git is asked besides: its ignore files are not read here.
+        is_in_git: git is asked as well, so its ignore files are not read here.
     """
 
     def __init__(self, root: Path, *, is_in_git: bool) -> None:
         self._root = root
         self._names = (OWN,) if is_in_git else (BY_GIT, OWN)
-        self._folders = ALWAYS if is_in_git else ALWAYS | WITHOUT_GIT
-        self._read: dict[str, list[_File]] = {}
-        self._verdicts: dict[str, str] = {"": ""}
+        self._defaults = ALWAYS if is_in_git else ALWAYS | WITHOUT_GIT
+        self._files: dict[str, list[_File]] = {}
+        self._folders: dict[str, str] = {"": ""}
 
     @property
     def excludes(self) -> list[str]:
-        """The default directories as patterns for git, less those that are taken in again."""
-        own = self._files("")
+        """The default directories as patterns for git, without those that are taken in again."""
+        own = self._files_in("")
         return [
             f"{name}/"
-            for name in sorted(self._folders)
-            if not any(file.says(f"{name}/")[0] is False for file in own)
+            for name in sorted(self._defaults)
+            if not any(file.match(f"{name}/")[0] is False for file in own)
         ]
 
-    def of_folder(self, folder: str) -> str:
-        """Return why a directory is left out, itself or one above it; "" if it is not."""
-        known = self._verdicts.get(folder)
+    def reason(self, path: str) -> str:
+        """Return why a path is left out, itself or with a directory above it; "" if it is not.
+
+        Args:
+            path: relative to the root; that of a directory ends with a slash, "" is the root.
+        """
+        if not path or path.endswith("/"):
+            return self._folder_reason(path[:-1])
+        above, _, name = path.rpartition("/")
+        return self._folder_reason(above) or self._own_reason(path, name, is_folder=False)
+
+    def _folder_reason(self, folder: str) -> str:
+        known = self._folders.get(folder)
         if known is None:
             above, _, name = folder.rpartition("/")
-            known = self.of_folder(above) or self._own(folder, name, is_folder=True)
-            self._verdicts[folder] = known
+            known = self._folder_reason(above) or self._own_reason(folder, name, is_folder=True)
+            self._folders[folder] = known
         return known
 
-    def of_file(self, path: str) -> str:
-        """Return why a file is left out, itself or with its directory; "" if it is not."""
-        above, _, name = path.rpartition("/")
-        return self.of_folder(above) or self._own(path, name, is_folder=False)
-
-    def _own(self, path: str, name: str, *, is_folder: bool) -> str:
-        """Return what is said of a path itself; its directory is not left out."""
+    def _own_reason(self, path: str, name: str, *, is_folder: bool) -> str:
+        """Return why a path itself is left out; the directories above it are not."""
         if name == ".git":
             return "git's own"
         at = path.rpartition("/")[0]
         while True:
-            for file in reversed(self._files(at)):
+            for file in reversed(self._files_in(at)):
                 below = path[len(at) + 1 :] if at else path
-                is_out, why = file.says(f"{below}/" if is_folder else below)
+                is_out, rule = file.match(f"{below}/" if is_folder else below)
                 if is_out is not None:
-                    return why if is_out else ""
+                    return rule if is_out else ""
             if not at:
                 break
             at = at.rpartition("/")[0]
         if is_folder:
-            return f"{name}: {DEFAULT_HINT}" if name in self._folders else ""
+            return f"{name}: {BY_DEFAULT}" if name in self._defaults else ""
         return "an editor's leftover" if LEFTOVERS.fullmatch(name) else ""
 
-    def _files(self, folder: str) -> list[_File]:
-        found = self._read.get(folder)
+    def _files_in(self, folder: str) -> list[_File]:
+        found = self._files.get(folder)
         if found is None:
             found = []
             for name in self._names:
@@ -107,8 +126,124 @@ class Rules:
                 except OSError:
                     continue
                 found.append(_File(f"{folder}/{name}" if folder else name, text))
-            self._read[folder] = found
+            self._files[folder] = found
         return found
+
+
+class IgnoreMatcher:
+    """Which paths of a project are left out, and why: by ignore files, by default and by git.
+
+    Remembers its answers: as good as the ignore files were when it was made. For one thread.
+
+    Args:
+        root: of the project, without symbolic links.
+        is_in_git: whether git is asked; None is where it can be.
+    """
+
+    def __init__(self, root: Path, *, is_in_git: bool | None = None) -> None:
+        if is_in_git is None:
+            try:
+                is_in_git = git.repository(root) is not None
+            except git.GitFailed:
+                is_in_git = False
+        self._root, self.is_in_git = root, is_in_git
+        self.rules = Rules(root, is_in_git=is_in_git)
+        self._known: dict[str, str] = {}
+        self._repositories: dict[str, tuple[str, ...]] = {"": ("",)}
+
+    def reasons(self, paths: Sequence[str]) -> dict[str, str]:
+        """Return those of some existing paths that are left out, each with the reason.
+
+        Args:
+            paths: relative to the root; that of a directory ends with a slash.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        if len(self._known) + len(paths) > MAX_REMEMBERED:
+            self._known.clear()
+        unsure: list[tuple[str, str, str]] = []
+        """Path, the repository to ask, and what to ask it about."""
+        for path in paths:
+            if path in self._known:
+                continue
+            self._known[path] = self.rules.reason(path)
+            if self._known[path] or not self.is_in_git:
+                continue
+            repositories = self._repositories_around(path.rpartition("/")[0])
+            # A repository within another one may be ignored by the outer one.
+            for inside, asked in zip(repositories, [*repositories[1:], path], strict=True):
+                if below := asked[len(inside) :].rstrip("/"):
+                    unsure.append((path, inside, below))
+        try:
+            for inside in dict.fromkeys(inside for _, inside, _ in unsure):
+                asked_of = [below for _, at, below in unsure if at == inside]
+                found = git.ignored(self._root / inside, asked_of)
+                for path, at, below in unsure:
+                    if at == inside and below in found and not self._known[path]:
+                        self._known[path] = f"{IGNORED_BY_GIT}: {found[below]}"
+        except git.GitFailed:
+            self._known.clear()
+            raise
+        return {path: self._known[path] for path in paths if self._known[path]}
+
+    def _repositories_around(self, folder: str) -> tuple[str, ...]:
+        """Return the repositories that a directory is in, outermost first."""
+        known = self._repositories.get(folder)
+        if known is None:
+            known = self._repositories_around(folder.rpartition("/")[0])
+            if os.path.lexists(self._root / folder / ".git"):
+                known = (*known, f"{folder}/")
+            self._repositories[folder] = known
+        return known
+
+
+def why(root: Path, path: str | Path) -> str:
+    """Return why a path of a project is left out, in words; "" if it is not.
+
+    Args:
+        root: of the project.
+        path: absolute, or relative to the root.
+    """
+    top = Path(os.path.realpath(root))
+    full = Path(os.path.normpath(top / path))
+    given = Path(os.path.normpath(root.absolute()))
+    if not full.is_relative_to(top) and full.is_relative_to(given):
+        full = top / full.relative_to(given)
+    if not full.is_relative_to(top):
+        return f"it is not in the project: {top}"
+    relative = full.relative_to(top)
+    for folder in reversed(relative.parents[:-1] if relative.parts else ()):
+        if (top / folder).is_symlink():
+            return f"it is behind {LINK}: {folder}"
+    try:
+        mode = os.lstat(full).st_mode
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    if stat.S_ISLNK(mode):
+        return f"it is {LINK}"
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return f"it is {NOT_A_FILE}"
+    if not relative.parts:
+        return ""
+    is_folder = stat.S_ISDIR(mode)
+    name = f"{relative}/" if is_folder else str(relative)
+    matcher = IgnoreMatcher(top)
+    reason = matcher.rules.reason(name)
+    if reason.endswith(BY_DEFAULT):
+        return f"{reason}; a line !{reason.partition(':')[0]}/ in {OWN} takes it in"
+    if reason:
+        return reason
+    folders = [*reversed(relative.parents[:-1]), *([relative] if is_folder else [])]
+    for folder in folders:
+        if any(os.path.lexists(top / folder / mark) for mark in MARKS):
+            return f"{folder} is {MARKED}"
+        if matcher.is_in_git and git.is_other_work_tree(top / folder / ".git"):
+            return f"{folder} is {OTHER_WORK_TREE}"
+    try:
+        return matcher.reasons([name]).get(name, "")
+    except git.GitFailed as failure:
+        return f"git cannot say: {failure}"
 
 
 class _File:
@@ -123,8 +258,8 @@ class _File:
                 self._patterns.append((*pattern, row + 1, line.strip()))
         self._patterns.reverse()  # the last one that fits counts
 
-    def says(self, path: str) -> tuple[bool | None, str]:
-        """Return whether the path is left out, None for no word on it, and where that stands."""
+    def match(self, path: str) -> tuple[bool | None, str]:
+        """Return whether a path is left out, None where no rule fits, and the rule."""
         for regex, is_out, row, line in self._patterns:
             if regex.fullmatch(path):
                 return is_out, f"{self._shown}:{row}: {line}"

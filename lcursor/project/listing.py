@@ -15,23 +15,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lcursor.errors import Cancelled, IndexFailed
+from lcursor.process.run import Cancel
 from lcursor.project import git
-from lcursor.project.git import Cancel, GitFailed, is_other_tree
-from lcursor.project.ignore import MARKS, Rules
-from lcursor.project.reasons import (
-    A_LINK,
-    A_MARKED,
+from lcursor.project.git import GitFailed
+from lcursor.project.ignore import (
     IGNORED_BY_GIT,
+    LINK,
+    MARKED,
+    MARKS,
     NOT_A_FILE,
-    OTHER_TREE,
-    UNREADABLE,
+    OTHER_WORK_TREE,
+    Rules,
 )
-from lcursor.project.reasons import why as why
 
-LOOK_EVERY = 2000
-"""Files between two looks at `cancel`."""
-DEEPEST = 8
+UNREADABLE = "the directory cannot be read"
+CANCEL_EVERY = 2000
+"""Files between two calls of `cancel`."""
+MAX_DEPTH = 8
 """Repositories within repositories."""
+MAX_NAMES = 50_000
+MAX_BYTES = 8 << 20
+MAX_S = 5.0
 
 
 class Found(NamedTuple):
@@ -80,7 +84,7 @@ def survey(root: Path, cancel: Cancel | None = None) -> Survey:
     Raises:
         IndexFailed: there is no such directory, or it cannot be read: nothing is known of its
             files then, and nothing may be taken for deleted.
-        Cancelled: `cancel` said so.
+        Cancelled: `cancel` returned true.
     """
     start_s = time.monotonic()
     try:
@@ -89,144 +93,237 @@ def survey(root: Path, cancel: Cancel | None = None) -> Survey:
         raise IndexFailed(
             f"the project's directory {root} cannot be read: {error.strerror}"
         ) from error
-    looking = _Looking(Path(os.path.realpath(root)), cancel)
+    scan = _Scan(Path(os.path.realpath(root)), cancel)
     try:
-        repository = git.repository(looking.root, cancel)
+        repository = git.repository(scan.root, cancel)
         if repository:
-            looking.ask_git("", 0)
+            scan.ask_git("", 0)
     except GitFailed as failure:
         repository = None
-        looking.forget()
-        looking.remarks.append(f"git is not asked which files to leave out: {failure}")
+        scan.reset()
+        scan.remarks.append(f"git is not asked which files to leave out: {failure}")
     if not repository:
-        looking.walk()
-    looking.files.sort()
-    looking.ignored.sort()
+        scan.walk()
+    scan.files.sort()
+    scan.ignored.sort()
     return Survey(
-        looking.files,
-        looking.ignored,
+        scan.files,
+        scan.ignored,
         time.monotonic() - start_s,
-        looking.root,
-        tuple(looking.repositories),
+        scan.root,
+        tuple(scan.repositories),
         repository.folder if repository else None,
-        tuple(looking.remarks),
+        tuple(scan.remarks),
     )
 
 
-class _Looking:
+class _Scan:
     """A survey that is being made."""
 
     def __init__(self, root: Path, cancel: Cancel | None) -> None:
         self.root = root
         self.remarks: list[str] = []
         self._cancel = cancel
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.files: list[Found] = []
         self.ignored: list[tuple[str, str]] = []
         self.repositories: list[str] = []
 
     def ask_git(self, inside: str, depth: int) -> None:
-        """Take in what git lists in a repository; `inside` ends with a slash or is empty."""
+        """Add what git lists in a repository; `inside` ends with a slash or is empty."""
         rules = Rules(self.root, is_in_git=True)
         here = self.root / inside
         self.repositories.append(inside)
-        without = rules.excludes
-        listing = git.listing(here, without, self._cancel)
+        listed = git.list_files(here, rules.excludes, self._cancel)
         marked = {
             path.rpartition("/")[0]
-            for path in listing.untracked
+            for path in listed.untracked
             if path.rpartition("/")[2] in MARKS and "/" in path
         }
-        folders: dict[str, None] = {}  # that are left out here, not by git
-        for number, path in enumerate([*listing.tracked, *listing.untracked]):
-            if number % LOOK_EVERY == 0:
-                self._look()
+        folders: dict[str, str] = {}
+        """Directories that are left out here and not by git, with the reason."""
+        for number, path in enumerate([*listed.tracked, *listed.untracked]):
+            if number % CANCEL_EVERY == 0:
+                check(self._cancel)
             full = inside + path
-            if number >= len(listing.tracked) and marked and _is_below(path, marked):
+            if number >= len(listed.tracked) and marked and _is_below(path, marked):
                 continue
             folder = full.rpartition("/")[0]
-            reason = rules.of_folder(folder)
-            if reason:
-                while rules.of_folder(folder.rpartition("/")[0]):
+            if reason := rules.reason(f"{folder}/"):
+                while rules.reason(f"{folder.rpartition('/')[0]}/"):
                     folder = folder.rpartition("/")[0]
-                folders[folder] = None
-                continue
-            if path.endswith("/"):
-                self._other(full, depth)
+                folders[f"{folder}/"] = reason
+            elif path.endswith("/"):
+                self._add_repository(full, depth)
             else:
-                self._take(full, rules.of_file(full), depth)
-        self.ignored += [(f"{folder}/", rules.of_folder(folder)) for folder in folders]
-        self.ignored += [(f"{inside}{folder}/", A_MARKED) for folder in marked]
-        for path in git.left_out(here, without, self._cancel):
+                self._add(full, rules.reason(full), depth)
+        self.ignored += folders.items()
+        self.ignored += [(f"{inside}{folder}/", MARKED) for folder in marked]
+        for path in git.list_ignored(here, rules.excludes, self._cancel):
             full = inside + path
-            is_folder = path.endswith("/")
-            by_name = rules.of_folder(full[:-1]) if is_folder else ""
-            if full.rstrip("/") not in folders:
+            by_name = rules.reason(full) if path.endswith("/") else ""
+            if full not in folders:
                 self.ignored.append((full, by_name or IGNORED_BY_GIT))
 
-    def _take(self, path: str, reason: str, depth: int) -> None:
-        """Keep a file, or say why not."""
+    def walk(self) -> None:
+        """Add all files, as the ignore files have it."""
+        for path, reason in walk(self.root, Rules(self.root, is_in_git=False), cancel=self._cancel):
+            if path.endswith("/"):
+                self.ignored.append((path, reason))
+            else:
+                self._add(path, reason, 0)
+
+    def _add(self, path: str, reason: str, depth: int) -> None:
+        """Add a file, or the reason why it is left out."""
         if reason:
             self.ignored.append((path, reason))
             return
         try:
             status = os.lstat(self.root / path)
         except OSError:
-            return  # deleted and not yet committed, or gone meanwhile
+            return  # deleted and not yet committed, or just now
         if stat.S_ISREG(status.st_mode):
             self.files.append(Found(path, status.st_size, status.st_mtime_ns))
         elif stat.S_ISDIR(status.st_mode):
-            self._other(f"{path}/", depth)
+            self._add_repository(f"{path}/", depth)
         else:
-            self.ignored.append((path, A_LINK if stat.S_ISLNK(status.st_mode) else NOT_A_FILE))
+            self.ignored.append((path, LINK if stat.S_ISLNK(status.st_mode) else NOT_A_FILE))
 
-    def _other(self, inside: str, depth: int) -> None:
-        """Take in a repository within this one."""
+    def _add_repository(self, inside: str, depth: int) -> None:
+        """Add the files of a repository within this one."""
         mark = self.root / inside / ".git"
         if not mark.exists():
             return  # a submodule that is not there
-        if depth >= DEEPEST or is_other_tree(mark):
-            self.ignored.append((inside, OTHER_TREE))
+        if depth >= MAX_DEPTH or git.is_other_work_tree(mark):
+            self.ignored.append((inside, OTHER_WORK_TREE))
             return
         try:
             self.ask_git(inside, depth + 1)
         except GitFailed as failure:
             self.ignored.append((inside, f"git cannot read it: {failure}"))
 
-    def walk(self) -> None:
-        """Take in all files, with the rules of the ignore files."""
-        rules = Rules(self.root, is_in_git=False)
-        waiting = [""]
-        while waiting:
-            self._look()
-            inside = waiting.pop()
-            entries = list(self._entries(inside))
-            if inside and not MARKS.isdisjoint(entry.name for entry in entries):
-                self.ignored.append((inside, A_MARKED))
-                continue
-            for entry in entries:
-                path = inside + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    reason = rules.of_folder(path)
-                    if not reason and entry.name != ".git":
-                        waiting.append(f"{path}/")
-                    elif reason:
-                        self.ignored.append((f"{path}/", reason))
-                    continue
-                self._take(path, rules.of_file(path), 0)
 
-    def _entries(self, inside: str) -> Iterator[os.DirEntry[str]]:
+def walk(
+    folder: Path, rules: Rules, inside: str = "", cancel: Cancel | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield the files below a directory, and what is left out with the reason.
+
+    Args:
+        folder: to look through; the paths are relative to it. Links are not followed.
+        rules: of the project.
+        inside: path of the folder as the rules have it, with a slash at its end; "" is the root.
+        cancel: called for each directory.
+
+    Yields:
+        A path and the reason why it is left out; "" for a file that is not. A directory that is
+        left out ends with a slash and stands for all that is in it.
+
+    Raises:
+        Cancelled: `cancel` returned true.
+    """
+    waiting = [""]
+    while waiting:
+        check(cancel)
+        here = waiting.pop()
         try:
-            with os.scandir(self.root / inside) as entries:
-                yield from entries
+            with os.scandir(folder / here) as scanned:
+                entries = list(scanned)
         except OSError:
-            self.ignored.append((inside, UNREADABLE))
+            yield here, UNREADABLE
+            continue
+        if here and not MARKS.isdisjoint(entry.name for entry in entries):
+            yield here, MARKED
+            continue
+        for entry in entries:
+            path = here + entry.name
+            if entry.is_file(follow_symlinks=False):
+                yield path, rules.reason(inside + path)
+            elif not entry.is_dir(follow_symlinks=False):
+                kind = LINK if entry.is_symlink() else NOT_A_FILE
+                yield path, rules.reason(inside + path) or kind
+            elif reason := rules.reason(f"{inside}{path}/"):
+                yield f"{path}/", reason
+            else:
+                waiting.append(f"{path}/")
 
-    def _look(self) -> None:
-        if self._cancel and self._cancel():
-            raise Cancelled("looking through the project was stopped")
+
+def check(cancel: Cancel | None) -> None:
+    """Raise Cancelled if `cancel` returns true."""
+    if cancel and cancel():
+        raise Cancelled("looking through the project was stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The files below a folder, ordered."""
+
+    files: tuple[str, ...]
+    """Relative to the folder."""
+    note: str = ""
+    """Why there may be more; empty where these are all."""
+
+
+def names(
+    folder: Path,
+    root: Path | None = None,
+    cancel: Cancel | None = None,
+    max_files: int = MAX_NAMES,
+) -> Names:
+    """List the names of the files below a folder that are not left out; at most for some seconds.
+
+    A folder that is left out itself is listed all the same: it was asked for by name. Faster than
+    a survey: files are not looked at, and those of repositories within this one are missing.
+
+    Args:
+        folder: absolute.
+        root: of the project, whose ignore files count as well; by default the folder.
+        cancel: called now and then.
+        max_files: to list.
+
+    Raises:
+        Cancelled: `cancel` returned true.
+    """
+    folder = Path(os.path.realpath(folder))
+    top = Path(os.path.realpath(root or folder))
+    if not folder.is_relative_to(top):
+        top = folder
+    inside = "" if folder == top else f"{folder.relative_to(top).as_posix()}/"
+    rules = Rules(top, is_in_git=True)
+    options = [f"--exclude={pattern}" for pattern in rules.excludes]
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", *options)
+    listed = git.output(folder, *words, max_bytes=MAX_BYTES, max_s=MAX_S, cancel=cancel)
+    note = f"there are more: {listed.failure}" if listed.is_cut else ""
+    found: list[str] = []
+    if (listed.failure and not listed.is_cut) or _is_ignored(folder, cancel):
+        rules = Rules(top, is_in_git=False)
+        if rules.reason(inside):
+            rules, inside = Rules(folder, is_in_git=False), ""
+        end_s = time.monotonic() + MAX_S
+        for name, reason in walk(folder, rules, inside, cancel):
+            if not reason:
+                found.append(name)
+            if len(found) > max_files:
+                break
+            if time.monotonic() > end_s:
+                note = "there are more: looking took too long"
+                break
+    else:
+        whole = listed.data.rpartition(b"\0")[0]  # the last one may be cut
+        unique = dict.fromkeys(git.split(whole))
+        found = [x for x in unique if not x.endswith("/") and not rules.reason(inside + x)]
+    if len(found) > max_files:
+        note = f"there are more than {max_files:,}"
+    return Names(tuple(sorted(found[:max_files])), note)
+
+
+def _is_ignored(folder: Path, cancel: Cancel | None) -> bool:
+    """Return whether git ignores a folder: it is built, or a home under git ignores all it has."""
+    try:
+        return bool(git.ignored(folder, ["./"], cancel))
+    except GitFailed:
+        return False
 
 
 def _is_below(path: str, folders: set[str]) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from lcursor.project.globs import translate
 from lcursor.project.root import begun_path
 
 SECRETS: Final = (
@@ -62,40 +63,14 @@ HARMLESS: Final = (
 """Templates hold names without values."""
 
 
-def pattern(globs: Sequence[str]) -> re.Pattern[str]:
-    """Return what matches a whole path that begins with a slash, as Vim's glob2regpat would."""
-    return re.compile("|".join(f".*/{_regex(glob)}" for glob in globs), re.IGNORECASE | re.DOTALL)
+def _compile(globs: Iterable[str]) -> re.Pattern[str]:
+    """Return what matches a whole path that begins with a slash."""
+    regexes = (f".*/(?:{translate(glob, is_vim=True)})" for glob in globs)
+    return re.compile("|".join(regexes), re.IGNORECASE | re.DOTALL)
 
 
-def _regex(glob: str) -> str:
-    out = []
-    depth = at = 0
-    while at < len(glob):
-        char = glob[at]
-        close = glob.find("]", at + 1) if char == "[" else -1
-        if close > 0:
-            out.append(glob[at : close + 1])
-            at = close
-        elif char == "*":
-            out.append(".*")
-        elif char == "?":
-            out.append(".")
-        elif char == "{":
-            out.append("(?:")
-            depth += 1
-        elif char == "}" and depth:
-            out.append(")")
-            depth -= 1
-        elif char == "," and depth:
-            out.append("|")
-        else:
-            out.append(re.escape(char))
-        at += 1
-    return "".join(out)
-
-
-_SECRET: Final = pattern(SECRETS)
-_HARMLESS: Final = pattern(HARMLESS)
+_SECRET: Final = _compile(SECRETS)
+_HARMLESS: Final = _compile(HARMLESS)
 _KEY: Final = re.compile(
     rb"-----BEGIN [A-Z\d ]*PRIVATE KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1[\dA-Z]{8}"
 )
@@ -110,12 +85,12 @@ def is_secret_path(path: str) -> bool:
 
 
 def has_private_key(data: bytes) -> bool:
-    """Return whether the head of a private key stands in a file."""
+    """Return whether a private key begins in some text."""
     return any(hint in data for hint in _HINTS) and _KEY.search(data) is not None
 
 
 KEY = "secrets"
-"""In the file that says that a project was begun."""
+"""Of the globs in the stored data of a project."""
 REASON = "a pattern of completion.secrets names it"
 """Followed by a colon and the pattern."""
 
@@ -123,8 +98,8 @@ REASON = "a pattern of completion.secrets names it"
 class SecretGlobs:
     """The user's globs of one project.
 
-    What any editor has said of a project holds, so that no second editor with other settings lets a
-    file in; only making the index anew forgets it. Any thread: a change is one assignment.
+    Those of all its editors count, so that no second editor with other settings lets a file in;
+    only rebuilding the index forgets them. Any thread: a change is one assignment.
 
     Args:
         root: of the project; globs are compared with whole paths, as in the editor.
@@ -138,19 +113,19 @@ class SecretGlobs:
 
     @property
     def globs(self) -> tuple[str, ...]:
-        """All that hold, in order."""
+        """All globs, in order."""
         return tuple(glob for glob, _ in self._tests)
 
     def add(self, globs: Iterable[str]) -> bool:
-        """Let some hold as well; return whether there was a new one."""
+        """Add globs; return whether one of them is new."""
         before = self.globs
         self.replace([*before, *globs])
         return self.globs != before
 
     def replace(self, globs: Iterable[str]) -> None:
-        """Let these hold, and no others."""
+        """Replace all globs."""
         known = sorted({glob for glob in globs if glob})
-        self._tests = tuple((glob, _test(glob)) for glob in known)
+        self._tests = tuple((glob, _compile([glob])) for glob in known)
 
     def reason(self, path: str) -> str:
         """Return why a file is left out, in words; "" if no glob names it.
@@ -167,25 +142,11 @@ class SecretGlobs:
         return ""
 
 
-def from_begun(root: Path, begun: dict[str, Any]) -> SecretGlobs:
-    """Return what the file that began a project has kept; nothing where it is broken."""
-    globs = begun.get(KEY)
-    kept = [glob for glob in globs if isinstance(glob, str)] if isinstance(globs, list) else []
-    return SecretGlobs(root, kept)
-
-
 def load(root: Path) -> SecretGlobs:
-    """Return what was kept for a project, also where no worker runs."""
+    """Return the globs that are stored for a project; none where the file is damaged."""
     try:
-        begun = json.loads(begun_path(root).read_bytes())
-    except (OSError, ValueError):
-        begun = {}
-    return from_begun(root, begun if isinstance(begun, dict) else {})
-
-
-def _test(glob: str) -> re.Pattern[str]:
-    """Return what a glob means; one that is none means itself."""
-    try:
-        return pattern([glob])
-    except re.error:
-        return re.compile(f".*/{re.escape(glob)}", re.IGNORECASE | re.DOTALL)
+        globs = json.loads(begun_path(root).read_bytes())[KEY]
+    except (OSError, ValueError, KeyError, TypeError):
+        globs = []
+    known = globs if isinstance(globs, list) else []
+    return SecretGlobs(root, (glob for glob in known if isinstance(glob, str)))

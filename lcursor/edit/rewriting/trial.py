@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.config import EditConfig
-from lcursor.context import listing, running
 from lcursor.edit.records import Check, Lines
 from lcursor.errors import Cancelled, CheckFailed
+from lcursor.project import git, listing
 
 MOST_FILES: Final = 20_000
 MOST_BYTES: Final = 256 << 20
@@ -276,13 +276,13 @@ class Trial:
     def _names(self, cancel: threading.Event) -> tuple[list[str], str]:
         """Return what git lists, and why nothing can be listed."""
         words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        said = running.git(self._root, *words, most_bytes=LIST_BYTES, cancel=cancel.is_set)
+        said = git.output(self._root, *words, max_bytes=LIST_BYTES, cancel=cancel.is_set)
         if said.is_cut:
             return [], f"git lists too much: {said.failure}"
         if not said.failure:
             found = dict.fromkeys(os.fsdecode(name) for name in said.data.split(b"\0") if name)
             return [name for name in found if not name.endswith("/")], ""
-        found_files = listing.files(self._root, cancel=cancel.is_set, most=MOST_FILES)
+        found_files = listing.names(self._root, cancel=cancel.is_set, max_files=MOST_FILES)
         return list(found_files.files), found_files.note
 
     def _copied(self, folder: Path, name: str) -> int:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.context import changes, reading
+from lcursor.context import changes
 from lcursor.context.items import Item
-from lcursor.context.reading import Reader
-from tests.unit.context.test_reading import KEY
+from lcursor.project import reading
+from lcursor.project.reading import Reader
+from tests.unit.project.test_reading import KEY
 from tests.unit.project.trees import git, repository, write
 
 

@@ -13,8 +13,8 @@ import pytest
 from lcursor.context import grep
 from lcursor.context.codebase import Grep
 from lcursor.context.items import Definition
-from lcursor.context.reading import Reader
 from lcursor.errors import Cancelled
+from lcursor.project.reading import Reader
 from tests.unit.project.trees import git, write
 
 RETRY = '''"""Asks again."""

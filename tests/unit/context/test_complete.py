@@ -9,7 +9,8 @@ import pytest
 
 from lcursor.context import mentions
 from lcursor.context.complete import MOST, complete
-from lcursor.context.items import Cancel, Definition, Receipt
+from lcursor.context.items import Definition, Receipt
+from lcursor.process.run import Cancel
 from lcursor.protocol_chat import ChatWord
 from tests.unit.project.trees import git, write
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.context import finding, listing, reading
+from lcursor.context import file_names, finding
 from lcursor.context.gather import gather, lasting
-from lcursor.context.items import DROPPED, Cancel, Definition, Item, Piece, Receipt
+from lcursor.context.items import DROPPED, Definition, Item, Piece, Receipt
 from lcursor.errors import Cancelled
+from lcursor.process.run import Cancel
+from lcursor.project import reading
 from lcursor.protocol_chat import AttachmentKind, ChatAttachment
-from tests.unit.context.test_reading import KEY
+from tests.unit.project.test_reading import KEY
 from tests.unit.project.trees import git, write
 
 
@@ -350,7 +352,7 @@ def test_tests_come_with_those_that_there_are(root: Path) -> None:
         ("tests/test_other.py", "how tests look here"),
     ]
     write(root, "tests/net/test_url.py", "web/url.test.ts", text="own\n")
-    listing._kept.clear()
+    file_names._cache.clear()
     assert gather("/tests", root=root, path=here)[1].name == "tests/net/test_url.py"
     write(root, "tests/net/test_url.py", text="x\n" * 20_000)  # too long to be an example
     assert gather("/tests", root=root, path=here)[1].name == "tests/test_other.py"

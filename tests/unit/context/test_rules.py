@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.context import rules
-from lcursor.context.reading import Reader
+from lcursor.project.reading import Reader
 from tests.unit.project.trees import write
 
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcursor.project import listing
-from lcursor.project.ignore import Rules
-from tests.unit.project.trees import git, write
+from lcursor.project.ignore import IgnoreMatcher, Rules
+from tests.unit.project.trees import git, repository, write
 
 FOLDERS = ["a", "b", "foo"]
 NAMES = [*FOLDERS, "x.py", "y.c", "bar.txt"]
@@ -76,16 +76,53 @@ def test_a_walk_finds_what_git_finds(
 )
 def test_one_file(tmp_path: Path, lines: str, path: str, is_out: bool) -> None:
     (tmp_path / ".lcursorignore").write_text(lines, newline="")
-    assert bool(Rules(tmp_path, is_in_git=True).of_file(path)) is is_out
+    assert bool(Rules(tmp_path, is_in_git=True).reason(path)) is is_out
 
 
 def test_an_ignore_file_of_any_bytes(tmp_path: Path) -> None:
     (tmp_path / ".lcursorignore").write_bytes(b"caf\xe9.py\n")
     rules = Rules(tmp_path, is_in_git=True)
-    assert rules.of_file("caf\udce9.py") == ".lcursorignore:1: caf\udce9.py"
-    assert rules.of_file("caf\u00e9.py") == ""
+    assert rules.reason("caf\udce9.py") == ".lcursorignore:1: caf\udce9.py"
+    assert rules.reason("caf\u00e9.py") == ""
 
 
 def test_a_directory_in_the_place_of_an_ignore_file(tmp_path: Path) -> None:
     (tmp_path / ".lcursorignore").mkdir()
-    assert Rules(tmp_path, is_in_git=True).of_file("a.py") == ""
+    assert Rules(tmp_path, is_in_git=True).reason("a.py") == ""
+
+
+def test_many_paths_at_once(tmp_path: Path) -> None:
+    root = repository(tmp_path / "top", "a.py", "forced.log", ignore="*.log\n/lib/gen/\n")
+    write(root, "b.log", "new.py", "node_modules/m/x.js", "lib/gen/g.py", "lib/a.py")
+    repository(root / "lib/nested", "n.py", "n.tmp", ignore="*.tmp\n")
+    git(root / "lib/nested", "rm", "-q", "--cached", "n.tmp")
+    paths = [
+        *("a.py", "forced.log", "b.log", "new.py", "node_modules/", "node_modules/m/x.js"),
+        *("lib/", "lib/a.py", "lib/gen/", "lib/gen/g.py"),
+        *("lib/nested/", "lib/nested/n.py", "lib/nested/n.tmp", "lib/nested/x.log"),
+    ]
+    matcher = IgnoreMatcher(root)
+    found = matcher.reasons(paths)
+    assert found == {
+        "b.log": "git ignores it: .gitignore:1: *.log",
+        "node_modules/": "node_modules: left out by default",
+        "node_modules/m/x.js": "node_modules: left out by default",
+        "lib/gen/": "git ignores it: .gitignore:2: /lib/gen/",
+        "lib/gen/g.py": "git ignores it: .gitignore:2: /lib/gen/",
+        "lib/nested/n.tmp": "git ignores it: .gitignore:1: *.tmp",
+    }
+    (root / ".gitignore").unlink()
+    assert matcher.reasons(paths) == found  # it remembers
+    assert IgnoreMatcher(root).reasons(["b.log"]) == {}
+
+
+def test_where_git_is_not_asked_the_ignore_files_are_read(tmp_path: Path) -> None:
+    root = repository(tmp_path / "top", "a.py", ignore="*.log\n")
+    write(root, "b.log", "build/x.py")
+    assert IgnoreMatcher(root).reasons(["b.log", "build/"]) == {
+        "b.log": "git ignores it: .gitignore:1: *.log"
+    }
+    assert IgnoreMatcher(root, is_in_git=False).reasons(["a.py", "b.log", "build/"]) == {
+        "b.log": ".gitignore:1: *.log",
+        "build/": "build: left out by default",
+    }

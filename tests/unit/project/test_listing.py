@@ -10,16 +10,10 @@ from pathlib import Path
 import pytest
 
 from lcursor.errors import Cancelled, IndexFailed
-from lcursor.project import listing
+from lcursor.project import ignore, listing
 from lcursor.project.listing import Found, Survey
 from lcursor.project.root import is_home_like
 from tests.unit.project.trees import anybody, git, modules, repository, write
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
 @pytest.fixture(params=["git", "no git"])
@@ -107,7 +101,7 @@ def test_marked_directories_are_left_out_whatever_their_name(root: Path, mark: s
     survey = listing.survey(root)
     assert paths(survey) == {"a.py"}
     assert {path for path, _ in survey.ignored} == {"thing/", "in/other/"}
-    assert listing.why(root, "thing/lib/b.py") == "thing is a cache or a Python environment"
+    assert ignore.why(root, "thing/lib/b.py") == "thing is a cache or a Python environment"
 
 
 NAMES = [
@@ -139,8 +133,8 @@ def test_names_of_any_bytes(root: Path) -> None:
     assert {os.fsencode(path) for path in paths(survey)} == {*NAMES, b".gitignore"}
     for known in survey.files:
         assert listing.found(root, known.path) == known
-        assert listing.why(root, known.path) == ""
-    assert listing.why(root, os.fsdecode(b"left\n\xe9out.py")).endswith(".gitignore:1: left*out.py")
+        assert ignore.why(root, known.path) == ""
+    assert ignore.why(root, os.fsdecode(b"left\n\xe9out.py")).endswith(".gitignore:1: left*out.py")
 
 
 def test_links_are_not_followed_and_loops_end(root: Path, tmp_path: Path) -> None:
@@ -154,8 +148,8 @@ def test_links_are_not_followed_and_loops_end(root: Path, tmp_path: Path) -> Non
     survey = listing.survey(root)
     assert paths(survey) == {"sub/a.py"}
     assert ("one.py", "a symbolic link") in survey.ignored
-    assert listing.why(root, "one.py") == "it is a symbolic link"
-    assert listing.why(root, "out/secret.py") == "it is behind a symbolic link: out"
+    assert ignore.why(root, "one.py") == "it is a symbolic link"
+    assert ignore.why(root, "out/secret.py") == "it is behind a symbolic link: out"
     assert listing.found(root, "one.py") is None
 
 
@@ -163,7 +157,7 @@ def test_pipes_and_sockets_are_no_files(root: Path) -> None:
     write(root, "a.py")
     os.mkfifo(root / "pipe.py")
     assert paths(listing.survey(root)) == {"a.py"}
-    assert listing.why(root, "pipe.py") == "it is not a regular file"
+    assert ignore.why(root, "pipe.py") == "it is not a regular file"
 
 
 def test_an_unreadable_directory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +183,7 @@ def test_a_project_that_is_not_there_is_no_empty_project(tmp_path: Path) -> None
 def test_editors_leftovers_are_left_out(root: Path, leftover: str) -> None:
     write(root, "a.py", leftover, "b#.py")
     assert paths(listing.survey(root)) == {"a.py", "b#.py"}
-    assert listing.why(root, leftover) == "an editor's leftover"
+    assert ignore.why(root, leftover) == "an editor's leftover"
 
 
 def test_a_survey_can_be_cancelled(root: Path) -> None:
@@ -241,9 +235,9 @@ def test_tracked_untracked_deleted_and_ignored(tmp_path: Path) -> None:
     survey = listing.survey(root)
     assert paths(survey) == {".gitignore", "a.py", "forced.log", "new.py"}
     assert survey.ignored == [("b.log", "git ignores it"), ("private.txt", "git ignores it")]
-    assert listing.why(root, "b.log") == "git ignores it: .gitignore:1: *.log"
-    assert listing.why(root, "private.txt").endswith("info/exclude:1: private.txt")
-    assert listing.why(root, "forced.log") == ""
+    assert ignore.why(root, "b.log") == "git ignores it: .gitignore:1: *.log"
+    assert ignore.why(root, "private.txt").endswith("info/exclude:1: private.txt")
+    assert ignore.why(root, "forced.log") == ""
 
 
 def test_a_directory_of_ignored_files_is_not_ignored_itself(tmp_path: Path) -> None:
@@ -274,7 +268,7 @@ def test_a_part_of_a_repository_is_a_project(tmp_path: Path) -> None:
     survey = listing.survey(root / "sub")
     assert paths(survey) == {"b.py"}
     assert survey.git_folder == root / ".git"
-    assert listing.why(root / "sub", "c.log") == "git ignores it: .gitignore:1: *.log"
+    assert ignore.why(root / "sub", "c.log") == "git ignores it: .gitignore:1: *.log"
 
 
 def test_a_home_under_git_that_ignores_all_is_not_asked(tmp_path: Path) -> None:
@@ -283,7 +277,7 @@ def test_a_home_under_git_that_ignores_all_is_not_asked(tmp_path: Path) -> None:
     survey = listing.survey(home / "project")
     assert paths(survey) == {"a.py"}
     assert survey.repositories == ()
-    assert listing.why(home / "project", "a.py") == ""
+    assert ignore.why(home / "project", "a.py") == ""
 
 
 def test_repositories_within_are_part_of_it_other_work_trees_are_not(tmp_path: Path) -> None:
@@ -311,9 +305,9 @@ def test_repositories_within_are_part_of_it_other_work_trees_are_not(tmp_path: P
         "sub/node_modules/": "node_modules: left out by default",
         "trees/feature/": "another work tree of a repository",
     }
-    assert listing.why(root, "sub/lib.log").startswith("git ignores it: .gitignore:1: *.log")
-    assert listing.why(root, "nested/gen/g.py").endswith("info/exclude:1: gen")
-    assert listing.why(root, "trees/feature/a.py").endswith("another work tree of a repository")
+    assert ignore.why(root, "sub/lib.log").startswith("git ignores it: .gitignore:1: *.log")
+    assert ignore.why(root, "nested/gen/g.py").endswith("info/exclude:1: gen")
+    assert ignore.why(root, "trees/feature/a.py").endswith("another work tree of a repository")
 
 
 def test_a_submodule_that_was_not_fetched_is_nothing(tmp_path: Path) -> None:
@@ -380,18 +374,18 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
 def test_why(root: Path, path: str, reason: str) -> None:
     write(root, "a.py", "sub/b.py", "node_modules/m/x.js")
     (root / ".git").mkdir(exist_ok=True)
-    told = listing.why(root, path)
+    told = ignore.why(root, path)
     assert told.startswith(reason) if reason.endswith(": ") else told == reason
-    assert listing.why(root, root / path) == told
+    assert ignore.why(root, root / path) == told
 
 
 def test_why_of_a_project_behind_a_link(root: Path, tmp_path: Path) -> None:
     write(root, "a.py", "__pycache__/x.pyc")
     link = tmp_path / "link"
     link.symlink_to(root)
-    assert listing.why(link, link / "a.py") == ""
-    assert listing.why(link, root / "a.py") == ""
-    assert "by default" in listing.why(link, link / "__pycache__/x.pyc")
+    assert ignore.why(link, link / "a.py") == ""
+    assert ignore.why(link, root / "a.py") == ""
+    assert "by default" in ignore.why(link, link / "__pycache__/x.pyc")
     assert paths(listing.survey(link)) == {"a.py"}
 
 

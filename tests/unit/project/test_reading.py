@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.context import reading, running
-from lcursor.context.reading import Reader
 from lcursor.errors import Cancelled
+from lcursor.project import reading
+from lcursor.project.reading import Reader
 from tests.unit.project.trees import write
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n"
@@ -128,38 +128,10 @@ def test_unsaved_secrets_are_secrets(root: Path) -> None:
 
 
 def test_reading_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "no time left" in Reader(root, most_s=0).read(root / "src/a.py").refusal
-    monkeypatch.setattr(reading, "MOST_TOTAL_BYTES", 4)
+    assert "no time left" in Reader(root, max_s=0).read(root / "src/a.py").refusal
+    monkeypatch.setattr(reading, "MAX_TOTAL_BYTES", 4)
     reader = Reader(root)
     assert reader.read(root / "src/a.py").text
     assert "attached already" in reader.read(root / "README.md").refusal
     with pytest.raises(Cancelled):
         Reader(root, cancel=lambda: True).read(root / "src/a.py")
-
-
-def test_a_program_that_says_too_much_or_nothing_is_ended(root: Path) -> None:
-    said = running.run(["yes"], root, most_bytes=1000)
-    assert (len(said.data), said.is_cut) == (1000, True)
-    said = running.run(["sleep", "600"], root, most_bytes=10, most_s=0.2)
-    assert said.failure == "it took too long"
-    calls = iter([False, False, True])
-    with pytest.raises(Cancelled):
-        running.run(["sleep", "600"], root, most_bytes=10, most_s=600, cancel=lambda: next(calls))
-
-
-def test_a_program_that_closes_its_ends_and_stays_is_ended(root: Path) -> None:
-    command = ["sh", "-c", "exec >&- 2>&-; sleep 600"]
-    assert running.run(command, root, most_bytes=10, most_s=0.3).failure == "it took too long"
-
-
-def test_a_program_that_fails_says_why(root: Path) -> None:
-    assert "cannot be run" in running.run(["no-such-program"], root, most_bytes=1).failure
-    said = running.run(["sh", "-c", "echo half; echo why >&2; exit 3"], root, most_bytes=100)
-    assert (said.data, said.failure) == (b"half\n", "why")
-    assert not running.run(["false"], root, most_bytes=1, fine=(0, 1)).failure
-
-
-def test_git_reads_no_other_repository(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_DIR", "/nowhere")  # as in a commit's editor
-    said = running.git(root, "rev-parse", "--show-toplevel", most_bytes=1000)
-    assert said.data.decode().strip() == str(root)

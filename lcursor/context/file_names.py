@@ -1,0 +1,97 @@
+"""The names of a project's files, and which of them fit what is typed. Any thread."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lcursor.process.run import Cancel
+from lcursor.project import listing
+
+KEPT_S = 5.0
+"""How long a project's names are reused for completion: it asks again with each key."""
+
+_cache: dict[Path, tuple[float, listing.Names]] = {}
+_lock = threading.Lock()
+
+
+def cached(root: Path, cancel: Cancel | None = None) -> tuple[str, ...]:
+    """List a project's files as they were a few seconds ago, for names that are being typed."""
+    now_s = time.monotonic()
+    with _lock:
+        at_s, found = _cache.get(root, (0.0, None))
+    if found is None or now_s - at_s >= KEPT_S:
+        found = listing.names(root, cancel=cancel)
+        with _lock:
+            if len(_cache) > 8:
+                _cache.clear()
+            _cache[root] = (time.monotonic(), found)
+    return found.files
+
+
+def folders(names: Iterable[str]) -> list[str]:
+    """Return the folders that some files lie in, ordered."""
+    found: set[str] = set()
+    for name in names:
+        at = name.rfind("/")
+        while at > 0 and name[:at] not in found:
+            found.add(name[:at])
+            at = name.rfind("/", 0, at)
+    return sorted(found)
+
+
+def ending_in(names: Sequence[str], tail: str) -> list[str]:
+    """Return the files whose path ends with another path: `chat/turn.py`, `turn.py`."""
+    whole = [name for name in names if name == tail or name.endswith(f"/{tail}")]
+    if whole or not tail:
+        return whole
+    lower = tail.lower()
+    return [name for name in names if f"/{name.lower()}".endswith(f"/{lower}")]
+
+
+def ranked(names: Iterable[str], typed: str, most: int) -> list[str]:
+    """Return the names that fit what is typed of them, best first.
+
+    The beginning of a file's name comes before its middle, that before the path's, and last what
+    has the letters in their order.
+    """
+    if not typed:
+        return sorted(names, key=lambda name: (name.count("/"), name))[:most]
+    lower = typed.lower()
+    found = []
+    for name in names:
+        rank = _rank(name.lower(), lower)
+        if rank is not None:
+            found.append((rank, len(name), name))
+    found.sort()
+    return [name for _, _, name in found[:most]]
+
+
+def _rank(name: str, typed: str) -> int | None:
+    last = name.rstrip("/").rpartition("/")[2]
+    if name.startswith(typed):
+        return 0 if "/" in typed or last.startswith(typed) else 2
+    if last.startswith(typed):
+        return 1
+    if typed in last:
+        return 3
+    if f"/{typed}" in name:
+        return 4
+    if typed in name:
+        return 5
+    if _is_in_order(typed, re.sub(r"(\w)\w*|\W", r"\1", name.replace("_", "/"))):
+        return 6  # `sct` is `src/chat/turn.py`
+    return 7 if _is_in_order(typed, name) else None
+
+
+def _is_in_order(typed: str, name: str) -> bool:
+    """Return whether a name has some letters one after another."""
+    at = -1
+    for letter in typed:
+        at = name.find(letter, at + 1)
+        if at < 0:
+            return False
+    return True
