@@ -2,10 +2,10 @@
 
 Used by the index, by the context of messages and by edits; knows nothing of any of them.
 
-    from lcursor.project import listing
+    from lcursor.project import ignore, listing
     from lcursor.project.root import root_of
 
     root = root_of(Path("src/app/main.py"))
     listing.survey(root).files  # [Found("src/app/main.py", 1200, 1763850000000000000), ...]
-    listing.why(root, "build/a.o")  # "git ignores it: .gitignore:3: build/"
+    ignore.why(root, "build/a.o")  # "git ignores it: .gitignore:3: build/"
 """
