@@ -122,9 +122,11 @@ def signature_end(lines: Sequence[str], first: int, max_lines: int) -> int:
         first: row that the signature, or a decorator of it, begins at.
         max_lines: that belong to it at most.
     """
-    depth = 0
+    depth, is_decorator = 0, False
     for row, line in enumerate(lines[first : first + max_lines], first):
+        if depth <= 0:
+            is_decorator = line.lstrip().startswith("@")
         depth += sum(map(line.count, "([")) - sum(map(line.count, ")]"))
-        if depth <= 0 and line.strip() and not line.lstrip().startswith("@"):
+        if depth <= 0 and line.strip() and not is_decorator:
             return row + 1
     return min(first + max_lines, len(lines))

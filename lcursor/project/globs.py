@@ -49,7 +49,7 @@ def _character_class(part: str, is_vim: bool) -> str:
         re.compile(found)
     except re.error:  # `[z-a]` means itself
         return re.escape(part)
-    return found if is_vim or "/" not in part else re.escape(part)
+    return found
 
 
 def path_test(patterns: Sequence[str]) -> Callable[[str], bool]:
