@@ -28,7 +28,6 @@ FLOORS = {
     "telling": 1,
     "http": 1,
     "catalog": 1,
-    "process": 1,
     "code": 1,
     "project": 1,
     "fim": 2,
