@@ -1,25 +1,40 @@
-"""Figures and how they are shown: as a table for people, as JSON for programs. Pure."""
+"""Measurements and their reports: figures with limits, Markdown tables, JSON.
+
+Used by all benches and evals: `table(["name", "p50:"], [("start", "0.3 ms")])` returns the lines
+
+    | name | p50 |
+    |---|--:|
+    | start | 0.3 ms |
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import platform
+import shlex
 import statistics
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing that was measured often enough.
+    """The distribution of one measured quantity.
 
     Attributes:
-        name: what it is.
+        name: what was measured.
         unit: of every number here.
-        count: how many samples.
-        limit: what it must not pass; None where there is no promise.
-        judged: which of the numbers the limit is for.
+        count: number of samples.
+        limit: upper bound; None if nothing is promised.
+        judged: the number that the limit applies to: "p50", "p95" or "worst".
     """
 
     name: str
@@ -33,12 +48,12 @@ class Figure:
 
     @property
     def holds(self) -> bool:
-        """Whether the promise is kept."""
+        """Whether the limit is kept."""
         return self.limit is None or getattr(self, self.judged) <= self.limit
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:
-    """Return the smallest sample that so many percent of all do not pass (nearest rank).
+    """Return a percentile of the samples (nearest rank).
 
     Args:
         samples: at least one, in any order.
@@ -56,15 +71,7 @@ def figure(
     judged: str = "p95",
     unit: str = "ms",
 ) -> Figure:
-    """Boil samples down.
-
-    Args:
-        name: what they are of.
-        samples: at least one.
-        limit: what must not be passed.
-        judged: "p50", "p95" or "worst".
-        unit: of the samples.
-    """
+    """Return the figure of some samples, at least one; see `Figure`."""
     ordered = sorted(samples)
     return Figure(
         name,
@@ -79,7 +86,7 @@ def figure(
 
 
 def machine() -> dict[str, str]:
-    """Return what a reader must know of this machine to believe a number."""
+    """Describe this machine."""
     cpu = next(
         (
             line.partition(":")[2].strip()
@@ -104,22 +111,79 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
+def run_facts(**more: object) -> dict[str, Any]:
+    """Return what the head of a report says: the machine, its load and the command line."""
+    return {
+        "machine": {**machine(), "load": f"{os.getloadavg()[0]:.1f} at the start"},
+        "command": shlex.join(["python", "-m", "lcursor", *sys.argv[1:]]),
+        **more,
+    }
+
+
+def head(facts: Mapping[str, Any], *lines: str) -> list[str]:
+    """Return the head of a report in Markdown: machine, more lines, command."""
+    machine = ", ".join(f"{key} {value}" for key, value in facts["machine"].items())
+    command = f"Command: `{facts['command']}`"
+    return [*(f"{line}  " for line in (f"Machine: {machine}", *lines)), command, ""]
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Return the lines of a Markdown table.
+
+    Args:
+        columns: names; one that ends with ":" is aligned right.
+        rows: the cells; bools are shown as "yes" and "**no**".
+    """
+    lines = [[each.removesuffix(":") for each in columns]]
+    lines += [[_cell(each) for each in row] for row in rows]
+    rule = "|" + "".join("--:|" if each.endswith(":") else "---|" for each in columns)
+    shown = [f"| {' | '.join(cells)} |" for cells in lines]
+    return [shown[0], rule, *shown[1:]]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "**no**"
+    return str(value)
+
+
+def percent(share: float) -> str:
+    """Return a share as "42 %"."""
+    return f"{100 * share:.0f} %"
+
+
+def emit(document: object, lines: Sequence[str], as_json: bool) -> None:
+    """Print a report: one line of JSON, or lines of Markdown."""
+    typer.echo(json.dumps(document) if as_json else "\n".join(lines))
+
+
+def progress(line: str) -> None:
+    """Print a line about what is going on, to standard error."""
+    typer.echo(line, err=True)
+
+
+def figure_rows(figures: Iterable[Figure]) -> list[dict[str, Any]]:
+    """Return figures for JSON."""
+    return [{**asdict(each), "holds": each.holds} for each in figures]
+
+
+def figure_table(figures: Iterable[Figure]) -> list[str]:
+    """Return figures as a table."""
+    rows = []
+    for each in figures:
+        has_limit = each.limit is not None
+        limit = f"{each.judged} ≤ {each.limit:g} {each.unit}" if has_limit else ""
+        numbers = [f"{value:.2f} {each.unit}" for value in (each.p50, each.p95, each.worst)]
+        rows.append((each.name, each.count, *numbers, limit, each.holds if has_limit else ""))
+    columns = ["figure", "n:", "p50:", "p95:", "worst:", "promised:", "kept"]
+    return table(columns, rows)
+
+
 def as_dict(figures: Iterable[Figure], facts: dict[str, str]) -> dict[str, Any]:
     """Return everything for JSON."""
-    rows = [{**asdict(each), "holds": each.holds} for each in figures]
-    return {"machine": facts, "figures": rows}
+    return {"machine": facts, "figures": figure_rows(figures)}
 
 
 def as_markdown(figures: Iterable[Figure], facts: dict[str, str], command: str) -> str:
     """Return a table with what it was measured on."""
-    lines = [f"Machine: {', '.join(f'{key} {value}' for key, value in facts.items())}  "]
-    lines += [f"Command: `{command}`", ""]
-    lines.append("| figure | n | p50 | p95 | worst | promised | kept |")
-    lines.append("|---|--:|--:|--:|--:|--:|---|")
-    for each in figures:
-        promise = f"{each.judged} ≤ {each.limit:g} {each.unit}" if each.limit is not None else ""
-        kept = "" if each.limit is None else "yes" if each.holds else "**no**"
-        values = (each.p50, each.p95, each.worst)
-        numbers = " | ".join(f"{value:.2f} {each.unit}" for value in values)
-        lines.append(f"| {each.name} | {each.count} | {numbers} | {promise} | {kept} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*head({"machine": facts, "command": command}), *figure_table(figures)]) + "\n"

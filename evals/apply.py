@@ -7,11 +7,15 @@ computed by the code under test. Asks no model and writes nothing.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import typer
+
+from bench.report import Json, percent, table
 from evals.corpus import ROOT
 from lcursor.edit.placing import reply, resolve, settle
 from lcursor.edit.placing.pieces import Block
@@ -21,13 +25,13 @@ from lcursor.errors import LcursorError
 DATA = ROOT / "evals/data/apply"
 FILES = ("made.jsonl", "traps.jsonl", "model.jsonl", "hand.jsonl")
 Outcome = Literal["right", "refused", "wrong"]
-"""Applied as it must be; not applied without asking; applied otherwise."""
+"""Applied with the right result; not applied, or asked about; applied with another result."""
 Texts = dict[str, Lines]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One reply, the files that it is about, and what is right."""
+    """One reply, the files that it is about, and the right result."""
 
     name: str
     form: str
@@ -37,14 +41,14 @@ class Task:
     file: str
     reply: str
     right: Texts | None
-    """All files as they must be then; None where nothing may be done without asking."""
+    """All files afterwards; None if nothing may be changed without asking."""
     is_unique: bool
-    """There is one right answer: to ask is no harm, but misses it."""
+    """There is exactly one right result, so asking counts as missed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A reply, and what became of it."""
+    """A reply and the outcome of applying it."""
 
     task: Task
     outcome: Outcome
@@ -52,12 +56,33 @@ class Judged:
     """Why it was refused, or what is wrong."""
 
 
-class Given:
-    """The files of a task.
+def command(
+    data: Annotated[
+        Path, typer.Option(help="The folder of the replies.", show_default=False)
+    ] = DATA,
+    form: Annotated[str, typer.Option(help="Only replies with this in their name.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Apply replies of models to their files: right, refused or asked about, wrong.
+
+    Replies made from real commits and mangled, traps written by hand, and replies of a local model.
+    Exits with 1 if one is applied wrong. Asks no model.
+    """
+    document = as_dict(list(judge([task for task in load(data) if form in task.name])))
+    if not as_json:
+        typer.echo("\n".join(as_markdown(document)) + "\n")
+    names = ("total", "right_share", "refused", "wrong")
+    typer.echo(json.dumps({name: document[name] for name in names}))
+    if document["wrong"]:
+        raise typer.Exit(1)
+
+
+class TaskFiles:
+    """The files of a task, as the resolver reads them.
 
     Args:
         texts: by path.
-        current: path of the one that is looked at.
+        current: path of the file in the editor.
     """
 
     def __init__(self, texts: Mapping[str, Lines], current: str) -> None:
@@ -68,7 +93,7 @@ class Given:
         return self._texts.get(path)
 
     def current(self) -> str:
-        """Return the path of the file that is looked at."""
+        """Return the path of the file in the editor."""
         return self._current
 
     def all(self) -> Sequence[str]:
@@ -76,7 +101,7 @@ class Given:
         return [*self._texts]
 
     def absolute(self, path: str) -> str:
-        """Return a path as it is: there is no disk."""
+        """Return a path unchanged: there is no disk."""
         return path
 
 
@@ -84,7 +109,7 @@ def load(folder: Path = DATA) -> list[Task]:
     """Read the corpus.
 
     Raises:
-        LcursorError: it is not there, or a line of it is no task.
+        LcursorError: it is missing or malformed.
     """
     try:
         bases = {
@@ -94,7 +119,7 @@ def load(folder: Path = DATA) -> list[Task]:
         return [_task(row, bases) for row in rows]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LcursorError(
-            f"{folder} is no corpus of replies ({error})", f"Give the folder: --data {DATA}"
+            f"{folder} is not a corpus of replies ({error})", f"Give the folder: --data {DATA}"
         ) from error
 
 
@@ -137,22 +162,22 @@ def _edited(lines: Lines, edits: Sequence[tuple[int, int, Sequence[str]]]) -> Li
 
 
 def judge(tasks: Sequence[Task]) -> Iterator[Judged]:
-    """Apply each reply, and see what becomes of it."""
+    """Apply each reply and compare the result."""
     for task in tasks:
-        blocks, files = reply.blocks(task.reply, task.file), Given(task.files, task.current)
+        blocks, files = reply.blocks(task.reply, task.file), TaskFiles(task.files, task.current)
         found = resolve.resolve(blocks, files)
         if isinstance(found, resolve.Refused):
             yield Judged(task, "refused", found.reason)
-        elif isinstance(found, resolve.Ask) and _is_asked_twice(blocks, files, found):
-            yield Judged(task, "wrong", f"asked again and again: {found.text}")
+        elif isinstance(found, resolve.Ask) and _repeats_a_question(blocks, files, found):
+            yield Judged(task, "wrong", f"repeats a question: {found.text}")
         elif isinstance(found, resolve.Ask):
             yield Judged(task, "refused", f"asked: {found.text}")
         else:
             yield _compared(task, found.files)
 
 
-def _is_asked_twice(blocks: Sequence[Block], files: Given, first: resolve.Ask) -> bool:
-    """Return whether a question comes again after it was answered."""
+def _repeats_a_question(blocks: Sequence[Block], files: TaskFiles, first: resolve.Ask) -> bool:
+    """Whether the resolver repeats a question after it was answered."""
     asked: list[tuple[str, tuple[settle.Choice, ...]]] = []
     found: resolve.Resolved | resolve.Ask | resolve.Refused = first
     while isinstance(found, resolve.Ask):
@@ -181,4 +206,60 @@ def _compared(task: Task, files: Sequence[FileChange]) -> Judged:
         return Judged(task, "right", "")
     if made == task.files:
         return Judged(task, "refused", "nothing was changed")
-    return Judged(task, "wrong", "it is not what it must be" if task.right else "it was sure")
+    return Judged(task, "wrong", "another result" if task.right else "applied without asking")
+
+
+def as_dict(found: Sequence[Judged]) -> dict[str, Any]:
+    """Return the report as JSON.
+
+    `right_share` is the share of the replies with exactly one right result that are applied right;
+    `refused` and `wrong` count all replies.
+    """
+    rows = {}
+    for form, mangled in dict.fromkeys((one.task.form, one.task.mangled) for one in found):
+        some = [one for one in found if (one.task.form, one.task.mangled) == (form, mangled)]
+        rows[f"{form} {mangled}"] = _counts(some)
+    missed = [one for one in found if one.task.is_unique and one.outcome == "refused"]
+    mistakes = [one for one in found if one.outcome == "wrong"]
+    return {
+        **_counts(found),
+        "rows": rows,
+        "missed": [{"name": one.task.name, "detail": one.detail} for one in missed],
+        "mistakes": [{"name": one.task.name, "detail": one.detail} for one in mistakes],
+    }
+
+
+def _counts(found: Sequence[Judged]) -> dict[str, Any]:
+    counts = Counter(one.outcome for one in found)
+    unique = [one.outcome for one in found if one.task.is_unique]
+    return {
+        "total": len(found),
+        "unique": len(unique),
+        "right_share": round(unique.count("right") / len(unique), 4) if unique else 1.0,
+        "right": counts["right"],
+        "refused": counts["refused"],
+        "wrong": counts["wrong"],
+    }
+
+
+def as_markdown(document: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the report."""
+    rows = [
+        (name, row["total"], row["unique"])
+        + (percent(row["right_share"]) if row["unique"] else "–", row["refused"], row["wrong"])
+        for name, row in document["rows"].items()
+    ]
+    lines = table(
+        ["reply", "n:", "one right result:", "of those right:", "refused:", "wrong:"], rows
+    )
+    for title, key in (("Missed", "missed"), ("Wrong", "mistakes")):
+        if document[key]:
+            lines += ["", f"{title}:", ""]
+            lines += [f"- {one['name']}: {one['detail']}" for one in document[key]]
+    return [
+        *lines,
+        "",
+        f"{document['total']} replies; of {document['unique']} with one right result "
+        f"{100 * document['right_share']:.1f} % applied right; "
+        f"{document['refused']} refused or asked about, {document['wrong']} wrong",
+    ]

@@ -1,8 +1,8 @@
-"""Has a model mend functions: asked plainly, and by the pipeline of edits; the tests judge both.
+"""`eval edit`: have a model fix functions, asked plainly and by the edit pipeline.
 
-Each answer is kept in a file, so that a run that was stopped goes on where it was. Plain and ours
-take turns, so that whatever there is can be compared. What a model wrote runs in the
-sandbox alone. Runs the local server in a folder of its own, on this thread.
+Hidden tests judge both. Each answer is kept in a file, so that an interrupted run continues; plain
+and ours take turns, so that whatever was answered can be compared. Programs that a model wrote run
+in the sandbox only. Starts a local server of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, get_args
+from typing import Annotated, Final, get_args
 
-from evals import examples, sandbox
+import typer
+
+from bench.report import Json, emit, progress, run_facts
+from evals import bugs, examples, run, sandbox
 from evals.bugs import Bug
 from evals.corpus import ROOT
+from evals.edit_answers import OURS, PLAIN, Answer, AnswerCache, as_dict, as_markdown, complete
+from lcursor import folders
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Format, Lines
 from lcursor.edit.rewriting import checks, prompt
@@ -36,93 +41,63 @@ from lcursor.llm.records import Finished, Message, Text, Wish
 
 MODEL: Final = "qwen2.5-coder-1.5b"
 CONTEXT_TOKENS: Final = 4096
-MOST_TOKENS: Final = 768
-"""Of one answer; the longest function has 400."""
+MAX_TOKENS: Final = 768
+"""Of one answer; the longest function has 400 tokens."""
 BUDGET: Final = 2.0
-"""All tries of ours may write so many times the tokens of the plain answer."""
+"""All our attempts together may write so many times the tokens of the plain answer."""
 RETRIES: Final = 3
-"""As far as the budget goes."""
+"""As far as the budget allows."""
 CHUNK: Final = 6
 RECIPE: Final = "2"
-"""Raised where the way is changed in which one try follows another: older answers do not count."""
+"""Raised when the sequence of attempts changes, which makes cached answers invalid."""
 NAME: Final = "solution.py"
-PLAIN, OURS = "plain", "ours"
 FORMATS: tuple[Format, ...] = get_args(Format)
 _FENCE = re.compile(r"^[ ]{0,3}```[^\n]*\n(.*?)^[ ]{0,3}```", re.M | re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of one task."""
+def command(
+    data: Annotated[Path, typer.Option(help="The folder of HumanEvalFix.", show_default=False)],
+    n: Annotated[int, typer.Option("--n", min=0, help="Tasks; 0 for all.")] = 0,
+    formats: Annotated[
+        str, typer.Option(help="whole, search_replace, udiff: also asked once; comma-separated.")
+    ] = "",
+    model: run.Model = "",
+    seed: Annotated[
+        int, typer.Option(help="For the choice of tasks; 0 takes the shortest first.")
+    ] = 1,
+    seconds: Annotated[
+        float, typer.Option(min=0.0, help="Stop after so long; the next run continues. 0: never.")
+    ] = 0.0,
+    cache: Annotated[Path | None, typer.Option(help="Where answers are kept.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fix functions of HumanEvalFix, asked plainly and by the edit pipeline: pass@1 of both.
 
-    kind: str
-    """`plain`, `ours`, or a format, of which one try is made."""
-    task: str
-    key: str
-    """Of what was asked, and how: another question has another."""
-    has_passed: bool
-    first_passed: bool
-    """The first try alone."""
-    is_formed: bool
-    """The first reply was what was asked for."""
-    is_located: bool
-    """It was found where it belongs, and changes something."""
-    is_checked: bool
-    """It passed the checks that run nothing."""
-    has_examples: bool
-    attempts: int
-    prompt_tokens: int
-    answer_tokens: int
-    passes: int
-    seconds: float
-    text: str
-    """The file that was made; the reply where none was."""
-    problem: str = ""
-
-
-class Store:
-    """The answers that are there already.
-
-    Args:
-        path: a file of JSON lines; made when the first is added.
+    All our attempts together write at most twice the tokens of the plain answer. The programs run
+    in a sandbox; a retry sees only the examples of the docstring.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[tuple[str, str, str], Answer] = {}
-        names = {each.name for each in fields(Answer)}
-        try:
-            rows = path.read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            rows = []
-        for row in rows:
-            try:
-                values = json.loads(row)
-                found = Answer(**{name: values[name] for name in names})
-            except (ValueError, KeyError, TypeError):
-                continue  # the last one of a run that was killed
-            self._known[found.kind, found.task, found.key] = found
-
-    def find(self, kind: str, task: str, key: str) -> Answer | None:
-        """Return an answer to the same question."""
-        return self._known.get((kind, task, key))
-
-    def add(self, answer: Answer) -> Answer:
-        """Keep one."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(answer)) + "\n")
-        self._known[answer.kind, answer.task, answer.key] = answer
-        return answer
+    wanted = run.chosen(formats, FORMATS, "formats")
+    name = model or MODEL
+    tasks = bugs.chosen(bugs.load(data), n, seed)
+    facts = run_facts(model=name, seed=seed)
+    answer_cache = AnswerCache(cache or default_cache(name))
+    began_s = time.monotonic()
+    found: list[Answer] = []
+    with running(name) as reached:
+        for answer in answers(Judge(reached, answer_cache), tasks, wanted):
+            found.append(answer)
+            spent_s = time.monotonic() - began_s
+            outcome = "passes" if answer.has_passed else answer.problem or "fails"
+            progress(f"{spent_s:4.0f} s {answer.task} {answer.kind}: {outcome[:60]}")
+            if seconds and spent_s > seconds:
+                break
+    document = as_dict(complete(found), facts, len(tasks))
+    emit(document, as_markdown(document), as_json)
 
 
 @contextmanager
 def running(model: str) -> Iterator[Reached]:
-    """Have a local server with a model, with guesses from what it reads.
-
-    Raises:
-        LcursorError: there is no such model, or no server for it.
-    """
+    """Run a local server with a model, speculative decoding on."""
     with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder:
         config = ChatConfig(
             model=model, context_tokens=CONTEXT_TOKENS, temperature=0.0, idle_minutes=1
@@ -136,28 +111,28 @@ def running(model: str) -> Iterator[Reached]:
 
 
 class Judge:
-    """Asks one model, and judges.
+    """Asks one model and judges its answers.
 
     Args:
         reached: the model.
-        store: what was answered before.
-        retries: most of them, for ours.
+        cache: answers of earlier runs.
+        retries: for ours.
     """
 
-    def __init__(self, reached: Reached, store: Store, retries: int = RETRIES) -> None:
-        self._reached, self._store = reached, store
-        self._config = EditConfig(retries=retries, max_tokens=MOST_TOKENS, temperature=0.0)
+    def __init__(self, reached: Reached, cache: AnswerCache, retries: int = RETRIES) -> None:
+        self._reached, self._cache = reached, cache
+        self._config = EditConfig(retries=retries, max_tokens=MAX_TOKENS, temperature=0.0)
 
     def plain(self, bug: Bug) -> Answer:
-        """Ask for the function as one does without lcursor."""
+        """Ask for the function in a plain chat message."""
         asked = asked_plainly(bug)
         key = _key(self._reached.name, asked)
-        if known := self._store.find(PLAIN, bug.name, key):
+        if known := self._cache.find(PLAIN, bug.name, key):
             return known
         began_s = time.monotonic()
         reply = ""
         prompt_tokens = answer_tokens = passes = 0
-        stream = self._reached.client.stream(asked, Wish(MOST_TOKENS, 0.0))
+        stream = self._reached.client.stream(asked, Wish(MAX_TOKENS, 0.0))
         for event in stream:
             if isinstance(event, Text):
                 reply += event.text
@@ -165,9 +140,9 @@ class Judge:
                 prompt_tokens = event.usage.prompt_tokens
                 answer_tokens, passes = event.usage.answer_tokens, event.usage.passes
         seconds = time.monotonic() - began_s
-        code = taken(reply, bug.entry_point)
+        code = code_of(reply, bug.entry_point)
         passed = _passes(bug, bug.before + code)
-        return self._store.add(
+        return self._cache.add(
             Answer(
                 kind=PLAIN,
                 task=bug.name,
@@ -188,14 +163,14 @@ class Judge:
         )
 
     def ours(self, bug: Bug) -> Answer:
-        """Have the function mended as `:LCEdit` does it, within the budget."""
+        """Have the function fixed as `:LCEdit` does it, within the budget."""
         budget = round(BUDGET * self.plain(bug).answer_tokens)
         task = self._task(bug, "whole")
         shown = bug.examples()
         key = _key(
             self._reached.name, prompt.messages(task), repr(self._config), str(budget), RECIPE
         )
-        if known := self._store.find(OURS, bug.name, key):
+        if known := self._cache.find(OURS, bug.name, key):
             return known
         with _project(bug) as root:
             test = examples.command(ROOT, bug.entry_point) if shown else ""
@@ -203,17 +178,17 @@ class Judge:
             task = replace(task, path=str(root / NAME))
             with Trial(root, config) as trial:
                 attempts = Attempts(Rewriter(self._reached, config), trial, config)
-                return self._store.add(self._tried(bug, task, attempts, key, budget))
+                return self._cache.add(self._tried(bug, task, attempts, key, budget))
 
     def one(self, bug: Bug, form: Format) -> Answer:
-        """Have the function mended in one try in a format."""
+        """Have the function fixed in one attempt in a format."""
         task = self._task(bug, form)
         config = replace(self._config, retries=0)
         key = _key(self._reached.name, prompt.messages(task), repr(config))
-        if known := self._store.find(form, bug.name, key):
+        if known := self._cache.find(form, bug.name, key):
             return known
         attempts = Attempts(Rewriter(self._reached, config), None, config)
-        return self._store.add(self._tried(bug, task, attempts, key, 0, form))
+        return self._cache.add(self._tried(bug, task, attempts, key, 0, form))
 
     def _task(self, bug: Bug, form: Format) -> Task:
         lines = tuple(bug.source.rstrip("\n").split("\n"))
@@ -260,7 +235,7 @@ class Judge:
         source = _joined(task, made.lines)
         passed = _passes(bug, source)
         first = made.tries[0]
-        is_first = made.attempts == len(made.tries)  # else the first reply was of no use
+        is_first = made.attempts == len(made.tries)  # else the first reply was unusable
         return replace(
             blank,
             has_passed=passed,
@@ -280,12 +255,12 @@ class Judge:
 
 
 def instruction(bug: Bug) -> str:
-    """Return what is asked for."""
+    """Return the instruction."""
     return f"Fix the bug in the function `{bug.entry_point}`."
 
 
 def asked_plainly(bug: Bug) -> list[Message]:
-    """Return the question of somebody without lcursor: the file, and a request for the function."""
+    """Return the plain question: the file, and a request for the function."""
     text = (
         f"{instruction(bug)}\n\n```python\n{bug.source.rstrip()}\n```\n\n"
         "Answer with the whole function in one code block."
@@ -293,8 +268,8 @@ def asked_plainly(bug: Bug) -> list[Message]:
     return [Message("user", text)]
 
 
-def taken(reply: str, entry_point: str) -> str:
-    """Return the code of a reply: the first block that has the function, else all blocks."""
+def code_of(reply: str, entry_point: str) -> str:
+    """Return the code of a reply: the first block with the function, else all blocks."""
     blocks = _FENCE.findall(reply if reply.endswith("\n") else f"{reply}\n")
     head = f"def {entry_point}("
     whole = next((block for block in blocks if head in block), None)
@@ -306,7 +281,7 @@ def taken(reply: str, entry_point: str) -> str:
 def answers(judge: Judge, bugs: Sequence[Bug], formats: Sequence[Format]) -> Iterator[Answer]:
     """Ask about each task plainly, by ours, and once in each format.
 
-    Several are asked in one way before they are in the next: the server has read the beginning.
+    Several tasks are asked in one way before the next, so that the server reuses its cache.
     """
     for at in range(0, len(bugs), CHUNK):
         several = bugs[at : at + CHUNK]
@@ -314,13 +289,6 @@ def answers(judge: Judge, bugs: Sequence[Bug], formats: Sequence[Format]) -> Ite
         yield from map(judge.ours, several)
         for form in formats:
             yield from (judge.one(bug, form) for bug in several)
-
-
-def complete(found: Sequence[Answer]) -> list[Answer]:
-    """Return the answers to tasks that were asked both ways."""
-    both = {each.task for each in found if each.kind == PLAIN}
-    both &= {each.task for each in found if each.kind == OURS}
-    return [each for each in found if each.task in both]
 
 
 def _joined(task: Task, lines: Lines) -> str:
@@ -342,7 +310,7 @@ def _compiles(code: str) -> bool:
 
 @contextmanager
 def _project(bug: Bug) -> Iterator[Path]:
-    """Make a project of the one file, and of the examples for the test command."""
+    """Create a project with the file, and with the examples for the test command."""
     with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder:
         root = Path(folder).resolve()
         (root / NAME).write_text(bug.source, encoding="utf-8")
@@ -356,9 +324,7 @@ def _key(model: str, asked: Sequence[Message], *more: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def default_store(model: str) -> Path:
-    """Return where the answers of a model are kept."""
-    from lcursor import folders
-
+def default_cache(model: str) -> Path:
+    """Return the file of a model's answers."""
     name = re.sub(r"[^\w.-]+", "-", Path(model).name)
     return folders.cache_home() / "evals" / f"edit-{name}.jsonl"

@@ -1,109 +1,108 @@
-"""Asks the engine for completions as typing does, and judges each by the true text and the tests.
+"""`eval fim`: complete HumanEval infilling as typing does, and judge by the true text and tests.
 
-Runs the engine in this process, on this thread, with nothing between it and the cuts.
+Runs the engine in this process and on this thread. Each cut is typed key by key; each request but
+the last is interrupted by the next key, as in the editor.
 """
 
 from __future__ import annotations
 
-import re
+import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import typer
+
+from bench.report import Json, emit, head, percent, run_facts, table
 from evals import sandbox
-from evals.data import Cut, Kind
+from evals.data import DATA, KINDS, Cut, cuts, source_cuts
+from evals.rates import (
+    GAIN,
+    GATE,
+    SHOW,
+    THRESHOLDS,
+    Answer,
+    best_gate,
+    default_gate,
+    first_line,
+    groups,
+    margin,
+    rates,
+)
+from evals.run import Cases, Model, collect
 from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled
+from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
 
-if TYPE_CHECKING:
-    from lcursor.fim.engine import Engine, Result
-
 TYPED = 3
-"""Keys before the one that is judged, each with a request that the next one stops."""
-GATE = CompletionConfig().min_confidence
-"""The threshold that is judged beside none."""
+"""Keys typed before the one that is judged."""
 BUDGET_MS = 60_000
-"""Time to write: no suggestion is cut because the machine is busy."""
+"""Time for an answer: none is cut short because the machine is busy."""
 
 
-class Flag(Protocol):
-    """Stops a running request, as `lcursor.fim.llama.Abort` does."""
+def command(
+    n: Annotated[int, typer.Option("--n", min=1, help="Cuts of each kind.")] = 200,
+    cut: Annotated[str, typer.Option(help="char, word, span, or all.")] = "all",
+    model: Model = "",
+    seed: Annotated[int, typer.Option(help="For the choice of tasks and places.")] = 1,
+    gate: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Show nothing below this confidence.")
+    ] = 0.0,
+    typed: Annotated[
+        int, typer.Option(min=0, help="Keys typed before the one that is judged.")
+    ] = TYPED,
+    no_heal: Annotated[bool, typer.Option("--no-heal", help="Without token healing.")] = False,
+    no_splice: Annotated[
+        bool, typer.Option("--no-splice", help="Evaluate the suffix again at each key.")
+    ] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="Answer from the short window alone.")
+    ] = False,
+    data: Annotated[Path | None, typer.Option(help="The folder of the benchmark.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Cut lines of this file instead; no test judges them.", dir_okay=False),
+    ] = None,
+    cases: Cases = None,
+    as_json: Json = False,
+) -> None:
+    """Complete HumanEval infilling at random places: exact match, pass@1, what a gate gains.
 
-    def set(self) -> None:
-        """Stop it."""
-
-    def clear(self) -> None:
-        """Let the next one run."""
-
-
-class Completes(Protocol):
-    """What is judged.
-
-    Attributes:
-        threshold: of the confidence; see `lcursor.fim.engine.Engine`.
+    The programs run in a sandbox without network, files or processes of their own.
     """
-
-    threshold: float
-
-    @property
-    def abort(self) -> Flag:
-        """The flag that stops the running request."""
-
-    def complete(
-        self,
-        source: Source,
-        on_text: Callable[[str], None],
-        *,
-        single_line: bool = False,
-        bypass_cache: bool = False,
-    ) -> Result:
-        """Complete, as `lcursor.fim.engine.Engine` does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the engine wrote at a cut, and whether it is right."""
-
-    kind: Kind
-    task: str
-    text: str
-    rest: str
-    is_exact: bool
-    """All of it is the true text, white space at the end aside."""
-    is_line_exact: bool
-    """Its first line is."""
-    has_passed: bool
-    """The program passes its tests with it; never where nothing was written, or none are."""
-    confidence: float
-    read_tokens: int
-    generated_tokens: int
-    first_ms: float
-    """From the last key to the first text; 0 when there was none."""
-    total_ms: float
-    """From the last key to the end."""
-    reason: str = ""
-    logprobs: list[float] = field(default_factory=list)
-    """Of each token written, in nats."""
-    gated: str = ""
-    """What is written with the threshold that completion has by default."""
-
-    @property
-    def is_right(self) -> bool:
-        """Whether all that is shown of the first line is the true text, so far as it goes."""
-        return bool(self.text) and first_line(self.rest).startswith(first_line(self.text))
-
-    @property
-    def is_gated_right(self) -> bool:
-        """The same of what the gate leaves."""
-        return bool(self.gated) and first_line(self.rest).startswith(first_line(self.gated))
-
-    @property
-    def is_gated_exact(self) -> bool:
-        """Whether what the gate leaves has the true first line."""
-        return bool(self.gated) and first_line(self.rest) == first_line(self.gated)
+    known = [kind for kind in KINDS if source is None or kind != "span"]
+    kinds = [kind for kind in known if cut in (kind, "all")]
+    if not kinds:
+        raise typer.BadParameter(f"unknown cut: {cut}; one of {', '.join(known)}, all")
+    chosen = [
+        each  # cuts of the same program share the engine's cache
+        for kind in kinds
+        for each in sorted(
+            source_cuts(source, kind, n, seed) if source else cuts(data or DATA, kind, n, seed),
+            key=lambda each: each.task.name,
+        )
+    ]
+    window: Literal["full", "short"] = "short" if short else "full"
+    facts = run_facts(
+        seed=seed,
+        typed=typed,
+        heals=not no_heal,
+        splices=not no_splice,
+        window=window,
+        source=source.name if source else "",
+    )
+    engine = load(model, heals=not no_heal, splices=not no_splice, window=window)
+    try:
+        facts["model"] = f"{engine.model.path.name} ({engine.model.description})"
+        found = collect(answers(engine, chosen, typed), len(chosen), _describe, cases)
+    finally:
+        engine.close()
+    document = as_dict(found, facts, gate)
+    emit(document, as_markdown(document), as_json)
 
 
 def load(
@@ -113,51 +112,43 @@ def load(
     splices: bool = True,
     window: Literal["full", "short"] = "full",
 ) -> Engine:
-    """Load a model and let it make itself ready.
+    """Load a model and wait until it is ready.
 
     Args:
         model: a name of the manifest or the path of a GGUF file; "" for the default.
         heals: whether the token under the cursor is healed.
         splices: whether the suffix stays in the cache while the prefix grows.
-        window: which one every request is answered from.
-
-    Raises:
-        ModelError, EngineError: there is no such model, or it cannot be loaded.
+        window: the prompt window that every request uses.
     """
-    from lcursor.fim.engine import Engine
-
     config = CompletionConfig(budget_ms=BUDGET_MS, min_confidence=0.0)
     config = replace(config, model=model or config.model)
     path = store.resolve(config.model, "completion")
     engine = Engine(path, manifest.family_of(path), config, lambda fraction: True)
     engine.reader.heals, engine.reader.splices = heals, splices
     engine.reader.window = window
-    while engine.idle():  # healing begins when the vocabulary is read
+    while engine.idle():  # healing needs the vocabulary, which is read in idle time
         pass
     return engine
 
 
 def keys(prefix: str, typed: int) -> list[str]:
-    """Return the prefixes of the last keys typed, oldest first; all in the cursor's line."""
+    """Return the prefixes after each of the last keys, oldest first; all in the cursor's line."""
     typed = min(typed, len(prefix.rpartition("\n")[2]))
     return [prefix[: len(prefix) - left] for left in range(typed, -1, -1)]
 
 
-def answers(engine: Completes, cuts: Iterable[Cut], typed: int = TYPED) -> Iterator[Answer]:
+def answers(engine: Engine, chosen: Iterable[Cut], typed: int = TYPED) -> Iterator[Answer]:
     """Complete at each cut and judge.
 
     Args:
-        engine: what completes.
-        cuts: where.
+        engine: with a threshold of 0.
+        chosen: the cuts.
         typed: keys typed before the one that is judged.
-
-    Raises:
-        EngineError: see `Engine.complete`.
     """
-    return (_answer(engine, cut, typed) for cut in cuts)
+    return (_answer(engine, cut, typed) for cut in chosen)
 
 
-def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
+def _answer(engine: Engine, cut: Cut, typed: int) -> Answer:
     *earlier, last = [
         Source(prefix, cut.suffix, 0, cut.task.file, cut.task.project)
         for prefix in keys(cut.prefix, typed)
@@ -172,7 +163,9 @@ def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
     total_ms = _ms_since(began)
     text = result.text
     engine.threshold = GATE
-    gated = engine.complete(last, _nobody, single_line=cut.single_line, bypass_cache=True).text
+    gated = engine.complete(
+        last, lambda text: None, single_line=cut.single_line, bypass_cache=True
+    ).text
     engine.threshold = 0.0
     return Answer(
         kind=cut.kind,
@@ -193,8 +186,8 @@ def _answer(engine: Completes, cut: Cut, typed: int) -> Answer:
     )
 
 
-def _interrupted(engine: Completes, source: Source, single_line: bool) -> None:
-    """Complete until the first text is there; then the next key comes."""
+def _interrupted(engine: Engine, source: Source, single_line: bool) -> None:
+    """Complete until the first text comes; then the next key interrupts."""
     try:
         engine.complete(source, lambda text: engine.abort.set(), single_line=single_line)
     except Cancelled:
@@ -203,15 +196,129 @@ def _interrupted(engine: Completes, source: Source, single_line: bool) -> None:
         engine.abort.clear()
 
 
-def first_line(text: str) -> str:
-    """Return a text to the end of its first line that is not blank, as it would be compared."""
-    match = re.match(r"\s*[^\n]*", text)
-    return match[0].rstrip() if match else ""
-
-
-def _nobody(text: str) -> None:
-    """Take the text that is judged when it is whole."""
-
-
 def _ms_since(began: float) -> float:
     return (time.perf_counter() - began) * 1000
+
+
+def _describe(found: Sequence[Answer]) -> str:
+    exact = sum(each.is_exact for each in found) / len(found)
+    passed = sum(each.has_passed for each in found) / len(found)
+    return f"{found[-1].kind}, exact {percent(exact)}, passed {percent(passed)}"
+
+
+def as_dict(found: Sequence[Answer], facts: Mapping[str, Any], gate: float = 0.0) -> dict[str, Any]:
+    """Return the report as JSON.
+
+    Args:
+        found: the answers of one run.
+        facts: machine, model, command, options.
+        gate: the threshold used for `cuts`; the other tables have their own.
+    """
+    tables: dict[str, dict[str, Any]] = {
+        "cuts": {},
+        "thresholds": {},
+        "best_gate": {},
+        "shipped_gate": {},
+    }
+    for name, group in groups(found).items():
+        counted = rates(group, gate)
+        confidences = [each.confidence for each in group if each.text]
+        tables["cuts"][name] = {
+            **asdict(counted),
+            "exact_margin": margin(counted.exact, counted.cuts),
+            "confidence": statistics.fmean(confidences) if confidences else 0.0,
+            "read_tokens_p50": _median(group, lambda each: each.read_tokens),
+            "generated_tokens_p50": _median(group, lambda each: each.generated_tokens),
+            "first_ms_p50": _median([e for e in group if e.first_ms], lambda each: each.first_ms),
+            "total_ms_p50": _median(group, lambda each: each.total_ms),
+        }
+        tables["thresholds"][name] = [
+            {"threshold": at, **asdict(rates(group, at))} for at in THRESHOLDS
+        ]
+        tables["best_gate"][name] = asdict(best_gate(group))
+        tables["shipped_gate"][name] = asdict(default_gate(group))
+    return {**facts, "gate": gate, **tables}
+
+
+def _median(found: Sequence[Answer], of: Callable[[Answer], float]) -> float:
+    return float(statistics.median(map(of, found))) if found else 0.0
+
+
+def as_markdown(document: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the report."""
+    on = {True: "on", False: "off"}
+    title = (
+        f"Model: {document['model']}; {document['window']} window, healing "
+        f"{on[document['heals']]}, splice {on[document['splices']]}, gate {document['gate']:g}, "
+        f"{document['typed']} keys typed before, seed {document['seed']}"
+    )
+    thresholds = document["thresholds"]
+    gates = [
+        f"- Best gate for {name} that shows something at {percent(SHOW)} of the cuts or more: "
+        f"{row['threshold']:.2f}, shown {percent(row['show'])}, precision "
+        f"{percent(row['line_precision'])}, {row['gain']:.2f} × ungated "
+        f"(wanted {GAIN:g}: {'yes' if row['holds'] else 'no'})"
+        for name, row in document["best_gate"].items()
+    ]
+    return [
+        *head(document, title),
+        *table(
+            ["cut", "n:", "exact:", "pass@1:", "shown:", "precision:", "first line:"]
+            + ["confidence:", "read:", "written:", "first text:", "all text:"],
+            [
+                (
+                    name,
+                    row["cuts"],
+                    f"{percent(row['exact'])} ± {100 * row['exact_margin']:.0f}",
+                    "–" if document.get("source") else percent(row["passed"]),
+                    percent(row["show"]),
+                    percent(row["precision"]),
+                    percent(row["line_precision"]),
+                    f"{row['confidence']:.2f}",
+                    f"{row['read_tokens_p50']:g}",
+                    f"{row['generated_tokens_p50']:g}",
+                    f"{row['first_ms_p50']:.0f} ms",
+                    f"{row['total_ms_p50']:.0f} ms",
+                )
+                for name, row in document["cuts"].items()
+            ],
+        ),
+        "",
+        "Shown, and the precision of the first lines shown, by confidence threshold:",
+        "",
+        *table(
+            ["threshold:", *(f"{name}:" for name in thresholds)],
+            [
+                (
+                    f"{at:.1f}",
+                    *(
+                        f"{percent(rows[number]['show'])}, "
+                        f"{percent(rows[number]['line_precision'])}"
+                        for rows in thresholds.values()
+                    ),
+                )
+                for number, at in enumerate(THRESHOLDS)
+            ],
+        ),
+        "",
+        *gates,
+        "",
+        "The default gate (the certain part of a line, or all of it) and no gate:",
+        "",
+        *table(
+            ["cut", "shown:", "prefix right:", "first line exact:", "shown without:", "right:"]
+            + ["exact:", "gain:"],
+            [
+                (
+                    name,
+                    *(
+                        percent(row[share])
+                        for share in ("show", "right", "exact")
+                        + ("open_show", "open_right", "open_exact")
+                    ),
+                    f"{row['gain']:.2f}",
+                )
+                for name, row in document["shipped_gate"].items()
+            ],
+        ),
+    ]

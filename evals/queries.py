@@ -1,8 +1,8 @@
-"""How often a search finds what a person means, by questions written by hand, with their answers.
+"""`eval queries`: how often the search finds the answers to questions written by hand.
 
 The questions are about this project and about four packages of Python's standard library. Each is
-indexed in a folder that is thrown away; vectors are kept in the user's cache. What is searched is
-what a user searches: tests and documents of the project are there too, the questions are not.
+indexed in a temporary folder; vectors are kept in the user's cache. Tests and documents of the
+project are indexed too, the questions are not.
 """
 
 from __future__ import annotations
@@ -10,19 +10,29 @@ from __future__ import annotations
 import hashlib
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
+import typer
+
+from bench.report import Json, emit, head, progress, run_facts, table
+from evals import run
 from evals.corpus import ROOT
+from evals.search import MODES, scores
 from lcursor.errors import LcursorError
+from lcursor.index import chunk
+from lcursor.index.chunk import embedded
+from lcursor.index.embed import Embedder
+from lcursor.index.embedders import DEFAULT, find
 from lcursor.index.records import FileState, Hit, Mode, Parsed
-
-if TYPE_CHECKING:
-    from lcursor.index.embed import Embedder
-    from lcursor.index.search import Searcher
-    from lcursor.index.store import Store
+from lcursor.index.search import Searcher
+from lcursor.index.store import Store
+from lcursor.index.vector_index import VectorIndex
+from lcursor.index.vector_store import VectorStore, default_folder
+from lcursor.project import filetypes
 
 Kind = Literal["symbols", "sentences"]
 KINDS: tuple[Kind, ...] = ("symbols", "sentences")
@@ -37,7 +47,7 @@ ENDINGS = frozenset({".py", ".lua", ".md", ".txt", ".toml", ".lock"})
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What is searched, and where the questions about it stand."""
+    """A folder that is searched; `name`.txt has the questions about it."""
 
     name: str
     root: Path
@@ -56,7 +66,7 @@ CORPORA = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Where a question leads to: a definition, or any place of a file."""
+    """A right answer: a definition, or any place in a file."""
 
     path: str
     name: str = ""
@@ -65,7 +75,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody types, and what is right."""
+    """A query and its right answers."""
 
     corpus: str
     kind: Kind
@@ -75,21 +85,49 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A question, and what a search made of it."""
+    """A question and the rank of its answer."""
 
     question: Question
     mode: Mode
     rank: int
-    """Of the first right hit, from 1; 0 where there is none."""
+    """Of the first right hit, from 1; 0 if there is none."""
     first: str
-    """What came first: path and row."""
+    """Path and line of the first hit."""
+
+
+def command(
+    modes: Annotated[
+        str, typer.Option(help="lexical, vector, hybrid; several separated by commas.")
+    ] = "lexical",
+    embedder: run.Embedder = "",
+    threads: run.Threads = 2,
+    misses: Annotated[
+        bool, typer.Option("--misses", help="Show each question whose answer is not first.")
+    ] = False,
+    data: Annotated[
+        Path, typer.Option(help="The folder of the questions.", show_default=False)
+    ] = DATA,
+    as_json: Json = False,
+) -> None:
+    """Ask questions written by hand about this project and the standard library.
+
+    Names of definitions and plain sentences: how often the right place comes first, and its rank.
+    Lexical search needs no model.
+    """
+    wanted = run.chosen(modes, MODES, "modes")
+    made = None
+    if {*wanted} - {"lexical"}:
+        made = Embedder(find(embedder or DEFAULT), threads=threads)
+    facts = run_facts(embedder=made.name if made else "none")
+    document = as_dict(measure(wanted, made, data, tell=progress), facts)
+    emit(document, as_markdown(document, has_misses=misses), as_json)
 
 
 def load(corpus: str, folder: Path = DATA) -> list[Question]:
     """Read the questions about a corpus.
 
     Raises:
-        LcursorError: there is no such file, or a line of it is none of a question.
+        LcursorError: there is no such file, or a line of it is malformed.
     """
     path = folder / f"{corpus}.txt"
     try:
@@ -111,7 +149,7 @@ def load(corpus: str, folder: Path = DATA) -> list[Question]:
             found.append(Question(corpus, kind, text.strip(), _answers(answers)))
         else:
             raise LcursorError(
-                f"{path}:{number} is no question",
+                f"{path}:{number} is not a question",
                 "Write [symbols] or [sentences] above, then: question => path::name | path",
             )
     return found
@@ -123,10 +161,7 @@ def _answers(text: str) -> tuple[Answer, ...]:
 
 
 def files(corpus: Corpus) -> Iterator[tuple[str, FileState, Parsed]]:
-    """Yield the files of a corpus, in pieces."""
-    from lcursor.index import chunk
-    from lcursor.project import filetypes
-
+    """Yield the files of a corpus, chunked."""
     for folder in corpus.folders:
         for path in sorted((corpus.root / folder).rglob("*")):
             name = path.relative_to(corpus.root).as_posix()
@@ -151,19 +186,12 @@ def build(
     """Index a corpus.
 
     Args:
-        corpus: what is searched.
+        corpus: the files.
         store: empty.
-        embedder: None where no vectors are asked for.
-        cache: where vectors are kept from run to run.
-        tell: called with how many of how many new vectors are there.
+        embedder: None for lexical search alone.
+        cache: the folder of vectors of earlier runs.
+        tell: called with the numbers of new vectors made and wanted.
     """
-    import numpy as np
-
-    from lcursor.index.chunk import embedded
-    from lcursor.index.search import Searcher
-    from lcursor.index.vector_index import VectorIndex
-    from lcursor.index.vector_store import VectorStore
-
     store.put_many(files(corpus))
     if embedder is None:
         return Searcher(store.reader())
@@ -186,17 +214,17 @@ def build(
 
 
 def judge(searcher: Searcher, questions: Sequence[Question], mode: Mode) -> Iterator[Judged]:
-    """Ask, and see where the right hit is.
+    """Ask the questions and find the rank of the first right hit.
 
     Raises:
-        LcursorError: an answer is not in the index: the question is out of date.
+        LcursorError: an answer is not in the index, so the question is out of date.
     """
     for question in questions:
         right = [range_ for answer in question.answers for range_ in places(searcher, answer)]
         if not right:
             raise LcursorError(
                 f"nothing in {question.corpus} answers '{question.text}'",
-                f"Mend its answers in {DATA / question.corpus}.txt",
+                f"Correct its answers in {DATA / question.corpus}.txt",
             )
         hits = searcher.search(question.text, limit=LIMIT, mode=mode)
         ranks = (
@@ -209,7 +237,7 @@ def judge(searcher: Searcher, questions: Sequence[Question], mode: Mode) -> Iter
 
 
 def places(searcher: Searcher, answer: Answer) -> list[tuple[str, int, int]]:
-    """Return path and rows of the definitions that an answer means."""
+    """Return path and rows of the definitions that an answer names."""
     if not answer.name:
         rows = [each.chunk.end_row for each in searcher.reader.chunks_of(answer.path)]
         return [(answer.path, 0, max(rows))] if rows else []
@@ -223,7 +251,7 @@ def places(searcher: Searcher, answer: Answer) -> list[tuple[str, int, int]]:
 
 
 def is_right(hit: Hit, kind: Kind, path: str, first_row: int, end_row: int) -> bool:
-    """Tell whether a hit is the answer: its definition, or for a sentence a part of that."""
+    """Whether a hit is the definition, or for a sentence a part of it."""
     if hit.path != path:
         return False
     if kind == "symbols":
@@ -238,18 +266,15 @@ def measure(
     corpora: Sequence[Corpus] | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Judged]:
-    """Ask all questions in all ways.
+    """Ask all questions in all modes.
 
     Args:
-        modes: which lists are asked; those with vectors need an embedder.
-        embedder: None for words alone.
+        modes: those with vectors need an embedder.
+        embedder: None for lexical search alone.
         data: the folder of the questions.
-        corpora: what is searched; `CORPORA` where none is given.
-        tell: called with how far it is, in words.
+        corpora: `CORPORA` by default.
+        tell: called with progress lines.
     """
-    from lcursor.index.store import Store
-    from lcursor.index.vector_store import default_folder
-
     found: list[Judged] = []
     for corpus in CORPORA if corpora is None else corpora:
         questions = load(corpus.name, data)
@@ -266,3 +291,59 @@ def measure(
             searcher.reader.close()
             store.close()
     return found
+
+
+def as_dict(found: Sequence[Judged], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report as JSON: figures by mode and kind of question, and the misses."""
+    modes: dict[str, dict[str, dict[str, float]]] = {}
+    for mode in dict.fromkeys(each.mode for each in found):
+        rows = modes.setdefault(mode, {})
+        for kind in KINDS:
+            of_kind = [each for each in found if (each.mode, each.question.kind) == (mode, kind)]
+            rows[kind] = _row(of_kind)
+            for corpus in dict.fromkeys(each.question.corpus for each in of_kind):
+                some = [each for each in of_kind if each.question.corpus == corpus]
+                rows[f"{kind} of {corpus}"] = _row(some)
+    misses = [
+        {
+            "mode": each.mode,
+            "corpus": each.question.corpus,
+            "question": each.question.text,
+            "rank": each.rank,
+            "first": each.first,
+        }
+        for each in found
+        if each.rank != 1
+    ]
+    return {**facts, "modes": modes, "misses": misses}
+
+
+def _row(found: Sequence[Judged]) -> dict[str, float]:
+    counted = scores([each.rank for each in found])
+    return {
+        "questions": counted.questions,
+        "mrr": counted.mrr,
+        "first": counted.recall1,
+        "recall10": counted.recall10,
+    }
+
+
+def as_markdown(document: Mapping[str, Any], *, has_misses: bool = False) -> list[str]:
+    """Return the lines of the report."""
+    rows = [
+        (name, mode, row["questions"], f"{100 * row['first']:.1f} %")
+        + (f"{row['mrr']:.3f}", f"{row['recall10']:.3f}")
+        for mode, found in document["modes"].items()
+        for name, row in found.items()
+    ]
+    lines = [
+        *head(document, f"Embedder: {document['embedder']}"),
+        *table(["questions", "mode", "n:", "right first:", "MRR:", "recall@10:"], rows),
+    ]
+    if has_misses:
+        missed = [
+            (each["mode"], each["question"], each["rank"] or "-", each["first"])
+            for each in document["misses"]
+        ]
+        lines += ["", *table(["mode", "question", "rank:", "came first"], missed)]
+    return lines

@@ -1,8 +1,7 @@
-"""How often the search finds the function that a sentence asks for, on CoSQA.
+"""`eval search`: how often the search finds the function that a sentence asks for, on CoSQA.
 
-Each function of the data set becomes a file of an index of its own, in a folder that is thrown
-away; its vectors are kept in the user's cache, so that a second run takes seconds. Judges what a
-user gets: store, words, vectors and rules are the product's.
+Each function of the data set becomes a file in a temporary index. Its vectors are kept in the
+user's cache, so that a second run takes seconds. Store, search and ranking are the product's.
 """
 
 from __future__ import annotations
@@ -13,29 +12,41 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import Annotated, Any, get_args
 
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from bench.report import Json, emit, head, progress, run_facts, table
+from evals import run
 from lcursor.errors import LcursorError
+from lcursor.index.embed import Embedder
+from lcursor.index.embedders import DEFAULT, find
 from lcursor.index.records import Chunk, FileState, Mode, Parsed, Symbol
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from lcursor.index.embed import Embedder
-    from lcursor.index.search import Searcher
+from lcursor.index.search import Searcher
+from lcursor.index.store import Store
+from lcursor.index.vector_index import VectorIndex
+from lcursor.index.vector_store import VectorStore
 
 CODES = "code_idx_map.txt"
 QUESTIONS = "cosqa-retrieval-dev-500.json"
 MODES: tuple[Mode, ...] = get_args(Mode)
 LIMIT = 100
-"""Hits that are asked for; an answer further down counts as not found."""
+"""Hits requested; an answer further down counts as not found."""
 BATCH = 64
-"""Texts that are embedded between two words about how far it is."""
+"""Texts embedded between two progress lines."""
+
+TABLES = {
+    "modes": "docstrings and rules",
+    "without_rules": "docstrings, no rules",
+    "without_docstrings": "no docstrings, rules",
+    "without_both": "neither",
+}
 
 _DOCSTRING = re.compile(r"(:[ \t]*(?:#.*)?\n\s*)[rRuUbB]{0,2}(\"\"\"|'''|\"|')(?:.|\n)*?\2")
 _NAME = re.compile(r"\b(?:def|class)\s+(\w+)")
@@ -43,7 +54,7 @@ _NAME = re.compile(r"\b(?:def|class)\s+(\w+)")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A sentence, and which function answers it."""
+    """A sentence and the function that answers it."""
 
     text: str
     answer: int
@@ -52,7 +63,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What is searched, and what is asked."""
+    """The functions searched and the questions asked."""
 
     codes: tuple[str, ...]
     questions: tuple[Question, ...]
@@ -60,7 +71,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What the ranks of the answers come to."""
+    """Quality figures of some ranks."""
 
     questions: int
     mrr: float
@@ -69,15 +80,43 @@ class Scores:
     recall10: float
 
 
+def command(
+    data: Annotated[Path, typer.Option(help="The folder of CoSQA.", show_default=False)],
+    n: Annotated[int, typer.Option("--n", min=0, help="Questions; 0 for all.")] = 0,
+    modes: Annotated[
+        str, typer.Option(help="lexical, vector, hybrid; several separated by commas.")
+    ] = ",".join(MODES),
+    embedder: run.Embedder = "",
+    threads: run.Threads = 2,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only with docstrings and ranking rules.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Find the function that a sentence asks for, among 6,000 of CoSQA: MRR, NDCG, recall.
+
+    With docstrings and without, with the ranking rules and without. The first run embeds for some
+    minutes; the vectors stay in the user's cache.
+    """
+    wanted = run.chosen(modes, MODES, "modes")
+    corpus = load(data, n)
+    facts = run_facts(functions=len(corpus.codes))
+    facts["embedder"], tables = measure(
+        corpus, wanted, embedder, threads, everything=not quick, tell=progress
+    )
+    document = as_dict(tables, facts)
+    emit(document, as_markdown(document), as_json)
+
+
 def load(folder: Path, n: int = 0) -> Corpus:
     """Read the data set.
 
     Args:
         folder: has `code_idx_map.txt` and `cosqa-retrieval-dev-500.json`.
-        n: how many questions, the first ones; 0 for all.
+        n: the number of questions; 0 for all.
 
     Raises:
-        LcursorError: a file is missing, or is something else.
+        LcursorError: a file is missing or malformed.
     """
     try:
         numbers = json.loads((folder / CODES).read_text(encoding="utf-8"))
@@ -97,7 +136,7 @@ def load(folder: Path, n: int = 0) -> Corpus:
 
 
 def without_docstring(code: str) -> str:
-    """Return a function without its docstring; what does not parse goes by what it looks like."""
+    """Return a function without its docstring; uses a regular expression if it does not parse."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError):
@@ -129,12 +168,12 @@ def parsed(code: str) -> Parsed:
 
 
 def path_of(number: int) -> str:
-    """Return the path of a function; it says nothing about what is in it."""
+    """Return the path of a function, which tells nothing about its content."""
     return f"{number:05d}.py"
 
 
 def entries(codes: Sequence[str]) -> Iterator[tuple[str, FileState, Parsed]]:
-    """Yield what a store takes."""
+    """Yield the functions as files for a store."""
     for number, code in enumerate(codes):
         found = parsed(code)
         yield path_of(number), FileState(len(code), number, found.chunks[0].digest), found
@@ -147,18 +186,14 @@ def built(
     embedder: Embedder | None,
     tell: Callable[[int, int], None] = lambda done, of: None,
 ) -> Iterator[Searcher]:
-    """Index the functions in a folder, as long as they are searched.
+    """Index the functions in a folder, while the context is open.
 
     Args:
         codes: the functions.
         folder: empty.
-        embedder: None where no vectors are asked for.
-        tell: called with how many of how many new vectors are there.
+        embedder: None for lexical search alone.
+        tell: called with the numbers of new vectors made and wanted.
     """
-    from lcursor.index.search import Searcher
-    from lcursor.index.store import Store
-    from lcursor.index.vector_index import VectorIndex
-
     with closing(Store(folder)) as store:
         store.put_many(entries(codes))
         with closing(store.reader()) as reader:
@@ -174,15 +209,11 @@ def built(
 def embedded(
     codes: Sequence[str], embedder: Embedder, tell: Callable[[int, int], None]
 ) -> dict[bytes, NDArray[np.float16]]:
-    """Return the vectors of functions by digest, those that are in the user's cache from there."""
-    import numpy as np
-
-    from lcursor.index.vector_store import VectorStore
-
+    """Return the vectors of functions by digest, as far as possible from the user's cache."""
     with closing(VectorStore(None, embedder.name)) as cache:
         by_digest = {parsed(code).chunks[0].digest: code for code in codes}
         found = cache.get(by_digest)
-        # By length, so that the texts of a batch have about one.
+        # By length, so that the texts of a batch have similar lengths.
         missing = sorted(by_digest.keys() - found.keys(), key=lambda each: len(by_digest[each]))
         for at in range(0, len(missing), BATCH):
             some = missing[at : at + BATCH]
@@ -201,7 +232,7 @@ def ranks(
     *,
     has_rules: bool = True,
 ) -> Iterator[int]:
-    """Yield the rank of each answer, from 1; 0 where it was not found."""
+    """Yield the rank of each answer, from 1; 0 if it was not found."""
     for question in questions:
         hits = searcher.search(question.text, limit=LIMIT, mode=mode, has_rules=has_rules)
         paths = [hit.path for hit in hits]
@@ -210,7 +241,7 @@ def ranks(
 
 
 def scores(found: Sequence[int]) -> Scores:
-    """Return what ranks come to; there is one right answer to each question."""
+    """Return the figures of ranks; each question has one right answer."""
     count = max(1, len(found))
     return Scores(
         len(found),
@@ -237,23 +268,20 @@ def measure(
     everything: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> tuple[str, dict[str, dict[str, Scores]]]:
-    """Ask all questions in all ways.
+    """Ask all questions in all modes.
 
     Args:
-        corpus: what is searched and asked.
-        modes: which legs, in this order.
-        name: of the embedder; the default one where none is given.
+        corpus: functions and questions.
+        modes: in this order.
+        name: of the embedder; "" for the default one.
         threads: that embed.
-        everything: without docstrings and without rules too.
-        tell: called with how far it is, in words.
+        everything: also without docstrings and without ranking rules.
+        tell: called with progress lines.
 
     Returns:
-        The embedder that was used, "none" where no vectors were asked for; and the scores by table
-        (`search_report.TABLES`) and mode.
+        The name of the embedder, "none" for lexical search alone; and the scores by table (see
+        `TABLES`) and mode.
     """
-    from lcursor.index.embed import Embedder
-    from lcursor.index.embedders import DEFAULT, find
-
     embedder = None
     if {*modes} - {"lexical"}:
         embedder = Embedder(find(name or DEFAULT), threads=threads)
@@ -275,3 +303,28 @@ def measure(
                     tables.setdefault(table, {})[mode] = scores(found)
                     tell(f"{table}, {mode}: MRR {tables[table][mode].mrr:.3f}")
     return embedder.name if embedder else "none", tables
+
+
+def as_dict(found: Mapping[str, Mapping[str, Scores]], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report as JSON: scores by table and mode."""
+    rows = {
+        name: {mode: asdict(each) for mode, each in modes.items()} for name, modes in found.items()
+    }
+    return {**facts, **rows}
+
+
+def as_markdown(document: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the report."""
+    title = f"Embedder: {document['embedder']}; {document['functions']:,} functions"
+    rows = [
+        (
+            label,
+            mode,
+            row["questions"],
+            *(f"{row[each]:.3f}" for each in ("mrr", "ndcg10", "recall1", "recall10")),
+        )
+        for name, label in TABLES.items()
+        for mode, row in document.get(name, {}).items()
+    ]
+    columns = ["", "mode", "n:", "MRR:", "NDCG@10:", "recall@1:", "recall@10:"]
+    return [*head(document, title), *table(columns, rows)]

@@ -1,66 +1,53 @@
-"""Is a spliced prompt as good as one that is read exactly? Both read real code; the truth judges.
+"""`eval splice`: compare a suffix that stayed in the cache with one that is evaluated again.
 
-At each place the rest of a line is taken out. The suffix is read with the cursor some tokens
-earlier, these are typed one by one, and the true rest is judged behind it; then behind the prompt
-as it is read exactly. Runs the engine in this process, on this thread.
+At each place the rest of a line is removed. The suffix is evaluated with the cursor some tokens
+earlier, these tokens are typed one by one, and the cost of the true rest is measured; then the same
+with the whole prompt evaluated at once. Runs the engine in this process and on this thread.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
+import typer
+
+from bench.report import Json, emit, head, percentile, run_facts, table
+from evals import fim
 from evals.corpus import LANGUAGES, File, files
+from evals.run import Cases, Model, collect
 from lcursor.errors import EngineFailed, LcursorError
+from lcursor.fim.engine import Engine
+from lcursor.fim.llama import Model as LlamaModel
 from lcursor.fim.prompt import Source
 
-if TYPE_CHECKING:
-    from lcursor.fim.llama import Model
-
 TYPED = (2, 8, 16)
+DRAWS = 1000
+TARGET, LATE_TARGET, LATE_TOKENS = 1.02, 1.04, 16
+"""Limits of the cost of a splice, divided by the exact cost; the second from `LATE_TOKENS` on."""
 A_FILE = 4
-"""Most places in one file, so that not every one costs the reading of a prefix."""
+"""Maximum of places in one file; they share the evaluation of the prefix."""
 PREFIX_TOKENS = (400, 640)
-"""Least and most before the line; with it under the engine's window, whose start so never moves."""
-MAX_BEFORE = 100
-"""Tokens of the line before the cursor; more of them would move that window."""
+"""Bounds of the text before the line; small enough that the engine's window never moves."""
+MAX_BEFORE_TOKENS = 100
+"""Of the line before the cursor; more would move the window."""
 REACH_LINES = 120
-"""Where the other places of a file may be, behind the first."""
+"""Distance of the other places of a file from the first."""
 SUFFIX_LINES = 60
-MIN_SUFFIX = 300
-"""Characters behind the line, white space not counted."""
+MIN_SUFFIX_CHARS = 300
+"""After the line, not counting white space."""
 REST_TOKENS = (5, 24)
-"""Least and most of the rest of a line that is judged."""
+"""Bounds of the rest of a line that is judged."""
 TRIES = 12
-"""Lines of one file that are looked at as the first."""
-EXACT_TOKENS = 24
-"""Who reads a suffix reads more than so many; a key reads less."""
+"""Lines of one file that are tried as the first place."""
+SUFFIX_MIN_TOKENS = 24
+"""Evaluating a suffix takes more tokens than this; a key takes fewer."""
 
 Pieces = Callable[[str], list[str]]
-"""Splits text into the texts of its tokens."""
-
-
-class Splices(Protocol):
-    """What can be told to keep the suffix or to read it anew."""
-
-    splices: bool
-
-
-class Reads(Protocol):
-    """What is judged."""
-
-    @property
-    def reader(self) -> Splices:
-        """What brings its prompts."""
-
-    @property
-    def read_tokens(self) -> int:
-        """Tokens of the prompt that the last call read."""
-
-    def nll(self, source: Source, text: str) -> list[float]:
-        """Return what each token of `text` costs behind the prompt for `source`, in nats."""
+"""Split a text into the texts of its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +58,20 @@ class Spot:
     label: str
     row: int
     prefixes: tuple[str, ...]
-    """The text before the cursor; then the same with one, two, ... tokens less."""
+    """The text before the cursor; then with one, two, ... tokens less."""
     rest: str
     """The true rest of the line."""
     suffix: str
     first_row: int
 
     def source(self, missing: int) -> Source:
-        """Return what the editor would send with some tokens not yet typed."""
+        """Return the request of the editor when some tokens are not typed yet."""
         return Source(self.prefixes[missing], self.suffix, self.first_row, self.label, "eval")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the true rest cost at a spot, in nats for each of its tokens."""
+    """The cost of the true rest at a spot, in nats for each of its tokens."""
 
     language: str
     file: str
@@ -92,33 +79,59 @@ class Case:
     rest: str
     exact: list[float]
     spliced: dict[int, list[float]]
-    """By the number of tokens that were typed since the suffix was read."""
+    """By the number of tokens typed since the suffix was evaluated."""
     key_tokens: list[int]
-    """Tokens that each key read."""
+    """Prompt tokens evaluated for each key."""
 
 
-def pieces_of(model: Model) -> Pieces:
-    """Return what splits text into the texts of a model's tokens."""
+def command(
+    positions: Annotated[
+        int, typer.Option("--positions", min=1, help="Places, over all languages.")
+    ] = 200,
+    typed: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=64, help="Tokens since the suffix was evaluated; repeatable."),
+    ] = None,
+    model: Model = "",
+    seed: Annotated[int, typer.Option(help="For the choice of files and lines.")] = 1,
+    cases: Cases = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a suffix kept in the cache with one evaluated again, by the true rest of lines.
+
+    Reads source files of this machine in four languages; about 10 seconds a place on two cores.
+    """
+    counts = sorted(set(typed or TYPED))
+    facts = run_facts(seed=seed)
+    engine = fim.load(model, heals=False)
+    try:
+        facts["model"] = f"{engine.model.path.name} ({engine.model.description})"
+        chosen = spots(positions, seed, counts[-1], pieces_of(engine.model))
+        found = collect(measure(engine, chosen, counts), positions, _describe, cases)
+    finally:
+        engine.close()
+    document = as_dict(found, facts)
+    emit(document, as_markdown(document), as_json)
+
+
+def pieces_of(model: LlamaModel) -> Pieces:
+    """Return a function that splits text into the texts of a model's tokens."""
     return lambda text: [
         model.piece(token).decode("utf-8", "replace") for token in model.tokenize(text)
     ]
 
 
-def spots(count: int, seed: int, most_typed: int, pieces: Pieces) -> list[Spot]:
-    """Choose places, as many of each language, `A_FILE` or fewer in a file.
+def spots(count: int, seed: int, max_typed: int, pieces: Pieces) -> list[Spot]:
+    """Choose places, equally many of each language; those of one file come in a row.
 
     Args:
-        count: how many in all.
-        seed: of the choice; the same files give the same places.
-        most_typed: tokens that the line must have before the cursor. All in one line, so that
-            it does not matter how the engine takes a newline.
-        pieces: splits text into the texts of its tokens.
-
-    Returns:
-        The places, those of one file together; the engine reads on from one to the next.
+        count: of all places.
+        seed: for the choice; the same files give the same places.
+        max_typed: tokens that a line needs before the cursor.
+        pieces: splits a text into the texts of its tokens.
 
     Raises:
-        LcursorError: there are fewer.
+        LcursorError: there are fewer places.
     """
     groups: list[list[Spot]] = []
     for number, language in enumerate(LANGUAGES):
@@ -127,9 +140,9 @@ def spots(count: int, seed: int, most_typed: int, pieces: Pieces) -> list[Spot]:
             if not left:
                 break
             rng = random.Random(f"{seed}:{file.label}")
-            groups.append(choose(file, rng, most_typed, pieces)[:left])
+            groups.append(choose(file, rng, max_typed, pieces)[:left])
             left -= len(groups[-1])
-    random.Random(seed).shuffle(groups)  # a run that is stopped has some of each language
+    random.Random(seed).shuffle(groups)  # an interrupted run has some of each language
     found = [spot for group in groups for spot in group]
     if len(found) < count:
         raise LcursorError(
@@ -139,13 +152,13 @@ def spots(count: int, seed: int, most_typed: int, pieces: Pieces) -> list[Spot]:
     return found
 
 
-def choose(file: File, rng: random.Random, most_typed: int, pieces: Pieces) -> list[Spot]:
-    """Find lines of a file that are long enough and near each other, and cut each."""
+def choose(file: File, rng: random.Random, max_typed: int, pieces: Pieces) -> list[Spot]:
+    """Choose lines of a file that are long enough and near each other, and cut each."""
     lines = file.read().split("\n")
     rows = [
         row
         for row, line in enumerate(lines)
-        if len(line.strip()) > 2 * most_typed and line.isascii() and line.isprintable()
+        if len(line.strip()) > 2 * max_typed and line.isascii() and line.isprintable()
     ]
     for first in rng.sample(rows, min(TRIES, len(rows))):
         sizes = [len(pieces(line + "\n")) for line in lines[: first + REACH_LINES]]
@@ -153,7 +166,7 @@ def choose(file: File, rng: random.Random, most_typed: int, pieces: Pieces) -> l
         if start is None:
             continue
         near = [r for r in rows if first <= r < len(sizes) and _fits(sizes[start:r])]
-        found = [_cut(file, lines, start, row, rng, most_typed, pieces) for row in near]
+        found = [_cut(file, lines, start, row, rng, max_typed, pieces) for row in near]
         spots = [spot for spot in found if spot]
         if spots:
             chosen = rng.sample(range(len(spots)), min(A_FILE, len(spots)))
@@ -166,7 +179,7 @@ def _fits(sizes: Sequence[int]) -> bool:
 
 
 def _start(sizes: Sequence[int], row: int) -> int | None:
-    """Return where a window begins that is as small as may be; None where none fits."""
+    """Return the first row of the smallest window before a row; None if none fits."""
     for start in range(row - 1, -1, -1):
         if sum(sizes[start:row]) >= PREFIX_TOKENS[0]:
             return start if _fits(sizes[start:row]) else None
@@ -179,14 +192,14 @@ def _cut(
     start: int,
     row: int,
     rng: random.Random,
-    most_typed: int,
+    max_typed: int,
     pieces: Pieces,
 ) -> Spot | None:
-    """Cut a line between two of its tokens, rather early than late; None where it has too few."""
+    """Cut a line between two tokens, early rather than late; None if it has too few."""
     parts = pieces(lines[row])
-    ends = range(max(most_typed, 1), min(len(parts) - REST_TOKENS[0] + 1, MAX_BEFORE))
+    ends = range(max(max_typed, 1), min(len(parts) - REST_TOKENS[0] + 1, MAX_BEFORE_TOKENS))
     suffix = "\n" + "\n".join(lines[row + 1 : row + 1 + SUFFIX_LINES])
-    if not ends or "".join(parts) != lines[row] or len("".join(suffix.split())) < MIN_SUFFIX:
+    if not ends or "".join(parts) != lines[row] or len("".join(suffix.split())) < MIN_SUFFIX_CHARS:
         return None
     cut = min(rng.choice(ends), rng.choice(ends))
     rest = "".join(parts[cut : cut + REST_TOKENS[1]])
@@ -197,38 +210,38 @@ def _cut(
         language=file.language,
         label=file.label,
         row=row,
-        prefixes=tuple(head + "".join(parts[: cut - less]) for less in range(most_typed + 1)),
+        prefixes=tuple(head + "".join(parts[: cut - less]) for less in range(max_typed + 1)),
         rest=rest,
         suffix=suffix,
         first_row=start,
     )
 
 
-def measure(engine: Reads, chosen: Sequence[Spot], typed: Sequence[int]) -> Iterator[Case]:
-    """Judge the true rest of the line at each place.
+def measure(engine: Engine, chosen: Sequence[Spot], typed: Sequence[int]) -> Iterator[Case]:
+    """Measure the cost of the true rest of the line at each place.
 
     Args:
-        engine: what reads; healing off.
-        chosen: where.
-        typed: tokens typed between the exact reading of the suffix and the judgement.
+        engine: with healing off.
+        chosen: the places.
+        typed: numbers of tokens typed after the suffix was evaluated.
 
     Raises:
-        EngineFailed: it spliced where it was told not to; else see `Engine.nll`.
+        EngineFailed: the engine spliced although that was switched off.
     """
     return (_case(engine, spot, typed) for spot in chosen)
 
 
-def _case(engine: Reads, spot: Spot, typed: Sequence[int]) -> Case:
+def _case(engine: Engine, spot: Spot, typed: Sequence[int]) -> Case:
     splices, spliced, key_tokens = engine.reader.splices, {}, []
     try:
-        for count in sorted(typed, reverse=True):  # the prefix is read once for all
-            _read_exactly(engine, spot.source(count))
+        for count in sorted(typed, reverse=True):  # the prefix is evaluated once
+            _evaluate_all(engine, spot.source(count))
             engine.reader.splices = True
             for missing in range(count - 1, -1, -1):
                 engine.nll(spot.source(missing), "")
                 key_tokens.append(engine.read_tokens)
             spliced[count] = engine.nll(spot.source(0), spot.rest)
-        _read_exactly(engine, spot.source(0))
+        _evaluate_all(engine, spot.source(0))
         exact = engine.nll(spot.source(0), spot.rest)
     finally:
         engine.reader.splices = splices
@@ -236,12 +249,149 @@ def _case(engine: Reads, spot: Spot, typed: Sequence[int]) -> Case:
     return Case(spot.language, spot.label, spot.row, spot.rest, exact, ordered, key_tokens)
 
 
-def _read_exactly(engine: Reads, source: Source) -> None:
+def _evaluate_all(engine: Engine, source: Source) -> None:
     engine.reader.splices = False
     engine.nll(source, "")
-    if engine.read_tokens <= EXACT_TOKENS:
+    if engine.read_tokens <= SUFFIX_MIN_TOKENS:
         raise EngineFailed(
-            f"the engine read {engine.read_tokens} tokens where it should read the whole suffix, "
-            "so there is nothing to compare with",
-            "Tell the project of it; this is a fault of lcursor",
+            f"the engine read {engine.read_tokens} tokens instead of the whole suffix",
+            "Report this bug of lcursor",
         )
+
+
+def _describe(found: Sequence[Case]) -> str:
+    last = max(found[-1].spliced)
+    exact = sum(sum(case.exact) for case in found)
+    spliced = sum(sum(case.spliced[last]) for case in found)
+    return f"ratio {_ratio(spliced, exact):.3f} after {last} typed, now {found[-1].file}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The costs with and without a splice, over some cases."""
+
+    positions: int
+    tokens: int
+    exact: float
+    """Mean cost of a token of the true text, in nats; lower is better."""
+    spliced: float
+    ratio: float
+    """`spliced` divided by `exact`."""
+    low: float
+    """Of the 95 % interval of the ratio."""
+    high: float
+    target: float
+    holds: bool
+    """Whether the ratio is at most the target."""
+
+
+def target(typed: int) -> float:
+    """Return the limit of the ratio after so many typed tokens."""
+    return LATE_TARGET if typed >= LATE_TOKENS else TARGET
+
+
+def compare(cases: Sequence[Case], typed: int) -> Comparison:
+    """Compare the costs after `typed` tokens; each token of the true texts has the same weight.
+
+    Args:
+        cases: at least one.
+        typed: one of the keys of `Case.spliced`.
+    """
+    sums: dict[str, tuple[float, float]] = {}
+    for case in cases:
+        before = sums.get(case.file, (0.0, 0.0))
+        sums[case.file] = (before[0] + sum(case.exact), before[1] + sum(case.spliced[typed]))
+    tokens = sum(len(case.exact) for case in cases)
+    exact, spliced = (sum(column) for column in zip(*sums.values(), strict=True))
+    low, high = interval(list(sums.values()))
+    ratio = _ratio(spliced, exact)
+    return Comparison(
+        positions=len(cases),
+        tokens=tokens,
+        exact=exact / tokens,
+        spliced=spliced / tokens,
+        ratio=ratio,
+        low=low,
+        high=high,
+        target=target(typed),
+        holds=ratio <= target(typed),
+    )
+
+
+def interval(sums: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the 95 % interval of the ratio by bootstrapping over files.
+
+    Args:
+        sums: exact and spliced costs of each file.
+    """
+    rng = random.Random(1)
+    ratios = []
+    for _ in range(DRAWS):
+        drawn = rng.choices(sums, k=len(sums))
+        ratios.append(_ratio(sum(pair[1] for pair in drawn), sum(pair[0] for pair in drawn)))
+    ratios.sort()
+    return ratios[int(DRAWS * 0.025)], ratios[int(DRAWS * 0.975)]
+
+
+def _ratio(spliced: float, exact: float) -> float:
+    return spliced / exact if exact else 1.0
+
+
+def as_dict(cases: Sequence[Case], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report as JSON; there is at least one case."""
+    groups: dict[str, list[Case]] = {"all": list(cases)}
+    for case in cases:
+        groups.setdefault(case.language, []).append(case)
+    typed = list(cases[0].spliced)
+    keys = [count for case in cases for count in case.key_tokens]
+    return {
+        **facts,
+        "positions": len(cases),
+        "key_tokens": {"p50": statistics.median(keys), "p95": percentile(keys, 95)} if keys else {},
+        "files": {
+            name: sorted({case.file for case in group})
+            for name, group in groups.items()
+            if name != "all"
+        },
+        "comparisons": [
+            {"typed": count, "language": name, **asdict(compare(group, count))}
+            for count in typed
+            for name, group in groups.items()
+        ],
+        "holds": all(compare(cases, count).holds for count in typed),
+    }
+
+
+def as_markdown(document: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the report."""
+    title = (
+        f"Model: {document['model']}; seed {document['seed']}, {document['positions']} positions"
+    )
+    if document["key_tokens"]:
+        title += "; a key evaluates {p50:g} tokens, 95 % of them at most {p95:g}".format(
+            **document["key_tokens"]
+        )
+    rows = [
+        (
+            row["typed"],
+            row["language"],
+            row["positions"],
+            row["tokens"],
+            f"{row['exact']:.3f}",
+            f"{row['spliced']:.3f}",
+            f"{row['ratio']:.3f}",
+            f"{row['low']:.3f} – {row['high']:.3f}",
+            f"≤ {row['target']:g}" if row["language"] == "all" else "",
+            row["holds"] if row["language"] == "all" else "",
+        )
+        for row in document["comparisons"]
+    ]
+    columns = ["typed:", "language", "n:", "tokens:", "exact:", "splice:", "ratio:", "95 %"]
+    return [
+        *head(document, title),
+        "Mean cost of a token of the true text, in nats, by tokens since the suffix was evaluated.",
+        "",
+        *table([*columns, "wanted:", "kept"], rows),
+        "",
+        *(f"- {language}: {', '.join(names)}" for language, names in document["files"].items()),
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evals import apply, apply_report
+from evals import apply
 from evals.cli import app
 from lcursor.edit.placing import resolve
 from lcursor.edit.records import Change, FileChange
@@ -18,7 +18,7 @@ TASKS = apply.load()
 
 
 def test_nothing_is_applied_wrong_and_nearly_all_is_applied() -> None:
-    document = apply_report.as_dict(list(apply.judge(TASKS)), {})
+    document = apply.as_dict(list(apply.judge(TASKS)))
     assert document["mistakes"] == []
     assert document["total"] >= 300
     assert document["right_share"] >= 0.98
@@ -65,5 +65,5 @@ def test_people_get_a_table() -> None:
 
 
 def test_a_folder_without_replies_says_so(tmp_path: Path) -> None:
-    with pytest.raises(LcursorError, match="no corpus"):
+    with pytest.raises(LcursorError, match="not a corpus"):
         apply.load(tmp_path)

@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
 
-from evals import calls, context, context_report, fim
+from evals import calls, context, fim
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
-from lcursor.fim.engine import Result
+from lcursor.fim.engine import Engine, Result
 from lcursor.fim.prompt import File, Source
 
 TOOLS = '''"""Tools."""
@@ -110,7 +110,7 @@ def test_a_folder_without_python_says_so(tmp_path: Path) -> None:
 def test_the_files_are_the_definition_and_the_headers(shop: Path) -> None:
     modules = calls.read(shop)
     call = next(each for each in calls.choose(modules, "name", 9, 1) if each.callee == "Hammer")
-    shown = context.files_for(modules, call, 9999, len)
+    shown = context.visited_files(modules, call, 9999, len)
     assert [file.path for file in shown] == ["shop/tools.py", "shop/tools.py", "shop/other.py"]
     assert "self.weight = weight" in shown[0].text
     assert "class Hammer:" in shown[1].text
@@ -153,7 +153,7 @@ class Parrot:
 def test_each_cut_is_completed_without_files_and_with_them(shop: Path) -> None:
     engine, modules = Parrot(), calls.read(shop)
     chosen = calls.choose(modules, "name", 9, 1)
-    found = list(context.pairs(engine, modules, chosen, "shop", 9999))
+    found = list(context.pairs(cast("Engine", engine), modules, chosen, "shop", 9999))
     assert [tokens for _, tokens in engine.asked] == [0, 9999] * 4
     assert {source.repo for source, _ in engine.asked} == {"shop"}
     assert all(source.first_row == 0 for source, _ in engine.asked)
@@ -208,11 +208,11 @@ def test_gains_and_losses_are_counted_pair_by_pair() -> None:
     ]
     facts: dict[str, Any] = {"machine": {"cpu": "x"}, "model": "m", "repository": "r"}
     facts |= {"files_tokens": 256, "seed": 1, "command": "c"}
-    document = context_report.as_dict(found, facts)
+    document = context.as_dict(found, facts)
     names = document["cuts"]["name"]
     assert (names["without_exact"], names["with_exact"]) == (0.5, 0.75)
     assert (names["gained"], names["lost"]) == (2, 1)
     assert document["cuts"]["all"]["cuts"] == 5
     assert 0 < names["with_exact_margin"] < 0.5
     assert (names["without_word"], names["with_word"]) == (0, 0.75)
-    assert "| name | 4 | 50 % ± " in context_report.as_markdown(document)
+    assert "| name | 4 | 50 % ± " in "\n".join(context.as_markdown(document))

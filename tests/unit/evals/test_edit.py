@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evals import bugs, edit, edit_report, examples
+from evals import bugs, edit, edit_answers, examples
 from evals.bugs import Bug, Example
 from evals.corpus import ROOT
 from lcursor.__main__ import app
@@ -154,7 +154,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     ],
 )
 def test_the_code_of_a_plain_answer_is_taken(reply: str, code: str) -> None:
-    assert edit.taken(reply, "f") == code
+    assert edit.code_of(reply, "f") == code
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def judge(stack: ExitStack, place: Path, *script: Answer) -> tuple[edit.Judge, C
     client = ChatClient(Target("fake", server.url))
     stack.callback(client.close)
     reached = Reached("fake", client.target, client, client.probe(), Counter(client))
-    return edit.Judge(reached, edit.Store(place / "answers.jsonl")), server
+    return edit.Judge(reached, edit_answers.AnswerCache(place / "answers.jsonl")), server
 
 
 def test_plain_is_asked_once_and_kept(stack: ExitStack, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_each_way_is_asked_for_several_in_a_row(stack: ExitStack, tmp_path: Path
     kinds = [each.kind for each in found]
     assert kinds[: edit.CHUNK + 1] == [*["plain"] * edit.CHUNK, "ours"]
     assert len(kinds) == 3 * len(many)
-    some = edit.complete(found[: edit.CHUNK + 2])
+    some = edit_answers.complete(found[: edit.CHUNK + 2])
     assert {each.task for each in some} == {"T/0", "T/1"}
 
 
@@ -242,18 +242,18 @@ def test_other_formats_are_asked_once(stack: ExitStack, tmp_path: Path) -> None:
 
 def test_a_store_that_was_cut_off_loses_its_last_row_alone(tmp_path: Path) -> None:
     path = tmp_path / "deep/answers.jsonl"
-    store = edit.Store(path)
+    store = edit_answers.AnswerCache(path)
     first = store.add(answer("plain", "a", True))
     store.add(answer("plain", "b", False))
     path.write_text(path.read_text()[:-20])
-    again = edit.Store(path)
+    again = edit_answers.AnswerCache(path)
     assert again.find("plain", "a", "k") == first
     assert again.find("plain", "b", "k") is None
     assert again.find("plain", "a", "other") is None
 
 
-def answer(kind: str, task: str, has_passed: bool, tokens: int = 100) -> edit.Answer:
-    return edit.Answer(
+def answer(kind: str, task: str, has_passed: bool, tokens: int = 100) -> edit_answers.Answer:
+    return edit_answers.Answer(
         kind, task, "k", has_passed, False, True, True, True, True, 1, 50, tokens, 10, 2.0, ""
     )
 
@@ -269,17 +269,17 @@ def test_the_report_compares_both() -> None:
         answer("plain", "d", False),
         answer("ours", "d", True, 180),
     ]
-    made = edit_report.as_dict(found, {"model": "m"}, 10)
+    made = edit_answers.as_dict(found, {"model": "m"}, 10)
     assert made["plain_pass"] == 0.5
     assert made["ours_pass"] == 0.75
     assert made["ratio"] == 1.5
     assert made["token_ratio"] == 1.5
     assert (made["gained"], made["lost"], made["tasks"], made["asked"]) == (2, 1, 4, 10)
     json.dumps(made)
-    text = edit_report.as_markdown(made)
+    text = "\n".join(edit_answers.as_markdown(made))
     assert "| plain | 4 | 50.0 %" in text
     assert "1.50 times" in text
-    assert edit_report.as_dict([], {}, 0)["ratio"] == 0
+    assert edit_answers.as_dict([], {}, 0)["ratio"] == 0
 
 
 def test_the_command_asks_goes_on_and_reports(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from evals import fim
+from evals import fim, rates
 from evals.data import DATA, Cut, Task, cuts
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled
-from lcursor.fim.engine import Result
+from lcursor.fim.engine import Engine, Result
 from lcursor.fim.prompt import Source
 
 ADD = Task(
@@ -57,8 +58,12 @@ class Parrot:
         return Result(text=self.text, confidence=0.5, generated_tokens=3)
 
 
-def judge(text: str, cut: Cut = CUT) -> fim.Answer:
-    return next(fim.answers(Parrot(text), [cut]))
+def answers(engine: Parrot, cuts: list[Cut], typed: int = 3) -> list[rates.Answer]:
+    return list(fim.answers(cast("Engine", engine), cuts, typed))
+
+
+def judge(text: str, cut: Cut = CUT) -> rates.Answer:
+    return answers(Parrot(text), [cut])[0]
 
 
 def test_the_true_text_is_exact_and_passes() -> None:
@@ -120,7 +125,7 @@ def test_white_space_at_the_end_does_not_count() -> None:
     ],
 )
 def test_the_first_line_is_the_first_that_shows(text: str, line: str) -> None:
-    assert fim.first_line(text) == line
+    assert rates.first_line(text) == line
 
 
 def test_a_first_line_can_be_right_alone() -> None:
@@ -131,7 +136,7 @@ def test_a_first_line_can_be_right_alone() -> None:
 
 def test_keys_are_typed_up_to_the_cut() -> None:
     parrot = Parrot("urn a + b")
-    list(fim.answers(parrot, [CUT], typed=3))
+    answers(parrot, [CUT], typed=3)
     assert [source.prefix[len(ADD.before) :] for source, _ in parrot.asked] == [
         "    ",
         "    r",
@@ -144,7 +149,7 @@ def test_keys_are_typed_up_to_the_cut() -> None:
 
 
 def test_a_key_at_which_nothing_shows_is_no_hindrance() -> None:
-    answer = next(fim.answers(Parrot(""), [CUT], typed=2))
+    answer = answers(Parrot(""), [CUT], typed=2)[0]
     assert answer.text == ""
 
 
@@ -157,7 +162,7 @@ def test_typing_stays_in_its_line() -> None:
 def test_the_product_s_rule_says_what_is_one_line() -> None:
     parrot = Parrot("")
     spans = cuts(DATA, "span", 12, 1)
-    list(fim.answers(parrot, spans, typed=0))
+    answers(parrot, spans, typed=0)
     assert [single for _, single in parrot.asked] == [cut.single_line for cut in spans]
 
 

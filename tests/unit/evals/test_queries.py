@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evals import queries, queries_report
+from evals import queries
 from evals.queries import Answer, Corpus, Judged, Question
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
@@ -118,7 +118,7 @@ def test_ranks_are_counted() -> None:
     question = Question("garage", "symbols", "wash", (Answer("a.py"),))
     other = Question("boats", "symbols", "sail", (Answer("a.py"),))
     found = [Judged(question, "lexical", 1, "a.py:1"), Judged(other, "lexical", 2, "b.py:3")]
-    document = queries_report.as_dict(found, {})
+    document = queries.as_dict(found, {})
     rows = document["modes"]["lexical"]
     assert rows["symbols"] == {"questions": 2, "mrr": 0.75, "first": 0.5, "recall10": 1.0}
     assert rows["symbols of boats"]["mrr"] == 0.5

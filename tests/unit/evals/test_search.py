@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals import search as judge
-from evals import search_report as report
 from evals.search import Question, Scores
 from lcursor.errors import LcursorError
 
@@ -114,7 +113,7 @@ def test_the_words_of_a_function_find_it(data: Path, tmp_path: Path) -> None:
     corpus = judge.load(data)
     name, tables = judge.measure(corpus, ["lexical"])
     assert name == "none"
-    assert set(tables) == set(report.TABLES)
+    assert set(tables) == set(judge.TABLES)
     assert tables["modes"]["lexical"].recall1 == pytest.approx(2 / 3)
     assert tables["without_docstrings"]["lexical"].recall1 == pytest.approx(1 / 3)
 
@@ -143,7 +142,7 @@ def test_vectors_find_it_and_are_kept(
 def test_the_report_has_what_was_measured_and_how() -> None:
     row = Scores(500, 0.5, 0.6, 0.4, 0.8)
     facts = {"machine": {"cpu": "x"}, "embedder": "e", "functions": 6267, "command": "c"}
-    document = report.as_dict({"modes": {"lexical": row}}, facts)
+    document = judge.as_dict({"modes": {"lexical": row}}, facts)
     assert document["modes"]["lexical"] == {
         "questions": 500,
         "mrr": 0.5,
@@ -151,7 +150,7 @@ def test_the_report_has_what_was_measured_and_how() -> None:
         "recall1": 0.4,
         "recall10": 0.8,
     }
-    text = report.as_markdown(json.loads(json.dumps(document)))
+    text = "\n".join(judge.as_markdown(json.loads(json.dumps(document))))
     assert "| docstrings and rules | lexical | 500 | 0.500 | 0.600 | 0.400 | 0.800 |" in text
     assert "6,267 functions" in text
     tables = {
@@ -159,4 +158,4 @@ def test_the_report_has_what_was_measured_and_how() -> None:
         for docstrings in (True, False)
         for rules in (True, False)
     }
-    assert tables == set(report.TABLES)
+    assert tables == set(judge.TABLES)

@@ -6,12 +6,14 @@ import itertools
 import random
 import re
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from evals import corpus, splice
 from evals.corpus import LANGUAGES, File
 from lcursor.errors import EngineFailed, LcursorError
+from lcursor.fim.engine import Engine as RealEngine
 from lcursor.fim.prompt import Source
 
 
@@ -105,7 +107,7 @@ def test_too_many_positions_say_how_many_there_are(monkeypatch: pytest.MonkeyPat
 
 def test_a_suffix_is_read_first_and_then_typed_behind(spot: splice.Spot) -> None:
     engine = Engine()
-    (case,) = splice.measure(engine, [spot], [1, 2])
+    (case,) = splice.measure(cast("RealEngine", engine), [spot], [1, 2])
     before = spot.prefixes
     assert engine.calls == [
         (before[2], False, ""),
@@ -133,4 +135,4 @@ def test_an_engine_that_only_splices_is_found_out(spot: splice.Spot) -> None:
             return costs
 
     with pytest.raises(EngineFailed, match="read 3 tokens"):
-        list(splice.measure(Lazy(), [spot], [2]))
+        list(splice.measure(cast("RealEngine", Lazy()), [spot], [2]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evals import splice_report as report
+from evals import splice as report
 from evals.splice import Case
 
 FACTS = {"machine": {"cpu": "none"}, "model": "none", "command": "none", "seed": 1}
@@ -72,7 +72,7 @@ def test_the_document_has_every_language_and_all() -> None:
     assert document["files"] == {"c": ["c/file"], "lua": ["lua/file"]}
     assert document["key_tokens"] == {"p50": 3, "p95": 3}
     assert document["holds"] is False
-    text = report.as_markdown(document)
+    text = "\n".join(report.as_markdown(document))
     assert "| 16 | all | 2 | 2 | 1.500 | 1.560 | 1.040 |" in text
     assert "≤ 1.02 | **no** |" in text
     assert "- lua: lua/file" in text
