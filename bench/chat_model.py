@@ -1,7 +1,4 @@
-"""The chat with a real model: what it adds to the bare server, what is read twice, how it stops.
-
-Owns a local server in a folder of its own, started and ended here; the user's is left alone.
-"""
+"""The parts of `bench chat` that ask a real model, on a local server of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.chat_talk import Bare, Heard, Talk
-from bench.report import Figure, figure
+from bench.report import Figure, figure, measuring
 from lcursor.chat import prompt
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError
@@ -24,18 +21,17 @@ MODEL = "qwen2.5-coder-0.5b"
 CONTEXT_TOKENS = 8192
 ROUNDS, SPEED_ROUNDS = 9, 15
 LONG_TOKENS, FIRST_TOKENS = 250, 8
-"""Of the questions whose first token is timed, a function with what is around it; the answers."""
+"""Of questions whose first token is timed, such as a function with its surroundings; of answers."""
 SHORT_TOKENS, ANSWER_TOKENS = 60, 120
-"""Of the questions whose answers are timed, and of these."""
+"""Of questions whose answers are timed; of these answers."""
 CONVERSATION_TOKENS = 6000
 STOPS = 8
 STEP_S = 0.002
-"""Between two looks at a server that writes."""
+"""Between two looks at a server that generates."""
 READING_STEP_S = 0.02
-"""The same for one that reads; it answers only between two batches."""
+"""The same for one that evaluates a prompt; it answers only between two batches."""
 IDLE_S = 0.3
-MOST_STOP_MS = 200.0
-Say = Callable[[str], None]
+MAX_STOP_MS = 200.0
 
 LINE = "def step_{0:04d}(value, weight):  # item {1:04d}\n    return value * weight + {0:04d}\n"
 
@@ -44,13 +40,12 @@ class Model:
     """The parts of the bench that need a model.
 
     Args:
-        folder: an empty one; what is made is made there.
+        folder: empty.
         model: a name of `models list`, or a path.
-        say: told what is being measured.
     """
 
-    def __init__(self, folder: Path, model: str, say: Say) -> None:
-        self.folder, self._say = folder, say
+    def __init__(self, folder: Path, model: str) -> None:
+        self.folder = folder
         self.config = ChatConfig(
             model=model or MODEL,
             context_tokens=CONTEXT_TOKENS,
@@ -68,8 +63,8 @@ class Model:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Have the server while this lasts."""
-        self._say("starting the local server")
+        """Run the server while the context is open."""
+        measuring("starting the local server")
         server = LocalServer(self.config, self.folder / "server", lambda _: None)
         try:
             self.target: Target = server.ensure()
@@ -80,68 +75,68 @@ class Model:
             server.close()
 
     def text(self, tokens: int, bare: Bare) -> str:
-        """Return code that nobody has read yet, of about so many tokens."""
+        """Return new code of about so many tokens."""
         self._asked += 1
         lines = [LINE.format(number, self._asked) for number in range(4)]
         count = len(bare.call("/tokenize", {"content": "".join(lines)})["tokens"]) / len(lines)
         return "".join(LINE.format(n, self._asked) for n in range(max(round(tokens / count), 1)))
 
     def overhead(self) -> tuple[list[Figure], dict[str, float]]:
-        """Ask the same with and without us, in turn.
+        """Ask the same through the chat slot and through a bare client, in turn.
 
-        A machine may be a fifth slower from one run to the next, which is more than we could add.
-        So the time to the first token is compared with what the server itself says that it read,
-        in the same run, and the speed of an answer with that of the one beside it (the median of
-        the rounds' ratios); the plain ratios of the medians are told as well. What is written is
-        not guessed from: the two may come to other words, which are guessed better or worse.
+        A machine may be a fifth slower from one run to the next, which is more than the slot adds.
+        So the time to the first token is divided by the server's own prompt time of the same run,
+        and the speed of an answer by that of the other client in the same round (the median of
+        the ratios); the plain ratios of the medians are reported as well. Speculative decoding is
+        off, since its speed depends on the words of the answer.
         """
-        figures, told = [], dict[str, float]()
+        figures, numbers = [], dict[str, float]()
         with Bare(self.target) as bare:
             ours, theirs = self._pairs(bare, LONG_TOKENS, ROUNDS, FIRST_TOKENS, is_cold=True)
             for who, heard in (("slot", ours), ("bare server", theirs)):
                 figures.append(figure(f"first token, {who}", [h.first_ms for h in heard]))
                 more = [h.first_ms - h.prompt_ms for h in heard]
                 figures.append(figure(f"of it not the server's reading, {who}", more))
-            told["ttft_ratio"] = _ratio(ours, theirs, lambda heard: heard.first_share)
-            told["ttft_ratio_plain"] = _ratio(ours, theirs, lambda heard: heard.first_ms)
-            told["ttft_overhead_ms"] = _added_ms(ours) - _added_ms(theirs)
+            numbers["ttft_ratio"] = _ratio(ours, theirs, lambda heard: heard.first_share)
+            numbers["ttft_ratio_plain"] = _ratio(ours, theirs, lambda heard: heard.first_ms)
+            numbers["ttft_overhead_ms"] = _added_ms(ours) - _added_ms(theirs)
             ours, theirs = self._pairs(
                 bare, SHORT_TOKENS, SPEED_ROUNDS, ANSWER_TOKENS, is_cold=False
             )
             for who, heard in (("slot", ours), ("bare server", theirs)):
                 speed = [h.tokens_per_s for h in heard]
                 figures.append(figure(f"tokens a second, {who}", speed, unit="/s"))
-            told["tokens_per_s_ratio"] = statistics.median(
+            numbers["tokens_per_s_ratio"] = statistics.median(
                 one.tokens_per_s / other.tokens_per_s
                 for one, other in zip(ours, theirs, strict=True)
             )
-            told["tokens_per_s_ratio_plain"] = _ratio(ours, theirs, lambda h: h.tokens_per_s)
-        return figures, told
+            numbers["tokens_per_s_ratio_plain"] = _ratio(ours, theirs, lambda h: h.tokens_per_s)
+        return figures, numbers
 
     def _pairs(
         self, bare: Bare, tokens: int, rounds: int, answer_tokens: int, is_cold: bool
     ) -> tuple[list[Heard], list[Heard]]:
-        """Ask both the same, in changing order; the first round only warms up.
+        """Ask both the same, in changing order; the first round is a warm-up.
 
         Args:
             bare: the other client.
-            tokens: of the question, about.
-            rounds: that count.
-            answer_tokens: of each answer, at most.
-            is_cold: whether the server's cache is emptied before each question.
+            tokens: approximate size of the question.
+            rounds: after the warm-up.
+            answer_tokens: limit of each answer.
+            is_cold: whether the server's cache is cleared before each question.
         """
         ours, theirs = list[Heard](), list[Heard]()
         config = replace(self.config, max_tokens=answer_tokens)
         with Talk(config, self.folder) as talk:
             for number in range(rounds + 1):
-                self._say(f"a question of {tokens} tokens, {number} of {rounds}")
+                measuring(f"a question of {tokens} tokens, {number} of {rounds}")
                 text = f"Explain each of these at length.\n\n{self.text(tokens, bare)}".strip()
                 found = dict[bool, Heard]()
                 for is_ours in (True, False) if number % 2 else (False, True):
                     if is_cold:
                         bare.call("/slots/0?action=erase", {})
                     elif not found:
-                        self._bare(bare, text, 1)  # who comes first finds it read, too
+                        self._bare(bare, text, 1)  # fills the cache for the first one, too
                     found[is_ours] = (
                         self._ours(talk, text) if is_ours else self._bare(bare, text, answer_tokens)
                     )
@@ -150,7 +145,7 @@ class Model:
                     raise LcursorError(
                         f"the two did not ask the same: {one.prompt_tokens} and "
                         f"{other.prompt_tokens} tokens",
-                        "Say so in an issue",
+                        "Report this bug of lcursor",
                     )
                 if number:
                     ours.append(one)
@@ -169,19 +164,19 @@ class Model:
         return bare.ask(messages, answer_tokens)
 
     def stops(self) -> tuple[list[Figure], dict[str, float]]:
-        """Stop answers, and look when the server is idle."""
+        """Stop answers, and measure the time until the server is idle."""
         writing, reading = list[float](), list[float]()
         long = replace(self.config, max_tokens=0)
         with Bare(self.target) as bare, Talk(long, self.folder) as talk:
             for number in range(STOPS):
-                self._say(f"stopping an answer, {number + 1} of {STOPS}")
+                measuring(f"stopping an answer, {number + 1} of {STOPS}")
                 chat = str(talk.open(self.path)["chat"])
                 asked, _ = talk.send(chat, f"Count from {number} to 1000, in words.", self.path)
                 talk.wait(asked, "chat.delta")
                 time.sleep(0.15)
                 writing.append(self._stop(talk, bare, asked, STEP_S))
             for number in range(STOPS // 2):
-                self._say(f"stopping while the prompt is read, {number + 1} of {STOPS // 2}")
+                measuring(f"stopping while the prompt is read, {number + 1} of {STOPS // 2}")
                 chat = str(talk.open(self.path)["chat"])
                 text = self.text(2000, bare)
                 asked, _ = talk.send(chat, text, self.path)
@@ -193,8 +188,8 @@ class Model:
                 time.sleep(0.3)
                 reading.append(self._stop(talk, bare, asked, READING_STEP_S))
         figures = [
-            figure("stop while writing, to an idle server", writing, limit=MOST_STOP_MS),
-            # It reads the batch that it has begun to its end, which is slow without a GPU.
+            figure("stop while writing, to an idle server", writing, limit=MAX_STOP_MS),
+            # The server finishes its current batch, which is slow without a GPU.
             figure("stop while reading, to an idle server", reading),
         ]
         return figures, {
@@ -217,7 +212,7 @@ class Model:
         return (idle_s - stopped_s) * 1000
 
     def turns(self) -> tuple[list[Figure], dict[str, float]]:
-        """Ask twice about much code, and again after the server was started anew."""
+        """Ask twice about much code, and again after a restart of the server."""
         with Bare(self.target) as bare:
             text = self.text(CONVERSATION_TOKENS, bare)
         attached = {
@@ -230,18 +225,18 @@ class Model:
         }
         with Talk(self.config, self.folder, IDLE_S) as talk:
             chat = str(talk.open(self.path)["chat"])
-            self._say(f"a conversation of {CONVERSATION_TOKENS} tokens: its first turn")
+            measuring(f"a conversation of {CONVERSATION_TOKENS} tokens: its first turn")
             one = talk.ask(chat, "What is this file for?", self.path, attachments=[attached])
-            self._say("its second turn")
+            measuring("its second turn")
             two = talk.ask(chat, "Which step is the last?", self.path, after=one.number)
             self._wait_saved()
-        self._say("its third turn, after a restart of the server")
+        measuring("its third turn, after a restart of the server")
         server = LocalServer(self.config, self.folder / "server", lambda _: None)
         server.stop()
         with Talk(self.config, self.folder, IDLE_S) as talk:
             shown = talk.open(self.path, chat)
             if len(shown["messages"]) != 4:
-                raise LcursorError("the stored chat is not whole", "Say so in an issue")
+                raise LcursorError("the stored chat is not whole", "Report this bug of lcursor")
             three = talk.ask(chat, "And the first?", self.path, after=two.number)
         server.close()
         figures = [
@@ -264,7 +259,7 @@ class Model:
         sizes: list[int] = []
         while not sizes or sizes[-1:] * 3 != sizes[-3:] or not sizes[-1]:
             if time.monotonic() > deadline_s:
-                return  # then the third turn reads all of it, which its numbers say
+                return  # then the third turn evaluates everything, which its numbers show
             sizes.append(sum(path.stat().st_size for path in slots.glob("*.kv")))
             time.sleep(0.2)
 

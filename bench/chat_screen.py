@@ -1,7 +1,7 @@
-"""An answer of 200 tokens a second, streamed into the buffer of a real Neovim.
+"""Stream an answer of 200 tokens a second into a real Neovim, for `bench chat screen`.
 
-The way is the real one: a server on the loopback interface (`steady.py`), the host, the wire, the
-buffer. Measures what Neovim's main thread pays, and what one who types in another window notices.
+The answer comes from a server on the loopback interface (`steady.py`) through the real host.
+Measures the time on Neovim's main thread, and the delay of keys typed in another window.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bench.editor import PROBE
-from bench.report import Figure, figure, percentile
+from bench.report import Figure, figure, measuring, percentile
+from bench.steady import tokens
 from lcursor.drive.editor import ROOT, Editor
 from lcursor.drive.screen import Screen
 from lcursor.errors import LcursorError
@@ -28,7 +29,6 @@ KEY_S = 0.04
 WATCH_S = 6.0
 COLUMNS, LINES = 160, 44
 ROW_KEYS = 40
-Say = Callable[[str], None]
 
 INIT = """
 vim.g.loaded_python3_provider = 0
@@ -51,7 +51,7 @@ return table.concat(vim.api.nvim_buf_get_lines(session.buf, 0, -1, false), "\\n"
 
 @contextmanager
 def steady(count: int = ANSWER_TOKENS) -> Iterator[str]:
-    """Run the server that says a text at a steady pace, and give its address."""
+    """Run the server that streams a text at a steady pace, and yield its address."""
     with subprocess.Popen(
         [sys.executable, "-m", "bench.steady", str(TOKENS_PER_S), str(count)],
         stdin=subprocess.PIPE,
@@ -68,13 +68,8 @@ def steady(count: int = ANSWER_TOKENS) -> Iterator[str]:
             process.terminate()
 
 
-def measure(neovim: Path, say: Say) -> tuple[list[Figure], dict[str, float]]:
-    """Type without and with an answer that comes, and watch what it costs.
-
-    Args:
-        neovim: the executable.
-        say: told what is being measured.
-    """
+def measure(neovim: Path) -> tuple[list[Figure], dict[str, float]]:
+    """Type without and with an answer that streams, and measure the main thread."""
     with tempfile.TemporaryDirectory(prefix="lcb") as folder, steady() as url:
         home = Path(folder) / "home"
         home.mkdir()
@@ -83,20 +78,20 @@ def measure(neovim: Path, say: Say) -> tuple[list[Figure], dict[str, float]]:
         path = project / "notes.txt"
         path.write_text("")
         with _editor(neovim, home, path, url) as editor:
-            say("a host and a chat")
+            measuring("a host and a chat")
             editor.lua(OPEN)
             editor.wait_lua(IS_OPEN, timeout_s=30)
             editor.wait_state("ready", timeout_s=120)  # the completion's model is loaded
             editor.lua("probe.wrap_messages()")
-            say("typing while nothing is said")
+            measuring("typing while nothing streams")
             alone = _type(editor)
-            say(f"typing while {TOKENS_PER_S} tokens a second are said")
+            measuring(f"typing while {TOKENS_PER_S} tokens a second stream")
             _begin(editor)
             beside = _type(editor)
             if not editor.lua(IS_RUNNING):
                 raise LcursorError("the answer ended before the typing did", "Run it again")
             _end(editor)
-            say("what the main thread does")
+            measuring("the main thread")
             idle = _busy_share(editor)
             _begin(editor)
             lua, share, grown = _watched(editor)
@@ -133,7 +128,7 @@ def _editor(neovim: Path, home: Path, path: Path, url: str) -> Editor:
 
 
 def _begin(editor: Editor) -> None:
-    """Ask, and wait until the answer is being written."""
+    """Ask, and wait until the answer streams."""
     before = editor.lua(LONG)
     editor.lua(ASK)
     editor.wait_lua(f"return (function() {LONG} end)() > ...", before + 12, timeout_s=30)
@@ -144,12 +139,10 @@ def _end(editor: Editor) -> None:
 
 
 def _check(editor: Editor) -> None:
-    """Look whether what was said is in the buffer, to the last letter."""
-    from bench.steady import tokens
-
+    """Check that the buffer has the whole answers."""
     said = "".join(tokens(ANSWER_TOKENS)).rstrip()
     if editor.lua(TEXT).count(said) != 2:
-        raise LcursorError("the buffer does not have the answers as they were said", "See the log")
+        raise LcursorError("the buffer does not have the whole answers", "See the log")
 
 
 def _type(editor: Editor) -> list[float]:
@@ -185,13 +178,13 @@ def _type(editor: Editor) -> list[float]:
 
 
 def _cpu_s(pid: int) -> float:
-    """Return the seconds that the first thread of a process has run."""
+    """Return the CPU seconds of the main thread of a process."""
     path = Path(f"/proc/{pid}/task/{pid}/schedstat")
     try:
         return int(path.read_text().split()[0]) / 1e9
     except (OSError, ValueError, IndexError) as error:
         raise LcursorError(
-            "the system does not say what a thread costs", "Run it on Linux"
+            "the system does not report the CPU time of a thread", "Run it on Linux"
         ) from error
 
 
@@ -203,7 +196,7 @@ def _busy_share(editor: Editor) -> float:
 
 
 def _watched(editor: Editor) -> tuple[float, float, float]:
-    """Return the shares of the main thread: our Lua, all of it; and the lines a second."""
+    """Return the shares of the main thread (our Lua, everything), and the lines a second."""
     first = editor.lua(LONG)
     editor.lua("probe.spent = 0")
     pid, began_s = editor.client.pid, time.perf_counter()

@@ -1,21 +1,23 @@
-"""What the original is worth as a draft: `python -m lcursor bench edit`.
+"""`bench edit`: what speculative decoding from the original text gains in edits.
 
-The same edits of 40 lines and more, asked of the same model on two servers that differ in one
-thing: whether they guess from what stands in the prompt. The two take turns, so that a machine that
-slows down slows both. Servers of its own; the user's is left alone.
+The same edits of 40 lines and more are asked of the same model on two servers, one of which drafts
+tokens from the prompt. The two take turns, so that a machine that slows down slows both.
 """
 
 from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import typer
+
+from bench.report import Json, emit, exit_unless, head, measuring, run_facts, table
 from lcursor.code import grammars, languages, structure
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Region
@@ -27,17 +29,16 @@ from lcursor.llm.records import Usage
 
 MODEL: Final = "qwen2.5-coder-0.5b"
 CONTEXT_TOKENS: Final = 8192
-MOST_TOKENS: Final = 2048
-LEAST_ROWS: Final = 40
-LEAST_FEWER, LEAST_FASTER = 3.0, 1.5
-"""Times fewer passes, and times more tokens a second, that the draft is to bring."""
+MAX_TOKENS: Final = 2048
+MIN_ROWS: Final = 40
+MIN_FEWER, MIN_FASTER = 3.0, 1.5
+"""Promised gains: times fewer passes, times more tokens a second."""
 ROOT: Final = Path(__file__).resolve().parents[1] / "lcursor"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One edit of a definition in a file of lcursor's own."""
+    """An edit of a definition in a file of lcursor."""
 
     file: str
     name: str
@@ -82,7 +83,7 @@ CASES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One edit, as one of the two servers made it."""
+    """The answer of one server."""
 
     usage: Usage
     reply: str
@@ -91,13 +92,13 @@ class Answer:
 
     @property
     def tokens_per_s(self) -> float:
-        """How fast the answer came, by the server's clock."""
+        """The speed of the answer, by the server's clock."""
         return self.usage.answer_tokens / max(self.usage.answer_ms / 1000, 1e-6)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One edit with the original as a draft and without."""
+    """An edit with speculative decoding and without."""
 
     case: Case
     rows: int
@@ -106,7 +107,7 @@ class Pair:
 
     @property
     def is_same(self) -> bool:
-        """Whether both servers wrote the same."""
+        """Whether both answers are the same."""
         return self.drafted.reply == self.plain.reply
 
     def as_dict(self) -> dict[str, Any]:
@@ -127,28 +128,28 @@ class Pair:
 
 @dataclass(slots=True)
 class Findings:
-    """What was measured."""
+    """The answers to all edits."""
 
-    facts: dict[str, str]
+    facts: dict[str, Any]
     pairs: list[Pair] = field(default_factory=list)
 
     @property
     def fewer(self) -> float:
-        """How many times fewer passes a token of the answers needed, all together."""
+        """How many times fewer passes a token needed (median)."""
         return _ratio(self.pairs, lambda a: a.usage.answer_tokens / max(a.usage.passes, 1))
 
     @property
     def faster(self) -> float:
-        """How many times more tokens a second there were, all together."""
+        """How many times more tokens a second there were (median)."""
         return _ratio(self.pairs, lambda a: a.tokens_per_s)
 
     @property
     def holds(self) -> bool:
-        """Whether both are as promised."""
-        return self.fewer >= LEAST_FEWER and self.faster >= LEAST_FASTER
+        """Whether both promises are kept."""
+        return self.fewer >= MIN_FEWER and self.faster >= MIN_FASTER
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON, what was asked for on top."""
+        """Return the report as JSON, the gains at top level."""
         return {
             "times_fewer_passes": round(self.fewer, 2),
             "times_more_tokens_per_s": round(self.faster, 2),
@@ -159,51 +160,67 @@ class Findings:
             "pairs": [each.as_dict() for each in self.pairs],
         }
 
-    def as_markdown(self) -> str:
-        """Return a table of the edits, and what they say together."""
-        rows = [
-            "| edit | lines | tokens | passes | without | fewer | tokens/s | without | faster "
-            "| guesses right | same |",
-            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|",
-        ]
+    def as_markdown(self) -> list[str]:
+        """Return the lines of the report."""
+        rows = []
         for pair in self.pairs:
             on, off = pair.drafted, pair.plain
             share = on.usage.accepted_tokens / max(on.usage.draft_tokens, 1)
-            fewer = _per_pass(on) / _per_pass(off)
             rows.append(
-                f"| {pair.case.file} {pair.case.name} | {pair.rows} | {on.usage.answer_tokens} "
-                f"| {on.usage.passes} | {off.usage.passes} | {fewer:.1f} × "
-                f"| {on.tokens_per_s:.1f} | {off.tokens_per_s:.1f} "
-                f"| {on.tokens_per_s / off.tokens_per_s:.2f} × | {share:.0%} "
-                f"| {'yes' if pair.is_same else 'no'} |"
+                (
+                    f"{pair.case.file} {pair.case.name}",
+                    pair.rows,
+                    on.usage.answer_tokens,
+                    on.usage.passes,
+                    off.usage.passes,
+                    f"{_per_pass(on) / _per_pass(off):.1f} ×",
+                    f"{on.tokens_per_s:.1f}",
+                    f"{off.tokens_per_s:.1f}",
+                    f"{on.tokens_per_s / off.tokens_per_s:.2f} ×",
+                    f"{share:.0%}",
+                    "yes" if pair.is_same else "no",
+                )
             )
+        columns = ["edit", "lines:", "tokens:", "passes:", "without:", "fewer:", "tokens/s:"]
         same = sum(each.is_same for each in self.pairs)
-        return "\n".join(
-            [
-                *(f"- {name}: {text}" for name, text in self.facts.items()),
-                "",
-                *rows,
-                "",
-                f"All together: {self.fewer:.2f} × fewer passes (asked: {LEAST_FEWER:g}), "
-                f"{self.faster:.2f} × the tokens a second (asked: {LEAST_FASTER:g}), "
-                f"{same} of {len(self.pairs)} answers the same.",
-            ]
-        )
+        return [
+            *head(self.facts, f"Model: {self.facts['model']}"),
+            *table([*columns, "without:", "faster:", "drafts accepted:", "same"], rows),
+            "",
+            f"Median: {self.fewer:.2f} × fewer passes (promised: {MIN_FEWER:g}), "
+            f"{self.faster:.2f} × the tokens a second (promised: {MIN_FASTER:g}), "
+            f"{same} of {len(self.pairs)} answers the same.",
+        ]
 
 
-def measure(model: str, cases: Sequence[Case], facts: dict[str, str], say: Say) -> Findings:
-    """Make each edit twice.
+def command(
+    model: Annotated[
+        str, typer.Option(help="A name of `models list`, or a path; the small one.")
+    ] = "",
+    only: Annotated[int, typer.Option(min=0, help="As many of the edits; 0 is all of them.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Rewrite functions with the original as a draft and without, on two servers in turn.
+
+    Exits with 1 when a promise is not kept.
+    """
+    found = measure(model, CASES[: only or None], run_facts())
+    emit(found.as_dict(), found.as_markdown(), as_json)
+    exit_unless(found.holds)
+
+
+def measure(model: str, cases: Sequence[Case], facts: Mapping[str, Any]) -> Findings:
+    """Ask for each edit twice.
 
     Args:
         model: a name of `models list`, or a path; "" is the small one.
         cases: the edits.
         facts: of the machine.
-        say: told what is being measured.
     """
     found = Findings({**facts, "model": model or MODEL})
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lce")))
-        say("starting two servers")
+        measuring("starting two servers")
         on = stack.enter_context(_server(folder / "on", model, speculate=True))
         off = stack.enter_context(_server(folder / "off", model, speculate=False))
         for number, case in enumerate(cases):
@@ -212,7 +229,7 @@ def measure(model: str, cases: Sequence[Case], facts: dict[str, str], say: Say) 
             made = {id(each): _answer(each, task) for each in order}
             pair = Pair(case, len(task.old), made[id(on)], made[id(off)])
             found.pairs.append(pair)
-            say(
+            measuring(
                 f"{case.file} {case.name}: {pair.drafted.usage.passes} passes for "
                 f"{pair.drafted.usage.answer_tokens} tokens, {pair.drafted.tokens_per_s:.1f} "
                 f"tokens/s with {pair.plain.tokens_per_s:.1f} without"
@@ -221,10 +238,10 @@ def measure(model: str, cases: Sequence[Case], facts: dict[str, str], say: Say) 
 
 
 def task_of(case: Case) -> Task:
-    """Return an edit as it is asked for.
+    """Return the task of an edit.
 
     Raises:
-        LcursorError: the file has no such definition any more, or it became too short.
+        LcursorError: the file has no such definition any more, or it is too short.
     """
     path = ROOT / case.file
     lines = tuple(path.read_text("utf-8").split("\n"))
@@ -233,16 +250,16 @@ def task_of(case: Case) -> Task:
     root = grammars.parse(language, data)
     found = structure.definitions_in_tree(language, root, data, lines) if root is not None else []
     for item in found:
-        if item.name == case.name and item.end - item.first >= LEAST_ROWS:
+        if item.name == case.name and item.end - item.first >= MIN_ROWS:
             region = Region(item.first, item.end, f"{item.kind} {item.name}")
             return Task(str(path), case.file, language, lines, region, case.instruction)
     raise LcursorError(
-        f"{case.file} has no {case.name} of {LEAST_ROWS} lines", "Change CASES in bench/edit.py"
+        f"{case.file} has no {case.name} of {MIN_ROWS} lines", "Change CASES in bench/edit.py"
     )
 
 
 def _answer(reached: Reached, task: Task) -> Answer:
-    config = EditConfig(max_tokens=MOST_TOKENS, temperature=0.0)
+    config = EditConfig(max_tokens=MAX_TOKENS, temperature=0.0)
     try:
         written = Rewriter(reached, config).run(task, Silent(), threading.Event())
     except ReplyUnusable as error:
@@ -270,5 +287,5 @@ def _per_pass(answer: Answer) -> float:
 
 
 def _ratio(pairs: Sequence[Pair], of: Callable[[Answer], float]) -> float:
-    """Return what is gained with the draft, in the middle of all edits."""
+    """Return the median of the ratios of a quantity with drafts and without."""
     return median([of(each.drafted) / max(of(each.plain), 1e-6) for each in pairs] or [0.0])

@@ -1,8 +1,7 @@
-"""Changes of 500 lines in a real Neovim: how soon they are seen, how long it is busy at once.
+"""`bench edit-screen`: how soon changes of 500 lines are drawn, and how long Neovim blocks.
 
-`python -m lcursor bench edit-screen`. A text is proposed, drawn, gone through, typed beside, listed
-and taken, in files of up to 20,000 lines. No host and no model: what is measured is Neovim's main
-thread.
+A change is proposed, drawn, navigated, typed next to, listed and accepted, in files of up to 20,000
+lines. No host and no model: measures Neovim's main thread.
 """
 
 from __future__ import annotations
@@ -12,21 +11,35 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from bench.report import Figure, figure
+import typer
+
+from bench.report import (
+    Figure,
+    Json,
+    check_names,
+    emit,
+    exit_unless,
+    figure,
+    figure_rows,
+    figure_table,
+    head,
+    measuring,
+    reporting_timeouts,
+    run_facts,
+)
+from lcursor.cli.editor import find_neovim
 from lcursor.drive.editor import Editor
 from lcursor.drive.screen import Screen
 
 FIRST_MS, BUSY_MS = 50, 16
-ROUNDS = 12
 COLUMNS, LINES = 120, 40
 WAIT_S = 20.0
 MODEL_S = 0.5
-"""Least that a model takes to write a change."""
+"""Minimum time a model takes to write a change."""
 ADDED = "LCursorEditAdded"
-ALONE = "a key, with no hunks"  # what Neovim does by itself
-Say = Callable[[str], None]
+ALONE = "a key, with no hunks"  # Neovim without lcursor
 Change = dict[str, Any]
 
 INIT = """
@@ -49,8 +62,7 @@ prepare:start(function()
   end
 end)
 """
-"""How long the loop was away from waiting, at most: by the clock, and of the processor (a machine
-that lets it wait makes it late, but not busy)."""
+"""The longest time between two waits of the event loop: wall time and CPU time."""
 
 SPIN = """
 local uv = vim.uv
@@ -62,14 +74,14 @@ while last < ends do
 end
 return worst / 1e6
 """
-"""How long the machine kept a Neovim waiting that did nothing but look at the clock, at most."""
+"""The longest pause of a busy loop in Neovim: what the machine adds by itself."""
 SPIN_S = 1
 
 SETTLE = "_G.is_later = false; vim.defer_fn(function() _G.is_later = true end, 60)"
 DRAWN = "return require('lcursor.edit.draw').is_done()"
 PROPOSE = "require('lcursor.edit.store').propose(...)"
 DROP = "require('lcursor.edit.store').drop('t1')"
-# Stands in for the host, so that what is sent goes through a real pipe.
+# Replaces the host, so that messages go through a real pipe.
 CHANNEL = """
 local channel = vim.fn.jobstart({ "sh", "-c", "cat > /dev/null" }, { rpc = true })
 require("lcursor.rpc").connect(channel)
@@ -107,7 +119,7 @@ def _change(row: int, old: Sequence[str], new: Sequence[str]) -> Change:
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return the changes of texts that have as many lines, one for each run of others."""
+    """Return the changes between texts with the same number of lines, one per changed block."""
     found: list[Change] = []
     for row, (before, after) in enumerate(zip(old, new, strict=True)):
         if before == after:
@@ -122,7 +134,7 @@ def _pairs(old: Sequence[str], new: Sequence[str]) -> list[Change]:
 
 
 def shapes() -> dict[str, tuple[list[str], list[Change]]]:
-    """Return texts and changes of them, by the name of what they are."""
+    """Return texts with changes, by a description."""
     short = big(500, 0)
     return {
         "one block": (big(1000, 0), [_change(500, [], NOTES)]),
@@ -134,8 +146,8 @@ def shapes() -> dict[str, tuple[list[str], list[Change]]]:
     }
 
 
-class Room:
-    """A Neovim with one file and changes of it."""
+class Session:
+    """A Neovim with one file and a proposal for it."""
 
     def __init__(self, neovim: Path, home: Path, suffix: str, shape: str) -> None:
         self.old, self.changes = shapes()[shape]
@@ -147,14 +159,14 @@ class Room:
         self.editor.wait_lua("return vim.v.vim_did_enter == 1")
         self.editor.lua(WATCH)
 
-    def __enter__(self) -> Room:
+    def __enter__(self) -> Session:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.editor.close()
 
     def message(self, tick: int = -1) -> dict[str, Any]:
-        """Return the proposal."""
+        """Return the message with the proposal."""
         file = {
             "path": str(self._path),
             "name": self._path.name,
@@ -178,13 +190,13 @@ class Room:
         }
 
     def settle(self) -> None:
-        """Let what is scheduled run."""
+        """Wait until scheduled callbacks have run and everything is drawn."""
         self.editor.lua(SETTLE)
         self.editor.wait_lua("return _G.is_later", timeout_s=WAIT_S)
         self.editor.wait_lua(DRAWN, timeout_s=WAIT_S)
 
     def fresh(self) -> None:
-        """Bring the text back, with nothing proposed, and look at the first change."""
+        """Restore the text without a proposal, and scroll to the first change."""
         self.editor.lua(DROP)
         self.editor.command("silent! undo 0 | normal! gg")
         row = max(self.changes[0]["first_row"] - 3, 0)
@@ -194,16 +206,16 @@ class Room:
         self.editor.command("redraw")
 
     def propose(self, tick: int = -1) -> None:
-        """Take the proposal and wait until all is drawn."""
+        """Receive the proposal and wait until it is drawn."""
         self.editor.lua(PROPOSE, self.message(tick))
         self.settle()
 
     def busy(self, do: Callable[[], object]) -> float:
-        """Do something; return how long Neovim was busy at once, at most, in ms."""
+        """Do something; return the longest time that Neovim was busy, in ms."""
         return self.busy_both(do)[0]
 
     def busy_both(self, do: Callable[[], object]) -> tuple[float, float]:
-        """Do something; return the same by the clock, and of the processor."""
+        """Do something; return the longest busy time: wall time and CPU time, in ms."""
         self.editor.lua("watch.wall_ms, watch.cpu_ms = 0, 0")
         do()
         self.settle()
@@ -211,24 +223,24 @@ class Room:
         return wall_ms, cpu_ms
 
     def lua_busy(self, code: str) -> float:
-        """Run Lua; return the same."""
+        """Run Lua; return the longest busy time, in ms."""
         return self.busy(lambda: self.editor.lua(code))
 
 
-def _drawn(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
+def _draw(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
     with (
         tempfile.TemporaryDirectory(prefix="lcb") as home,
-        _room(neovim, home, suffix, shape) as room,
+        _session(neovim, home, suffix, shape) as session,
     ):
-        screen = room.editor.screen
+        screen = session.editor.screen
         firsts, busies, asked = [], [], []
-        room.editor.lua(CHANNEL)
+        session.editor.lua(CHANNEL)
         for number in range(rounds + 1):
-            room.fresh() if number else None
+            session.fresh() if number else None
 
             def draw() -> None:
                 began_s = time.perf_counter()
-                room.editor.client.notify("nvim_exec_lua", PROPOSE, [room.message()])
+                session.editor.client.notify("nvim_exec_lua", PROPOSE, [session.message()])
 
                 def is_seen(screen: Screen) -> bool:
                     return screen.flushed_s > began_s and screen.has(ADDED)
@@ -238,12 +250,12 @@ def _drawn(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
                 firsts.append((screen.flushed_s - began_s) * 1000)
 
             if not number:
-                row = max(room.changes[0]["first_row"] - 3, 0)
-                room.editor.command(f"normal! {row + 1}Gzt")
-            asked.append(room.lua_busy(ASK))
+                row = max(session.changes[0]["first_row"] - 3, 0)
+                session.editor.command(f"normal! {row + 1}Gzt")
+            asked.append(session.lua_busy(ASK))
             time.sleep(MODEL_S)
-            busies.append(room.busy_both(draw))
-            room.editor.lua(STOP)
+            busies.append(session.busy_both(draw))
+            session.editor.lua(STOP)
     walls, processors = [wall for wall, _ in busies], [cpu for _, cpu in busies]
     name = f"{shape}, {suffix}"
     return [
@@ -257,21 +269,21 @@ def _drawn(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
 
 
 def _machine(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
-    """Measure what no change has to do with."""
+    """Measure the machine without lcursor."""
     with (
         tempfile.TemporaryDirectory(prefix="lcb") as home,
-        _room(neovim, home, suffix, "one block") as room,
+        _session(neovim, home, suffix, "one block") as session,
     ):
-        waits = [room.editor.lua(SPIN, SPIN_S) for _ in range(rounds)]
+        waits = [session.editor.lua(SPIN, SPIN_S) for _ in range(rounds)]
     return [figure(f"the machine, {suffix}: a second of spinning, late", waits)]
 
 
-def _room(neovim: Path, home: str, suffix: str, shape: str) -> Room:
-    return Room(neovim, Path(home), suffix, shape)
+def _session(neovim: Path, home: str, suffix: str, shape: str) -> Session:
+    return Session(neovim, Path(home), suffix, shape)
 
 
-def _used(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
-    """Hunks gone through, typed beside, listed and taken, in 20,000 lines."""
+def _use(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
+    """Navigate, type next to, list and accept hunks, in 20,000 lines."""
     samples: dict[str, list[float]] = {}
 
     def add(name: str, value: float) -> None:
@@ -280,39 +292,39 @@ def _used(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
     hunks = "require('lcursor.edit.hunks')"
     with (
         tempfile.TemporaryDirectory(prefix="lcb") as home,
-        _room(neovim, home, suffix, "20,000 lines, 500 hunks") as room,
+        _session(neovim, home, suffix, "20,000 lines, 500 hunks") as session,
     ):
-        room.settle()
+        session.settle()
         for _ in range(rounds):
-            room.fresh()
-            room.editor.command("normal! 10000G$")
-            room.settle()
-            add(ALONE, room.busy(lambda: room.editor.keys("a0")))
-            room.editor.keys("<Esc>")
-            room.fresh()
-            room.propose()
-            add("to the next hunk", room.lua_busy(f"{hunks}.next(1)"))
-            add("to the hunk before", room.lua_busy(f"{hunks}.next(-2)"))
-            room.editor.command("normal! 10000G$")
-            room.settle()
-            add("a key", room.busy(lambda: room.editor.keys("a0")))
-            add("a new line", room.busy(lambda: room.editor.keys("<CR>")))
-            room.editor.keys("<Esc>")
-            room.editor.command("normal! ggj$")
-            room.settle()
-            add("a key in the lines of a hunk", room.busy(lambda: room.editor.keys("a0")))
-            room.editor.keys("<Esc>")
-            add("undo", room.busy(lambda: room.editor.keys("u")))
-            add("the list opened", room.lua_busy("require('lcursor.edit.quickfix').open()"))
-            room.editor.command("wincmd p")
-            add("one taken, with the list open", room.lua_busy(f"{hunks}.accept()"))
-            room.editor.command("cclose")
-            add("taking all of 500", room.lua_busy(f"{hunks}.accept_file()"))
-            add("undo of that", room.busy(lambda: room.editor.keys("u")))
-            add("redo of that", room.busy(lambda: room.editor.keys("<C-r>")))
-            room.editor.keys("u")
-            room.settle()
-            add("refusing all", room.lua_busy(f"{hunks}.reject_file()"))
+            session.fresh()
+            session.editor.command("normal! 10000G$")
+            session.settle()
+            add(ALONE, session.busy(lambda: session.editor.keys("a0")))
+            session.editor.keys("<Esc>")
+            session.fresh()
+            session.propose()
+            add("to the next hunk", session.lua_busy(f"{hunks}.next(1)"))
+            add("to the hunk before", session.lua_busy(f"{hunks}.next(-2)"))
+            session.editor.command("normal! 10000G$")
+            session.settle()
+            add("a key", session.busy(lambda: session.editor.keys("a0")))
+            add("a new line", session.busy(lambda: session.editor.keys("<CR>")))
+            session.editor.keys("<Esc>")
+            session.editor.command("normal! ggj$")
+            session.settle()
+            add("a key in the lines of a hunk", session.busy(lambda: session.editor.keys("a0")))
+            session.editor.keys("<Esc>")
+            add("undo", session.busy(lambda: session.editor.keys("u")))
+            add("the list opened", session.lua_busy("require('lcursor.edit.quickfix').open()"))
+            session.editor.command("wincmd p")
+            add("one taken, with the list open", session.lua_busy(f"{hunks}.accept()"))
+            session.editor.command("cclose")
+            add("taking all of 500", session.lua_busy(f"{hunks}.accept_file()"))
+            add("undo of that", session.busy(lambda: session.editor.keys("u")))
+            add("redo of that", session.busy(lambda: session.editor.keys("<C-r>")))
+            session.editor.keys("u")
+            session.settle()
+            add("refusing all", session.lua_busy(f"{hunks}.reject_file()"))
     return [
         figure(
             f"20,000 lines, 500 hunks, {suffix}: {name}",
@@ -324,44 +336,44 @@ def _used(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
     ]
 
 
-def _taken(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
+def _accept_all(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
     figures = []
     for shape in ("one block", "each line", "500 hunks"):
         with (
             tempfile.TemporaryDirectory(prefix="lcb") as home,
-            _room(neovim, home, suffix, shape) as room,
+            _session(neovim, home, suffix, shape) as session,
         ):
             busies = []
             for _ in range(rounds):
-                room.fresh()
-                room.propose()
-                busies.append(room.lua_busy("require('lcursor.edit.hunks').accept_file()"))
+                session.fresh()
+                session.propose()
+                busies.append(session.lua_busy("require('lcursor.edit.hunks').accept_file()"))
             figures.append(
                 figure(f"{shape}, {suffix}: taking all", busies, limit=BUSY_MS, judged="p50")
             )
     return figures
 
 
-def _asked(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
+def _ask(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
     with (
         tempfile.TemporaryDirectory(prefix="lcb") as home,
-        _room(neovim, home, suffix, "20,000 lines, 500 hunks") as room,
+        _session(neovim, home, suffix, "20,000 lines, 500 hunks") as session,
     ):
-        room.settle()
-        room.editor.lua(CHANNEL)
+        session.settle()
+        session.editor.lua(CHANNEL)
         asked, answered = [], []
         for number in range(rounds + 1):
-            room.editor.lua(DROP)
-            room.editor.command(f"normal! Go{number}")
-            room.editor.command("undo")
-            room.settle()
-            asked.append(room.lua_busy(ASK))
-            tick = room.editor.lua("return vim.api.nvim_buf_get_changedtick(0)")
+            session.editor.lua(DROP)
+            session.editor.command(f"normal! Go{number}")
+            session.editor.command("undo")
+            session.settle()
+            asked.append(session.lua_busy(ASK))
+            tick = session.editor.lua("return vim.api.nvim_buf_get_changedtick(0)")
             answered.append(
-                room.busy(lambda: room.editor.lua(PROPOSE, room.message(tick)))  # noqa: B023
+                session.busy(lambda: session.editor.lua(PROPOSE, session.message(tick)))  # noqa: B023
             )
-            room.editor.lua(STOP)
-            room.settle()
+            session.editor.lua(STOP)
+            session.settle()
     return [
         figure(f"20,000 lines, {suffix}: asking", asked[1:], limit=BUSY_MS, judged="p50"),
         figure(
@@ -373,32 +385,48 @@ def _asked(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
     ]
 
 
-PARTS = ("draw", "take", "use", "ask")
+PARTS: dict[str, Callable[[Path, str, int], list[Figure]]] = {
+    "draw": _machine,
+    "take": _accept_all,
+    "use": _use,
+    "ask": _ask,
+}
+"""The parts by name; "draw" also measures each of `shapes`."""
+
+
+def command(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="draw, take, use, ask; all when none is named.")
+    ] = None,
+    suffixes: Annotated[
+        str, typer.Option(help="Of files: lua has a parser, py the rules of 'syntax', txt neither.")
+    ] = "lua,txt",
+    rounds: Annotated[int, typer.Option(min=1, help="How often each.")] = 8,
+    as_json: Json = False,
+) -> None:
+    """Draw, navigate and accept changes of 500 lines in a real Neovim, with no model.
+
+    Exits with 1 when a promise is not kept.
+    """
+    check_names(names or (), PARTS)
+    facts = run_facts()
+    with reporting_timeouts():
+        figures = measure(find_neovim(), names or [*PARTS], suffixes.split(","), rounds)
+    document = {**facts, "figures": figure_rows(figures)}
+    emit(document, [*head(facts), *figure_table(figures)], as_json)
+    exit_unless(all(each.holds for each in figures))
 
 
 def measure(
-    neovim: Path, names: Sequence[str], suffixes: Sequence[str], rounds: int, say: Say
+    neovim: Path, names: Sequence[str], suffixes: Sequence[str], rounds: int
 ) -> list[Figure]:
-    """Measure what is named.
-
-    Args:
-        neovim: the executable.
-        names: of PARTS.
-        suffixes: of files: with a tree-sitter parser, with the rules of 'syntax', with neither.
-        rounds: how often each.
-        say: told what is being measured.
-
-    Raises:
-        TimeoutError: something that must come did not.
-    """
+    """Measure some parts in files with each suffix."""
     figures: list[Figure] = []
     for suffix in suffixes:
         for shape in shapes() if "draw" in names else ():
-            say(f"drawing {shape}, {suffix}")
-            figures += _drawn(neovim, suffix, shape, rounds)
-        parts = (("draw", _machine), ("take", _taken), ("use", _used), ("ask", _asked))
-        for name, part in parts:
-            if name in names:
-                say(f"{name}, {suffix}")
-                figures += part(neovim, suffix, rounds)
+            measuring(f"drawing {shape}, {suffix}")
+            figures += _draw(neovim, suffix, shape, rounds)
+        for name in names:
+            measuring(f"{name}, {suffix}")
+            figures += PARTS[name](neovim, suffix, rounds)
     return figures

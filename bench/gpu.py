@@ -1,8 +1,8 @@
-"""What a model costs on a GPU, part by part and as a whole line: `python -m lcursor bench gpu`.
+"""`bench gpu`: what a model costs on a GPU, for each step and for a whole line.
 
-Where a model is not at hand, a file of its shape with random weights stands for it: each step costs
-the same, and what is written means nothing. Everything runs in this process, on this thread; only
-the flag that stops a request is set from another.
+Without the model, a file of its shape with random weights is used: each step costs the same, and
+the output is meaningless. Everything runs in this process and thread; only the flag that aborts a
+request is set from another thread.
 """
 
 from __future__ import annotations
@@ -10,14 +10,29 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
+from typing import Annotated, Any
 
-from bench import report, weights
-from bench.report import Figure, figure, percentile
-from bench.shapes import Shape
+import typer
+
+from bench import weights
+from bench.report import (
+    Figure,
+    Json,
+    emit,
+    exit_unless,
+    figure,
+    figure_table,
+    head,
+    percentile,
+    progress,
+    run_facts,
+)
+from bench.shapes import SHAPES, TINY, Shape
 from lcursor.catalog import gguf, hardware, manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
@@ -28,7 +43,7 @@ from lcursor.fim.prompt import Source
 from lcursor.fim.slots import context_size
 
 DONOR = "qwen2.5-coder-0.5b"
-"""Its tokenizer is that of all shapes."""
+"""A model with the tokenizer of all shapes."""
 FAMILY = "qwen2.5-coder"
 PREFIX_TOKENS, SUFFIX_TOKENS, PROMPT_TOKENS = 1880, 150, 2000
 LINE_TOKENS = 12
@@ -38,18 +53,16 @@ LINE_LIMIT_MS = 60.0
 ROUNDS_ON_CPU, ROUNDS_ON_GPU = 1, 10
 TYPED = "values = compute(first, second)[index] + offset * factor # and the rest\n    "
 
-Told = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was measured of one shape."""
+    """The figures of one shape."""
 
     shape: str
     model: str
-    """The file and llama.cpp's words on it."""
+    """The file name and llama.cpp's description."""
     is_random: bool
-    """Whether the weights are random: then the times are all that it tells."""
+    """Whether the weights are random, so that only the times are meaningful."""
     file_bytes: int
     active_bytes: int
     """Weights that one token reads."""
@@ -57,31 +70,71 @@ class Run:
     kv_type: str
     cells: int
     gpu_bytes: int | None
-    """GPU memory that the engine took, before anything else was measured; None without a GPU."""
+    """GPU memory allocated by the engine; None without a GPU."""
     estimated_bytes: int
-    """What `placement` counts for weights and cache."""
+    """The estimate of `placement` for weights and cache."""
     figures: list[Figure]
 
 
-def check_gpu(on_cpu: bool) -> None:
-    """Refuse to call a CPU's times a GPU's.
+def command(
+    shape: Annotated[
+        str, typer.Option(help="1.5b, 7b, 30b-a3b or all; tiny shows that it works.")
+    ] = "1.5b",
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, and no GPU.")] = False,
+    rounds: Annotated[
+        int, typer.Option(min=0, help="More rounds, more samples; 0 is what suits.")
+    ] = 0,
+    kv_type: Annotated[str, typer.Option(help="Type of the KV cache: f16 or q8_0.")] = "f16",
+    folder: Annotated[
+        Path | None, typer.Option(help="Where files with random weights are kept.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what a model of a shape costs: its steps, a keystroke, a whole line.
 
-    Raises:
-        LcursorError: there is no GPU that this llama.cpp can use.
+    Without the model itself, a file of its shape with random weights is written: timing only.
+    Exits with 1 when a promise is not kept.
     """
+    known = {**SHAPES, TINY.name: TINY}
+    if shape not in (*known, "all"):
+        raise typer.BadParameter(f"unknown shape: {shape}; one of {', '.join(known)}, all")
+    if kv_type not in placement.CELL_BYTES:
+        raise typer.BadParameter(f"unknown type: {kv_type}; one of f16, q8_0")
+    check_gpu(cpu)
+    place = folder or weights.folder_default()
+    chosen = list(SHAPES.values()) if shape == "all" else [known[shape]]
+    for each in chosen:
+        progress(needs(each, place, cpu))
+    facts = run_facts()
+    facts["machine"] |= {
+        "gpu": "not used" if cpu else hardware.detect().describe(),
+        "llama-cpp-python": version("llama-cpp-python"),
+    }
+    runs = []
+    for each in chosen:
+        runs.append(measure(each, place, cpu, rounds, kv_type))
+        if not as_json:
+            typer.echo("\n".join(as_markdown(runs[-1], facts)))
+    if as_json:
+        emit({**facts, "shapes": [asdict(run) for run in runs]}, (), as_json)
+    exit_unless(all(figure.holds for run in runs for figure in run.figures))
+
+
+def check_gpu(on_cpu: bool) -> None:
+    """Check that there is a GPU that llama.cpp can use, unless the CPU is asked for."""
     if on_cpu or llama.has_gpu():
         return
     found = hardware.detect()
     if found.vendor == "none":
-        raise LcursorError("no GPU here", "--cpu runs it anyway, and tells the CPU's times")
+        raise LcursorError("no GPU here", "--cpu measures the CPU instead")
     raise LcursorError(
         f"this machine has a GPU ({found.gpu}), and llama.cpp was built without support for it",
-        "Run :LCursor install to build it anew; --cpu runs the bench anyway, on the CPU",
+        "Run :LCursor install to build it again; --cpu measures the CPU instead",
     )
 
 
 def needs(shape: Shape, folder: Path, on_cpu: bool) -> str:
-    """Say what a shape takes, before anything is written.
+    """Return a line about the memory and disk space that a shape needs.
 
     Raises:
         OutOfMemory: it does not fit.
@@ -103,17 +156,14 @@ def needs(shape: Shape, folder: Path, on_cpu: bool) -> str:
     )
 
 
-def measure(
-    shape: Shape, folder: Path, on_cpu: bool, rounds: int, told: Told, kv_type: str = "f16"
-) -> Run:
-    """Measure one shape, with its model where that is here.
+def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, kv_type: str = "f16") -> Run:
+    """Measure one shape, with its model if that is installed.
 
     Args:
         shape: one of `shapes.SHAPES`.
         folder: for a file with random weights.
         on_cpu: use no GPU.
-        rounds: samples, times 1 to 8; 0 for what suits the machine.
-        told: what goes on.
+        rounds: 1 to 8 samples each; 0 for a default.
         kv_type: see the setting `completion.kv_type`.
 
     Raises:
@@ -123,7 +173,7 @@ def measure(
     path, is_random = _model_of(shape), False
     if path is None:
         donor = store.resolve(DONOR, "completion")
-        path, is_random = weights.ensure(shape, folder, donor, _percent(shape, told)), True
+        path, is_random = weights.ensure(shape, folder, donor, _percent(shape)), True
     config = CompletionConfig(
         gpu_layers=0 if on_cpu else -1,
         context_tokens=_cells(on_cpu),
@@ -133,19 +183,19 @@ def measure(
         files_tokens=0,
         max_tokens=LINE_TOKENS + 4,
     )
-    told(f"loading {path.name}")
+    progress(f"loading {path.name}")
     free = None if on_cpu else devices.free_bytes(config.main_gpu)
     began = time.perf_counter()
     engine = Engine(path, FAMILY, config, lambda fraction: True)
     loading = figure("load the model", [_ms_since(began)])
     for warning in engine.warnings:  # that it runs on the CPU instead, for example
-        told(warning.message)
+        progress(warning.message)
     left = None if on_cpu else devices.free_bytes(config.main_gpu)
     head, cells = gguf.check(path), engine.config.context_tokens
     engine.reader.heals = False
     try:
         rig = _Rig(engine, rounds or (ROUNDS_ON_CPU if on_cpu else ROUNDS_ON_GPU))
-        figures = [loading, *rig.figures(None if on_cpu else LINE_LIMIT_MS, told)]
+        figures = [loading, *rig.figures(None if on_cpu else LINE_LIMIT_MS)]
         return Run(
             shape=shape.name,
             model=f"{path.name} ({engine.model.description})",
@@ -163,20 +213,26 @@ def measure(
         engine.close()
 
 
-def as_markdown(run: Run, facts: dict[str, str], command: str) -> str:
-    """Return a run as a table, and say what it is not."""
-    only = "random weights, timing only" if run.is_random else "the real model"
-    shown = {
-        **facts,
-        "model": f"{run.model}; {only}; {run.file_bytes / 1e9:.2f} GB, of which a token reads "
-        f"{run.active_bytes / 1e9:.2f} GB",
-        "prompt": f"{run.prompt_tokens} tokens",
-        "cache": f"{run.cells} cells of {run.kv_type}",
-        "memory": f"{run.estimated_bytes / 1e9:.2f} GB estimated for weights and cache",
-    }
+def as_markdown(run: Run, facts: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a run's report."""
+    weights_kind = "random weights, timing only" if run.is_random else "the real model"
+    memory = f"{run.estimated_bytes / 1e9:.2f} GB estimated for weights and cache"
     if run.gpu_bytes is not None:
-        shown["memory"] += f"; {run.gpu_bytes / 1e9:.2f} GB of the GPU's were taken"
-    return f"## {run.shape}\n\n" + report.as_markdown(run.figures, shown, command)
+        memory += f"; {run.gpu_bytes / 1e9:.2f} GB of GPU memory were allocated"
+    return [
+        f"## {run.shape}",
+        "",
+        *head(
+            facts,
+            f"Model: {run.model}; {weights_kind}; {run.file_bytes / 1e9:.2f} GB, of which a token "
+            f"reads {run.active_bytes / 1e9:.2f} GB",
+            f"Prompt: {run.prompt_tokens} tokens",
+            f"Cache: {run.cells} cells of {run.kv_type}",
+            f"Memory: {memory}",
+        ),
+        *figure_table(run.figures),
+        "",
+    ]
 
 
 def _cells(on_cpu: bool) -> int:
@@ -193,20 +249,20 @@ def _model_of(shape: Shape) -> Path | None:
     return path if path and path.is_file() else None
 
 
-def _percent(shape: Shape, told: Told) -> Callable[[float], None]:
-    said = -1
+def _percent(shape: Shape) -> Callable[[float], None]:
+    printed = -1
 
     def tell(fraction: float) -> None:
-        nonlocal said
-        if int(fraction * 10) > said:
-            said = int(fraction * 10)
-            told(f"writing random weights for {shape.name}: {said * 10} %")
+        nonlocal printed
+        if int(fraction * 10) > printed:
+            printed = int(fraction * 10)
+            progress(f"writing random weights for {shape.name}: {printed * 10} %")
 
     return tell
 
 
 class _Rig:
-    """An engine, a second context on its model, and the text that both read."""
+    """An engine, a second context on its model, and the prompt of both."""
 
     def __init__(self, engine: Engine, rounds: int) -> None:
         self.engine, self.rounds = engine, rounds
@@ -216,13 +272,13 @@ class _Rig:
         self.line = line_of(tokenize)
         self.prompt_tokens = 0
 
-    def figures(self, line_limit_ms: float | None, told: Told) -> Iterator[Figure]:
-        """Measure all, one after the other."""
+    def figures(self, line_limit_ms: float | None) -> Iterator[Figure]:
+        """Measure everything."""
         size = context_size(self.engine.config, bool(self.engine.config.gpu_layers), 0)
         size = replace(size, sequences=1)
         context = llama.Context(self.engine.model, size)
         try:
-            told("the steps: prefill, decode, verify")
+            progress("the steps: prefill, decode, verify")
             for most in SLICES:
                 reads = [self._prefill(context, most) for _ in range(self.rounds + 1)][1:]
                 yield figure(f"read {len(self.tokens)} tokens, {most} at once", reads)
@@ -234,7 +290,7 @@ class _Rig:
             yield figure("verify 1 or 8 in turn", self._verify(context, [1, MAX_VERIFIED]))
         finally:
             context.close()
-        told("typing: splices, lines, stops")
+        progress("typing: splices, lines, stops")
         yield figure("a keystroke, spliced", self._typing(4 * self.rounds, ""))
         lines = self._typing(3 * self.rounds, self.line)
         yield figure(
@@ -253,7 +309,7 @@ class _Rig:
         return _ms_since(began)
 
     def _decode(self, context: llama.Context) -> list[float]:
-        """Write token after token, as a model does that is not helped."""
+        """Generate token by token, without speculation."""
         position, samples = len(self.tokens), []
         context.decode(self.tokens[-1:], position)
         for number in range(1, 6 * self.rounds + 3):
@@ -263,10 +319,10 @@ class _Rig:
             context.logits()
             samples.append(_ms_since(began))
         context.remove(0, position)
-        return samples[2:]  # graphs are made in the first
+        return samples[2:]  # the first ones build graphs
 
     def _verify(self, context: llama.Context, counts: Sequence[int]) -> list[float]:
-        """Check batches of guesses of these widths, one after the other."""
+        """Verify batches of drafted tokens of these sizes, in turn."""
         position, samples = len(self.tokens), []
         for _, count in zip(range(3 * self.rounds + 2), cycle(counts), strict=False):
             began = time.perf_counter()
@@ -278,7 +334,7 @@ class _Rig:
         return samples[2:]
 
     def _typing(self, keys: int, text: str) -> list[float]:
-        """Type, and have the model write `text` behind each key."""
+        """Type, and have the model write `text` after each key."""
         engine, typed, samples = self.engine, "", []
         engine.reader.splices = False
         engine.nll(self._source(""), "")
@@ -292,7 +348,7 @@ class _Rig:
         return samples[2:]
 
     def _stops(self, read_ms: float) -> list[float]:
-        """Stop readings of a whole prompt at random moments."""
+        """Abort the evaluation of a whole prompt at random moments."""
         rng, samples, engine = random.Random(1), [], self.engine
         for number in range(2 * self.rounds):
             asked = 0.0
@@ -319,7 +375,7 @@ class _Rig:
 
 
 def text_around(tokenize: Callable[[str], list[int]]) -> tuple[str, str]:
-    """Return code of this project as the text before and behind a cursor, of the wanted sizes."""
+    """Return code of this project as prefix and suffix of the wanted sizes."""
     lines = (
         line
         for path in sorted((ROOT / "lcursor").rglob("*.py"))

@@ -1,7 +1,7 @@
-"""The index: how soon a project can be searched, how soon answers come, what a change costs.
+"""`bench index`: the time until a project can be searched, of queries and of changes.
 
-Runs the real worker on a copy of the project, with folders of its own: no index and no vector that
-was there before counts. Asks it as an editor would, over its socket.
+Runs the real worker on a copy of the project, with empty data and cache folders, and queries it as
+an editor would, over its socket.
 """
 
 from __future__ import annotations
@@ -11,14 +11,28 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from bench.index_project import Copy, rare_word
-from bench.report import Figure, figure
+from bench.report import (
+    Figure,
+    Json,
+    emit,
+    exit_unless,
+    figure,
+    figure_rows,
+    figure_table,
+    head,
+    measuring,
+    run_facts,
+)
+from lcursor.catalog import store
 from lcursor.errors import LcursorError
 from lcursor.index.client import Client
 from lcursor.index.records import Mode
@@ -26,59 +40,76 @@ from lcursor.index.records import Mode
 QUERIES = 200
 SAVES = 20
 STEP_S = 0.02
-"""Between two looks for a change; the worker stands aside for queries, so not less."""
+"""Between two looks for a change; the worker pauses for queries, so not less."""
 LOOK_S = 0.1
-"""The same for what takes seconds: each look is a search, for which the worker stands aside."""
+"""The same for what takes seconds: each look is a query, for which the worker pauses."""
 PAUSE_S = 0.05
-"""Between two queries while the worker works: an editor does not ask without a break."""
-LONGEST_S = 1800.0
+"""Between two queries while the worker indexes, as in an editor."""
+MAX_READ_S = 1800.0
 SWITCH_S = 120.0
 QUIET_S = 3.0
 PROMISED_BYTES, PROMISED_S = 32_000_000, 60.0
-Say = Callable[[str], None]
+
+
+def command(
+    path: Annotated[
+        Path | None, typer.Argument(help="A project; Python's standard library if none.")
+    ] = None,
+    embed_s: Annotated[
+        float, typer.Option(min=0, help="Seconds of making vectors; 0: lexical search alone.")
+    ] = 60,
+    embedder: Annotated[str, typer.Option(help="A name of `models list`.")] = "",
+    seed: Annotated[int, typer.Option(help="For the choice of queries.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Index a copy of a project and measure reading, queries, saves, a branch switch and memory.
+
+    Exits with 1 when a promise is not kept.
+    """
+    facts = run_facts()
+    source = (path or Path(os.__file__).parent).resolve()
+    found = measure(source, embed_s=embed_s, seed=seed, embedder=embedder)
+    document = {**facts, "project": found.facts, "figures": figure_rows(found.figures)}
+    lines = head({**facts, "machine": {**facts["machine"], **found.facts}})
+    emit(document, [*lines, *figure_table(found.figures)], as_json)
+    exit_unless(all(each.holds for each in found.figures))
 
 
 @dataclass(slots=True)
 class Findings:
-    """What was measured."""
+    """Figures, and facts about the project."""
 
     figures: list[Figure] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, samples: list[float], **more: Any) -> None:
-        """Add a figure, where there is anything to boil down."""
+        """Add a figure, unless there are no samples."""
         if samples:
             self.figures.append(figure(name, samples, **more))
 
-    def as_dict(self, machine: Mapping[str, str]) -> dict[str, Any]:
-        """Return everything for JSON."""
-        rows = [{**asdict(each), "holds": each.holds} for each in self.figures]
-        return {"machine": dict(machine), "project": self.facts, "figures": rows}
 
-
-def measure(source: Path, *, embed_s: float, seed: int, embedder: str, say: Say) -> Findings:
+def measure(source: Path, *, embed_s: float, seed: int, embedder: str) -> Findings:
     """Measure everything on a copy of a project.
 
     Args:
         source: the project.
-        embed_s: time that vectors are made before queries are measured; 0 leaves them out.
-        seed: of the choice of queries.
+        embed_s: seconds of embedding before queries are measured; 0 for lexical search alone.
+        seed: for the choice of queries.
         embedder: its name; "" is the default.
-        say: told what is being measured.
     """
     with (
         tempfile.TemporaryDirectory(prefix="lcx", ignore_cleanup_errors=True) as folder,
         _own_folders(Path(folder)),
     ):
-        say("copying the project")
+        measuring("copying the project")
         copy = Copy(source, Path(folder) / "project")
         with Client(copy.root, embedder=embedder if embed_s else "none") as client:
             try:
-                return _Run(copy, client, seed, say).all(embed_s)
+                return _Run(copy, client, seed).all(embed_s)
             finally:
                 pid = client.call("status")["pid"]
                 client.call("stop")
-                _gone(pid)  # it writes until it ends, in folders that go now
+                _gone(pid)  # it writes until it ends, in folders that are deleted now
 
 
 def _gone(pid: int) -> None:
@@ -90,9 +121,7 @@ def _gone(pid: int) -> None:
 
 @contextmanager
 def _own_folders(folder: Path) -> Iterator[None]:
-    """Let workers that are started here keep everything in a folder but the models."""
-    from lcursor.catalog import store
-
+    """Set the environment so that workers keep everything but the models in a folder."""
     own = {
         "LCURSOR_MODELS": str(store.models_dir()),
         "LCURSOR_DATA": str(folder / "data"),
@@ -113,23 +142,23 @@ def _own_folders(folder: Path) -> Iterator[None]:
 
 
 class _Run:
-    """One bench."""
+    """One run of the bench."""
 
-    def __init__(self, copy: Copy, client: Client, seed: int, say: Say) -> None:
-        self._copy, self._client, self._say = copy, client, say
+    def __init__(self, copy: Copy, client: Client, seed: int) -> None:
+        self._copy, self._client = copy, client
         self._found = Findings()
         self._names, self._sentences = copy.queries(QUERIES, seed)
         self._asked = 0
         self._pid = 0
-        self._most_mb = 0.0
+        self._peak_seen_mb = 0.0
 
     def all(self, embed_s: float) -> Findings:
-        """Measure everything, in the order in which it happens."""
+        """Measure everything, in order."""
         self._pid = self._client.call("status")["pid"]
         self._read()
         if embed_s:
             self._embed(embed_s)
-        self._say("queries, while nothing else is done")
+        measuring("queries, while nothing else is done")
         modes: list[Mode] = ["lexical", "hybrid"] if self._state()["embedded"] else ["lexical"]
         for mode in modes:
             samples = [self._ask(mode, is_quiet=True) for _ in range(QUERIES)]
@@ -144,9 +173,9 @@ class _Run:
         return self._client.call("status")
 
     def _ask(self, mode: Mode, is_quiet: bool = False) -> float:
-        """Ask the next query; return the milliseconds until its answer is here."""
+        """Ask the next query; return the milliseconds until its answer."""
         if is_quiet:
-            self._client.tell("typing")  # the worker rests, whatever it still has to do
+            self._client.tell("typing")  # the worker pauses
         self._asked += 1
         queries = self._names if self._asked % 2 else self._sentences
         text = queries[self._asked // 2 % len(queries)]
@@ -155,7 +184,7 @@ class _Run:
         return (time.perf_counter() - began_s) * 1000
 
     def _read(self) -> None:
-        self._say("reading the project")
+        measuring("reading the project")
         began_s = time.perf_counter()
         self._client.call("begin")
         first_s, samples = 0.0, list[float]()
@@ -169,10 +198,10 @@ class _Run:
             if state["phase"] == "failed":
                 raise LcursorError(f"the index failed: {state['detail']}")
             spent_s = time.perf_counter() - began_s
-            self._most_mb = max(self._most_mb, self._memory_mb())
+            self._peak_seen_mb = max(self._peak_seen_mb, self._memory_mb())
             if state["phase"] in {"embedding", "ready"} and first_s:
                 break
-            if spent_s > LONGEST_S:
+            if spent_s > MAX_READ_S:
                 raise LcursorError(f"not read after {spent_s:.0f} s: {state['phase']}")
             time.sleep(PAUSE_S if first_s else STEP_S)
         copy, found = self._copy, self._found
@@ -194,7 +223,7 @@ class _Run:
         if not state["embedder"] and state["embedder_note"]:
             self._found.facts["vectors"] = "none: " + state["embedder_note"]
             return
-        self._say("making vectors")
+        measuring("making vectors")
         deadline_s = time.perf_counter() + embed_s
         while not state["embedded"] and state["phase"] != "ready" and self._is_before(deadline_s):
             time.sleep(PAUSE_S)  # the model is being loaded
@@ -219,7 +248,7 @@ class _Run:
         return time.perf_counter() < deadline_s
 
     def _save(self) -> None:
-        self._say("saves")
+        measuring("saves")
         samples = list[float]()
         for number in range(SAVES):
             name = self._copy.names[number * len(self._copy.names) // SAVES]
@@ -235,7 +264,7 @@ class _Run:
 
     def _switch(self) -> None:
         copy, found = self._copy, self._found
-        self._say("branches")
+        measuring("branches")
         words = copy.branch()
         self._settle()
         before = self._missing()
@@ -289,7 +318,7 @@ class _Run:
             time.sleep(step_s)
 
     def _memory_mb(self) -> float:
-        """Return what the worker has, with the processes that read for it; shared memory once."""
+        """Return the memory of the worker and its child processes; shared memory counts once."""
         pids = {self._pid}
         for children in Path(f"/proc/{self._pid}/task").glob("*/children"):
             with contextlib.suppress(OSError):
@@ -298,11 +327,11 @@ class _Run:
 
     def _peak_mb(self) -> float:
         own = _resident_mb(self._pid, "status", "VmHWM") or self._state()["memory_bytes"] / 1e6
-        return max(own, self._most_mb)
+        return max(own, self._peak_seen_mb)
 
 
 def _resident_mb(pid: int, file: str, field: str) -> float:
-    """Return a figure of a process's memory; 0 where it is not known."""
+    """Return a field of a process's memory statistics; 0 if unknown."""
     try:
         found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/{file}").read_text(), re.M)
     except OSError:

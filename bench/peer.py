@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from bench.editor import PROBE
 from bench.trials import Cost, Spot
-from bench.typing import INIT, LINES, WAIT_S, read_lines
+from bench.typing_run import INIT, LINES, WAIT_S, read_lines
 from lcursor.drive.editor import GHOST, Editor
 from lcursor.errors import LcursorError
 

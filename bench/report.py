@@ -15,12 +15,16 @@ import platform
 import shlex
 import statistics
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from lcursor.drive.client import NeovimError
+from lcursor.errors import LcursorError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
@@ -158,8 +162,34 @@ def emit(document: object, lines: Sequence[str], as_json: bool) -> None:
 
 
 def progress(line: str) -> None:
-    """Print a line about what is going on, to standard error."""
+    """Print a progress line, to standard error."""
     typer.echo(line, err=True)
+
+
+def measuring(what: str) -> None:
+    """Print what is being measured, to standard error."""
+    progress(f"measuring: {what} ...")
+
+
+def check_names(names: Iterable[str], known: Iterable[str]) -> None:
+    """Reject names on the command line that are not known."""
+    if unknown := {*names} - {*known}:
+        raise typer.BadParameter(f"unknown: {', '.join(sorted(unknown))}")
+
+
+@contextmanager
+def reporting_timeouts() -> Iterator[None]:
+    """Turn a timeout or an error of Neovim into an error message."""
+    try:
+        yield
+    except (TimeoutError, NeovimError) as error:
+        raise LcursorError(f"the bench did not finish: {error}", "Run it again") from error
+
+
+def exit_unless(holds: bool) -> None:
+    """Exit with 1 if a promise is not kept."""
+    if not holds:
+        raise typer.Exit(1)
 
 
 def figure_rows(figures: Iterable[Figure]) -> list[dict[str, Any]]:
@@ -177,13 +207,3 @@ def figure_table(figures: Iterable[Figure]) -> list[str]:
         rows.append((each.name, each.count, *numbers, limit, each.holds if has_limit else ""))
     columns = ["figure", "n:", "p50:", "p95:", "worst:", "promised:", "kept"]
     return table(columns, rows)
-
-
-def as_dict(figures: Iterable[Figure], facts: dict[str, str]) -> dict[str, Any]:
-    """Return everything for JSON."""
-    return {"machine": facts, "figures": figure_rows(figures)}
-
-
-def as_markdown(figures: Iterable[Figure], facts: dict[str, str], command: str) -> str:
-    """Return a table with what it was measured on."""
-    return "\n".join([*head({"machine": facts, "command": command}), *figure_table(figures)]) + "\n"

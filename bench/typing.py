@@ -1,457 +1,118 @@
-"""From a key to the suggestion: `python -m lcursor bench typing`.
+"""`bench typing`: the time from a key to the suggestion, at the ends of real lines.
 
-Types the ends of real lines, key by key as a person does, into a real Neovim, and records each
-screen that was drawn with the time of its flush. `trials.py` makes times of them,
-`typing_report.py` tables.
+`typing_run.py` types, `trials.py` computes times, `typing_report.py` makes the tables.
 """
 
 from __future__ import annotations
 
-import argparse
-import re
-import subprocess
-import tempfile
+import json
 import time
 from asyncio import base_events
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated
 
-from bench.trials import (
-    COLD_KEYS,
-    Cost,
-    Drawn,
-    Flush,
-    Jump,
-    Spot,
-    Trial,
-    apart,
-    ghost_times_ms,
-    is_exact,
-)
-from bench.typing_report import Results
-from lcursor.drive.editor import Editor
-from lcursor.drive.screen import Screen
-from lcursor.errors import LcursorError
+import typer
 
-IDLE_S = 0.4
-WAIT_S = 10.0
-LINES = 40
-
-# Of a cold or rested run.
-REST_S = 3.0
-"""In Normal mode at the new position, in a rested run."""
-JUMP_TO_KEY_S = 0.3
-"""From the jump, or the end of the rest, to the first key."""
-COLD_PACE_MS = 150.0
-FIRST_S = 12.0
-"""How long a first suggestion is waited for, from the last key."""
-QUIET_S = 1.0
-"""The observation lasts at least this long after the last key."""
-LATER_S = 6.0
-"""How long is watched after the observation, for a better answer that replaces what is shown."""
-
-# Both editors alike: no search for a Python provider, nothing that changes what is typed.
-INIT = """
-vim.g.loaded_python3_provider = 0
-vim.o.showmode, vim.o.wrap = false, false
-vim.api.nvim_create_autocmd("FileType", { callback = function()
-  vim.schedule(function()
-    vim.bo.indentexpr, vim.bo.cindent, vim.bo.smartindent, vim.bo.textwidth = "", false, false, 0
-  end)
-end })
-"""
-
-PUT = """
-local row, line = ...
-vim.api.nvim_buf_set_lines(0, row, row + 1, true, { line })
-vim.api.nvim_win_set_cursor(0, { row + 1, 0 })
-vim.cmd.normal({ "zz", bang = true })
-"""
+from bench.beside_index import BesideIndex
+from bench.peer import Lcursor, LlamaVim
+from bench.report import Json, emit, progress, reporting_timeouts, run_facts
+from bench.trials import pick_spots, spread
+from bench.typing_report import Results, as_dict, as_markdown, from_dict
+from bench.typing_run import Plan, Typist, default_files, measure, read_lines
+from lcursor.cli.editor import find_neovim
 
 
-class Typist(Protocol):
-    """Something that shows ghost text in a Neovim."""
-
-    @property
-    def group(self) -> str:
-        """Highlight group of its ghost."""
-
-    def open(self, neovim: Path, home: Path, path: Path, columns: int) -> Editor:
-        """Start a Neovim on the file. `probe.key()` in it begins the next key's main_ms."""
-
-    def begin(self, editor: Editor) -> str:
-        """Wait until it could answer; return the name of its model."""
-
-    def warm(self, editor: Editor, spot: Spot) -> None:
-        """Wait until what entering insert mode set off is done."""
-
-    def is_settled(self, editor: Editor, since_key_s: float) -> bool:
-        """Whether what is shown now will not change by itself."""
-
-    def is_final(self, editor: Editor) -> bool:
-        """Whether no better answer can come to what was asked last."""
-
-    def drain(self, editor: Editor) -> None:
-        """Wait until nothing works for the spot that was left."""
-
-    def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
-        """Return what was done for each key, and forget it."""
-
-    def open_gate(self, editor: Editor) -> None:
-        """Ask again with nothing held back, and wait for the answer."""
-
-    def close_gate(self, editor: Editor) -> None:
-        """Hold back as before; called in Normal mode."""
-
-
-def read_lines(path: Path) -> list[str]:
-    """Return the lines as Neovim counts them.
-
-    Raises:
-        LcursorError: the file cannot be read as UTF-8.
-    """
-    try:
-        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LcursorError(f"{path} cannot be read: {error}", "Name a source file") from error
-
-
-def default_files(neovim: Path) -> list[Path]:
-    """Return files of two languages that every installation has: CPython's, and Neovim's own."""
-    print_runtime = "lua io.stdout:write(vim.env.VIMRUNTIME)"
-    found = subprocess.run(
-        [neovim, "--clean", "--headless", "--cmd", print_runtime, "--cmd", "qall!"],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
-    lua = Path(found.stdout.strip()) / "lua/vim/lsp/util.lua"
-    return [Path(base_events.__file__), Path(argparse.__file__), lua]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is done at each position.
-
-    Attributes:
-        warm: type the last six characters with everything evaluated, visiting rows in order.
-        cold: jump, enter Insert mode at once and type three characters.
-        rested: the same after `REST_S` in Normal mode.
-        gate_off: ask once more with the confidence gate off, after each position of a warm run.
-        pace_ms: from one key to the next in a warm run.
-    """
-
-    warm: bool = True
-    cold: bool = False
-    rested: bool = False
-    gate_off: bool = True
-    pace_ms: float = 120
-
-
-def measure(
-    typists: Mapping[str, Typist],
-    neovim: Path,
-    file: Path,
-    spots: Sequence[Spot],
-    plan: Plan,
-    results: Mapping[str, Results],
-    told: Callable[[str], None] = lambda line: None,
+def command(
+    context: typer.Context,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Where to type; two of CPython's library and one of Neovim's runtime if none."
+        ),
+    ] = None,
+    positions: Annotated[
+        int, typer.Option(min=1, help="How many line ends to type, over all files.")
+    ] = 24,
+    seed: Annotated[int, typer.Option(help="For the choice of lines.")] = 1,
+    warm: Annotated[
+        bool, typer.Option(help="Type six keys with the text around the cursor evaluated.")
+    ] = True,
+    cold: Annotated[
+        bool, typer.Option(help="Type three keys right after a jump of 60 rows or more.")
+    ] = False,
+    rested: Annotated[
+        bool, typer.Option(help="Type three keys after a jump and 3 s in Normal mode.")
+    ] = False,
+    gate_off: Annotated[
+        bool, typer.Option(help="Ask again at each warm position with the confidence gate off.")
+    ] = True,
+    pace_ms: Annotated[
+        float, typer.Option(min=20, help="From one key to the next in the warm run.")
+    ] = 120,
+    model: Annotated[
+        str, typer.Option(help="Another model: a name of `models list`, or a path.")
+    ] = "",
+    peer: Annotated[
+        str, typer.Option(metavar="llama.vim=DIR", help="Type the same into a checkout of it, too.")
+    ] = "",
+    server: Annotated[
+        str, typer.Option(metavar="URL", help="The peer's llama-server.")
+    ] = "http://127.0.0.1:8012",
+    indexing: Annotated[
+        bool,
+        typer.Option(help="Type the same again while the standard library is being indexed."),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the JSON there as well, after each file.")
+    ] = None,
+    limit_minutes: Annotated[
+        float, typer.Option(min=0, help="Begin no further file after that time; 0: no limit.")
+    ] = 0,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Only print the table of JSON that was written before.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Do all that is planned in one file, each part in a Neovim of its own.
+    """Type the ends of real lines and time each key to its first valid suggestion.
 
-    A warm run goes through the file from top to bottom: that is what its prefix cache is made for,
-    and it halves the time. A cold or rested run jumps about, see `trials.apart`.
-
-    Args:
-        typists: who types, by name.
-        neovim: the executable.
-        file: where the spots are from.
-        spots: where to type.
-        plan: what to do.
-        results: take what comes of it, by name.
-        told: takes a line about each spot.
-
-    Raises:
-        TimeoutError: something that must come did not.
+    Each file is opened anew for each run. The warm run visits its lines from top to bottom, the
+    cold and the rested one jump about. A cold time goes from the last key to the first suggestion
+    that is only extended until it is complete and one second has passed.
     """
-    for name, typist in typists.items():
-        into = results[name]
-        if plan.warm:
-            told(f"{name}, {spots[0].file}, warm")
-            into.model, trials = run(
-                typist,
-                neovim,
-                file,
-                sorted(spots, key=lambda spot: spot.row),
-                pace_ms=plan.pace_ms,
-                gate_off=plan.gate_off,
-                told=told,
-            )
-            into.warm += trials
-        if plan.cold:
-            told(f"{name}, {spots[0].file}, cold")
-            into.model, jumps = run_cold(typist, neovim, file, apart(spots), told=told)
-            into.cold += jumps
-        if plan.rested:
-            told(f"{name}, {spots[0].file}, rested")
-            into.model, jumps = run_cold(
-                typist, neovim, file, apart(spots), rest_s=REST_S, told=told
-            )
-            into.rested += jumps
-
-
-def run(
-    typist: Typist,
-    neovim: Path,
-    file: Path,
-    spots: Sequence[Spot],
-    *,
-    pace_ms: float,
-    gate_off: bool = True,
-    told: Callable[[str], None] = lambda line: None,
-) -> tuple[str, list[Trial]]:
-    """Type at every spot of a copy of the file, with everything evaluated first; seconds a spot.
-
-    Args:
-        typist: who shows the suggestions.
-        neovim: the executable.
-        file: where the spots are from.
-        spots: where to type.
-        pace_ms: from one key to the next.
-        gate_off: ask at each spot once more with the confidence gate off.
-        told: takes a line about each spot.
-
-    Returns:
-        The model's name and what came of each spot.
-
-    Raises:
-        TimeoutError: something that must come did not.
-    """
-    trials = list[Trial]()
-    with _opened(typist, neovim, file, spots) as (editor, model, flushes):
-        for number, spot in enumerate(spots, 1):
-            trials.append(_play(editor, typist, spot, flushes, pace_ms, gate_off))
-            told(f"{number}/{len(spots)} {_line(trials[-1])}")
-    return model, trials
-
-
-def run_cold(
-    typist: Typist,
-    neovim: Path,
-    file: Path,
-    spots: Sequence[Spot],
-    *,
-    rest_s: float = 0.0,
-    told: Callable[[str], None] = lambda line: None,
-) -> tuple[str, list[Jump]]:
-    """Jump to every spot of a copy of the file and type its last three characters.
-
-    Args:
-        typist: who shows the suggestions.
-        neovim: the executable.
-        file: where the spots are from.
-        spots: where to type, in this order.
-        rest_s: how long to stay in Normal mode after each jump.
-        told: takes a line about each spot.
-
-    Returns:
-        The model's name and what came of each spot.
-
-    Raises:
-        TimeoutError: something that must come did not.
-    """
-    jumps = list[Jump]()
-    with _opened(typist, neovim, file, spots) as (editor, model, flushes):
-        for number, spot in enumerate(spots, 1):
-            jumps.append(_jump(editor, typist, spot.with_keys(COLD_KEYS), flushes, rest_s))
-            told(f"{number}/{len(spots)} {_jump_line(jumps[-1])}")
-    return model, jumps
-
-
-@contextmanager
-def _opened(
-    typist: Typist, neovim: Path, file: Path, spots: Sequence[Spot]
-) -> Iterator[tuple[Editor, str, list[Flush]]]:
-    """Open a copy of the file; give the editor, the model's name and what takes the screens."""
-    lines = read_lines(file)
-    columns = max(120, 80 + max(len(lines[spot.row].expandtabs()) for spot in spots))
-    with tempfile.TemporaryDirectory(prefix="lcursor-bench-") as folder:
-        project = Path(folder) / "project"
-        project.mkdir()
-        path = project / file.name
-        path.write_bytes(file.read_bytes())
-        home = Path(folder) / "home"
-        home.mkdir()
-        with typist.open(neovim, home, path, columns) as editor:
-            flushes: list[Flush] = []
-
-            def keep(screen: Screen) -> None:
-                flushes.append(Flush(screen.flushed_s, *screen.at_cursor(typist.group)))
-
-            editor.screen.on_flush = keep
-            editor.keys("i")
-            model = typist.begin(editor)
-            editor.keys("<Esc>")
-            yield editor, model, flushes
-
-
-def _line(trial: Trial) -> str:
-    times = " ".join("-" if ms is None else f"{ms:.0f}" for ms in trial.ghost_ms)
-    return f"{_verdict(trial.spot, trial.final)}; {times} ms"
-
-
-def _jump_line(jump: Jump) -> str:
-    stay = jump.stay()
-    return (
-        f"{_verdict(jump.spot, stay.ghost if stay else '')}; {f'{stay.ms:.0f} ms' if stay else '-'}"
-    )
-
-
-def _verdict(spot: Spot, suggestion: str) -> str:
-    shown = re.sub(r"\n.*", " …", suggestion, flags=re.S) or "(nothing)"
-    verdict = "exact" if is_exact(suggestion, spot.rest) else f"wanted {spot.rest!r}"
-    return f"{spot.head.strip()!r} + {shown!r}, {verdict}"
-
-
-def _play(
-    editor: Editor,
-    typist: Typist,
-    spot: Spot,
-    flushes: list[Flush],
-    pace_ms: float,
-    gate_off: bool,
-) -> Trial:
-    editor.lua(PUT, spot.row, spot.before)
-    editor.keys("A")
-    typist.warm(editor, spot)
-    time.sleep(IDLE_S)
-    editor.lua("vim.cmd.redraw() probe.key() probe.all = {}")
-    base = len(editor.screen.at_cursor(typist.group)[0])
-    flushes.clear()
-    sent_s = _type(editor, spot.typed, pace_ms / 1000)
-    deadline = sent_s[-1] + WAIT_S
-    while (now := time.perf_counter()) < deadline:
-        stands = editor.lua("return vim.api.nvim_get_current_line() == ...", spot.head)
-        if stands and typist.is_settled(editor, now - sent_s[-1]):
-            break
-        time.sleep(0.05)
-    editor.lua("vim.cmd.redraw() probe.key()")
-    seen = list(flushes)
-    _check_typed(seen[-1], spot, base)
-    main_ms = editor.lua("return probe.all")
-    costs = typist.costs(editor, spot)
-    ungated = None
-    if gate_off:
-        typist.open_gate(editor)
-        editor.lua("vim.cmd.redraw()")
-        ungated = _visible(flushes[-1].ghost)
-    editor.keys("<Esc>")
-    if gate_off:
-        typist.close_gate(editor)
-    _leave(editor, typist, spot)
-    return Trial(
-        spot,
-        _visible(seen[-1].ghost),
-        *ghost_times_ms(seen, sent_s, base),
-        [cost.tokens for cost in costs],
-        main_ms,
-        [cost.passes for cost in costs],
-        ungated,
-    )
-
-
-def _jump(editor: Editor, typist: Typist, spot: Spot, flushes: list[Flush], rest_s: float) -> Jump:
-    flushes.clear()
-    jumped_s = time.perf_counter()
-    editor.lua(PUT + "vim.cmd.redraw()", spot.row, spot.before)
-    _sleep_until(jumped_s + rest_s)
-    editor.keys("A")
-    editor.lua("vim.cmd.redraw()")
-    base = len(editor.screen.at_cursor(typist.group)[0])
-    _sleep_until(jumped_s + rest_s + JUMP_TO_KEY_S)
-    last_s = _type(editor, spot.typed, COLD_PACE_MS / 1000)[-1]
-    end_s, has_answer = _watch(editor, typist, last_s)
-    editor.lua("vim.cmd.redraw()")
-    seen = list(flushes)
-    _check_typed(seen[-1], spot, base)
-    costs = typist.costs(editor, spot)
-    editor.keys("<Esc>")
-    _leave(editor, typist, spot)
-    drawn = [
-        Drawn(1000 * (flush.at_s - last_s), len(flush.left) - base, flush.ghost)
-        for flush, before in zip(seen, [None, *seen], strict=False)
-        if before is None or flush[1:] != before[1:]
+    if markdown:
+        found = json.loads(markdown.read_text(encoding="utf-8"))
+        emit(found, as_markdown(from_dict(found), found), as_json=False)
+        return
+    if not (warm or cold or rested):
+        raise typer.BadParameter("nothing is left to do", param_hint="--no-warm")
+    typists: dict[str, Typist] = {"lcursor": Lcursor(model)}
+    if peer:
+        name, _, folder = peer.partition("=")
+        if name != "llama.vim" or not folder:
+            raise typer.BadParameter("expected llama.vim=DIR", param_hint="--peer")
+        typists[name] = LlamaVim(Path(folder), server)
+    if indexing:
+        beside = BesideIndex(model, Path(base_events.__file__).parents[1])
+        typists["while indexing"] = context.with_resource(beside)
+    neovim = find_neovim()
+    sources = files or default_files(neovim)
+    names = [f"{path.resolve().parent.name}/{path.name}" for path in sources]
+    spots = [
+        pick_spots(read_lines(path), count, seed, name)
+        for path, name, count in zip(sources, names, spread(positions, len(sources)), strict=True)
     ]
-    return Jump(spot, drawn, 1000 * (end_s - last_s), has_answer, [cost.tokens for cost in costs])
-
-
-def _watch(editor: Editor, typist: Typist, last_s: float) -> tuple[float, bool]:
-    """Wait until what is shown has settled and no key came for `QUIET_S`.
-
-    Where nothing is shown, a better answer is waited for as long as for a first one; where
-    something is, for `LATER_S` after the observation.
-
-    Args:
-        last_s: when the last key was sent.
-
-    Returns:
-        When the observation ended, and whether the request was answered by then.
-    """
-
-    def is_shown() -> bool:
-        return bool(editor.screen.at_cursor(typist.group)[1].strip())
-
-    while True:
-        since_s = time.perf_counter() - last_s
-        is_settled = since_s >= QUIET_S and typist.is_settled(editor, since_s)
-        shows = is_shown()
-        end_s = time.perf_counter()
-        if is_settled and shows:
+    plan = Plan(warm, cold, rested, gate_off, pace_ms)
+    results = {name: Results() for name in typists}
+    facts = run_facts(file=", ".join(names), seed=seed, pace_ms=pace_ms)
+    began_s = time.monotonic()
+    for path, chosen in zip(sources, spots, strict=True):
+        if not chosen:
+            continue
+        with reporting_timeouts():
+            measure(typists, neovim, path, chosen, plan, results)
+        if out:
+            out.write_text(json.dumps(as_dict(results, facts)), encoding="utf-8")
+        if limit_minutes and time.monotonic() - began_s > 60 * limit_minutes:
+            progress(f"time is up after {path.name}")
             break
-        if since_s > FIRST_S + (WAIT_S if shows else 0):
-            return end_s, is_settled
-        if is_settled and typist.is_final(editor):
-            editor.lua("vim.cmd.redraw()")
-            if not is_shown():
-                return end_s, True
-        time.sleep(0.02)
-    while time.perf_counter() < end_s + LATER_S and not typist.is_final(editor):
-        time.sleep(0.02)
-    return end_s, True
-
-
-def _check_typed(flush: Flush, spot: Spot, base: int) -> None:
-    if len(flush.left) != base + len(spot.typed):
-        raise TimeoutError(f"typed {spot.head!r}, on the screen is {flush.left!r}")
-
-
-def _leave(editor: Editor, typist: Typist, spot: Spot) -> None:
-    """Put the line back as it was, and wait until nothing works for it."""
-    editor.lua(PUT, spot.row, spot.head + spot.rest)
-    typist.drain(editor)
-
-
-def _visible(ghost: str) -> str:
-    return ghost if ghost.strip() else ""
-
-
-def _type(editor: Editor, text: str, pace_s: float) -> list[float]:
-    """Send keys by the clock, without waiting for Neovim; return when each was sent."""
-    sent_s = []
-    began = time.perf_counter()
-    for number, char in enumerate(text):
-        if number:
-            _sleep_until(began + number * pace_s - 0.01)
-            editor.client.notify("nvim_exec_lua", "probe.key()", [])
-            _sleep_until(began + number * pace_s)
-        sent_s.append(time.perf_counter())
-        editor.client.notify("nvim_input", "<lt>" if char == "<" else char)
-    return sent_s
-
-
-def _sleep_until(at_s: float) -> None:
-    time.sleep(max(0.0, at_s - time.perf_counter()))
+    emit(as_dict(results, facts), as_markdown(results, facts), as_json)

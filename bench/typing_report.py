@@ -1,4 +1,4 @@
-"""The numbers of `bench typing`, as a table for people and as JSON for programs. Pure."""
+"""The figures of `bench typing`, as JSON and as tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bench.report import percentile
+from bench.report import head, percentile, table
 from bench.trials import Drawn, Jump, Spot, Trial, is_beginning, is_exact
 
 LABELS = {
@@ -55,16 +55,12 @@ PER_FILE = (
     *("cold_shown", "cold_p50_ms", "cold_p95_ms"),
     *("rested_shown", "rested_p50_ms", "rested_p95_ms"),
 )
-"""What the table and the JSON tell about each file on its own."""
+"""The figures of each file in the table and in JSON."""
 
 
 @dataclass
 class Results:
-    """What came of everything that was typed with one plugin.
-
-    Attributes:
-        model: its name.
-    """
+    """Everything that was typed with one plugin."""
 
     model: str = ""
     warm: list[Trial] = field(default_factory=list)
@@ -72,7 +68,7 @@ class Results:
     rested: list[Jump] = field(default_factory=list)
 
     def of_file(self, file: str) -> Results:
-        """Return the part that was typed in one file."""
+        """Return the results of one file."""
         return Results(
             self.model,
             [trial for trial in self.warm if trial.spot.file == file],
@@ -81,7 +77,7 @@ class Results:
         )
 
     def numbers(self) -> dict[str, Any]:
-        """Return the numbers of the report, of the modes that were run."""
+        """Return the figures of the runs that were made."""
         return {
             **(summary(self.warm) if self.warm else {}),
             **(jump_summary(self.cold, "cold") if self.cold else {}),
@@ -94,7 +90,7 @@ Plugins = Mapping[str, Results]
 
 
 def summary(trials: Sequence[Trial]) -> dict[str, Any]:
-    """Return the numbers of a warm run; a time is None where no suggestion came."""
+    """Return the figures of a warm run; a time is None if no suggestion came."""
     times = [ms for trial in trials for ms in trial.ghost_ms if ms is not None]
     answers = [ms for trial in trials for ms in trial.answer_ms if ms is not None]
     last = [trial.ghost_ms[-1] for trial in trials if trial.ghost_ms[-1] is not None]
@@ -129,17 +125,13 @@ def summary(trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def _precision(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Return which share of the suggestions shown is right as far as it goes.
-
-    Args:
-        pairs: suggestion and what was taken out.
-    """
+    """Return the share of the suggestions shown that are a prefix of the removed text."""
     shown = [is_beginning(text, rest) for text, rest in pairs if text.strip()]
     return round(statistics.fmean(shown), 3) if shown else None
 
 
 def jump_summary(jumps: Sequence[Jump], mode: str) -> dict[str, Any]:
-    """Return the numbers of a cold or rested run; times are of the suggestions that were shown."""
+    """Return the figures of a cold or rested run; times are of the suggestions shown."""
     stays = [(jump, stay) for jump in jumps if (stay := jump.stay())]
     times = [stay.ms for _, stay in stays]
     numbers = {
@@ -155,7 +147,7 @@ def jump_summary(jumps: Sequence[Jump], mode: str) -> dict[str, Any]:
 
 
 def as_dict(plugins: Plugins, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return everything for JSON: lcursor's numbers at top level, the other's under `peer`."""
+    """Return the report as JSON: our figures at top level, the other plugin's under `peer`."""
     (own, *peers) = [
         {
             **results.numbers(),
@@ -174,7 +166,7 @@ def as_dict(plugins: Plugins, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_dict(found: Mapping[str, Any]) -> dict[str, Results]:
-    """Return the results that `as_dict` made that of, their times rounded."""
+    """Return the results that `as_dict` was given, with rounded times."""
     plugins = {"lcursor": found}
     if "peer" in found:
         plugins[found["peer"]["name"]] = found["peer"]
@@ -227,52 +219,47 @@ def _jump_dict(jump: Jump) -> dict[str, Any]:
     return {**asdict(jump), "drawn": drawn, "end_ms": round(jump.end_ms, 2)}
 
 
-def as_markdown(plugins: Plugins, facts: Mapping[str, Any]) -> str:
-    """Return a table with what it was measured on, and one with a line for each file."""
-    machine = ", ".join(f"{key} {value}" for key, value in facts["machine"].items())
+def as_markdown(plugins: Plugins, facts: Mapping[str, Any]) -> list[str]:
+    """Return the report: a table of all figures, and one with a row for each file."""
     models = ", ".join(f"{name}: {results.model}" for name, results in plugins.items())
-    lines = [f"Machine: {machine}  ", f"Models: {models}  ", f"Command: `{facts['command']}`  "]
-    lines += [f"Files: {facts['file']}, a key every {facts['pace_ms']:g} ms", ""]
-    lines += _table(plugins)
+    typed = f"Files: {facts['file']}, a key every {facts['pace_ms']:g} ms"
+    lines = [*head(facts, f"Models: {models}", typed), *_table(plugins)]
     files = _files(plugins)
-    if len(files) > 1:
-        lines += ["", *_file_table(plugins, files)]
-    return "\n".join(lines) + "\n"
+    return [*lines, "", *_file_table(plugins, files)] if len(files) > 1 else lines
 
 
 def _table(plugins: Plugins) -> list[str]:
     columns = [results.numbers() for results in plugins.values()]
-    head = ["", *plugins, *(["ratio"] if len(columns) > 1 else [])]
-    lines = ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
+    rows = []
     for key, label in LABELS.items():
         if not any(key in column for column in columns):
             continue
         cells = [_cell(column, key) for column in columns]
         if len(columns) > 1:
-            pair = [column.get(key) for column in columns[:2]]
+            own, other = (column.get(key) for column in columns[:2])
             ratio = None
             if key.endswith("_ms"):
-                ratio = _ratio(pair[1], pair[0])
+                ratio = _ratio(other, own)
             elif key in MORE_IS_BETTER:
-                ratio = _ratio(pair[0], pair[1])
+                ratio = _ratio(own, other)
             cells.append("" if ratio is None else f"{ratio:g} ×")
-        lines.append("| " + " | ".join([label, *cells]) + " |")
-    return lines
+        rows.append((label, *cells))
+    ratio_column = ["ratio:"] if len(columns) > 1 else []
+    return table(["", *(f"{name}:" for name in plugins), *ratio_column], rows)
 
 
 def _file_table(plugins: Plugins, files: Sequence[str]) -> list[str]:
-    """Return a line for each file; a cell has the values of the plugins in their order."""
-    rows = {
+    """Return a row for each file; a cell has the values of the plugins in their order."""
+    found = {
         file: [results.of_file(file).numbers() for results in plugins.values()] for file in files
     }
-    keys = [key for key in PER_FILE if any(key in row for each in rows.values() for row in each)]
-    names = [key.removesuffix("_ms").replace("_", " ") for key in keys]
-    lines = ["| " + " | ".join([" / ".join(plugins), *names]) + " |"]
-    lines.append("|---" + "|--:" * len(keys) + "|")
-    for file, columns in rows.items():
-        cells = [" / ".join(_cell(column, key) for column in columns) for key in keys]
-        lines.append("| " + " | ".join([file, *cells]) + " |")
-    return lines
+    keys = [key for key in PER_FILE if any(key in row for each in found.values() for row in each)]
+    names = [key.removesuffix("_ms").replace("_", " ") + ":" for key in keys]
+    rows = [
+        (file, *(" / ".join(_cell(column, key) for column in columns) for key in keys))
+        for file, columns in found.items()
+    ]
+    return table([" / ".join(plugins), *names], rows)
 
 
 def _cell(column: Mapping[str, Any], key: str) -> str:

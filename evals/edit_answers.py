@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from bench.report import table
+from bench.report import head, table
 from evals.rates import margin
 
 PLAIN, OURS = "plain", "ours"
@@ -151,6 +151,7 @@ def _share(part: float, whole: float) -> float:
 def as_markdown(document: Mapping[str, Any]) -> list[str]:
     """Return the lines of the report."""
     facts = document["facts"]
+    title = f"Model: {facts['model']}; seed {facts['seed']}"
     shares = ("pass", "margin", "formed", "located", "checked")
     rows = [
         (
@@ -165,10 +166,7 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
     ]
     columns = ["", "tasks:", "pass:", "±:", "formed:", "located:", "checked:", "attempts:"]
     return [
-        f"# Fixing functions: {facts.get('model', '')}",
-        "",
-        *(f"- {name}: {value}" for name, value in facts.items()),
-        "",
+        *head(facts, title),
         f"{document['tasks']} of {document['asked']} tasks, {document['with_examples']} of them "
         "with examples in the docstring. `pass` is the share that passes the hidden tests.",
         "",

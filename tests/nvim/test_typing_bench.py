@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bench import peer, typing
+from bench import peer, typing_run
 from bench.peer import Lcursor
 from bench.trials import COLD_KEYS, pick_spots
-from bench.typing import read_lines, run, run_cold
 from bench.typing_report import jump_summary, summary
+from bench.typing_run import read_lines, run, run_cold
 from lcursor.drive.editor import Editor
 from tests.fakes.control import STATS, FakeHost
 
@@ -103,7 +103,7 @@ def test_jumps_to_a_host_that_is_always_right(
 def test_a_better_answer_after_the_observation_is_counted_apart(
     neovim: Path, tmp_path: Path, host: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(typing, "QUIET_S", 2.0)
+    monkeypatch.setattr(typing_run, "QUIET_S", 2.0)
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
     spot = pick_spots(read_lines(path), 1, 1)[0]
@@ -145,6 +145,6 @@ def test_a_warm_run_waits_for_an_answer_from_the_full_window(
 
 
 def test_the_files_without_a_choice_are_here(neovim: Path) -> None:
-    assert [path.suffix for path in typing.default_files(neovim)] == [".py", ".py", ".lua"]
-    for path in typing.default_files(neovim):
+    assert [path.suffix for path in typing_run.default_files(neovim)] == [".py", ".py", ".lua"]
+    for path in typing_run.default_files(neovim):
         assert pick_spots(read_lines(path), 60, 1)

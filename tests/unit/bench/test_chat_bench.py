@@ -103,12 +103,12 @@ def test_its_tokens_are_all_of_its_text() -> None:
 
 
 def test_what_is_told_is_one_object_with_the_promised_numbers() -> None:
-    found = Findings({"model": "toy", "machine": "abacus", "command": "bench"})
+    found = Findings({"model": "toy", "machine": {"cpu": "abacus"}, "command": "bench"})
     found.add(([figure("first token, slot", [3.0, 1.0])], {"ttft_ratio": 1.04, "stop_ms": 250.0}))
     told = json.loads(json.dumps(found.as_dict()))
     assert (told["ttft_ratio"], told["stop_ms"], told["model"]) == (1.04, 250.0, "toy")
     assert told["kept"] == {"ttft_ratio": True, "stop_ms": False}
-    shown = found.as_markdown({"cpu": "abacus"}, "bench")
+    shown = found.as_markdown()
     assert "| time to first token, slot : bare server | 1.04 | ≤ 1.05 | yes |" in shown
     assert "| stop while writing, to an idle server, ms | 250 | ≤ 200 | **no** |" in shown
 

@@ -13,7 +13,7 @@ from lcursor.llm.records import Usage
 @pytest.mark.parametrize("case", edit.CASES, ids=lambda case: f"{case.file} {case.name}")
 def test_a_case_is_a_definition_of_forty_lines_and_more(case: Case) -> None:
     task = edit.task_of(case)
-    assert len(task.old) >= edit.LEAST_ROWS
+    assert len(task.old) >= edit.MIN_ROWS
     assert case.name in task.old[0] + task.old[1]
 
 
@@ -54,10 +54,13 @@ def test_answers_of_another_length_are_compared_by_the_token() -> None:
     assert found.as_dict()["same_answers"] == 0
 
 
+FACTS = {"model": "toy", "machine": {"cpu": "abacus"}, "command": "bench"}
+
+
 def test_it_is_shown_as_a_table_and_as_json() -> None:
-    found = Findings({"model": "toy"}, [pair(answer(300, 60, 3000.0), answer(300, 300, 9000.0))])
-    text = found.as_markdown()
-    assert "- model: toy" in text
+    found = Findings(FACTS, [pair(answer(300, 60, 3000.0), answer(300, 300, 9000.0))])
+    text = "\n".join(found.as_markdown())
+    assert "Model: toy" in text
     assert "| 67 | 300 | 60 | 300 | 5.0 × | 100.0 | 33.3 | 3.00 × | 40% | yes |" in text
     told = found.as_dict()
     assert told["times_fewer_passes"] == 5.0
@@ -67,4 +70,4 @@ def test_it_is_shown_as_a_table_and_as_json() -> None:
 
 def test_nothing_measured_holds_nothing() -> None:
     assert not Findings({}).holds
-    assert "0 of 0" in Findings({}).as_markdown()
+    assert "0 of 0" in Findings(FACTS).as_markdown()[-1]

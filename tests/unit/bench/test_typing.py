@@ -32,7 +32,6 @@ from bench.trials import (
     pick_spots,
     spread,
 )
-from bench.typing import read_lines
 from bench.typing_report import (
     Results,
     as_dict,
@@ -41,6 +40,7 @@ from bench.typing_report import (
     jump_summary,
     summary,
 )
+from bench.typing_run import Plan, read_lines
 from lcursor.__main__ import app
 from lcursor.drive.screen import Screen
 from lcursor.errors import LcursorError
@@ -313,7 +313,7 @@ def test_the_reports_of_two() -> None:
     assert found["peer"]["name"] == "other"
     assert found["times_faster_p50"] == 100.0
     assert "cold_p50_ms" not in found
-    table = as_markdown(results, FACTS)
+    table = "\n".join(as_markdown(results, FACTS))
     assert "| key to first valid suggestion, p50 | 10.0 ms | 1000.0 ms | 100 × |" in table
     assert "| the same, gate on | 1 of 1 | 0 of 1 |  |" in table
     assert "cold" not in table
@@ -328,7 +328,7 @@ def test_files_are_pooled_and_told_one_by_one() -> None:
     assert [each["file"] for each in found["files"]] == ["a.py", "b.lua"]
     assert [each["cold_shown"] for each in found["files"]] == [1, 0]
     assert [each["peer"]["cold_p50_ms"] for each in found["files"]] == [3000, 900]
-    assert "| b.lua | 0 of 1 / 1 of 1 | none / 900.0 ms |" in as_markdown(plugins, FACTS)
+    assert "| b.lua | 0 of 1 / 1 of 1 | none / 900.0 ms |" in "\n".join(as_markdown(plugins, FACTS))
 
 
 def test_the_table_can_be_made_again_from_the_json() -> None:
@@ -344,7 +344,7 @@ def test_the_reports_when_no_suggestion_came() -> None:
     found = as_dict(results, FACTS)
     assert found["p50_ms"] is None
     assert "peer" not in found
-    assert "| key to first valid suggestion, p50 | none |" in as_markdown(results, FACTS)
+    assert "| key to first valid suggestion, p50 | none |" in "\n".join(as_markdown(results, FACTS))
 
 
 def test_the_screen_tells_what_stands_at_the_cursor_and_calls_at_each_flush() -> None:
@@ -403,18 +403,17 @@ def test_a_peer_that_is_not_there_is_told(checkout: Path, server: str) -> None:
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Spot], bench.Plan]]:
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Spot], Plan]]:
     """What the command would have typed: each file, the spots in it, and the plan."""
-    calls: list[tuple[str, list[Spot], bench.Plan]] = []
+    calls: list[tuple[str, list[Spot], Plan]] = []
 
     def measure(
         typists: object,
         neovim: Path,
         file: Path,
         spots: list[Spot],
-        plan: bench.Plan,
+        plan: Plan,
         results: dict[str, Results],
-        told: object,
     ) -> None:
         calls.append((file.name, spots, plan))
         if file.name == "broken.py":
@@ -422,7 +421,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Spot], ben
         results["lcursor"].cold.append(jump(" x", 5, file=spots[0].file))
 
     monkeypatch.setattr(bench, "measure", measure)
-    monkeypatch.setattr("lcursor.cli.editor.find_neovim", lambda: Path("nvim"))
+    monkeypatch.setattr(bench, "find_neovim", lambda: Path("nvim"))
     return calls
 
 
@@ -433,14 +432,14 @@ def write(folder: Path, *names: str) -> list[str]:
 
 
 def test_the_command_spreads_the_positions_and_does_what_is_chosen(
-    measured: list[tuple[str, list[Spot], bench.Plan]], tmp_path: Path
+    measured: list[tuple[str, list[Spot], Plan]], tmp_path: Path
 ) -> None:
     paths = write(tmp_path, "a.py", "b.lua")
     options = ["--positions", "5", "--cold", "--rested", "--no-warm", "--no-gate-off", "--json"]
     done = CliRunner().invoke(app, ["bench", "typing", *paths, *options])
     assert done.exit_code == 0, done.output
     assert [(name, len(spots)) for name, spots, _ in measured] == [("a.py", 3), ("b.lua", 2)]
-    assert measured[0][2] == bench.Plan(warm=False, cold=True, rested=True, gate_off=False)
+    assert measured[0][2] == Plan(warm=False, cold=True, rested=True, gate_off=False)
     found = json.loads(done.stdout)
     assert [each["file"] for each in found["files"]] == [
         f"{tmp_path.name}/a.py",
@@ -449,7 +448,7 @@ def test_the_command_spreads_the_positions_and_does_what_is_chosen(
 
 
 def test_the_command_refuses_to_do_nothing(
-    measured: list[tuple[str, list[Spot], bench.Plan]],
+    measured: list[tuple[str, list[Spot], Plan]],
 ) -> None:
     done = CliRunner().invoke(app, ["bench", "typing", "--no-warm"])
     assert done.exit_code == 2
@@ -457,7 +456,7 @@ def test_the_command_refuses_to_do_nothing(
 
 
 def test_what_was_finished_is_written_though_a_later_file_fails(
-    measured: list[tuple[str, list[Spot], bench.Plan]], tmp_path: Path
+    measured: list[tuple[str, list[Spot], Plan]], tmp_path: Path
 ) -> None:
     paths, out = write(tmp_path, "a.py", "broken.py"), tmp_path / "out.json"
     done = CliRunner().invoke(app, ["bench", "typing", *paths, "--out", str(out)])
@@ -470,7 +469,7 @@ def test_what_was_finished_is_written_though_a_later_file_fails(
 
 
 def test_no_further_file_is_begun_when_time_is_up(
-    measured: list[tuple[str, list[Spot], bench.Plan]], tmp_path: Path
+    measured: list[tuple[str, list[Spot], Plan]], tmp_path: Path
 ) -> None:
     paths = write(tmp_path, "a.py", "b.py")
     CliRunner().invoke(app, ["bench", "typing", *paths, "--limit-minutes", "1e-9"])

@@ -258,6 +258,9 @@ def answer(kind: str, task: str, has_passed: bool, tokens: int = 100) -> edit_an
     )
 
 
+FACTS = {"model": "m", "seed": 1, "machine": {"cpu": "abacus"}, "command": "eval"}
+
+
 def test_the_report_compares_both() -> None:
     found = [
         answer("plain", "a", True),
@@ -269,7 +272,7 @@ def test_the_report_compares_both() -> None:
         answer("plain", "d", False),
         answer("ours", "d", True, 180),
     ]
-    made = edit_answers.as_dict(found, {"model": "m"}, 10)
+    made = edit_answers.as_dict(found, FACTS, 10)
     assert made["plain_pass"] == 0.5
     assert made["ours_pass"] == 0.75
     assert made["ratio"] == 1.5

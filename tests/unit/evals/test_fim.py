@@ -187,7 +187,7 @@ def test_an_engine_is_loaded_with_its_switches_and_ready(
 ) -> None:
     model = tmp_path / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
     model.touch()
-    monkeypatch.setattr("lcursor.fim.engine.Engine", Loaded)
+    monkeypatch.setattr(fim, "Engine", Loaded)
     engine = fim.load(str(model), heals=heals, splices=splices)
     assert isinstance(engine, Loaded)
     assert (engine.heals, engine.splices) == (heals, splices)
