@@ -56,11 +56,6 @@ class Plan:
     """Messages that are no longer in the prompt."""
 
 
-def is_due(used_tokens: int, context_tokens: int, share: float) -> bool:
-    """Return whether a prompt has grown so long that earlier messages are summarized."""
-    return share > 0 and context_tokens > 0 and used_tokens > share * context_tokens
-
-
 def plan(chat: Conversation, last: int, limit: int, measure: Measure) -> Plan | None:
     """Return what to summarize of the messages up to one; None where nothing can be.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -58,20 +57,6 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
         row = last
     found += lines[row:]
     return tuple(found)
-
-
-def shifted(changes: Iterable[Change], by: int) -> tuple[Change, ...]:
-    """Return changes of a part of a text as changes of the text, or the other way round.
-
-    Raises:
-        ValueError: a row would be before the first.
-    """
-    moved = tuple(
-        replace(one, first_row=one.first_row + by, last_row=one.last_row + by) for one in changes
-    )
-    if any(one.first_row < 0 for one in moved):
-        raise ValueError("a change would begin before the first row")
-    return moved
 
 
 def fewest(old: Sequence[str], new: Sequence[str]) -> list[Span]:

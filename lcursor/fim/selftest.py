@@ -18,15 +18,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from lcursor.catalog import hardware, manifest, selftest_model, store
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError
-
-Say = Callable[..., None]
 
 
 def main(arguments: list[str] | None = None) -> int:

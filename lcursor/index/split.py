@@ -7,7 +7,7 @@ Any thread.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
@@ -179,8 +179,3 @@ def _best(cuts: Sequence[Cut], low: int, high: int, sums: Sequence[int], first: 
         return late_row
     # Only small pieces before something large.
     return max((row for row, _ in cuts[low:high] if sums[row] > sums[first]), default=-1)
-
-
-def rows_within(starts: Sequence[int], row: int) -> int:
-    """Return how many of the ordered starts are before a row."""
-    return bisect_left(starts, row)

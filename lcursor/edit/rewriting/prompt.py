@@ -68,12 +68,6 @@ def messages(
     return [Message("system", SYSTEM[task.format]), Message("user", text)]
 
 
-def plain(task: Task) -> list[Message]:
-    """Return what one asks without lcursor: the code, and what to do with it."""
-    code = "\n".join(_fenced(task.old, task.language))
-    return [Message("user", f"{task.instruction.strip()}\n\n{code}\n\nWrite the whole code anew.")]
-
-
 def fence_of(lines: Lines) -> str:
     """Return a fence that no line of a text closes."""
     longest = max((len(m[0]) for m in re.finditer(r"`{3,}", "\n".join(lines))), default=0)

@@ -46,14 +46,6 @@ def chat_of(*sizes: int, items: Sequence[Sequence[str]] = ()) -> Conversation:
     return chat
 
 
-@pytest.mark.parametrize(
-    ("used", "context", "share", "is_due"),
-    [(850, 1000, 0.85, False), (851, 1000, 0.85, True), (999, 1000, 0, False), (9, 0, 0.85, False)],
-)
-def test_when_it_is_due(used: int, context: int, share: float, is_due: bool) -> None:
-    assert summary.is_due(used, context, share) is is_due
-
-
 def test_a_small_last_exchange_stays_as_it_is() -> None:
     chat = chat_of(8000, 8000, 400)
     plan = summary.plan(chat, 6, 16_000, measure)

@@ -74,13 +74,6 @@ def test_what_is_not_there_is_not_changed(changes: tuple[Change, ...]) -> None:
         diff.apply(("a", "b"), changes)
 
 
-def test_changes_of_a_part_are_moved() -> None:
-    (moved,) = diff.shifted((Change(1, 2, ("b",), ("c",)),), 10)
-    assert (moved.first_row, moved.last_row) == (11, 12)
-    with pytest.raises(ValueError, match="before the first"):
-        diff.shifted((moved,), -12)
-
-
 @pytest.mark.parametrize("every", [1, 3, 20_000])
 def test_long_texts_are_compared_soon(every: int) -> None:
     old = ["" if row % 3 == 0 else f"line {row // every}" for row in range(20_000)]
