@@ -1,1 +1,1 @@
-"""What the product costs, measured on the machine at hand: `python -m lcursor bench`."""
+"""`python -m lcursor bench`: measure what lcursor costs on this machine. Results in `results/`."""

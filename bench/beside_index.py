@@ -1,7 +1,4 @@
-"""Who types in `bench typing --indexing`: lcursor, while its index of a library is being made.
-
-Owns the copy of the project and ends the worker that reads it.
-"""
+"""Type while lcursor indexes a library, for `bench typing --indexing`."""
 
 from __future__ import annotations
 
@@ -32,12 +29,10 @@ BEGUN_S = 30.0
 
 
 class BesideIndex(Lcursor):
-    """The product as a user has it who has just told it to index a project.
-
-    The editor tells the worker when somebody types, as it always does.
+    """lcursor right after it was told to index a project.
 
     Args:
-        model: another completion model than the default; a name or a path.
+        model: a completion model; "" for the default.
         source: the project; a copy of it is indexed.
     """
 
@@ -60,22 +55,24 @@ class BesideIndex(Lcursor):
         self._folder.cleanup()
 
     def begin(self, editor: Editor) -> str:
-        """Begin the index as well, and wait until it reads; one of an earlier editor is ended."""
+        """Also start indexing, and wait until it runs; end the worker of an earlier editor."""
         self._end_worker()
         model = super().begin(editor)
         editor.lua(BEGIN, str(self._copy.root / self._copy.names[0]))
         deadline_s = time.monotonic() + BEGUN_S
         while self._phase(editor) not in BUSY:
             if time.monotonic() > deadline_s:
-                raise LcursorError(f"no index had begun after {BEGUN_S:.0f} s", "See :LCursor log")
+                raise LcursorError(
+                    f"indexing did not start within {BEGUN_S:.0f} s", "See :LCursor log"
+                )
             time.sleep(0.1)
         return model
 
     def drain(self, editor: Editor) -> None:
-        """Wait for the last answers; the index must not have come to its end."""
+        """Wait for the last answers, and check that indexing is still running."""
         super().drain(editor)
         if self._phase(editor) not in BUSY:
-            raise LcursorError("the index was done before the typing was", "Name a larger project")
+            raise LcursorError("indexing ended before the typing did", "Name a larger project")
 
     def _end_worker(self) -> None:
         if self._pid:

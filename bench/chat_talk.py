@@ -1,7 +1,7 @@
-"""Who asks in `bench chat`: the product's own slot, and a client that does no more than it must.
+"""The two clients of `bench chat`: the chat slot of lcursor, and a minimal HTTP client.
 
-Both note when what came, on the clock of `time.perf_counter`. The bare one speaks HTTP by the
-standard library alone, so that it shares nothing with what it is compared with.
+Both record the times of an answer (`time.perf_counter`). The bare client uses the standard library
+only, so that it shares no code with the slot.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from lcursor.errors import LcursorError
 from lcursor.http import endpoint
 from lcursor.llm.records import Target
 
-LONGEST_S = 300.0
-"""For one answer: a long prompt is read slowly without a GPU."""
+MAX_ANSWER_S = 300.0
+"""Long prompts are evaluated slowly without a GPU."""
 
 
 @dataclass(slots=True)
 class Heard:
-    """One answer, and when what of it came."""
+    """One answer, with its times and token counts."""
 
     sent_s: float
     first_s: float = 0.0
-    """When the first of the answer came."""
+    """When the first text came."""
     last_s: float = 0.0
-    """When the last of it came."""
+    """When the last text came."""
     ended_s: float = 0.0
     text: str = ""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     answer_tokens: int = 0
     prompt_ms: float = 0.0
-    """That the server says it read."""
+    """Prompt time reported by the server."""
     number: int = 0
     """Of the answer's message."""
     reason: str = ""
@@ -49,27 +49,27 @@ class Heard:
 
     @property
     def first_ms(self) -> float:
-        """From the question to the first of the answer."""
+        """From the question to the first text."""
         return (self.first_s - self.sent_s) * 1000
 
     @property
     def first_share(self) -> float:
-        """That time by the one in which the server read the prompt, in the same run."""
+        """`first_ms` divided by the server's prompt time."""
         return self.first_ms / max(self.prompt_ms, 1e-3)
 
     @property
     def tokens_per_s(self) -> float:
-        """How fast the answer came once it had begun."""
+        """The speed of the answer after its first token."""
         return (self.answer_tokens - 1) / max(self.last_s - self.first_s, 1e-6)
 
 
 class Talk:
-    """One `ChatSlot`, as an editor would use it.
+    """A `ChatSlot`, used as an editor uses it.
 
     Args:
-        config: the chat's settings.
-        folder: that the chats and the server are kept in.
-        idle_s: after which what the server has read is saved.
+        config: the settings of the chat.
+        folder: for chats and the server.
+        idle_s: idle time after which the server saves its cache.
     """
 
     def __init__(self, config: ChatConfig, folder: Path, idle_s: float = 3600.0) -> None:
@@ -93,19 +93,19 @@ class Talk:
             self._changed.notify_all()
 
     def next(self) -> int:
-        """Return the number of a question that is asked now; forgets what was said before."""
+        """Return the number of a new question, and forget earlier messages."""
         self._number += 1
         with self._changed:
             self._said.clear()
         return self._number
 
     def wait(
-        self, number: int, *methods: str, within_s: float = LONGEST_S
+        self, number: int, *methods: str, within_s: float = MAX_ANSWER_S
     ) -> tuple[float, str, Mapping[str, Any]]:
-        """Wait until one of these is said about a question; return when, which and what.
+        """Wait for one of these messages about a question; return its time, name and parameters.
 
         Raises:
-            LcursorError: something failed instead, or nothing was said.
+            LcursorError: an error came instead, or nothing came.
         """
 
         def found() -> tuple[float, str, Mapping[str, Any]] | None:
@@ -125,7 +125,7 @@ class Talk:
         return said
 
     def open(self, path: Path, chat: str = "") -> Mapping[str, Any]:
-        """Open a chat, or begin one."""
+        """Open a chat, or start a new one."""
         number = self.next()
         self.slot.open({"id": number, "chat": chat, "path": str(path)})
         return self.wait(number, "chat.opened")[2]
@@ -139,7 +139,7 @@ class Talk:
         after: int = 0,
         attachments: Sequence[Any] = (),
     ) -> tuple[int, float]:
-        """Ask; return the question's number and when it was asked."""
+        """Ask; return the number of the question and its time."""
         number = self.next()
         sent_s = time.perf_counter()
         self.slot.send(
@@ -162,7 +162,7 @@ class Talk:
         number, sent_s = self.send(chat, text, path, **more)
         return self.end(number, sent_s)
 
-    def end(self, number: int, sent_s: float, within_s: float = LONGEST_S) -> Heard:
+    def end(self, number: int, sent_s: float, within_s: float = MAX_ANSWER_S) -> Heard:
         """Wait for the end of an answer."""
         ended_s, _, done = self.wait(number, "chat.done", within_s=within_s)
         heard = Heard(sent_s, ended_s=ended_s, reason=done["reason"])
@@ -187,7 +187,7 @@ class _Unix(http.client.HTTPConnection):
     """A connection through a unix socket."""
 
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=LONGEST_S)
+        super().__init__("localhost", timeout=MAX_ANSWER_S)
         self._path = path
 
     def connect(self) -> None:
@@ -197,7 +197,7 @@ class _Unix(http.client.HTTPConnection):
 
 
 class Bare:
-    """A client that asks a server and reads what comes, line by line.
+    """A client that asks a server and reads its answer line by line.
 
     Args:
         target: the server.
@@ -209,7 +209,7 @@ class Bare:
             self._http: http.client.HTTPConnection = _Unix(path)
         else:
             host = target.url.removeprefix("http://")
-            self._http = http.client.HTTPConnection(host, timeout=LONGEST_S)
+            self._http = http.client.HTTPConnection(host, timeout=MAX_ANSWER_S)
         self._headers = {"Content-Type": "application/json"}
         if target.key:
             self._headers["Authorization"] = f"Bearer {target.key}"
@@ -221,7 +221,7 @@ class Bare:
         self._http.close()
 
     def call(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Ask for something else than an answer."""
+        """Send another request to the server."""
         data = None if body is None else json.dumps(body).encode()
         self._http.close()  # the server may have done so
         self._http.request("GET" if body is None else "POST", path, data, self._headers)
@@ -256,7 +256,7 @@ class Bare:
 
 
 def _rows(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a stream to its end, so that the connection can be used again."""
+    """Yield the objects of a stream."""
     if answer.status != 200:
         raise LcursorError(f"the bare server says {answer.status}", "Look at its log")
     for line in answer:

@@ -1,8 +1,8 @@
-"""The editor half: what Neovim's main thread pays, with the host well, dead or slow.
+"""The time that lcursor takes on Neovim's main thread, with a running, dead or slow host.
 
-Everything that lcursor runs on the main thread comes in through an autocommand, a buffer listener,
-a scheduled callback or a message, so these are wrapped before the plugin is loaded and their time
-is summed up between one key and the next.
+Everything that lcursor runs there is called by an autocommand, a buffer listener, a scheduled
+callback or a message. These are wrapped before the plugin is loaded, and their time is added up
+between one key and the next.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from lcursor.drive.editor import ROOT, Editor, prepare_home
 
 STARTS = 15
 KEYS = 200
-DRAWS = 200
 
 SOURCE = ROOT / "lcursor/fim/engine.py"
 
@@ -66,13 +65,13 @@ function probe.wrap_messages()
   local rpc = require("lcursor.rpc")
   rpc.receive = timed(rpc.receive)
 end
-function probe.key()  -- the cost of the key before this one
+function probe.key()  -- record the cost of the previous key
   table.insert(probe.all, probe.spent / 1e6)
   probe.spent = 0
 end
 """
 
-# Stands in for the host's process: answers hello and then does what the bench wants.
+# Commands that replace the host's process.
 HOSTS = {"dead": "sleep 0.01", "slow": "cat > /dev/null"}
 
 
@@ -86,7 +85,7 @@ def _editor(neovim: Path, init: str, **more: object) -> Iterator[Editor]:
 
 
 def startup(neovim: Path) -> Figure:
-    """Time what sourcing the plugin adds to Neovim's start, by Neovim's own clock."""
+    """Measure what sourcing the plugin adds to Neovim's start, by `--startuptime`."""
     samples = []
     with tempfile.TemporaryDirectory(prefix="lcursor-bench-") as folder:
         home = Path(folder)
@@ -144,13 +143,13 @@ assert(store.count() == 0)
 
 
 def keystrokes(neovim: Path, host: str, case: str = "", prepare: str = "") -> Figure:
-    """Time the Lua work of each key typed.
+    """Measure the Lua time of each key typed.
 
     Args:
         neovim: the executable.
         host: "real", "dead" (its process ends at once) or "slow" (it never answers).
-        case: what is special about the buffer, for the name of the figure.
-        prepare: Lua that makes it so.
+        case: a description of `prepare`, for the name of the figure.
+        prepare: Lua code that is run before typing.
     """
     init = PROBE
     if host != "real":
@@ -180,7 +179,7 @@ def keystrokes(neovim: Path, host: str, case: str = "", prepare: str = "") -> Fi
 
 
 def draws(neovim: Path) -> Figure:
-    """Time a streamed message from its arrival to the drawn screen."""
+    """Measure the time from the arrival of a streamed message to the drawn screen."""
     code = """
         local rpc, complete = require("lcursor.rpc"), require("lcursor.complete")
         local samples, now = {}, vim.uv.hrtime
@@ -217,7 +216,7 @@ def draws(neovim: Path) -> Figure:
 
 
 def host_starts(neovim: Path, starts: int = 5) -> list[Figure]:
-    """Time the host's process and its model from the first insert, page cache warm."""
+    """Measure the start of the host and of its model after the first insert, page cache warm."""
     ready, model = [], []
     for number in range(starts + 1):
         with _editor(neovim, "") as editor:

@@ -1,4 +1,4 @@
-"""The Python half alone: how soon a running request stops when the next one comes."""
+"""The backend without Neovim: how soon a running request stops when the next one comes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ STOPS = 40
 SOURCE = ROOT / "lcursor/fim/engine.py"
 
 
-class Desk:
-    """A completer and the events that came of it."""
+class Recorder:
+    """A completer and the messages that it sent."""
 
     def __init__(self, model: str) -> None:
         self._changed = threading.Condition()
         self.events: list[tuple[float, str, Mapping[str, Any]]] = []
-        config = CompletionConfig(min_confidence=0.0)  # what is measured is never silent
+        config = CompletionConfig(min_confidence=0.0)  # show every suggestion
         config = replace(config, model=model) if model else config
         self.completer = Completer(config, self._emit)
 
@@ -35,7 +35,7 @@ class Desk:
             self._changed.notify_all()
 
     def wait(self, method: str, timeout_s: float = 120, **fields: object) -> float:
-        """Wait for a message and return when it was sent."""
+        """Wait for a message and return its time."""
 
         def found() -> float | None:
             for at, name, params in self.events:
@@ -52,7 +52,7 @@ class Desk:
 
 
 def request(number: int, prefix: str, suffix: str) -> FimRequest:
-    """Return a request as the editor would send it."""
+    """Return a request as the editor sends it."""
     return FimRequest(
         id=number,
         buf=1,
@@ -73,22 +73,24 @@ def request(number: int, prefix: str, suffix: str) -> FimRequest:
 
 
 def stops(model: str = "") -> Figure:
-    """Time from a newer request to the end of the running one, at random moments of its work."""
-    desk = Desk(model)
-    desk.completer.start()
-    desk.wait("state", state="ready")
+    """Measure the time from a new request to the end of the running one, at random moments."""
+    recorder = Recorder(model)
+    recorder.completer.start()
+    recorder.wait("state", state="ready")
     text = SOURCE.read_text()
     rng = random.Random(1)
     samples = []
     for number in range(1, 2 * STOPS, 2):
         start = rng.randrange(len(text) // 2)
-        desk.completer.request(request(number, text[start : start + 3000], text[start + 3000 :]))
+        recorder.completer.request(
+            request(number, text[start : start + 3000], text[start + 3000 :])
+        )
         time.sleep(rng.uniform(0.03, 0.5))
         asked = time.perf_counter()
-        desk.completer.request(request(number + 1, "x = ", ""))
-        ended = desk.wait("fim.done", id=number)
+        recorder.completer.request(request(number + 1, "x = ", ""))
+        ended = recorder.wait("fim.done", id=number)
         if ended > asked:
             samples.append((ended - asked) * 1000)
-        desk.wait("fim.done", id=number + 1)
-    desk.completer.close()
+        recorder.wait("fim.done", id=number + 1)
+    recorder.completer.close()
     return figure("a running request stops after the next keystroke", samples, limit=15)

@@ -101,7 +101,7 @@ def command(
     if kv_type not in placement.CELL_BYTES:
         raise typer.BadParameter(f"unknown type: {kv_type}; one of f16, q8_0")
     check_gpu(cpu)
-    place = folder or weights.folder_default()
+    place = folder or weights.default_folder()
     chosen = list(SHAPES.values()) if shape == "all" else [known[shape]]
     for each in chosen:
         progress(needs(each, place, cpu))

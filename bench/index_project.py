@@ -1,7 +1,4 @@
-"""A copy of a project to be indexed, changed and switched about by the bench, and what to ask it.
-
-Owns the copy; the original is only read.
-"""
+"""A copy of a project that `bench index` indexes and modifies, and queries for it."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ from pathlib import Path
 from lcursor.errors import LcursorError
 from lcursor.project import filetypes, listing
 
-MOST_BRANCH_FILES = 2000
+MAX_BRANCH_FILES = 2000
 SEEN_OF_BRANCH = 40
 INSTALLED = "site-packages"
-"""What others installed beside the standard library, which is the project where none is named."""
+"""Skipped: installed packages next to the standard library."""
 _NAME = re.compile(
     r"^\s*(?:[a-z]+ +){0,3}?(?:def|class|function|fn|func|struct|interface) +(\w{5,})", re.M
 )
@@ -25,13 +22,13 @@ _SENTENCE = re.compile(r'^\s*(?:"""|#|//|--)\s*([A-Z][a-z]+(?: [a-z]+){3,9})\.?'
 
 
 def rare_word(kind: str, number: int) -> str:
-    """Return a word of letters alone that no other number has, and no project."""
+    """Return a unique word of letters that no project contains."""
     letters = "".join(chr(ord("a") + int(digit)) for digit in str(number))
     return f"zq{kind}q{letters}z"
 
 
 class Copy:
-    """The files of a project that an index would read, in a repository of their own.
+    """The files of a project that would be indexed, in a new repository.
 
     Args:
         source: the project.
@@ -81,8 +78,8 @@ class Copy:
             some of the words that stand only there, with the file of each.
         """
         self._git("checkout", "--quiet", "-b", "two")
-        step = max(1, len(self.names) // MOST_BRANCH_FILES)
-        changed = self.names[::step][:MOST_BRANCH_FILES]
+        step = max(1, len(self.names) // MAX_BRANCH_FILES)
+        changed = self.names[::step][:MAX_BRANCH_FILES]
         words = {rare_word("branch", number): name for number, name in enumerate(changed)}
         for word, name in words.items():
             with (self.root / name).open("a", errors="replace") as file:

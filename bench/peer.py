@@ -23,9 +23,9 @@ from lcursor.drive.editor import GHOST, Editor
 from lcursor.errors import LcursorError
 
 AGAIN_S = 2.0
-"""How long the engine may evaluate before it is asked again whether it has the full window."""
+"""Time to evaluate before the engine is asked again whether it has the full window."""
 SILENCE_S = 1.0
-"""Longer than any debounce: who has asked nothing by then will not."""
+"""Longer than any debounce: after this, no request will come."""
 
 LISTEN = """
 probe.wrap_messages()
@@ -78,7 +78,7 @@ return is_silent and complete.why().code ~= "waiting"
 OPEN_GATE = 'require("lcursor").setup({ completion = { min_confidence = 0 } })'
 CLOSE_GATE = 'require("lcursor").setup({})'
 
-# Vimscript is timed from outside: one handler runs before the peer's own, one after them.
+# Times Vimscript handlers: one handler runs before the plugin's own, one after them.
 PEER_INIT = """
 vim.api.nvim_set_hl(0, "llama_hl_fim_hint", { fg = "#7f848e" })
 vim.g.llama_config = vim.json.decode([==[%s]==])
@@ -108,7 +108,7 @@ end)
 
 
 class Lcursor:
-    """The product as a user has it.
+    """lcursor as installed.
 
     Args:
         model: another completion model than the default; a name or a path.
@@ -135,20 +135,20 @@ class Lcursor:
         )
 
     def begin(self, editor: Editor) -> str:
-        """Wait for the model, and listen to the wire from now on."""
+        """Wait for the model, and record messages from now on."""
         editor.wait_state("ready", timeout_s=120)
         editor.lua(LISTEN)
         model: str = editor.lua("return require('lcursor.status').get().detail")
         return model
 
     def warm(self, editor: Editor, spot: Spot) -> None:
-        """Wait for an answer from the full window to what entering insert mode asks."""
+        """Wait for an answer from the full window to the request of entering Insert mode."""
         _wait(lambda: editor.lua(ASKED_AT, spot.row, len(spot.before)), 3 * SILENCE_S)
         _wait(lambda: not editor.lua(IS_WORKING), 120)
         self._evaluate_all(editor)
 
     def is_settled(self, editor: Editor, since_key_s: float) -> bool:
-        """Whether the host has said all of what is shown, or nobody has asked."""
+        """Whether the answer is complete, or there is no request."""
         settled: bool = editor.lua(IS_SETTLED, since_key_s > SILENCE_S)
         return settled
 
@@ -158,10 +158,7 @@ class Lcursor:
         return final
 
     def _evaluate_all(self, editor: Editor) -> None:
-        """Ask again until the answer is from the full window.
-
-        It is evaluated in idle time, and nothing tells when that leaves the answer as it was.
-        """
+        """Ask again until the answer is from the full window, which is evaluated in idle time."""
         deadline = time.monotonic() + 60
         while not editor.lua(IS_FULL) and time.monotonic() < deadline:
             _wait(lambda: editor.lua(IS_IMPROVED), AGAIN_S)
@@ -173,7 +170,7 @@ class Lcursor:
         _wait(lambda: not editor.lua(IS_WORKING), 60)
 
     def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
-        """Add up what the answers tell; a request that was cancelled tells 0."""
+        """Add up the costs of the answers; a cancelled request counts 0."""
         costs = [Cost(0, None)] * len(spot.typed)
         for request in editor.lua("local all = asked; asked = {}; return all"):
             key = request["col"] - len(spot.before) - 1
@@ -188,21 +185,21 @@ class Lcursor:
         return costs
 
     def open_gate(self, editor: Editor) -> None:
-        """Show everything, which does not load the model again, and ask by hand."""
+        """Set the threshold to 0, which does not reload the model, and ask."""
         editor.lua(f"{OPEN_GATE} {ASK}")
         _wait(lambda: editor.lua(IS_SETTLED, True), WAIT_S)
         self._evaluate_all(editor)
 
     def close_gate(self, editor: Editor) -> None:
-        """Set what was set before."""
+        """Restore the threshold."""
         editor.lua(CLOSE_GATE)
 
 
 class LlamaVim:
     """The plugin llama.vim, on a llama-server.
 
-    Its main_ms is the time of its CursorMovedI handlers alone: what its job callbacks and timers
-    take comes on top and is not measured.
+    Its main_ms is the time of its CursorMovedI handlers only; job callbacks and timers are not
+    measured.
 
     Args:
         checkout: of its repository.
@@ -250,18 +247,18 @@ class LlamaVim:
         )
 
     def begin(self, editor: Editor) -> str:
-        """See that the plugin is there, and let its first request pass."""
+        """Wait for the plugin, and for its first request."""
         editor.wait_lua("return vim.fn.exists('*llama#fim') == 1")
         self._rest(editor, 60)
         return self._model
 
     def warm(self, editor: Editor, spot: Spot) -> None:
-        """Wait for the answers to all requests that entering insert mode makes."""
+        """Wait for the answers to the requests of entering Insert mode."""
         _wait(lambda: editor.lua(IS_BUSY), SILENCE_S)
         self._rest(editor, 120)
 
     def is_settled(self, editor: Editor, since_key_s: float) -> bool:
-        """Whether a ghost is shown, which nothing but a key replaces, or nobody works on one."""
+        """Whether a ghost is shown, or no request runs."""
         if editor.ghost().strip():
             return True
         return since_key_s > SILENCE_S and self._is_idle(editor)
@@ -284,13 +281,13 @@ class LlamaVim:
         return costs
 
     def open_gate(self, editor: Editor) -> None:
-        """Nothing is ever held back: what is shown stands for both."""
+        """Do nothing: llama.vim has no confidence gate."""
 
     def close_gate(self, editor: Editor) -> None:
-        """See `open_gate`."""
+        """Do nothing."""
 
     def _key(self, spot: Spot, head: str) -> str:
-        """Return the name under which the plugin keeps the answer for a position."""
+        """Return the key of the plugin's cache for a position."""
         row = spot.row
         before = "\n".join(self._lines[max(0, row - self.N_PREFIX) : row])
         after = "\n".join(self._lines[row + 1 : row + 1 + self.N_SUFFIX])
@@ -301,7 +298,7 @@ class LlamaVim:
         _wait(lambda: self._is_idle(editor), timeout_s)
 
     def _is_idle(self, editor: Editor) -> bool:
-        """Whether no request runs, and none starts within three of the plugin's timer's periods."""
+        """Whether no request runs, and none starts within three periods of the plugin's timer."""
         for _ in range(4):
             if editor.lua(IS_BUSY):
                 return False
@@ -331,7 +328,7 @@ def _served_model(server: str) -> str:
 
 
 def _wait(predicate: Callable[[], bool], timeout_s: float) -> None:
-    """Wait until it holds; when it never does, go on: the numbers will show it."""
+    """Wait until it holds, or until the time is up: the numbers will show that."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline and not predicate():
         time.sleep(0.02)

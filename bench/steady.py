@@ -1,7 +1,7 @@
-"""A server of chats that says a text at a steady pace: `bench chat` streams it into Neovim.
+"""A chat server that streams a text at a steady pace, for `bench chat screen`.
 
-Run as a process of its own (`python -m bench.steady`), so that it shares no interpreter
-with what measures. Writes the port that it listens at, on the loopback interface.
+Runs in a process of its own (`python -m bench.steady`), so that it does not share an interpreter
+with the measurement. Prints the port it listens on, on the loopback interface.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOKEN = re.compile(r"\n+|\s*[^\W\d_]{1,6}|\s*\d|\s*[^\w\s]+|\s+|_")
 
 
 def tokens(count: int) -> list[str]:
-    """Return so many tokens of markdown, the text again and again."""
+    """Return so many tokens of the text, repeated."""
     return list(islice(cycle(TOKEN.findall(TEXT)), count))
 
 
@@ -45,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
     count = 2400
 
     def do_GET(self) -> None:
-        """Say which model there is."""
+        """Return the list of models."""
         model = {"id": "steady", "object": "model", "max_model_len": 65536}
         is_models = self.path == "/v1/models"
         data = json.dumps({"object": "list", "data": [model]} if is_models else {}).encode()
@@ -56,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def do_POST(self) -> None:
-        """Say the text."""
+        """Stream the text."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path != "/v1/chat/completions":
             self.do_GET()
@@ -77,14 +77,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Ignore log messages."""
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that went."""
+        """Ignore clients that disconnect."""
 
 
 def main(arguments: list[str]) -> None:

@@ -1,7 +1,6 @@
-"""Where `bench typing` types, what it records there, and the rules that make times of it. Pure.
+"""The positions and recorded screens of `bench typing`, and how times are computed from them.
 
-What a valid suggestion is stands in `ghost_times_ms`, which one stays in `find_stay`; nothing here
-knows of Neovim.
+`ghost_times_ms` defines a valid suggestion, `find_stay` the one that stays.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ KEYS = 6
 COLD_KEYS = 3
 MARGIN_ROWS = 60
 APART_ROWS = 60
-"""What a cold position is away from the one before, where the file allows."""
+"""Minimum distance of a cold position from the previous one, if the file allows."""
 SHORTEST = 15
 COMMENTS = ("#", '"', "'", "//", "--", "/*", "*", "<!--")
-"""What comment lines, and lines that are nothing but text, begin with."""
+"""The beginnings of comment lines and of lines with only a string."""
 BLOCKS = (("/*", "*/"), ("--[[", "]]"), ("<!--", "-->"))
 QUOTES = ('"""', "'''")
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A line of the file whose end is gone.
+    """A line of the file whose end was removed.
 
     Attributes:
         row: 0-based.
-        before: what of the line stands there already.
+        before: the beginning of the line.
         typed: what is typed after it.
-        rest: what was taken out.
+        rest: the rest, which was removed.
         file: its name in the report.
     """
 
@@ -49,7 +48,7 @@ class Spot:
         return self.before + self.typed
 
     def with_keys(self, count: int) -> Spot:
-        """Return the same place with only the last so many keys left to type."""
+        """Return the same position with only the last keys left to type."""
         at = len(self.typed) - count
         return replace(self, before=self.before + self.typed[:at], typed=self.typed[at:])
 
@@ -59,33 +58,31 @@ class Flush(NamedTuple):
 
     at_s: float
     left: str
-    """What stands left of the cursor."""
+    """The text left of the cursor."""
     ghost: str
 
 
 class Cost(NamedTuple):
-    """What the engine did for one key."""
+    """The work of the engine for one key."""
 
     tokens: int
-    """Of the prompt, evaluated."""
+    """Prompt tokens evaluated."""
     passes: int | None
-    """Decode calls before the first token was written; None where no token was evaluated."""
+    """Decode calls before the first generated token; None if no token was evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of one spot in a warm run.
+    """The result of one spot in a warm run.
 
     Attributes:
-        final: the suggestion on the screen once it had settled; empty when there was none.
-        ghost_ms: for each key, the time to a valid suggestion; None where none came.
-        answer_ms: the same, from the newest key that was on the screen by then: without the time in
-            which the model expected something else, and waited for what is typed.
-        tokens: for each key, the tokens of the prompt that were evaluated for it.
+        final: the suggestion on the screen once it had settled; empty if there was none.
+        ghost_ms: for each key, the time to a valid suggestion; None if none came.
+        answer_ms: the same, from the newest key that was on the screen by then.
+        tokens: for each key, the prompt tokens evaluated.
         main_ms: for each key, the time on Neovim's main thread.
-        passes: for each key, the decode calls before the first token; None where nothing was
-            evaluated, or where the engine does not report it.
-        ungated: the suggestion with the confidence gate off; None where it was not asked for.
+        passes: for each key, see `Cost`; None also if the engine does not report it.
+        ungated: the suggestion with the confidence gate off; None if not asked for.
     """
 
     spot: Spot
@@ -102,8 +99,8 @@ class Drawn(NamedTuple):
     """A screen of a cold run.
 
     Attributes:
-        ms: when it was drawn, from the last key.
-        typed: how many keys were on it.
+        ms: time since the last key.
+        typed: number of keys on it.
         ghost: the suggestion on it.
     """
 
@@ -114,14 +111,14 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """What came of one spot in a cold or rested run.
+    """The result of one spot in a cold or rested run.
 
     Attributes:
         drawn: every screen since the jump.
-        end_ms: when the observation ended, from the last key; the screens after it only tell
-            whether the suggestion was replaced later.
-        has_answer: False where time was up before the engine had said all.
-        tokens: for each key, the tokens of the prompt that were evaluated for it.
+        end_ms: the end of the observation, since the last key; later screens only show whether
+            the suggestion was replaced.
+        has_answer: False if time was up before the engine had answered.
+        tokens: for each key, the prompt tokens evaluated.
     """
 
     spot: Spot
@@ -131,7 +128,7 @@ class Jump:
     tokens: list[int]
 
     def stay(self) -> Stay | None:
-        """Return the suggestion that stayed, if one did."""
+        """Return the suggestion that stayed, if any."""
         return find_stay(self.drawn, len(self.spot.typed), self.end_ms)
 
 
@@ -154,8 +151,8 @@ def find_stay(drawn: Sequence[Drawn], keys: int, end_ms: float) -> Stay | None:
 
     Args:
         drawn: screens in order of time.
-        keys: how many were typed; a screen with fewer does not count.
-        end_ms: from the last key to the end of the observation.
+        keys: number of keys typed; screens with fewer keys do not count.
+        end_ms: the end of the observation, since the last key.
     """
     after = [each for each in drawn if each.typed == keys and each.ms >= 0]
     watched = [each for each in after if each.ms <= end_ms]
@@ -172,18 +169,18 @@ def find_stay(drawn: Sequence[Drawn], keys: int, end_ms: float) -> Stay | None:
 
 
 def is_exact(suggestion: str, rest: str) -> bool:
-    """Whether its first line is what was taken out, trailing white space aside."""
+    """Whether its first line is the removed text, ignoring trailing white space."""
     return suggestion.split("\n")[0].rstrip() == rest.rstrip()
 
 
 def is_beginning(suggestion: str, rest: str) -> bool:
-    """Whether its first line is what was taken out, or the beginning of it."""
+    """Whether its first line is a prefix of the removed text."""
     first = suggestion.split("\n")[0].rstrip()
     return bool(first.strip()) and rest.startswith(first)
 
 
 def spread(total: int, parts: int) -> list[int]:
-    """Return `total` as that many parts, as even as possible; the first ones get what is left."""
+    """Split `total` into parts that are as equal as possible, larger ones first."""
     least, more = divmod(total, parts)
     return [least + (part < more) for part in range(parts)]
 
@@ -191,7 +188,7 @@ def spread(total: int, parts: int) -> list[int]:
 def apart(spots: Sequence[Spot]) -> list[Spot]:
     """Order the spots so that each is `APART_ROWS` or more from the one before.
 
-    Of those that are, the first is next; where none is, the one that is farthest away.
+    The first spot that is far enough comes next; if there is none, the farthest one.
     """
     left, ordered = list(spots), list[Spot]()
     while left:
@@ -203,10 +200,10 @@ def apart(spots: Sequence[Spot]) -> list[Spot]:
 
 
 def pick_spots(lines: Sequence[str], count: int, seed: int, file: str = "") -> list[Spot]:
-    """Choose lines of code and columns in them; the same ones for the same seed.
+    """Choose lines of code and columns in them, depending on the seed.
 
     Raises:
-        LcursorError: the file has too few lines that suit.
+        LcursorError: the file has too few suitable lines.
     """
     rng = random.Random(seed)
     rows = [
@@ -228,7 +225,7 @@ def pick_spots(lines: Sequence[str], count: int, seed: int, file: str = "") -> l
 
 
 def _code_rows(lines: Sequence[str]) -> Iterator[int]:
-    """Give the rows that are not inside a docstring or a comment of several lines."""
+    """Yield the rows outside of docstrings and multi-line comments."""
     end = ""
     for row, line in enumerate(lines):
         text = line.strip()
@@ -251,13 +248,13 @@ def _cut(row: int, line: str, rng: random.Random, file: str) -> Spot:
 def ghost_times_ms(
     flushes: Sequence[Flush], sent_s: Sequence[float], base: int
 ) -> tuple[list[float | None], list[float | None]]:
-    """Return, for each key, the time to the first valid ghost: from it, and from the newest key.
+    """Return, for each key, the time to the first valid ghost: since it, and since the newest key.
 
-    A ghost is valid when it stands behind all that was typed so far and is the beginning of what
-    the last screen shows. A key is answered by no screen that was drawn before the key stood on it.
+    A ghost is valid if the line with it is a prefix of the line on the last screen. A screen
+    answers a key only if that key is on it.
 
     Args:
-        flushes: every screen since the first key, the last one settled.
+        flushes: every screen since the first key; the last one has settled.
         sent_s: when each key was sent.
         base: characters left of the cursor before the first key.
     """

@@ -1,7 +1,7 @@
-"""Writes GGUF files with random weights: of the size and the cost of a model, and of no other use.
+"""Write GGUF files with random weights, which have the size and the cost of a model.
 
-The tokenizer is copied from a real file. Random blocks are drawn once and repeated at changing
-places, so that a file is written as fast as the disk takes it.
+The tokenizer is copied from a real file. Random blocks are generated once and repeated at varying
+offsets, so that the disk limits the speed.
 
 Source: the GGUF specification in ggml's docs/gguf.md; blocks as in ggml's `ggml-common.h`.
 """
@@ -24,28 +24,28 @@ from lcursor.errors import DiskFull, LcursorError, ModelError
 
 ALIGNMENT = 32
 POOL_BYTES = 32 << 20
-ROOM_BYTES = 256 << 20
+RESERVED_BYTES = 256 << 20
 """Left free on the disk."""
 
 _U32, _I32, _F32, _STRING, _ARRAY = 4, 5, 6, 8, 9
 _UNUSED = 5  # token type of llama.cpp
 
-Told = Callable[[float], None]
+OnProgress = Callable[[float], None]
 
 
 def path_of(shape: Shape, folder: Path) -> Path:
-    """Return where the file of a shape is, or would be."""
+    """Return the path of the file of a shape."""
     return folder / f"timing-only-{shape.name}.gguf"
 
 
-def ensure(shape: Shape, folder: Path, donor: Path, told: Told) -> Path:
-    """Return a whole file of a shape; write it where there is none.
+def ensure(shape: Shape, folder: Path, donor: Path, on_progress: OnProgress) -> Path:
+    """Return the file of a shape; write it if there is none.
 
     Args:
         shape: of the model.
-        folder: for the file; made where it is missing.
+        folder: for the file; created if missing.
         donor: a GGUF whose tokenizer is copied.
-        told: how far it is, 0.0 to 1.0.
+        on_progress: called with 0.0 to 1.0.
 
     Raises:
         DiskFull: it does not fit; nothing was written.
@@ -58,7 +58,7 @@ def ensure(shape: Shape, folder: Path, donor: Path, told: Told) -> Path:
     partial = path.with_name(path.name + ".partial")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        needed, free = shape.bytes + ROOM_BYTES, shutil.disk_usage(folder).free
+        needed, free = shape.bytes + RESERVED_BYTES, shutil.disk_usage(folder).free
         if needed > free:
             raise DiskFull(
                 f"{path} needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
@@ -69,7 +69,7 @@ def ensure(shape: Shape, folder: Path, donor: Path, told: Told) -> Path:
             for chunk in _chunks(shape, gguf.read_raw(donor, "tokenizer.")):
                 file.write(chunk)
                 done += len(chunk)
-                told(min(done / shape.bytes, 1.0))
+                on_progress(min(done / shape.bytes, 1.0))
         partial.replace(path)
     except OSError as error:
         raise LcursorError(
@@ -82,7 +82,7 @@ def ensure(shape: Shape, folder: Path, donor: Path, told: Told) -> Path:
 
 
 def _is_whole(path: Path, shape: Shape) -> bool:
-    """Whether the file is there and is of this shape."""
+    """Whether the file exists and has this shape."""
     try:
         scalars = gguf.check(path).scalars
     except ModelError:
@@ -95,7 +95,7 @@ def _is_whole(path: Path, shape: Shape) -> bool:
 
 
 def _chunks(shape: Shape, tokenizer: dict[str, bytes]) -> Iterator[bytes]:
-    """Yield the file from its beginning to its end."""
+    """Yield the content of the file."""
     pairs = {key: _encoded(value) for key, value in metadata(shape).items()}
     pairs |= padded(tokenizer, shape.vocab)
     layout = list(tensors(shape))
@@ -137,7 +137,7 @@ def _encoded(value: str | int | float) -> bytes:
 
 
 def padded(tokenizer: dict[str, bytes], vocab: int) -> dict[str, bytes]:
-    """Add tokens that never come to a tokenizer, up to a vocabulary's size, as converters do.
+    """Pad a tokenizer with unused tokens up to the size of a vocabulary, as converters do.
 
     Raises:
         ModelError: the tokenizer has more tokens already, or none.
@@ -162,7 +162,7 @@ def padded(tokenizer: dict[str, bytes], vocab: int) -> dict[str, bytes]:
     return found
 
 
-# The scales below give weights a deviation of about 0.025: products neither vanish nor overflow.
+# With the scales below, weights have a deviation of about 0.025: products do not overflow.
 
 
 def _q4_k(rng: np.random.Generator) -> bytes:
@@ -187,7 +187,7 @@ def _bytes(rng: np.random.Generator, form: Format) -> NDArray[np.uint8]:
 
 
 def _repeated(pool: bytes, tensor: Tensor, rng: np.random.Generator) -> Iterator[bytes]:
-    """Yield a tensor's blocks, from a place in the pool that no other tensor begins at."""
+    """Yield the blocks of a tensor, from a random offset in the pool."""
     size = FORMATS[tensor.format][2]
     at = int(rng.integers(len(pool) // size)) * size
     left = tensor.bytes
@@ -210,14 +210,11 @@ def _floats(tensor: Tensor, rng: np.random.Generator) -> bytes:
 
 
 def needs(shape: Shape, cells: int) -> int:
-    """Return about how many bytes of memory a shape takes with a cache of so many tokens.
-
-    Two caches: the engine has one, the raw measurements another. The rest is for the graphs.
-    """
+    """Estimate the memory that a shape takes with two caches of so many tokens and the graphs."""
     return shape.bytes + 2 * cells * shape.token_bytes + (700 << 20)
 
 
-def folder_default() -> Path:
-    """Return where the files are kept: `timing` in the cache of lcursor."""
+def default_folder() -> Path:
+    """Return the default folder: `timing` in the cache of lcursor."""
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return (Path(home) / "lcursor/timing").expanduser()

@@ -1,1 +1,1 @@
-"""How good the product's answers are, judged by tests and true texts: `python -m lcursor eval`."""
+"""`python -m lcursor eval`: measure the quality of answers, by tests and true texts in `data/`."""

@@ -1,8 +1,7 @@
-"""The tasks of the edit eval: functions with a bug, the tests that find it, and their examples.
+"""The tasks of `eval edit`: functions with a bug, hidden tests, and examples in the docstring.
 
-Reads HumanEvalFix (`python.jsonl`: HumanEvalPack, MIT), and nothing else. The examples of a
-function are those that its docstring shows, which whoever is asked to mend it can read; the tests
-are never shown.
+Reads HumanEvalFix (`python.jsonl` of HumanEvalPack, MIT). The examples are visible to the model,
+the tests are not.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ _SIGN = re.compile(
     re.I,
 )
 _GOES_ON = re.compile(r"\s*[-+*/%=]")
-"""What follows a number that is not the result, but how one comes to it."""
+"""After a number that is part of a calculation and not the result."""
 _WORDS = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A call that a docstring shows, and what comes back."""
+    """A call in a docstring and its result."""
 
     call: str
     value: str
@@ -40,16 +39,16 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A file with a function that is wrong."""
+    """A file with a wrong function."""
 
     name: str
     entry_point: str
     before: str
-    """What stands above the function: imports, functions that it calls."""
+    """The code above the function: imports, functions that it calls."""
     head: str
     """Its signature and docstring."""
     body: str
-    """What is wrong."""
+    """The wrong body."""
     test: str
 
     @property
@@ -58,11 +57,11 @@ class Bug:
         return self.before + self.head + self.body
 
     def program(self, source: str) -> str:
-        """Return a file with the tests at its end, which pass where it is mended."""
+        """Return a file with the tests appended, which pass if it is fixed."""
         return f"{source}\n\n{self.test}\n"
 
     def examples(self) -> tuple[Example, ...]:
-        """Return what the docstring shows."""
+        """Return the examples in the docstring."""
         return tuple(examples(self.head, self.entry_point))
 
 
@@ -73,7 +72,7 @@ def load(folder: Path) -> list[Bug]:
         folder: that has `python.jsonl`; or the file itself.
 
     Raises:
-        LcursorError: it is not there, or is not what it should be.
+        LcursorError: it is missing or malformed.
     """
     path = folder / FILE if folder.is_dir() else folder
     try:
@@ -84,16 +83,16 @@ def load(folder: Path) -> list[Bug]:
             f"there is no file {path}", "Give the folder of HumanEvalFix: --data DIR"
         ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LcursorError(f"{path} is no file of HumanEvalFix ({error!r})") from error
+        raise LcursorError(f"{path} is not a file of HumanEvalFix ({error!r})") from error
 
 
 def chosen(bugs: list[Bug], count: int, seed: int) -> list[Bug]:
-    """Return so many of the tasks; those of a smaller number are among those of a larger one.
+    """Choose tasks; a smaller choice is part of a larger one.
 
     Args:
         bugs: all.
         count: 0 is all.
-        seed: of the order; 0 takes the shortest first, for machines that are slow.
+        seed: for the order; 0 takes the shortest first, for slow machines.
     """
     order = sorted(bugs, key=lambda bug: len(bug.source))
     if seed:
@@ -111,7 +110,7 @@ def _bug(row: dict[str, str]) -> Bug:
 
 
 def examples(head: str, entry_point: str) -> Iterator[Example]:
-    """Yield the calls with their results that a signature with its docstring shows."""
+    """Yield the examples in a docstring."""
     docstring = _docstring(head)
     seen: set[str] = set()
     for found in (*_doctests(docstring), *_lines(docstring, entry_point)):
@@ -142,7 +141,7 @@ def _doctests(docstring: str) -> Iterator[Example]:
 
 
 def _lines(docstring: str, entry_point: str) -> Iterator[Example]:
-    """Yield what other notations show: `f(1) == 2`, `f(1) ➞ 2`, `f(1) should return 2`."""
+    """Yield examples in other notations: `f(1) == 2`, `f(1) ➞ 2`, `f(1) should return 2`."""
     rows = [row for row in docstring.split("\n") if not row.lstrip().startswith(">>>")]
     for row in rows:
         for start in re.finditer(rf"(?<!\w){re.escape(entry_point)}\(", row):
@@ -157,7 +156,7 @@ def _lines(docstring: str, entry_point: str) -> Iterator[Example]:
 
 
 def _balanced(text: str) -> str:
-    """Return the call that a text begins with; "" where none ends in it."""
+    """Return the call at the beginning of a text; "" if there is no complete one."""
     for at, letter in enumerate(text):
         if letter == ")" and _is_call(text[: at + 1]):
             return text[: at + 1]
@@ -173,7 +172,7 @@ def _is_call(text: str) -> bool:
 
 
 def _has_literals(call: str) -> bool:
-    """Whether a call can be made as it stands, where names may be letters of a formula."""
+    """Whether all arguments are literals; names may be variables of a formula."""
     node = ast.parse(call, mode="eval").body
     assert isinstance(node, ast.Call)
     values = [*node.args, *(word.value for word in node.keywords)]
@@ -181,7 +180,7 @@ def _has_literals(call: str) -> bool:
 
 
 def _longest(text: str) -> str:
-    """Return the longest literal that a text begins with."""
+    """Return the longest literal at the beginning of a text."""
     text = text.strip()
     for end in range(len(text), 0, -1):
         # `5.` is a number, and the end of a sentence.
@@ -191,7 +190,7 @@ def _longest(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text that is a Python literal, or looks like one in other notations; else ""."""
+    """Return a text as a Python literal; "" if it is none."""
     text = text.strip()
     if text.endswith(","):  # of a sentence
         return ""

@@ -1,6 +1,6 @@
-"""Calls in a repository of what another file defines, cut where a person's cursor would stand.
+"""The tasks of `eval context`: calls of what another file of a repository defines.
 
-Reads Python files and nothing else. Which files a call needs is found with `ast`, by imports alone.
+Reads Python files. The file that defines a callee is found by the imports, with `ast`.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from lcursor.errors import LcursorError
 Kind = Literal["name", "arguments"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TYPED = 2
-"""Characters of the callee's name that are typed where that is cut."""
-MIN_REST, MOST_REST = 3, 48
-"""Characters: what is left to write is something, and a thing that can be foreseen."""
-MOST_A_CALLEE = 2
-"""Cuts of one kind with the same callee, so that a popular helper is not the whole eval."""
+"""Characters of the callee's name before a cut inside of it."""
+MIN_REST, MAX_REST = 3, 48
+"""Characters of the rest of the line: neither trivial nor unpredictable."""
+MAX_PER_CALLEE = 2
+"""Cuts of one kind with the same callee, so that popular helpers do not dominate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A file of the repository: its text, and the row of each function and class it defines."""
+    """A file of the repository, with the row of each function and class that it defines."""
 
     path: str
     text: str
     rows: Mapping[str, int]
     imports: Mapping[str, tuple[str, ...]]
-    """Path of each imported file of the repository: the names taken from it, none for all."""
+    """Path of each imported file: the names imported from it, none for the module itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A cursor in or behind the name of a callee that another file defines.
+    """A cursor in or after the name of a callee that another file defines.
 
     Attributes:
-        kind: `name` inside the callee's name, `arguments` behind the opening bracket.
+        kind: `name` inside the callee's name, `arguments` after the opening bracket.
         path: of the file with the cursor.
-        callee: what is called.
+        callee: its name.
         defined_in: path of the file that defines it.
         prefix: the file up to the cursor.
         rest: the true rest of the line.
@@ -60,7 +60,7 @@ class Call:
 
 
 def read(folder: Path) -> dict[str, Module]:
-    """Read a repository: path, relative to the folder that holds it, and module.
+    """Read a repository; return its modules by path, relative to the parent of the folder.
 
     Raises:
         LcursorError: there is no Python file that can be read.
@@ -82,7 +82,7 @@ def read(folder: Path) -> dict[str, Module]:
         )
     names = {_dotted(path): path for path in trees}
     inner = {name.partition(".")[2]: path for name, path in names.items() if "." in name}
-    modules = {**inner, **names}  # the folder may be a package itself, or hold packages
+    modules = {**inner, **names}  # the folder may be a package itself, or contain packages
     return {
         path: Module(path, text, _rows(tree), _imports(path, tree, modules))
         for path, (text, tree) in trees.items()
@@ -90,7 +90,7 @@ def read(folder: Path) -> dict[str, Module]:
 
 
 def choose(modules: Mapping[str, Module], kind: Kind, count: int, seed: int) -> list[Call]:
-    """Choose calls of one kind; fewer come back where there are fewer."""
+    """Choose up to `count` calls of one kind."""
     calls = [
         call for path in sorted(modules) for call in _calls(modules, path) if call.kind == kind
     ]
@@ -100,7 +100,7 @@ def choose(modules: Mapping[str, Module], kind: Kind, count: int, seed: int) -> 
     for call in calls:
         callee = (call.defined_in, call.callee)
         seen[callee] += 1
-        if seen[callee] <= MOST_A_CALLEE:
+        if seen[callee] <= MAX_PER_CALLEE:
             chosen.append(call)
     return sorted(chosen[:count], key=lambda call: (call.path, len(call.prefix)))
 
@@ -117,7 +117,7 @@ def _rows(tree: ast.Module) -> dict[str, int]:
 def _bound(
     path: str, tree: ast.Module, modules: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each name that an import binds: the name, the file, and what of the file; "" is all."""
+    """Yield each name that an import binds, with its file and the symbol; "" for the module."""
     package = path.split("/")[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -146,7 +146,7 @@ def _imports(path: str, tree: ast.Module, modules: Mapping[str, str]) -> dict[st
 
 
 def _calls(modules: Mapping[str, Module], path: str) -> Iterator[Call]:
-    """Yield every call in a file that a cut can be made at, in both ways."""
+    """Yield every call in a file that can be cut, in both ways."""
     text = modules[path].text
     tree = ast.parse(text)
     dotted = {_dotted(other): other for other in modules}
@@ -175,7 +175,7 @@ def _calls(modules: Mapping[str, Module], path: str) -> Iterator[Call]:
             places["arguments"] = end + 1
         for kind, at in places.items():
             rest = line[at:]
-            if at < end + 2 and MIN_REST <= len(rest.strip()) <= MOST_REST and len(name) > TYPED:
+            if at < end + 2 and MIN_REST <= len(rest.strip()) <= MAX_REST and len(name) > TYPED:
                 before = "\n".join([*lines[:row], line[:at]])
                 after = "".join("\n" + each for each in lines[row + 1 :])
                 yield Call(kind, path, callee, other, before, rest, after)

@@ -1,7 +1,6 @@
-"""Source files that are on every machine with this project: its own, Python's, Neovim's, headers.
+"""Source files on every machine with this project: its own, Python's, Neovim's and C headers.
 
-Finds and reads; which lines are of use, others know. A file's label has no folder of the machine
-in it, and the order depends on seed and labels alone.
+The label of a file does not depend on the machine, and the order depends only on seed and labels.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from lcursor import install
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_BYTES = 400_000
+MAX_BYTES = 400_000
 """Larger files are tables, not code."""
 SKIPPED = frozenset(
     {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "encodings"}
@@ -33,11 +32,11 @@ class File:
 
     language: str
     label: str
-    """Where it comes from and its path there: `python/json/decoder.py`."""
+    """Its origin and its path there: `python/json/decoder.py`."""
     path: Path
 
     def read(self) -> str:
-        """Return its text, "" where it is no UTF-8 or cannot be read."""
+        """Return its text; "" if it cannot be read as UTF-8."""
         try:
             return self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -45,7 +44,7 @@ class File:
 
 
 def files(language: str, seed: int) -> list[File]:
-    """Return the files of one of `LANGUAGES`, shuffled by the seed; none where there are none."""
+    """Return the files of one of `LANGUAGES`, shuffled by the seed."""
     found: dict[str, File] = {}
     for origin, folder in _folders(language):
         for path in _below(folder, _ENDINGS[language]):
@@ -82,5 +81,5 @@ def _below(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
         folders[:] = [name for name in folders if name not in SKIPPED]
         for name in names:
             path = Path(inside, name)
-            if name.endswith(endings) and path.stat().st_size <= MOST_BYTES:
+            if name.endswith(endings) and path.stat().st_size <= MAX_BYTES:
                 yield path

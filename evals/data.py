@@ -1,7 +1,7 @@
-"""The tasks of an eval: programs with a part taken out, cut where a person's cursor would stand.
+"""The tasks of `eval fim`: programs with a part removed, and cursor positions in that part.
 
-Reads the benchmark's files, or one source file, and nothing else. A cut depends on the seed and its
-task alone, so that a run over more tasks contains the run over fewer.
+Reads the benchmark's files, or one source file. A cut depends only on the seed and its task: a run
+over more tasks contains the run over fewer.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 DATA = Path(__file__).resolve().parent / "data/human-eval-infilling"
 LINES = "HumanEval-SingleLineInfilling.jsonl.gz"
 SPANS = "HumanEval-RandomSpanInfillingLight.jsonl.gz"
-SHORTEST = 15
-"""Characters of a line of a source file that is cut."""
-REMARKS = ("#", '"', "'", "//", "--", "/*", "*")
-"""How lines begin that are no code."""
+MIN_LINE_CHARS = 15
+"""Of a line of a source file that is cut."""
+COMMENTS = ("#", '"', "'", "//", "--", "/*", "*")
+"""The beginnings of lines that are not code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A program with a part taken out, and the test that says whether it is right.
+    """A program with a part removed, and its test.
 
     Attributes:
-        test: "" where there is none, as for a line of a source file.
-        file: its name, as the model reads it.
-        project: the same of what it belongs to.
+        test: "" if there is none, as for a line of a source file.
+        file: its name in the prompt.
+        project: the name of the project in the prompt.
     """
 
     name: str
@@ -51,20 +51,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A cursor in a program, and what a completion should write there."""
+    """A cursor in a program, and the text that should be written there."""
 
     kind: Kind
     task: Task
     prefix: str
     rest: str
-    """The true text; without the newline where it is the rest of a line."""
+    """The true text; without the newline if it is the rest of a line."""
     suffix: str
 
     @property
     def single_line(self) -> bool:
-        """Whether one line is all that is asked for.
+        """Whether the editor would ask for one line only.
 
-        The rest of a line is; a span is where the editor would say so, with text behind the cursor.
+        It does for the rest of a line, and for a span if there is text after the cursor.
         """
         return self.kind != "span" or bool(self.suffix.partition("\n")[0].strip())
 
@@ -79,7 +79,7 @@ def load(path: Path) -> list[Task]:
     """Read one of the benchmark's files.
 
     Raises:
-        LcursorError: the file is not there, or is not what it should be.
+        LcursorError: the file is missing or malformed.
     """
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -91,7 +91,7 @@ def load(path: Path) -> list[Task]:
         ) from error
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise LcursorError(
-            f"{path} is no file of HumanEval infilling ({error!r})",
+            f"{path} is not a file of HumanEval infilling ({error!r})",
             "Restore it: git checkout evals/data",
         ) from error
 
@@ -114,8 +114,8 @@ def cuts(folder: Path, kind: Kind, count: int, seed: int) -> list[Cut]:
         folder: where the benchmark's files are.
         kind: `char` inside the masked line at any character, `word` there at the start of a word,
             `span` the benchmark's own random spans.
-        count: how many; fewer come back where there are fewer.
-        seed: of the choice and of every place.
+        count: maximum number of cuts.
+        seed: for the choice and for every place.
 
     Raises:
         LcursorError: see `load`.
@@ -129,8 +129,8 @@ def source_cuts(path: Path, kind: Kind, count: int, seed: int) -> list[Cut]:
     Args:
         path: the file.
         kind: `char` or `word`, as for the benchmark.
-        count: how many; fewer come back where there are fewer.
-        seed: of the choice and of every place.
+        count: maximum number of cuts.
+        seed: for the choice and for every place.
 
     Raises:
         LcursorError: the file cannot be read, or has no line of code.
@@ -151,7 +151,7 @@ def source_cuts(path: Path, kind: Kind, count: int, seed: int) -> list[Cut]:
             project=path.resolve().parent.name,
         )
         for row, line in enumerate(lines)
-        if len(text := line.strip()) >= SHORTEST and not text.startswith(REMARKS)
+        if len(text := line.strip()) >= MIN_LINE_CHARS and not text.startswith(COMMENTS)
     ]
     if not tasks:
         raise LcursorError(f"{path} has no line of code", "Name a source file")
@@ -176,7 +176,7 @@ def _word(task: Task, rng: random.Random) -> Cut | None:
 
 
 def _line_cut(kind: Kind, task: Task, at: int) -> Cut:
-    """Cut `at` characters behind the indentation of the masked line."""
+    """Cut `at` characters after the indentation of the masked line."""
     line, newline, behind = task.masked.partition("\n")
     at += len(line) - len(line.lstrip())
     return Cut(kind, task, task.before + line[:at], line[at:], newline + behind + task.after)

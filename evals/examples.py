@@ -1,7 +1,7 @@
-"""Tries a function on the examples of its docstring, in the sandbox: the eval's test command.
+"""Run a function on the examples of its docstring, in the sandbox: the test command of `eval edit`.
 
-`python -m evals.examples FILE FUNCTION` says which examples a file gets wrong, as a person
-would read it in a terminal, and ends with 1 where there are any.
+`python -m evals.examples FILE FUNCTION` prints the examples that a file gets wrong, and exits with
+1 if there are any.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from evals import sandbox
 from evals.bugs import Example
 
 NAME = "examples.json"
-"""In the folder of the file: what it is tried on."""
-MOST_TOLD = 3
+"""The examples, in the folder of the file."""
+MAX_PRINTED = 3
 TIMEOUT_S = 5.0
 
 _TRY = """
@@ -40,35 +40,30 @@ assert not _lcursor_wrong
 
 
 def command(root: Path, entry_point: str) -> str:
-    """Return the command that tries a file, for the settings.
-
-    Args:
-        root: where lcursor is.
-        entry_point: the function.
-    """
+    """Return the test command for the settings; `root` is the checkout of lcursor."""
     words = [sys.executable, "-m", "evals.examples", "{path}", entry_point]
     said = " ".join(word if word == "{path}" else shlex.quote(word) for word in words)
     return f"PYTHONPATH={shlex.quote(str(root))} {said}"
 
 
 def wrong(source: str, found: Sequence[Example]) -> list[str]:
-    """Return what a program gets wrong, in sentences; nothing where all is right."""
+    """Return a sentence for each example that a program gets wrong."""
     pairs = [(each.call, each.value) for each in found]
     program = f"{source}\n\nEXAMPLES = {pairs!r}\n{_TRY}"
-    outcome, said = sandbox.told(program, TIMEOUT_S)
+    outcome, said = sandbox.run_with_output(program, TIMEOUT_S)
     if outcome == "passed":
         return []
     if outcome == "timeout":
-        return [f"it does not come to an end within {TIMEOUT_S:g} s"]
+        return [f"it does not end within {TIMEOUT_S:g} s"]
     return said.strip().splitlines() or ["the file cannot be run"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try a file and say what is wrong."""
+    """Run a file on its examples and print what is wrong."""
     path = Path(arguments[0])
     rows = json.loads((path.parent / NAME).read_text(encoding="utf-8"))
     found = wrong(path.read_text(encoding="utf-8"), [Example(*row) for row in rows])
-    for words in found[:MOST_TOLD]:
+    for words in found[:MAX_PRINTED]:
         sys.stdout.write(f"{words}\n")
     return 1 if found else 0
 

@@ -1,10 +1,9 @@
-"""Runs a program that a model wrote: a process of its own that may compute and nothing else.
+"""Run a program that a model wrote, in a process that may only compute.
 
-Three fences, each for what the others let through: limits of the kernel on time, memory, files and
-processes; a network namespace with no network where the kernel gives one; and an audit hook, which
-a program cannot remove, that refuses to write files, open sockets, load libraries, start processes
-or send signals. It stops accidents, such as a suggestion that deletes or downloads; code that is
-made to break out of CPython needs a virtual machine. Any thread.
+Three mechanisms: kernel limits on time, memory, files and processes; a namespace without network if
+the kernel allows one; and an audit hook that forbids writing files, opening sockets, loading
+libraries, starting processes and sending signals. They stop accidents, such as a completion that
+deletes or downloads; code written to break out of CPython needs a virtual machine. Any thread.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ MEMORY_BYTES = 1 << 30
 FILE_BYTES = 1 << 20
 
 _PASSED = 77
-"""Exit status of a program that ran to its end; one that calls `exit` itself cannot give it by
-chance."""
+"""Exit status of a program that ran to its end; unlikely for one that calls `exit` itself."""
 
-_FENCES = """
+_RUNNER = """
 import ctypes, os, resource, sys
 
 seconds, memory, size = map(int, sys.argv[1:4])
@@ -45,7 +43,7 @@ for limit, value in (
     except (OSError, ValueError):
         os._exit(78)
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-ROOMS = {"os", "socket", "subprocess", "shutil", "ctypes", "fcntl", "mmap", "pty", "signal",
+MODULES = {"os", "socket", "subprocess", "shutil", "ctypes", "fcntl", "mmap", "pty", "signal",
          "resource", "syslog", "sqlite3", "webbrowser", "tempfile", "pathlib"}
 HARMLESS = {"os.listdir", "os.scandir", "os.walk"}
 
@@ -53,7 +51,7 @@ def guard(event, values):
     if event == "open":
         forbidden = bool(values[2] & WRITING)
     else:
-        forbidden = event.partition(".")[0] in ROOMS and event not in HARMLESS
+        forbidden = event.partition(".")[0] in MODULES and event not in HARMLESS
     if forbidden:
         raise PermissionError(event)
 
@@ -75,8 +73,8 @@ def run(program: str, timeout_s: float = TIMEOUT_S) -> Outcome:
     """Run a program to its end.
 
     Args:
-        program: Python source; it passes when it raises nothing and ends by itself.
-        timeout_s: most time by the clock, and of the CPU rounded up to whole seconds.
+        program: Python source; it passes if it raises nothing and ends by itself.
+        timeout_s: limit of wall time, and of CPU time rounded up to whole seconds.
 
     Raises:
         OSError: no process could be started.
@@ -84,24 +82,21 @@ def run(program: str, timeout_s: float = TIMEOUT_S) -> Outcome:
     Cost:
         About 50 ms above the program's own time.
     """
-    return told(program, timeout_s)[0]
+    return run_with_output(program, timeout_s)[0]
 
 
-def told(program: str, timeout_s: float = TIMEOUT_S) -> tuple[Outcome, str]:
-    """Run a program to its end, and return what it printed, too; at most `FILE_BYTES` of it.
-
-    Takes and raises what `run` does.
-    """
+def run_with_output(program: str, timeout_s: float = TIMEOUT_S) -> tuple[Outcome, str]:
+    """Run a program as `run` does; also return its output, at most `FILE_BYTES` of it."""
     limits = [str(int(-(-timeout_s // 1))), str(MEMORY_BYTES), str(FILE_BYTES)]
     with (
         tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder,
-        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as output,
     ):
         try:
             done = subprocess.run(
-                [sys.executable, "-I", "-S", "-B", "-c", _FENCES, *limits],
+                [sys.executable, "-I", "-S", "-B", "-c", _RUNNER, *limits],
                 input=program.encode("utf-8", "surrogatepass"),
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.DEVNULL,
                 cwd=folder,
                 env={},
@@ -110,10 +105,10 @@ def told(program: str, timeout_s: float = TIMEOUT_S) -> tuple[Outcome, str]:
                 start_new_session=True,
             )
         except subprocess.TimeoutExpired:
-            return "timeout", _text(said)
-        return "passed" if done.returncode == _PASSED else "failed", _text(said)
+            return "timeout", _text(output)
+        return "passed" if done.returncode == _PASSED else "failed", _text(output)
 
 
-def _text(said: IO[bytes]) -> str:
-    said.seek(0)
-    return said.read(FILE_BYTES).decode("utf-8", "replace")
+def _text(output: IO[bytes]) -> str:
+    output.seek(0)
+    return output.read(FILE_BYTES).decode("utf-8", "replace")

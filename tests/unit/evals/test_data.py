@@ -75,7 +75,7 @@ def test_a_folder_without_the_files_is_named(tmp_path: Path) -> None:
 )
 def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / LINES).write_bytes(content)
-    with pytest.raises(LcursorError, match="no file of HumanEval infilling"):
+    with pytest.raises(LcursorError, match="not a file of HumanEval infilling"):
         load(tmp_path / LINES)
 
 

@@ -100,7 +100,7 @@ def test_the_file_of_the_benchmark_is_read(tmp_path: Path) -> None:
     assert bug.examples() == (Example("f(1)", "2"),)
     compile(bug.program(bug.source), "x", "exec")
     (tmp_path / bugs.FILE).write_text("{}")
-    with pytest.raises(LcursorError, match="no file of HumanEvalFix"):
+    with pytest.raises(LcursorError, match="not a file of HumanEvalFix"):
         bugs.load(tmp_path)
     with pytest.raises(LcursorError, match="there is no file"):
         bugs.load(tmp_path / "else")

@@ -104,8 +104,8 @@ def test_settings_of_the_environment_do_not_reach_it(monkeypatch: pytest.MonkeyP
 
 
 def test_what_a_program_prints_is_told() -> None:
-    assert sandbox.told("print('one')\nprint('two')") == ("passed", "one\ntwo\n")
-    assert sandbox.told("print('one')\nassert False") == ("failed", "one\n")
-    outcome, said = sandbox.told("while True: print('x' * 1000)", timeout_s=2.0)
+    assert sandbox.run_with_output("print('one')\nprint('two')") == ("passed", "one\ntwo\n")
+    assert sandbox.run_with_output("print('one')\nassert False") == ("failed", "one\n")
+    outcome, said = sandbox.run_with_output("while True: print('x' * 1000)", timeout_s=2.0)
     assert outcome in {"failed", "timeout"}
     assert len(said) <= sandbox.FILE_BYTES
