@@ -161,7 +161,7 @@ def test_without_a_gpu_it_says_how_to_run(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(hardware, "detect", lambda: NOTHING)
     done = CliRunner().invoke(app, ["bench", "gpu"])
     assert isinstance(done.exception, LcursorError)
-    assert re.match("no GPU here. --cpu runs it anyway", str(done.exception))
+    assert re.match("no GPU here. --cpu measures the CPU instead", str(done.exception))
     gpu.check_gpu(on_cpu=True)
 
 
