@@ -17,8 +17,8 @@ import typer
 
 from bench.report import Json, percent, table
 from evals.corpus import ROOT
-from lcursor.edit.placing import reply, resolve, settle
-from lcursor.edit.placing.pieces import Block
+from lcursor.edit.apply import parse, place, resolve
+from lcursor.edit.apply.blocks import Block
 from lcursor.edit.records import FileChange, Lines
 from lcursor.errors import LcursorError
 
@@ -164,7 +164,7 @@ def _edited(lines: Lines, edits: Sequence[tuple[int, int, Sequence[str]]]) -> Li
 def judge(tasks: Sequence[Task]) -> Iterator[Judged]:
     """Apply each reply and compare the result."""
     for task in tasks:
-        blocks, files = reply.blocks(task.reply, task.file), TaskFiles(task.files, task.current)
+        blocks, files = parse.blocks(task.reply, task.file), TaskFiles(task.files, task.current)
         found = resolve.resolve(blocks, files)
         if isinstance(found, resolve.Refused):
             yield Judged(task, "refused", found.reason)
@@ -178,7 +178,7 @@ def judge(tasks: Sequence[Task]) -> Iterator[Judged]:
 
 def _repeats_a_question(blocks: Sequence[Block], files: TaskFiles, first: resolve.Ask) -> bool:
     """Whether the resolver repeats a question after it was answered."""
-    asked: list[tuple[str, tuple[settle.Choice, ...]]] = []
+    asked: list[tuple[str, tuple[place.Choice, ...]]] = []
     found: resolve.Resolved | resolve.Ask | resolve.Refused = first
     while isinstance(found, resolve.Ask):
         if (found.key, found.choices) in asked:

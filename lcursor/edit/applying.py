@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from lcursor import protocol_edit as wire
 from lcursor.context.items import Seen
 from lcursor.edit import tools as common
+from lcursor.edit.apply import parse, resolve
+from lcursor.edit.apply.blocks import Block
+from lcursor.edit.apply.place import Choice
+from lcursor.edit.apply.resolve import Attached
 from lcursor.edit.job import End, Job
-from lcursor.edit.placing import reply, resolve
-from lcursor.edit.placing.pieces import Block
-from lcursor.edit.placing.resolve import Sees
-from lcursor.edit.placing.settle import Choice
 from lcursor.edit.records import FileChange
 from lcursor.edit.sources import Sources
 from lcursor.edit.tools import Tools
@@ -37,13 +37,13 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
     here = here or next((each["path"] for each in buffers), "")
     texts = common.sources(tools, path or here, buffers, here)
     job.progress("checking")
-    blocks = reply.blocks(params["text"], params["file"])
+    blocks = parse.blocks(params["text"], params["file"])
     if not blocks and not params["chat"] and params["text"].strip():
-        blocks = reply.blocks(_fenced(params["text"]), params["file"])  # pasted code, as it is
+        blocks = parse.blocks(_fenced(params["text"]), params["file"])  # pasted code, as it is
     if not blocks:
         return End("nothing", "There is no block of code in it")
-    sees = _reader(tools, texts, params) if params["chat"] else lambda _: ()
-    found = resolve.resolve(blocks, texts, None, sees)
+    attached = _attached(tools, texts, params) if params["chat"] else lambda _: ()
+    found = resolve.resolve(blocks, texts, None, attached)
     for _ in range(MOST_QUESTIONS):
         job.check()
         if not isinstance(found, resolve.Ask):
@@ -51,7 +51,7 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
         choice = job.ask(found.text, [_choice(each, texts) for each in found.choices])
         if choice < 0:
             return End("stopped")
-        found = resolve.resolve(blocks, texts, found.chosen(choice), sees)
+        found = resolve.resolve(blocks, texts, found.chosen(choice), attached)
     if isinstance(found, resolve.Ask):
         return End("refused", "There are too many places where it could go")
     if isinstance(found, resolve.Refused):
@@ -70,20 +70,13 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
     return End("proposed")
 
 
-def _reader(tools: Tools, texts: Sources, params: wire.EditApply) -> Sees:
-    """Return what tells what of a file the model had read when it wrote a block."""
-    found = tools.seen(params["chat"], params["message"])
-    told = [each for each in found if not each.path]
+def _attached(tools: Tools, texts: Sources, params: wire.EditApply) -> Attached:
+    """Return what tells which rows of a file the model had read when it wrote a block."""
     known: dict[str, list[Seen]] = {}
-    for each in found:
+    for each in tools.seen(params["chat"], params["message"]):
         if each.path:
             known.setdefault(os.path.realpath(each.path), []).append(each)
-
-    def sees(path: str) -> list[Seen]:
-        own = known.get(os.path.realpath(texts.absolute(path)), [])
-        return [*own, *told] if own else []
-
-    return sees
+    return lambda path: known.get(os.path.realpath(texts.absolute(path)), [])
 
 
 def _fenced(text: str) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lcursor.edit import diff
-from lcursor.edit.placing.reply import blocks
-from lcursor.edit.placing.resolve import Ask, Refused, resolve
+from lcursor.edit.apply.parse import blocks
+from lcursor.edit.apply.resolve import Ask, Refused, resolve
 from lcursor.edit.records import Lines
 from lcursor.edit.rewriting.task import Task
 from lcursor.errors import ReplyUnusable
@@ -33,6 +33,10 @@ class _Region:
     def all(self) -> Sequence[str]:
         """Return its path alone."""
         return (self._task.path,)
+
+    def absolute(self, path: str) -> str:
+        """Return a path as it is: there is no other file."""
+        return path
 
 
 def merged(task: Task, reply: str, is_cut: bool) -> tuple[Lines, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from lcursor.config import EditConfig
-from lcursor.edit.placing.reply import Reading
+from lcursor.edit.apply.parse import Reading
 from lcursor.edit.records import Lines, Region
 from lcursor.edit.rewriting import fitting, prompt
 from lcursor.edit.rewriting.foreign import merged

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from lcursor.code import grammars, languages
 from lcursor.context.items import Seen
 from lcursor.edit import diff
-from lcursor.edit.placing import locate
-from lcursor.edit.placing.reply import blocks
-from lcursor.edit.placing.resolve import Ask, Refused, Resolved, resolve
+from lcursor.edit.apply import match
+from lcursor.edit.apply.parse import blocks
+from lcursor.edit.apply.resolve import Ask, Refused, Resolved, resolve
 from lcursor.edit.records import Lines, digest
 
 UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n    return 1\n"
@@ -40,19 +40,6 @@ class Given:
 
     def absolute(self, path: str) -> str:
         return path if path.startswith("/") else ROOT + path
-
-
-class Region:
-    """One text, without a root."""
-
-    def read(self, path: str) -> Lines | None:
-        return ("a = 1", "b = 2") if path == "/p/a.py" else None
-
-    def current(self) -> str:
-        return "/p/a.py"
-
-    def all(self) -> Sequence[str]:
-        return ("/p/a.py",)
 
 
 def pair(old: str, new: str, path: str = "") -> str:
@@ -187,14 +174,6 @@ def test_what_is_done_already_changes_nothing() -> None:
     reply = pair("    return 1", "    log(path)\n    return 2", "util.py")
     found = done(reply, Given({"util.py": now}))
     assert all(not one.changes for one in found.files)
-
-
-def test_a_text_without_a_root_takes_no_new_files() -> None:
-    reply = "new.py\n```python\nx = 1\n```"
-    assert isinstance(resolve(blocks(reply), Region()), Refused)
-    found = resolve(blocks(pair("a = 1", "a = 3")), Region())
-    assert isinstance(found, Resolved)
-    assert found.files[0].changes[0].new == ("a = 3",)
 
 
 def test_a_diff_of_this_very_text_goes_by_its_numbers() -> None:
@@ -404,15 +383,15 @@ def test_no_question_is_asked_twice() -> None:
 
 
 def test_each_hunk_is_located_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a later one needs what an earlier one adds, and where a piece was read."""
+    """Also where a later one needs what an earlier one adds."""
     located: list[tuple[Lines, Lines]] = []
 
     def find(lines: Sequence[str], wanted: Sequence[str], *more: Any) -> Any:
         located.append((tuple(lines), tuple(wanted)))
         return original(lines, wanted, *more)
 
-    original = locate.find
-    monkeypatch.setattr(locate, "find", find)
+    original = match.find
+    monkeypatch.setattr(match, "find", find)
     text = "".join(f"line_number({row})\n" for row in range(20))
     hunks = [f"@@ @@\n-line_number({row})\n+other({row})\n" for row in range(2, 12)]
     hunks.append("@@ @@\n other(2)\n+added(2)\n")
@@ -422,14 +401,17 @@ def test_each_hunk_is_located_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(found, Resolved), found
     # The last one is looked for in the first text, with and without marks, and in the last.
     assert len({*located}) == len(located) == 13
-    located.clear()
+
+
+def test_of_equal_places_the_attached_one_is_meant() -> None:
     files = Given({"a.py": ORDERED})
     reply = pair("shared(x)", "shared(y)", "a.py")
-    read = [Seen("/p/a.py", 2, tuple(ORDERED.splitlines()[2:]), 1)]
-    found = resolve(blocks(reply), files, None, lambda _: read)
+    rows = tuple(ORDERED.splitlines()[2:])
+    found = resolve(blocks(reply), files, None, lambda _: [Seen("/p/a.py", 2, rows, 1)])
     assert isinstance(found, Resolved), found
     assert [change.first_row for change in found.files[0].changes] == [3]
-    assert len({*located}) == len(located) == 2  # in the text, and in what was read of it
+    stale = Seen("/p/a.py", 2, (*rows, "more"), 1)
+    assert isinstance(resolve(blocks(reply), files, None, lambda _: [stale]), Ask)
 
 
 lines = st.lists(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from evals import apply
 from evals.cli import app
-from lcursor.edit.placing import resolve
+from lcursor.edit.apply import resolve
 from lcursor.edit.records import Change, FileChange
 from lcursor.errors import LcursorError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 from lcursor.edit.records import FileKind, Lines
 
@@ -53,7 +53,7 @@ class Block:
     """First line of the fence, where that is the path as a comment; no part of `lines`."""
     is_path_sure: bool = True
     """False where the path was only spoken of before."""
-    is_lazy: bool = False
+    is_elided: bool = False
     is_closed: bool = True
     problem: str = ""
     """Why it cannot be used, as it is written."""
@@ -70,11 +70,6 @@ class Files(Protocol):
 
     def all(self) -> Sequence[str]:
         """Return the paths of all files, absolute or relative to the project's root."""
-
-
-@runtime_checkable
-class Rooted(Protocol):
-    """Files that know where new ones belong."""
 
     def absolute(self, path: str) -> str:
         """Return a path, which counts from the project's root, as an absolute one."""

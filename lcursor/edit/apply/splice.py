@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import pairwise
 from typing import Final
 
 from lcursor.code import symbols
 from lcursor.code.symbols import Symbol
 from lcursor.edit import diff
-from lcursor.edit.placing import align, lazy, wholes
-from lcursor.edit.placing.indents import Indents, blank
-from lcursor.edit.placing.wholes import Reading
+from lcursor.edit.apply import align, elision, whole_file
+from lcursor.edit.apply.indents import Indents, indent_of
+from lcursor.edit.apply.whole_file import Reading
 from lcursor.edit.records import Lines
 
-LEAST_PART: Final = 0.6
-LEAST_GAP: Final = 0.15
+MIN_PART: Final = 0.6
+MIN_GAP: Final = 0.15
 MUCH_SHORTER: Final = 0.5
 LONG_ROWS: Final = 8
-LEAST_LIKE: Final = 0.5
+MIN_LIKE: Final = 0.5
 IMPORT: Final = re.compile(
     r"(?:import\b|from\s+\S+\s+import\b|#include\b|use\s|using\s|require\b"
     r"|(?:local|const|var)\s+\w+\s*=\s*require\b)"
@@ -42,7 +40,7 @@ def readings(lines: Sequence[str], new: Sequence[str], language: str) -> list[Re
         new: the code, without omissions.
         language: of both.
     """
-    whole = wholes.whole(lines, new, language)
+    whole = whole_file.whole(lines, new, language)
     if whole is not None and whole.is_sure:
         return [whole]
     found = [_symbols(lines, new, language), whole, _around(lines, new)]
@@ -57,82 +55,52 @@ def readings(lines: Sequence[str], new: Sequence[str], language: str) -> list[Re
     return made
 
 
-def merged(
-    lines: Sequence[str], new: Sequence[str], language: str, *, is_bold: bool = False
-) -> Lines | None:
-    """Return a text with code taken over that leaves something out; None where it is not clear.
+def merge_elided(lines: Sequence[str], new: Sequence[str], language: str) -> Lines | None:
+    """Return a text with code taken over that leaves something out; None where that is unclear.
 
     Args:
         lines: of the text.
-        new: the code, all of the text or some definitions of it.
+        new: the code: definitions of the text, or all of it, with markers of omission.
         language: of both.
-        is_bold: also where it is a guess.
     """
-    whole = lazy.merge(lines, new, language, is_bold=is_bold)
-    if whole is not None:
-        return whole
-    gaps = [row for row, line in enumerate(new) if lazy.is_omission(line)]
+    return _elided_symbols(lines, new, language) or elision.merge(lines, new, language)
+
+
+def _elided_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Lines | None:
+    """Merge code that is definitions and markers into the definitions of their names."""
+    rows = elision.markers(new, language, lines)
     known = symbols.all_of(lines, language)
-    named = symbols.top(lazy.readable(new, gaps, language), language, gaps)
-    outside = [
-        line
-        for row, line in enumerate(new)
-        if line.strip() and not any(one.first <= row < one.last for one in named)
-    ]
-    if not named or any(not lazy.is_omission(line) for line in outside):
+    named = symbols.top(elision.readable(new, rows, language), language, rows)
+    inside = {row for one in named for row in range(one.first, one.last)}
+    if not named or any(
+        line.strip() and row not in inside and row not in rows for row, line in enumerate(new)
+    ):
         return None
-    result = list(lines)
-    done: list[tuple[Symbol, Lines]] = []
+    result: list[str] = []
+    row = 0
     for symbol in named:
         own, is_sure = _match(lines, known, new, symbol, language)
         if own is None or not is_sure:
             return None
         first, start = symbols.lead_rows(lines, own, new, symbol)
-        end = lazy.end_of(lines, own, new, symbol, language)
+        end = symbol.last + (symbol.last in rows)  # a marker right below leaves out its rest
         piece = _fitted(lines, own, new[start:end], new[symbol.own_first])
-        if piece is None:
+        if piece is None or first < row:
             return None
-        inner = lazy.merge_symbol(
-            lines[first : own.last],
-            replace(own, first=first),
-            piece,
-            replace(symbol, first=start),
-            language,
-            is_bold=is_bold,
-        )
+        base = lines[first : own.last]
+        if elision.markers(piece, language, base):
+            heads = own.head_last - first, symbol.head_last - start
+            inner = elision.merge(base, piece, language, heads)
+        else:
+            lead = new[start : symbol.own_first]
+            is_suspect = _is_suspect(lines, first, own, piece, lead, new, symbol, language)
+            inner = None if is_suspect else tuple(piece)
         if inner is None:
             return None
-        done.append((replace(own, first=first), inner))
-    done.sort(key=lambda one: one[0].first)
-    if any(one[0].last > two[0].first for one, two in pairwise(done)):
-        return None
-    for symbol, inner in reversed(done):
-        result[symbol.first : symbol.last] = inner
-    return tuple(result) if symbols.parses_no_worse(lines, result, language) else None
-
-
-def scoped(lines: Sequence[str], language: str, scope: str) -> tuple[int, int] | None:
-    """Return the rows of what a diff names above its lines; None where that is not one thing."""
-    first, last = 0, len(lines)
-    for part in scope.split("\n"):
-        text = part.strip()
-        if not text:
-            continue
-        known = [
-            one
-            for one in symbols.all_of(lines[first:last], language)
-            if any(
-                lines[first + row].strip() == text for row in range(one.own_first, one.head_last)
-            )
-        ]
-        if len(known) == 1:
-            first, last = first + known[0].first, first + known[0].last
-            continue
-        rows = [row for row in range(first, last) if lines[row].strip() == text]
-        if len(rows) != 1 or known:
-            return None
-        first = rows[0]
-    return first, last
+        result += [*lines[row:first], *inner]
+        row = own.last
+    made = (*result, *lines[row:])
+    return made if symbols.parses_no_worse(lines, made, language) else None
 
 
 def _symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Reading | None:
@@ -142,7 +110,7 @@ def _symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Reading
         return None
     known = symbols.all_of(lines, language)
     there = {line.strip() for line in lines}
-    added = [line for line in wholes.loose(new, named) if line not in there]
+    added = [line for line in whole_file.loose(new, named) if line not in there]
     if any(not IMPORT.match(line) for line in added):
         return None
     matches = [_match(lines, known, new, symbol, language) for symbol in named]
@@ -227,7 +195,11 @@ def _match(
         same = [one for one in same if one.scope == symbol.scope] or same
     if len(same) > 1:
         head = _head(new, symbol)
-        level = [one for one in same if blank(lines[one.own_first]) == blank(new[symbol.own_first])]
+        level = [
+            one
+            for one in same
+            if indent_of(lines[one.own_first]) == indent_of(new[symbol.own_first])
+        ]
         exact = [one for one in same if _head(lines, one) == head]
         is_one = len({one.scope for one in same}) == 1
         if len(exact) == 1 and exact[0] in level and is_one:
@@ -236,7 +208,7 @@ def _match(
     own = same[0]
     is_sure = own.kind == symbol.kind and own.scope.startswith(symbol.scope)
     is_sure = is_sure and _owner(lines, own) == _owner(new, symbol)
-    is_level = blank(lines[own.own_first]) == blank(new[symbol.own_first])
+    is_level = indent_of(lines[own.own_first]) == indent_of(new[symbol.own_first])
     if language == "python" and symbol.is_function:
         has_self = [_takes_self(_head(text, one)) for text, one in ((lines, own), (new, symbol))]
         is_sure = is_sure and has_self[0] == has_self[1]
@@ -332,14 +304,14 @@ def _is_suspect(
         ]
         if names[0] - names[1]:
             return True
-    if not wholes.edges(lines[own.own_first : own.last], new[other.own_first : other.last])[1]:
+    if not whole_file.edges(lines[own.own_first : own.last], new[other.own_first : other.last])[1]:
         return True
     told = [line.strip() for line in lines[first : own.own_first] if not _is_decorator(line)]
     says = [line.strip() for line in lead if not _is_decorator(line)]
     if not told or not lead:
         return False
     return not any(
-        SequenceMatcher(None, one, other_line, autojunk=False).ratio() >= LEAST_LIKE
+        SequenceMatcher(None, one, other_line, autojunk=False).ratio() >= MIN_LIKE
         for one in told
         for other_line in says
     )
@@ -352,7 +324,7 @@ def _is_decorator(line: str) -> bool:
 def _around(lines: Sequence[str], new: Sequence[str]) -> Reading | None:
     """Read code as lines of the text, of which the first and the last are as they were."""
     found = align.best(lines, new)
-    if not found or found[0].share < LEAST_PART or not found[0].is_telling:
+    if not found or found[0].share < MIN_PART or not found[0].is_telling:
         return None
     chosen = found[0]
     marks = [at for at, line in enumerate(new) if line.strip()]
@@ -368,7 +340,7 @@ def _around(lines: Sequence[str], new: Sequence[str]) -> Reading | None:
     if len(texts) < len(made):
         return None
     first, last = chosen.first_row, chosen.last_row
-    is_sure = len(found) == 1 or chosen.share - found[1].share >= LEAST_GAP
+    is_sure = len(found) == 1 or chosen.share - found[1].share >= MIN_GAP
     for change in diff.changes(lines[first:last], texts):
         gone, came = (sum(map(_has_text, one)) for one in (change.old, change.new))
         is_sure = is_sure and came >= gone

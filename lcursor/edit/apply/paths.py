@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from lcursor.edit.placing.pieces import Block, Files, Rooted
-from lcursor.edit.placing.settle import Choice, Doubt, Refusal
+from lcursor.edit.apply.blocks import Block, Files
+from lcursor.edit.apply.place import Ambiguous, CannotApply, Choice
 
-MOST_CHOICES = 12
+MAX_CHOICES = 12
 
 
 class Paths:
@@ -26,20 +26,11 @@ class Paths:
 
     def absolute(self, path: str) -> str:
         """Return a file's absolute path."""
-        if isinstance(self._files, Rooted):
-            return self._files.absolute(path)
-        return path
+        return self._files.absolute(path)
 
     def new(self, path: str) -> str:
-        """Return the path of a file that is not there yet.
-
-        Raises:
-            Refusal: nothing says where it would be.
-        """
-        clean = _clean(path)
-        if not isinstance(self._files, Rooted) and not os.path.isabs(clean):
-            raise Refusal(f"There is no file {path}")
-        return self.absolute(clean)
+        """Return the path of a file that is not there yet."""
+        return self.absolute(_clean(path))
 
     def written(self, path: str) -> str:
         """Return the absolute path that a reply writes, whether it is there or not."""
@@ -49,27 +40,29 @@ class Paths:
         """Return the path of the file that a block is about, absolute where that can be told.
 
         Raises:
-            Doubt: it could be several.
-            Refusal: it is none that is there, and none that can be made.
+            Ambiguous: it could be several.
+            CannotApply: it is none that is there, and none that can be made.
         """
         if key in known:
             return known[key].path
         current = self._files.current()
         if not block.path:
             if not current:
-                raise Refusal("Nothing says which file it is about")
+                raise CannotApply("Nothing says which file it is about")
             return current
         found = self._candidates(_clean(block.path), current)
         if len(found) == 1:
             return found[0]
         if found:
-            choices = tuple(self._choice(path) for path in found[:MOST_CHOICES])
-            raise Doubt(key, f"Which {block.path}?", choices)
+            choices = tuple(self._choice(path) for path in found[:MAX_CHOICES])
+            raise Ambiguous(key, f"Which {block.path}?", choices)
         is_new = block.kind == "create" or block.form in {"fence", "search_replace"}
-        if not is_new or block.kind not in {"edit", "create"} or block.is_lazy:
-            raise Refusal(f"There is no file {block.path}")
+        if not is_new or block.kind not in {"edit", "create"} or block.is_elided:
+            raise CannotApply(f"There is no file {block.path}")
         if not block.is_path_sure:
-            raise Refusal(f"There is no file {block.path}, and it is not said that there shall be")
+            raise CannotApply(
+                f"There is no file {block.path}, and it is not said that there shall be"
+            )
         return self.new(block.path)
 
     def _candidates(self, path: str, current: str) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.edit.placing.pieces import Block
-from lcursor.edit.placing.reply import Reading, blocks
+from lcursor.edit.apply.blocks import Block
+from lcursor.edit.apply.parse import Reading, blocks
 from lcursor.errors import ReplyUnusable
 
 CODE = "def f():\n    return 1\n"

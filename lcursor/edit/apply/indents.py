@@ -31,7 +31,7 @@ class Indents:
         for here, there in known:
             if not here.strip() or not there.strip():
                 continue
-            one, other = blank(here), blank(there)
+            one, other = indent_of(here), indent_of(there)
             if self._known.setdefault(one, other) != other:
                 self.is_sound = False
             if here.strip() != there.strip() == html.unescape(here.strip()):
@@ -71,7 +71,7 @@ class Indents:
             return line
         text = line.strip() if self._is_bare else line.lstrip()
         text = html.unescape(text) if self._is_escaped else text
-        here = blank(line)
+        here = indent_of(line)
         if here in self._known:
             return self._known[here] + text
         one, other = self._units
@@ -107,7 +107,7 @@ def unit(lines: Sequence[str]) -> str:
     for line in lines:
         if not line.strip():
             continue
-        own = blank(line)
+        own = indent_of(line)
         if own.startswith("\t"):
             tabs += 1
         elif own:
@@ -121,14 +121,14 @@ def unit(lines: Sequence[str]) -> str:
     if not blanks:
         return ""
     if not steps:
-        least = min(len(blank(line)) for line in lines if blank(line) and line.strip())
+        least = min(len(indent_of(line)) for line in lines if indent_of(line) and line.strip())
         return " " * least
     # One blank more is how comments and brackets are lined up.
     real = {size: count for size, count in steps.items() if size > 1} or steps
     return " " * max(real, key=lambda size: (real[size], -size))
 
 
-def blank(line: str) -> str:
+def indent_of(line: str) -> str:
     """Return what a line is indented by."""
     return line[: len(line) - len(line.lstrip())]
 

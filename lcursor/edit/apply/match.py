@@ -1,8 +1,12 @@
-"""Where lines that a reply speaks of are in a text, and what is to stand there.
+"""Finds lines that a reply quotes in a text, and fits what shall stand there instead.
 
-A ladder: each rung forgives more than the one above it, and none takes the first of several, or
-relies on a line number. What the reply only quotes stays as it is in the text; what it changes
-must be there as it was quoted, but for blanks and quotes. Pure; any thread.
+    find(["def f():", "    return 1"], ["return 1"], ["return 2"])
+    -> Match(1, 2, "indent", ("    return 2",))
+
+In tiers, each of which forgives more than the one before it: exact; whitespace; punctuation; nearly
+the same. None takes the first of several places, or relies on a line number. What the reply only
+quotes stays as it is in the text; what it changes must be there as it was quoted, but for
+whitespace and quotation marks. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -13,15 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lcursor.code import symbols
 from lcursor.edit import diff
-from lcursor.edit.placing.align import Aligned, best
-from lcursor.edit.placing.indents import Indents, blank
+from lcursor.edit.apply.align import Aligned, best
+from lcursor.edit.apply.indents import Indents, indent_of
 from lcursor.edit.records import Change, Lines
 
-Rung = Literal["exact", "trailing", "indent", "relative", "blank", "quotes", "like", "symbol"]
+Tier = Literal["exact", "trailing", "indent", "relative", "blank", "quotes", "like"]
 
-LEAST_LETTERS: Final = 4
+MIN_LETTERS: Final = 4
 """Fewer letters and digits say nothing about a place: `}`, `end`."""
 COMMON: Final = frozenset(
     [
@@ -43,12 +46,10 @@ COMMON: Final = frozenset(
     ]
 )
 """Lines that stand anywhere."""
-LEAST_SHARE: Final = 0.8
-LEAST_GAP: Final = 0.15
+MIN_SHARE: Final = 0.8
+MIN_GAP: Final = 0.15
 """So much better than any other place the best must be, where lines are only alike."""
-LEAST_SYMBOL_SHARE: Final = 0.5
-"""Of lines that are found in a definition whose name is the same."""
-MOST_PLACES: Final = 20
+MAX_PLACES: Final = 20
 APPLIED_LINES: Final = 3
 """A result of so many lines that is there already may be the same change made before."""
 
@@ -56,12 +57,12 @@ _QUOTES: Final = str.maketrans('`\u2018\u2019\u201c\u201d"', "''''''")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Match:
     """Rows of a text, and what they shall be."""
 
     first_row: int
     last_row: int
-    rung: Rung
+    tier: Tier
     new: Lines
     """All of it: what was not to be changed as it is in the text."""
 
@@ -70,49 +71,47 @@ class Place:
 class Several:
     """Places of which any could be meant; or one that is not sure enough."""
 
-    places: tuple[Place, ...]
+    places: tuple[Match, ...]
     why: str = ""
 
 
 def find(
     lines: Sequence[str],
     wanted: Sequence[str],
-    language: str = "",
     new: Sequence[str] = (),
-) -> Place | Several | None:
+) -> Match | Several | None:
     """Find lines in a text, and fit what shall stand there instead.
 
     Args:
         lines: of the text.
         wanted: what is quoted of it.
-        language: its language; for the last rung.
         new: what `wanted` becomes.
 
     Returns:
         The one place; several of which any may be meant; None where it is nowhere, or where a
         line that changes is not what was quoted.
 
-    Cost: 20 ms in 20,000 lines for the first rungs, up to a second for the others.
+    Cost: 20 ms in 20,000 lines for the first tiers, up to a second for the others.
     """
     wanted, new = _stripped(wanted, new)
     if not any(line.strip() for line in wanted):
         return None
-    for rung, key in _RUNGS:
-        found, count = _at_rung(lines, wanted, new, rung, key)
+    for tier, key in _TIERS:
+        found, count = _at_tier(lines, wanted, new, tier, key)
         if found and count > 1:
-            return Several(tuple(found[:MOST_PLACES]), "it is there more than once")
+            return Several(tuple(found[:MAX_PLACES]), "it is there more than once")
         if found:
             return _judged(lines, wanted, new, found[0])
-    return _alike(lines, wanted, new) or _in_symbol(lines, wanted, new, language)
+    return _alike(lines, wanted, new)
 
 
 def _judged(
-    lines: Sequence[str], wanted: Sequence[str], new: Sequence[str], place: Place
-) -> Place | Several:
-    """Decide whether the only place on its rung is sure."""
-    if _is_little(wanted, place.rung):
+    lines: Sequence[str], wanted: Sequence[str], new: Sequence[str], place: Match
+) -> Match | Several:
+    """Decide whether the only place on its tier is sure."""
+    if _is_little(wanted, place.tier):
         return Several((place,), "it is too little to be sure of")
-    if place.rung in {"exact", "trailing"} and not wanted[0][:1].isspace():
+    if place.tier in {"exact", "trailing"} and not wanted[0][:1].isspace():
         others = _windows(lines, wanted, str.strip)
         if len(others) > 1:
             rest = tuple(
@@ -121,19 +120,20 @@ def _judged(
                 if (made := _made(lines, row, wanted, new, "relative")) is not None
             )
             if len(rest) > 1:
-                return Several(rest[:MOST_PLACES], "it is there again, further to the right")
-    if place.rung == "indent" and _is_odd(lines, place, wanted):
+                return Several(rest[:MAX_PLACES], "it is there again, further to the right")
+    if place.tier == "indent" and _is_odd(lines, place, wanted):
         return Several((place,), "it is indented by one blank less or more")
     if _is_made(lines, place, wanted, new):
         return Several((place,), "the same change seems to be made already, elsewhere")
     return place
 
 
-def _is_odd(lines: Sequence[str], place: Place, wanted: Sequence[str]) -> bool:
+def _is_odd(lines: Sequence[str], place: Match, wanted: Sequence[str]) -> bool:
     """Return whether lines are off by one blank, as those of a diff that lost its marks."""
     rows = range(place.first_row, place.last_row)
     return any(
-        abs(len(blank(lines[row])) - len(blank(line))) == 1 and not lines[row].startswith("\t")
+        abs(len(indent_of(lines[row])) - len(indent_of(line))) == 1
+        and not lines[row].startswith("\t")
         for row, line in zip(rows, wanted, strict=True)
         if line.strip()
     )
@@ -149,25 +149,25 @@ def _stripped(wanted: Sequence[str], new: Sequence[str]) -> tuple[list[str], lis
     return old, made
 
 
-def _at_rung(
+def _at_tier(
     lines: Sequence[str],
     wanted: Sequence[str],
     new: Sequence[str],
-    rung: Rung,
+    tier: Tier,
     key: Callable[[str], str],
-) -> tuple[list[Place], int]:
-    """Return the places on one rung where the change can be made, and how many there are at all."""
-    made: list[Place | None]
-    if rung == "blank":
+) -> tuple[list[Match], int]:
+    """Return the places on one tier where the change can be made, and how many there are at all."""
+    made: list[Match | None]
+    if tier == "blank":
         made = [
-            _merged(lines, first, last, wanted, new, pairs, rung)
+            _merged(lines, first, last, wanted, new, pairs, tier)
             for first, last, pairs in _loose_windows(lines, wanted)
         ]
     else:
         made = []
         for row in _windows(lines, wanted, key):
-            is_odd = rung == "indent" and not _is_offset(lines, row, wanted)
-            made.append(_made(lines, row, wanted, new, "relative" if is_odd else rung))
+            is_odd = tier == "indent" and not _is_offset(lines, row, wanted)
+            made.append(_made(lines, row, wanted, new, "relative" if is_odd else tier))
     return [place for place in made if place is not None], len(made)
 
 
@@ -208,7 +208,7 @@ def _is_offset(lines: Sequence[str], row: int, wanted: Sequence[str]) -> bool:
     for at, line in enumerate(wanted):
         if not line.strip():
             continue
-        there, here = blank(lines[row + at]), blank(line)
+        there, here = indent_of(lines[row + at]), indent_of(line)
         if there.endswith(here):
             offsets.add(("+", there[: len(there) - len(here)]))
         elif here.endswith(there):
@@ -221,12 +221,12 @@ def _is_offset(lines: Sequence[str], row: int, wanted: Sequence[str]) -> bool:
 
 
 def _made(
-    lines: Sequence[str], row: int, wanted: Sequence[str], new: Sequence[str], rung: Rung
-) -> Place | None:
-    if rung == "exact":
-        return Place(row, row + len(wanted), rung, tuple(new))
+    lines: Sequence[str], row: int, wanted: Sequence[str], new: Sequence[str], tier: Tier
+) -> Match | None:
+    if tier == "exact":
+        return Match(row, row + len(wanted), tier, tuple(new))
     pairs = {at: row + at for at in range(len(wanted))}
-    return _merged(lines, row, row + len(wanted), wanted, new, pairs, rung)
+    return _merged(lines, row, row + len(wanted), wanted, new, pairs, tier)
 
 
 def _merged(
@@ -236,8 +236,8 @@ def _merged(
     wanted: Sequence[str],
     new: Sequence[str],
     pairs: dict[int, int],
-    rung: Rung,
-) -> Place | None:
+    tier: Tier,
+) -> Match | None:
     """Make in the text what makes the new lines of those wanted; the rest of it stays.
 
     Args:
@@ -247,7 +247,7 @@ def _merged(
         wanted: what was quoted.
         new: what it becomes.
         pairs: which row is which of the lines wanted.
-        rung: how it was found.
+        tier: how it was found.
 
     Returns:
         None where a line that changes is not in the text as it was quoted, or where new lines
@@ -269,7 +269,7 @@ def _merged(
         result += (line for line in made if line is not None)
         row = rows[1]
     result += lines[row:last]
-    return Place(first, last, rung, tuple(result))
+    return Match(first, last, tier, tuple(result))
 
 
 def _rows_of(
@@ -328,10 +328,10 @@ def _rows_of(
 
 def _alike(
     lines: Sequence[str], wanted: Sequence[str], new: Sequence[str]
-) -> Place | Several | None:
+) -> Match | Several | None:
     """Find lines that are mostly there."""
     found = best(lines, wanted)
-    if not found or found[0].share < LEAST_SHARE:
+    if not found or found[0].share < MIN_SHARE:
         return None
     chosen = found[0]
     if not chosen.is_telling:
@@ -339,12 +339,12 @@ def _alike(
     near = [
         one
         for one in found[1:]
-        if chosen.share - one.share < LEAST_GAP or chosen.exact_share - one.exact_share < LEAST_GAP
+        if chosen.share - one.share < MIN_GAP or chosen.exact_share - one.exact_share < MIN_GAP
     ]
     if near:
         places = [_of(lines, one, wanted, new, "like") for one in (chosen, *near)]
         sure = tuple(place for place in places if place is not None)
-        return Several(sure[:MOST_PLACES], "places are alike") if sure else None
+        return Several(sure[:MAX_PLACES], "places are alike") if sure else None
     place = _of(lines, chosen, wanted, new, "like")
     if place is not None and _is_made(lines, place, wanted, new):
         return Several((place,), "the same change seems to be made already, elsewhere")
@@ -352,12 +352,12 @@ def _alike(
 
 
 def _of(
-    lines: Sequence[str], one: Aligned, wanted: Sequence[str], new: Sequence[str], rung: Rung
-) -> Place | None:
+    lines: Sequence[str], one: Aligned, wanted: Sequence[str], new: Sequence[str], tier: Tier
+) -> Match | None:
     pairs = dict(one.pairs)
     if _is_mixed_up(lines, one, wanted, new):
         return None
-    return _merged(lines, one.first_row, one.last_row, wanted, new, pairs, rung)
+    return _merged(lines, one.first_row, one.last_row, wanted, new, pairs, tier)
 
 
 def _is_mixed_up(
@@ -375,30 +375,7 @@ def _is_mixed_up(
     )
 
 
-def _in_symbol(
-    lines: Sequence[str], wanted: Sequence[str], new: Sequence[str], language: str
-) -> Place | Several | None:
-    """Find lines of one definition in that of its name."""
-    if not language:
-        return None
-    named = symbols.top(wanted, language)
-    if len(named) != 1:
-        return None
-    known = [one for one in symbols.all_of(lines, language) if one.name == named[0].name]
-    if len(known) != 1 or known[0].kind != named[0].kind:
-        return None
-    own = known[0]
-    part = lines[own.first : own.last]
-    found = best(part, wanted)
-    if not found or found[0].share < LEAST_SYMBOL_SHARE or not found[0].is_telling:
-        return None
-    place = _of(part, found[0], wanted, new, "symbol")
-    if place is None:
-        return None
-    return Place(place.first_row + own.first, place.last_row + own.first, "symbol", place.new)
-
-
-def _is_made(lines: Sequence[str], place: Place, wanted: Sequence[str], new: Sequence[str]) -> bool:
+def _is_made(lines: Sequence[str], place: Match, wanted: Sequence[str], new: Sequence[str]) -> bool:
     """Return whether what shall be stands elsewhere in the text already, all of it."""
     filled = [line for line in new if line.strip()]
     if len(filled) < APPLIED_LINES or len(new) < len(wanted) // 2:
@@ -421,7 +398,7 @@ def _key(line: str) -> str:
     return re.sub(r"\s+", " ", text.translate(_QUOTES)).rstrip(",; ")
 
 
-_RUNGS: Final[tuple[tuple[Rung, Callable[[str], str]], ...]] = (
+_TIERS: Final[tuple[tuple[Tier, Callable[[str], str]], ...]] = (
     ("exact", str),
     ("trailing", str.rstrip),
     ("indent", str.strip),
@@ -430,12 +407,12 @@ _RUNGS: Final[tuple[tuple[Rung, Callable[[str], str]], ...]] = (
 )
 
 
-def _is_little(wanted: Sequence[str], rung: Rung) -> bool:
+def _is_little(wanted: Sequence[str], tier: Tier) -> bool:
     """Return whether lines say too little about a place."""
     text = " ".join(line.strip() for line in wanted if line.strip())
-    if rung == "exact":
+    if tier == "exact":
         return _letters(wanted) < 2 or text.rstrip(":;,") in COMMON
-    return _letters(wanted) < LEAST_LETTERS
+    return _letters(wanted) < MIN_LETTERS
 
 
 def _letters(lines: Sequence[str]) -> int:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from lcursor.edit.placing import infos
-from lcursor.edit.placing.pieces import Block, Pair
+from lcursor.edit.apply import fence_info
+from lcursor.edit.apply.blocks import Block, Pair
 
 _SEARCH: Final = re.compile(r"^\s{0,3}(?:<{5,9}|-{5,9}) ?(?:SEARCH|ORIGINAL)\b>?\s*(.*)$")
 _DIVIDER: Final = re.compile(r"^\s{0,3}={5,9}\s*$")
@@ -104,11 +104,11 @@ def _pairs(lines: Sequence[str]) -> Iterator[Block]:
     while row < len(lines):
         match = _SEARCH.match(lines[row])
         if not match:
-            path = infos.of_heading(lines[row]) or infos.of_comment(lines[row]) or path
+            path = fence_info.of_heading(lines[row]) or fence_info.of_comment(lines[row]) or path
             row += 1
             continue
         own = match[1].strip()
-        if own and infos.is_path(own):
+        if own and fence_info.is_path(own):
             path = own
         stop = row + 1
         while stop < len(lines) and not (_REPLACE.match(lines[stop]) or begins_pair(lines[stop])):
@@ -142,7 +142,7 @@ def _names_files(lines: Sequence[str], row: int) -> bool:
     old, new = _side(lines[row]), _side(lines[row + 1])
     if old.startswith(("a/", _NOWHERE)) and new.startswith(("b/", _NOWHERE)):
         return True
-    return infos.is_path(old) and infos.is_path(new)
+    return fence_info.is_path(old) and fence_info.is_path(new)
 
 
 def _hunk_end(lines: Sequence[str], row: int) -> int:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-MOST_LINES: Final = 400
+MAX_LINES: Final = 400
 """Longer quotes are not looked for this way."""
-MOST_ROWS: Final = 60
+MAX_ROWS: Final = 60
 """A line that stands so often says nothing about where."""
-MOST_WINDOWS: Final = 10
-LEAST_RATIO: Final = 0.8
-LEAST_LETTERS: Final = 20
+MAX_WINDOWS: Final = 10
+MIN_RATIO: Final = 0.8
+MIN_LETTERS: Final = 20
 """Letters and digits of lines quoted right, without which the rest may be chance."""
 LEVEL: Final = 0.001
 """What it counts that a line is indented as it is quoted: of two brackets that decides."""
@@ -49,7 +49,7 @@ def best(lines: Sequence[str], wanted: Sequence[str]) -> list[Aligned]:
     """
     rows = [row for row, line in enumerate(lines) if line.strip()]
     marks = [at for at, line in enumerate(wanted) if line.strip()]
-    if not marks or not rows or len(marks) > MOST_LINES:
+    if not marks or not rows or len(marks) > MAX_LINES:
         return []
     texts = [lines[row].rstrip() for row in rows]
     some = [wanted[at].rstrip() for at in marks]
@@ -79,7 +79,7 @@ def _shifts(texts: Sequence[str], some: Sequence[str], slack: int) -> list[int]:
             places[text].append(row)
     votes: dict[int, float] = defaultdict(float)
     for text, ats in wanted.items():
-        if len(places[text]) * len(ats) > MOST_ROWS:
+        if len(places[text]) * len(ats) > MAX_ROWS:
             continue
         for at in ats:
             for row in places[text]:
@@ -89,7 +89,7 @@ def _shifts(texts: Sequence[str], some: Sequence[str], slack: int) -> list[int]:
         shift: sum(votes.get(shift + by, 0.0) for by in range(-slack, slack + 1)) for shift in votes
     }
     for shift in sorted(totals, key=lambda one: (-totals[one], -votes[one], one)):
-        if len(chosen) >= MOST_WINDOWS:
+        if len(chosen) >= MAX_WINDOWS:
             break
         if all(abs(shift - other) > slack // 2 for other in chosen):
             chosen.append(shift)
@@ -153,10 +153,10 @@ def _alike(one: str, other: str, is_there: bool) -> float:
     if is_there or min(len(one), len(other)) < 4:
         return 0.0
     matcher = SequenceMatcher(None, one, other, autojunk=False)
-    if matcher.real_quick_ratio() < LEAST_RATIO or matcher.quick_ratio() < LEAST_RATIO:
+    if matcher.real_quick_ratio() < MIN_RATIO or matcher.quick_ratio() < MIN_RATIO:
         return 0.0
     ratio = matcher.ratio()
-    return ratio if ratio >= LEAST_RATIO else 0.0
+    return ratio if ratio >= MIN_RATIO else 0.0
 
 
 def _aligned(
@@ -178,7 +178,7 @@ def _aligned(
         got / most,
         tuple((marks[at], rows[row]) for at, row, _ in pairs),
         sum(map(_weight, right)) / most,
-        letters >= LEAST_LETTERS and count >= 2,
+        letters >= MIN_LETTERS and count >= 2,
     )
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from lcursor.code import languages
-from lcursor.edit.placing import fences, infos, lazy, patches
-from lcursor.edit.placing.pieces import Block
+from lcursor.edit.apply import elision, fence_info, fences, patches, splice
+from lcursor.edit.apply.blocks import Block
 from lcursor.edit.records import Lines
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.records import Text
@@ -154,21 +154,21 @@ class Reading:
 
     def _refuse_others(self) -> None:
         info = self._infos[0]
-        named, _ = infos.of_fence(info)
+        named, _ = fence_info.of_fence(info)
         first = tuple(self._found[0])
         if named == "diff" != self._language or (
             patches.is_any(first) and not patches.is_any(self._base)
         ):
             raise ReplyUnusable("form", "The answer is a diff, not the new text")
-        if not infos.are_related(named, self._language):
+        if not fence_info.are_related(named, self._language):
             raise ReplyUnusable(
                 "language", f"The answer is {named}, and the file is {self._language}"
             )
 
     def _filled(self, lines: Lines) -> Lines:
-        if not lazy.is_lazy(lines, self._language, self._base):
+        if not elision.markers(lines, self._language, self._base):
             return lines
-        merged = lazy.merge(self._base, lines, self._language) if self._base else None
+        merged = splice.merge_elided(self._base, lines, self._language) if self._base else None
         if merged is None:
             raise ReplyUnusable("lazy", "The answer leaves out a part of the code")
         return merged
@@ -272,7 +272,7 @@ def _bare_fences(lines: Sequence[str]) -> bool:
 def _of_fence(
     fence: fences.Fence, body: list[str], is_closed: bool, *, is_odd: bool
 ) -> tuple[Block, ...]:
-    language, path = infos.of_fence(fence.info)
+    language, path = fence_info.of_fence(fence.info)
     patched = patches.read(body, language)
     if patched is not None:
         return tuple(
@@ -280,7 +280,7 @@ def _of_fence(
             for one in patched
         )
     heading = ""
-    if body and (named := infos.of_comment(body[0])):
+    if body and (named := fence_info.of_comment(body[0])):
         if not path:
             path, heading = named, body[0]
         elif named == path:
@@ -300,7 +300,7 @@ def _of_fence(
             language,
             lines,
             heading=heading,
-            is_lazy=lazy.is_lazy(lines, language),
+            is_elided=bool(elision.markers(lines, language)),
             is_closed=is_closed,
             problem=problem,
         ),
@@ -312,12 +312,12 @@ def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
     if block.path:
         return block
     near = [line for line in prose if line.strip()][-NEAR_LINES:]
-    headings = [path for line in reversed(near) if (path := infos.of_heading(line))]
+    headings = [path for line in reversed(near) if (path := fence_info.of_heading(line))]
     is_next = block.form == "search_replace" and before
     sure = [*headings[:1], *([before] if is_next and not near else []), file]
     for path in filter(None, sure):
         return replace(block, path=path) if _is_of(block, path) else block
-    spoken = [path for line in reversed(near) if (path := infos.of_prose(line))]
+    spoken = [path for line in reversed(near) if (path := fence_info.of_prose(line))]
     for path in [*([before] if is_next else []), *spoken[:1]]:
         return replace(block, path=path, is_path_sure=False) if _is_of(block, path) else block
     return block
@@ -325,4 +325,4 @@ def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
 
 def _is_of(block: Block, path: str) -> bool:
     """Return whether a block may be of a file: commands to be run are not of a program."""
-    return infos.are_related(block.language, languages.detect(path))
+    return fence_info.are_related(block.language, languages.detect(path))

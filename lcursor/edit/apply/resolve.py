@@ -7,21 +7,29 @@ thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lcursor.code import languages
 from lcursor.context.items import Seen
 from lcursor.edit import diff
-from lcursor.edit.placing import infos, settle
-from lcursor.edit.placing.paths import Paths
-from lcursor.edit.placing.pieces import Block, Files
-from lcursor.edit.placing.settle import Choice, Doubt, Refusal
+from lcursor.edit.apply import fence_info
+from lcursor.edit.apply.blocks import Block, Files
+from lcursor.edit.apply.paths import Paths
+from lcursor.edit.apply.place import (
+    Ambiguous,
+    CannotApply,
+    Choice,
+    Target,
+    create,
+    place_fence,
+    place_pairs,
+)
 from lcursor.edit.records import Change, FileChange, Lines, digest
 
 SHELLS = frozenset({"bash", "fish", "powershell", "batch"})
 
-Sees = Callable[[str], Sequence[Seen]]
-"""Returns what of a file the writer of a reply had read, the newest first."""
+Attached = Callable[[str], Sequence[Seen]]
+"""Returns which rows of a file the writer of a reply had read, the newest first."""
 
 __all__ = ["Ask", "Choice", "Refused", "Resolved", "resolve"]
 
@@ -72,7 +80,7 @@ def resolve(
     blocks: Sequence[Block],
     files: Files,
     chosen: Mapping[str, Choice] | None = None,
-    sees: Sees = lambda _: (),
+    attached: Attached = lambda _: (),
 ) -> Resolved | Ask | Refused:
     """Return what a reply does to files.
 
@@ -80,25 +88,25 @@ def resolve(
         blocks: of `reply.blocks`.
         files: what is there.
         chosen: of `Ask.chosen`, after the user answered.
-        sees: what its writer had read, where that is known.
+        attached: what its writer had read, where that is known: it tells equal places apart.
     """
     known = dict(chosen or {})
     blocks, note = _meant(blocks, files)
     if not blocks:
         return Refused(note or "There is no code in it")
     paths = Paths(files)
-    drafts: dict[str, _Draft] = {}
+    drafts = _Drafts(files, paths, known, attached)
     for number, block in enumerate(blocks):
         problem = _problem(block)
         if problem:
             return Refused(problem)
         try:
-            _take(f"{number}", block, files, paths, drafts, known, sees)
-        except Doubt as doubt:
+            drafts.do(f"{number}", block)
+        except Ambiguous as doubt:
             return Ask(doubt.text, doubt.choices, doubt.key, known)
-        except Refusal as refusal:
+        except CannotApply as refusal:
             return Refused(str(refusal))
-    changes = tuple(made for draft in drafts.values() if (made := _change(draft, paths)))
+    changes = tuple(made for draft in drafts.drafts.values() if (made := _change(draft, paths)))
     return Resolved(changes, note)
 
 
@@ -120,7 +128,9 @@ def _meant(blocks: Sequence[Block], files: Files) -> tuple[list[Block], str]:
         is_shown = (
             block.form == "fence"
             and not block.path
-            and (has_named or not infos.are_related(block.language, own) or _is_run(block, own))
+            and (
+                has_named or not fence_info.are_related(block.language, own) or _is_run(block, own)
+            )
         )
         if is_shown:
             left.append(block.language or "code")
@@ -137,73 +147,73 @@ def _is_run(block: Block, own: str) -> bool:
     return block.language in SHELLS and own not in SHELLS
 
 
-def _take(
-    key: str,
-    block: Block,
-    files: Files,
-    paths: Paths,
-    drafts: dict[str, _Draft],
-    known: Mapping[str, Choice],
-    sees: Sees,
-) -> None:
-    """Do what a block says to the draft of its file.
+@dataclass(slots=True)
+class _Drafts:
+    """The files of a reply, as far as its blocks are done."""
 
-    Raises:
-        Doubt: its file, or its place, is not sure.
-        Refusal: it cannot be done.
-    """
-    renamed = {draft.to: path for path, draft in drafts.items() if draft.to}
-    path = renamed.get(paths.written(block.path)) or paths.find(f"{key}.path", block, known)
-    draft, seen = drafts.get(path), sees(path)
-    if draft is None:
-        base = files.read(path)
-        draft = drafts[path] = _Draft(path, base, base)
-    if block.kind == "delete":
+    files: Files
+    paths: Paths
+    answers: Mapping[str, Choice]
+    attached: Attached
+    drafts: dict[str, _Draft] = field(default_factory=dict)
+
+    def do(self, key: str, block: Block) -> None:
+        """Do what a block says to the draft of its file.
+
+        Raises:
+            Ambiguous: its file, or its place, is not certain.
+            CannotApply: it cannot be done.
+        """
+        renamed = {draft.to: path for path, draft in self.drafts.items() if draft.to}
+        path = renamed.get(self.paths.written(block.path))
+        path = path or self.paths.find(f"{key}.path", block, self.answers)
+        if path not in self.drafts:
+            base = self.files.read(path)
+            self.drafts[path] = _Draft(path, base, base)
+        draft = self.drafts[path]
         if draft.lines is None:
-            raise Refusal(f"There is no file {block.path} to be deleted")
-        if block.pairs:
-            left = settle.pairs(key, block, path, draft.lines, known, seen)
-            if any(line.strip() for line in left):
-                raise Refusal(f"{block.path} has more in it than what is deleted")
-        draft.lines = None
-        return
-    if block.kind == "rename":
-        to = paths.new(block.to)
-        if draft.lines is None:
-            raise Refusal(f"There is no file {block.path} to be renamed")
-        if files.read(to) is not None or to in drafts:
-            raise Refusal(f"{block.to} is there already")
-        draft.to = to
-    if draft.lines is None:
-        draft.lines = settle.created(block, path)
-    elif block.kind == "create":
-        if [line for line in draft.lines if line.strip()]:
-            if tuple(draft.lines) != tuple(block.lines):
-                raise Refusal(f"{block.path} is there already")
-        else:
-            draft.lines = block.lines
-    elif block.pairs:
-        draft.lines = settle.pairs(key, block, path, draft.lines, known, seen)
-    elif block.form == "fence":
-        if draft.fenced:
-            _refuse_again(key, block, draft, known)
-        before = draft.lines
-        draft.lines = settle.fence(key, block, path, draft.lines, known, seen)
-        if draft.base is not None and before == draft.base:
-            draft.fenced = diff.changes(draft.base, draft.lines)
+            if block.kind in ("delete", "rename"):
+                raise CannotApply(f"There is no file {block.path} to {block.kind}")
+            draft.lines = create(block, path)
+            return
+        it = Target(key, block, path, draft.lines, self.answers, self.attached(path))
+        if block.kind == "delete":
+            if block.pairs and any(line.strip() for line in place_pairs(it)):
+                raise CannotApply(f"{block.path} has more in it than what is deleted")
+            draft.lines = None
+            return
+        if block.kind == "rename":
+            to = self.paths.new(block.to)
+            if self.files.read(to) is not None or to in self.drafts:
+                raise CannotApply(f"{block.to} is there already")
+            draft.to = to
+        if block.kind == "create":
+            if any(line.strip() for line in draft.lines):
+                if draft.lines != block.lines:
+                    raise CannotApply(f"{block.path} is there already")
+            else:
+                draft.lines = block.lines
+        elif block.pairs:
+            draft.lines = place_pairs(it)
+        elif block.form == "fence":
+            if draft.fenced:
+                _refuse_again(it, draft)
+            draft.lines = place_fence(it)
+            if draft.base is not None and it.lines == draft.base:
+                draft.fenced = diff.changes(draft.base, draft.lines)
 
 
-def _refuse_again(key: str, block: Block, draft: _Draft, known: Mapping[str, Choice]) -> None:
-    """Raise `Refusal` where another piece of code is for the same lines: one is a draft."""
+def _refuse_again(it: Target, draft: _Draft) -> None:
+    """Raise `CannotApply` where another piece of code is for the same lines: one is a draft."""
     assert draft.base is not None
     try:
-        alone = settle.fence(key, block, draft.path, draft.base, known)
-    except (Doubt, Refusal):
+        alone = place_fence(replace(it, lines=draft.base, attached=()))
+    except (Ambiguous, CannotApply):
         return
     for change in diff.changes(draft.base, alone):
         for other in draft.fenced:
             if change.first_row <= other.last_row and other.first_row <= change.last_row:
-                raise Refusal(f"Two pieces of code differ about the same lines of {block.path}")
+                raise CannotApply(f"Two pieces of code differ about the same lines of {it.name}")
 
 
 def _change(draft: _Draft, paths: Paths) -> FileChange | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.edit.placing import lazy, parts
+from lcursor.edit.apply import elision, splice
 
 BASE = '''\
 import os
@@ -39,9 +39,9 @@ def main(args):
 LINES = BASE.splitlines()
 
 
-def merge(sketch: str, *, is_bold: bool = False) -> str | None:
+def merge(sketch: str) -> str | None:
     """Return the text then."""
-    merged = lazy.merge(LINES, sketch.splitlines(), "python", is_bold=is_bold)
+    merged = elision.merge(LINES, sketch.splitlines(), "python")
     return None if merged is None else "\n".join(merged) + "\n"
 
 
@@ -64,7 +64,7 @@ def merge(sketch: str, *, is_bold: bool = False) -> str | None:
     ],
 )
 def test_omissions(line: str) -> None:
-    assert lazy.is_omission(line)
+    assert elision.is_marker(line)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_omissions(line: str) -> None:
     ],
 )
 def test_what_is_no_omission(line: str) -> None:
-    assert not lazy.is_omission(line)
+    assert not elision.is_marker(line)
 
 
 def test_a_stub_is_no_omission() -> None:
     stub = ["class P:", "    def f(self):", "        ...", "", "    def g(self): ..."]
-    assert not lazy.is_lazy(stub, "python")
-    assert lazy.is_lazy(["def f():", "    a()", "    ..."], "python")
+    assert not elision.markers(stub, "python")
+    assert elision.markers(["def f():", "    a()", "    ..."], "python")
 
 
 GAP = "# ... existing code ...\n"
@@ -135,13 +135,9 @@ LAST = "            file.writelines(self.rows)\n"
 )
 def test_what_is_left_out_is_taken_from_the_text(sketch: str, old: str, new: str) -> None:
     assert BASE.count(old) == 1
-    lines = sketch.splitlines()
-    if sketch.startswith(("def", "class")):
-        merged = parts.merged(LINES, lines, "python")
-        assert merged is not None
-        assert "\n".join(merged) + "\n" == BASE.replace(old, new)
-    else:
-        assert merge(sketch) == BASE.replace(old, new)
+    merged = splice.merge_elided(LINES, sketch.splitlines(), "python")
+    assert merged is not None
+    assert "\n".join(merged) + "\n" == BASE.replace(old, new)
 
 
 def test_all_left_out_is_no_change() -> None:
@@ -158,7 +154,7 @@ def test_all_left_out_is_no_change() -> None:
         "    report(store)\n    store.save()\n    return 0\n",
         f"{GAP}\ndef new(a):\n    return a\n\n{GAP}",
         f"{GAP}\ndef load(self):\n    return 1\n",
-        "import os\n# ...\n    def load(self):\n        with open(self.path) as file:\n# ...\n"
+        "import os\n# ...\n    def load(self):\n        with open(path) as file:\n# ...\n"
         "    return 0\n",
     ],
 )
@@ -166,18 +162,12 @@ def test_what_is_not_sure_is_refused(sketch: str) -> None:
     assert merge(sketch) is None
 
 
-def test_a_new_line_beside_an_omission_is_a_guess() -> None:
-    sketch = "import json\n# ... existing code ...\n"
-    assert merge(sketch) is None
+def test_a_new_line_beside_a_marker_is_refused() -> None:
+    assert merge("import json\n# ... existing code ...\n") is None
     sketch = "# ... existing code ...\n    return 0\n\n\nif __name__:\n    main(sys.argv)\n"
     assert merge(sketch) is None
-    assert merge(sketch, is_bold=True) is None  # what stands above it stood at the end
     lines = ["def main(args):", "    check(args)", "    # ... existing code ..."]
-    assert parts.merged(LINES, lines, "python") is None
-    made = parts.merged(LINES, lines, "python", is_bold=True)
-    assert made is not None
-    assert [row for row, line in enumerate(made) if line == "    check(args)"] == [23]
-    assert [line for line in made if line != "    check(args)"] == LINES
+    assert splice.merge_elided(LINES, lines, "python") is None
 
 
 def test_the_rest_of_a_function_that_is_cut_stays() -> None:
@@ -185,7 +175,9 @@ def test_the_rest_of_a_function_that_is_cut_stays() -> None:
         "# ... existing code ...\n\ndef main(args):\n    store = Store(args[1])\n    store.load()\n"
         "\n# ... existing code ...\n"
     )
-    assert merge(sketch) == BASE.replace("Store(args[0])", "Store(args[1])")
+    merged = splice.merge_elided(LINES, sketch.splitlines(), "python")
+    assert merged is not None
+    assert "\n".join(merged) + "\n" == BASE.replace("Store(args[0])", "Store(args[1])")
 
 
 def test_nothing_is_lost_without_a_word() -> None:
@@ -196,4 +188,4 @@ def test_nothing_is_lost_without_a_word() -> None:
 
 
 def test_a_text_without_omissions_is_itself() -> None:
-    assert lazy.merge(["a", "b"], ["a", "c"], "") == ("a", "c")
+    assert elision.merge(["a", "b"], ["a", "c"], "") == ("a", "c")

@@ -14,10 +14,10 @@ from lcursor.code.symbols import Symbol
 from lcursor.edit import diff
 from lcursor.edit.records import Change, Lines
 
-LEAST_KEPT: Final = 0.5
+MIN_KEPT: Final = 0.5
 """A text that keeps less of a file is not the file."""
-MOST_LOOSE_LOST: Final = 0.3
-MOST_GONE: Final = 12
+MAX_LOOSE_LOST: Final = 0.3
+MAX_GONE: Final = 12
 """So many lines may go at one place, in a text whose definitions are known; more, and a model may
 have left them out."""
 
@@ -43,18 +43,18 @@ def whole(lines: Sequence[str], new: Sequence[str], language: str) -> Reading | 
     changes = diff.changes(lines, new)
     gone = sum(sum(map(_has_text, change.old)) for change in changes)
     share = 1 - gone / max(len(texts), 1)
-    if share < LEAST_KEPT or (alone and not kept):
+    if share < MIN_KEPT or (alone and not kept):
         return None
     lost_share = 1 - len(kept) / len(alone) if alone else 0.0
     begins, ends = edges(lines, new)
     renamed = _renamed(lines, new, *inner)
-    is_full = not lost - renamed and (lost_share <= MOST_LOOSE_LOST or (begins and ends))
+    is_full = not lost - renamed and (lost_share <= MAX_LOOSE_LOST or (begins and ends))
     has_much = len(known) >= 2 or len(kept) >= 3 or not known
     if not is_full and not (begins and len(named) >= len(known) / 2):
         return None
     is_sure = is_full and has_much and begins and ends
     if inner[0]:
-        is_sure = is_sure and all(_lost(one) <= MOST_GONE for one in changes)
+        is_sure = is_sure and all(_lost(one) <= MAX_GONE for one in changes)
     else:  # as without a grammar: a definition that is missing would not be noticed
         is_sure = is_sure and not any(_lost(one) or _lost(_margin(one)) for one in changes)
     is_sure = is_sure and symbols.parses_no_worse(lines, new, language)
