@@ -51,15 +51,15 @@ DEFINITION: Final = "definition."
 MAX_DEFINITIONS: Final = 20_000
 """A file with more is data."""
 MAX_PARSE_S: Final = 4.0
-"""Processor time for one file; a megabyte takes a third of a second, a bad case minutes."""
+"""Processor time for one file: a megabyte takes a third of a second, a bad case minutes."""
 MAX_TOKENS: Final = 3000
-"""Brackets and stars side by side; no program has as many."""
+"""Anonymous children of one node, as brackets and stars; no program has as many."""
 MAX_NAME_CHARS: Final = 120
 SLICE_BYTES: Final = 1 << 14
-"""The library holds the interpreter's lock; so often it lets a search go on in between."""
+"""Parsed and searched at once: tree-sitter holds the interpreter's lock in between."""
 
 SMALL_BYTES: Final = 1 << 12
-"""Of a text that is parsed in one go: less than a millisecond."""
+"""A text up to this size is parsed at once, in less than a millisecond."""
 
 _here = threading.local()
 
@@ -115,7 +115,7 @@ def parser(language: str) -> Parser | None:
     return parsers[language]
 
 
-class Found(NamedTuple):
+class DefinitionNode(NamedTuple):
     """A definition in a tree."""
 
     node: Node
@@ -123,11 +123,11 @@ class Found(NamedTuple):
     name_row: int
     kind: str
     owner: str
-    """Name of what it belongs to where it does not stand in it, as a method of Go."""
+    """Name of the type that it belongs to from outside, as a method of Go does."""
 
 
 def parse(language: str, data: bytes) -> Node | None:
-    """Return the root of a text's tree, None without a grammar or where it takes too long.
+    """Return the root of a text's syntax tree; None without a grammar, or if it takes too long.
 
     Cost: about 3 MB/s; other threads run in between.
     """
@@ -150,14 +150,14 @@ def parse(language: str, data: bytes) -> Node | None:
 
 def definitions(
     language: str, root: Node, data: bytes, within: tuple[int, int] | None = None
-) -> list[Found]:
-    """Return what a tree defines, ordered; each name once, outer ones before inner ones.
+) -> list[DefinitionNode]:
+    """Return the definitions in a tree, in source order; outer ones before inner ones.
 
     Args:
         language: of the text.
         root: of its tree.
         data: its bytes.
-        within: bytes that all that is found has a part of; None is everywhere.
+        within: byte range that a definition must overlap; None is everywhere.
     """
     query = _query(language)
     if query is None or (root.has_error and _is_garbage(root)):
@@ -178,16 +178,17 @@ def definitions(
     found = []
     for at, (_, node, name, kind, holder) in best.items():
         owner_name = _name(holder, data).partition("<")[0] if holder is not None else ""
-        item = Found(node, _name(name, data), name.start_point[0], kind, owner_name)
+        row = name.start_point[0]
+        item = DefinitionNode(node, _name(name, data), row, kind, owner_name)
         found.append((node.start_byte, -node.end_byte, at, item))
     found.sort(key=lambda row: row[:3])
     return [item for *_, item in found]
 
 
 def _is_garbage(root: Node) -> bool:
-    """Return whether a node has thousands of parts, nearly none of which means anything.
+    """Return whether a node has thousands of children, nearly all of them anonymous.
 
-    A query looks for the next named part of each: it would take a minute for 100,000 stars.
+    A query looks for the next named sibling of each: it would take a minute for 100,000 stars.
     """
     work = [root]
     while work:
@@ -209,7 +210,7 @@ def _name(node: Node, data: bytes) -> str:
 def _matches(
     query: Query, root: Node, max_depth: int, within: tuple[int, int] | None
 ) -> Iterator[tuple[int, dict[str, list[Node]]]]:
-    """Yield matches, slice by slice; what stands in several slices comes several times."""
+    """Yield matches, slice by slice; one that spans several slices comes several times."""
     from tree_sitter import QueryCursor
 
     first, end = within or (0, root.end_byte)

@@ -42,11 +42,11 @@ _RESOURCE: Final = re.compile(r'(?:resource|data|module|variable|output)\s+(?P<n
 
 MAX_DEFINITIONS: Final = 5000
 
-Found = tuple[str, str, int, int]
+LineDefinition = tuple[str, str, int, int]
 """Name, kind, first row, row after it."""
 
 
-def definitions(language: str, lines: Sequence[str]) -> list[Found]:
+def definitions(language: str, lines: Sequence[str]) -> list[LineDefinition]:
     """Return what looks like a definition, ordered."""
     if language in SILENT:
         return []
