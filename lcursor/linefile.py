@@ -13,8 +13,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lcursor import folders, locked
+from lcursor import folders
 from lcursor.errors import LcursorError
+from lcursor.storage import file_lock
 
 LOCK_S = 2.0
 """Longest wait for another process that writes; then it has been stopped, and is not waited for."""
@@ -62,8 +63,8 @@ class LineFile:
                 else:
                     with contextlib.ExitStack() as one:
                         one.callback(os.close, fd)
-                        one.enter_context(locked.held(fd, LOCK_S))
-                        if locked.is_same(self.path, fd):
+                        one.enter_context(file_lock.hold(fd, LOCK_S))
+                        if file_lock.is_same_file(self.path, fd):
                             stack.push(one.pop_all())
                             given = fd  # else someone wrote it anew just now
             yield given
@@ -77,7 +78,7 @@ class LineFile:
         """
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with locked.held(fd, LOCK_S):
+            with file_lock.hold(fd, LOCK_S):
                 yield fd
         finally:
             os.close(fd)

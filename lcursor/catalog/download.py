@@ -19,6 +19,7 @@ from lcursor.catalog import hub, registry, store
 from lcursor.catalog.manifest import Model, Registry
 from lcursor.catalog.sink import Sink, check_space, hash_file, human
 from lcursor.errors import DownloadFailed, ModelCorrupt, ModelMissing
+from lcursor.storage import file_lock
 
 TRIES = 3
 """Connections in a row that may bring nothing before a source counts as failed."""
@@ -245,16 +246,15 @@ def locked(target: Path, watch: Watcher) -> Iterator[None]:
     Raises:
         DownloadFailed: nothing can be written there.
     """
-    from filelock import FileLock, Timeout  # late: `models path` needs no lock
-
+    path = target.with_name(f".{target.name}.lock")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(target.with_name(f".{target.name}.lock"))
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
+        lock = file_lock.try_lock(path)
+        if lock is None:
             watch.say(f"Another process is writing {target.name}; waiting for it")
-            lock.acquire(poll_interval=_LOCK_POLL_S)
+        while lock is None:
+            time.sleep(_LOCK_POLL_S)
+            lock = file_lock.try_lock(path)
     except OSError as e:
         raise DownloadFailed(
             f"{target.parent} cannot be written ({e.strerror or e})",
@@ -263,7 +263,7 @@ def locked(target: Path, watch: Watcher) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        os.close(lock)
 
 
 def verify(model: Model, watch: Watcher, directory: Path | None = None) -> str:

@@ -1,7 +1,7 @@
-"""The lock of a project's index: who holds it is the one writer.
+"""The lock of a project's index: its holder is the one writer.
 
-Owns the lock file: `locked.py` is the lock; its text says who holds it and where that listens. The
-file is never deleted. Any thread.
+The lock file (see `storage.file_lock`) says who holds it and where that listens. It is never
+deleted. Any thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lcursor import locked
+from lcursor.storage import file_lock
 
 
 class Lock:
@@ -27,12 +27,12 @@ class Lock:
         Raises:
             OSError: there can be no such file.
         """
-        fd = locked.take(path)
+        fd = file_lock.try_lock(path)
         return None if fd is None else cls(path, fd)
 
     def is_mine(self) -> bool:
         """Whether the file by that name is still the one that is locked."""
-        return locked.is_same(self.path, self._fd)
+        return file_lock.is_same_file(self.path, self._fd)
 
     def say(self, **words: Any) -> None:
         """Write who holds the lock."""

@@ -23,10 +23,10 @@ from typing import Any
 if not __package__:  # run as a file, isolated from the user's own modules
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lcursor import locked
 from lcursor.llm import slots
 from lcursor.llm.server_state import ServerFolder, ServerState
 from lcursor.process.supervise import send_signal
+from lcursor.storage import file_lock
 
 STEP_S = 1.0
 FIRST_STEP_S = 0.05
@@ -148,7 +148,7 @@ class ServerProcess:
         return not self._has_listened and time.monotonic() - self._started_s < LISTEN_S
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        lock = locked.take(self._folder.child_lock_path)
+        lock = file_lock.try_lock(self._folder.child_lock_path)
         try:
             return subprocess.Popen(
                 self._settings.command,

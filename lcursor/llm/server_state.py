@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from lcursor import folders, locked
+from lcursor import folders
 from lcursor.errors import ServerFailed
 from lcursor.process import supervise
 from lcursor.process.supervise import Supervised
+from lcursor.storage import file_lock
 
 VERSION = 1
 
@@ -109,7 +110,7 @@ class ServerFolder(Supervised):
         with _translated(self.users_path):
             while True:
                 path = self.users_path / f"{os.getpid()}-{secrets.token_hex(4)}"
-                fd = locked.take(path)
+                fd = file_lock.try_lock(path)
                 if fd is not None:
                     return User(path, fd)
 
@@ -119,7 +120,7 @@ class ServerFolder(Supervised):
         with contextlib.suppress(OSError):
             for path in sorted(self.users_path.iterdir()):
                 with contextlib.suppress(OSError, ValueError):
-                    fd = locked.take(path)
+                    fd = file_lock.try_lock(path)
                     if fd is None:
                         found.append(int(path.name.partition("-")[0]))
                         continue
@@ -133,7 +134,7 @@ class ServerFolder(Supervised):
         Args:
             state: of that server process, which has ended.
         """
-        if state is not None and state.server_pid and supervise.is_held(self.child_lock_path):
+        if state is not None and state.server_pid and file_lock.is_held(self.child_lock_path):
             supervise.send_signal(state.server_pid, signal.SIGKILL, is_group=True)
 
 

@@ -23,7 +23,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lcursor import folders, locked
+from lcursor import folders
+from lcursor.storage import file_lock
 
 STEP_S = 0.05
 STOP_S = 8.0
@@ -46,11 +47,11 @@ class Supervised:
         Raises:
             OSError: there can be no such file.
         """
-        return locked.take(self.lock_path)
+        return file_lock.try_lock(self.lock_path)
 
     def is_running(self) -> bool:
         """Return whether the process runs, or is being started."""
-        return is_held(self.lock_path)
+        return file_lock.is_held(self.lock_path)
 
     def read_state(self) -> dict[str, Any]:
         """Return what the last process wrote, {} if that cannot be read; it may have ended."""
@@ -165,21 +166,6 @@ class Child:
                 return log.read(MAX_LOG_BYTES).decode("utf-8", "replace")
         except OSError:
             return ""
-
-
-def is_held(lock_path: Path) -> bool:
-    """Return whether a process holds a lock file.
-
-    Raises:
-        OSError: the file cannot be opened.
-    """
-    if not lock_path.exists():
-        return False
-    fd = locked.take(lock_path, shared=True)
-    if fd is None:
-        return True
-    os.close(fd)
-    return False
 
 
 def send_signal(pid: int, number: int, *, is_group: bool = False) -> None:

@@ -22,7 +22,7 @@ FLOORS = {
     "installer": 1,
     "folders": 1,
     "lane": 1,
-    "locked": 1,
+    "storage": 1,
     "linefile": 1,
     "process": 1,
     "telling": 1,

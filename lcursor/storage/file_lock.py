@@ -1,7 +1,7 @@
-"""A file that is locked by who has it open: `flock`, which the kernel takes back however one ends.
+"""Lock files with `flock`, which the kernel releases however the holder ends. Any thread.
 
-Owns the two rules of such a file: nobody waits for it but a moment, and one that was deleted
-meanwhile is nobody's lock. What stands in it is its owner's. Any thread.
+Nobody waits for a lock here but for a moment, and a file that was deleted meanwhile is not a lock.
+What the file contains is its owner's business.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-def take(path: Path, *, shared: bool = False) -> int | None:
-    """Return the file, made where there is none, open and locked.
+def try_lock(path: Path, *, shared: bool = False) -> int | None:
+    """Open and lock a file, which is created if need be; return its descriptor.
 
-    None where another process holds it, or where it was deleted between the two calls: whoever
-    comes next makes it anew.
+    Returns None while another process holds the lock, and if the file was deleted between opening
+    and locking: the next attempt creates it again.
 
     Args:
-        path: of the file; its folder is there.
+        path: of the file, in a folder that exists.
         shared: let others hold it as well, as long as nobody wants it alone.
 
     Raises:
-        OSError: there can be no such file.
+        OSError: the file cannot be created or locked.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -36,14 +36,29 @@ def take(path: Path, *, shared: bool = False) -> int | None:
     except OSError:
         os.close(fd)
         raise
-    if is_same(path, fd):
+    if is_same_file(path, fd):
         return fd
     os.close(fd)
     return None
 
 
-def is_same(path: Path, fd: int) -> bool:
-    """Whether the file by that name is still the one that is open."""
+def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    if not path.exists():
+        return False
+    fd = try_lock(path, shared=True)
+    if fd is None:
+        return True
+    os.close(fd)
+    return False
+
+
+def is_same_file(path: Path, fd: int) -> bool:
+    """Return whether a path still names the file that is open."""
     try:
         there, here = os.stat(path), os.fstat(fd)
     except OSError:
@@ -52,12 +67,12 @@ def is_same(path: Path, fd: int) -> bool:
 
 
 @contextlib.contextmanager
-def held(fd: int, wait_s: float) -> Iterator[None]:
-    """Hold the lock of an open file for a moment, where the file system has locks.
+def hold(fd: int, wait_s: float) -> Iterator[None]:
+    """Hold the lock of an open file, if the file system has locks.
 
     Args:
         fd: of the file.
-        wait_s: for who holds it; after that one goes on without.
+        wait_s: time limit; after that the block runs without the lock.
     """
     ends_s = time.monotonic() + wait_s
     is_locked = False

@@ -1,0 +1,1 @@
+"""Files on disk: locks; later the event log, atomic writes and caches."""
