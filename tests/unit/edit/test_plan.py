@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,15 +78,14 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def desk(root: Path) -> Iterator[Any]:
-    servers = []
+    with ExitStack() as stack:
 
-    def make(script: Script) -> Desk:
-        servers.append(ChatServer(script))
-        return Desk(root, servers[-1])
+        def make(script: Script) -> Desk:
+            made = Desk(root, stack.enter_context(ChatServer(script)))
+            stack.callback(made.reached.client.close)
+            return made
 
-    yield make
-    for server in servers:
-        server.close()
+        yield make
 
 
 def answer(*steps: dict[str, Any], summary: str = "It is renamed.") -> str:
