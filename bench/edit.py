@@ -56,11 +56,7 @@ CASES: Final = (
         "Sink",
         "Behind the method `close`, add a method `__len__` that returns `self.size`.",
     ),
-    Case(
-        "process/supervise.py",
-        "Child",
-        "Rename the attribute `_log_start` to `_begin`, everywhere.",
-    ),
+    Case("llm/launch.py", "Launcher", "Rename the attribute `_child` to `_started`, everywhere."),
     Case(
         "code/outline.py",
         "outline",
