@@ -135,10 +135,11 @@ class Filler:
         if folders:
             self.forget([path for path in self.known if not folders.isdisjoint(_above(path))])
 
-    def tidy(self) -> bool:
-        """Put the store in order, a bit; return whether there is more to do."""
-        self.is_untidy = self.is_untidy and self.store.tidy()
-        return self.is_untidy
+    def tidy(self) -> None:
+        """Put the store in order after writing to it."""
+        if self.is_untidy:
+            self.is_untidy = False
+            self.store.tidy()
 
 
 def _above(path: str) -> Iterator[str]:

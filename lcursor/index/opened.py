@@ -60,7 +60,7 @@ class Opened:
         )
         self.embedding.meter = self.pipeline.meter
         self._rates = rates.load(place.rates_path())
-        self.store.on_damage = self.pipeline.begin  # it looks at the store, and so mends it
+        self.store.database.on_damage = self.pipeline.begin
         self._searcher = Searcher(self.reader, None, None)
         self._has_vectors = False
 

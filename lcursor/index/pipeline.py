@@ -38,8 +38,6 @@ RECONCILE_S = 300.0
 """Between two looks at all files: watching may miss something."""
 MAX_RECONCILE_S = 3600.0
 """The pause doubles up to this while the files are watched and each look finds nothing new."""
-CHECK_S = 20.0
-"""After all is done, before the store is read as a whole, once."""
 RETRY_S = 30.0
 """After a failure, for example a full disk."""
 URGENT_PATHS = 16
@@ -144,7 +142,6 @@ class Pipeline:
         self._pool = ParsePool(root, self._filler.digest_of)
         self._batch_s = FIRST_BATCH_S
         self._is_survey_due = False
-        self._is_unchecked = True
         self._is_first = False
         """Whether the last step was for what has just changed."""
         self._surveys = 0
@@ -232,13 +229,7 @@ class Pipeline:
 
     def _rest_s(self) -> float:
         due_s = self._survey_s + self._reconcile_s
-        if self._is_unchecked and self.progress.phase == "ready":
-            due_s = min(due_s, self._check_s)
         return self._gate.held_s or max(due_s - time.monotonic(), 0.05)
-
-    @property
-    def _check_s(self) -> float:
-        return self.progress.since_s + CHECK_S
 
     def _turn(self) -> bool:
         """Do one small step; return False when there is nothing to do."""
@@ -268,17 +259,8 @@ class Pipeline:
             return True
         self._enter("ready")
         self._failed = ""
-        return self._filler.tidy() or self._check()
-
-    def _check(self) -> bool:
-        """Read the whole store once, for damage that nobody came upon; return if it was broken."""
-        if not self._is_unchecked or time.monotonic() < self._check_s:
-            return False
-        self._is_unchecked = False
-        if self._filler.store.check():
-            return False
-        self._tell()  # and so what the store has to say
-        return True
+        self._filler.tidy()
+        return False
 
     def _begin_anew(self) -> None:
         """The store is another one, and empty: nothing holds that was fetched from the old one."""

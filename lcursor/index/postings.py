@@ -1,8 +1,9 @@
-"""Which chunk has which words how often, in memory: BM25 of a question in a millisecond or two.
+"""Search the words of all chunks in memory, by BM25.
 
-FTS5 reckons 3 µs for each chunk that has one of the words: 60 ms for a sentence in 20,000 chunks.
-Here it is a sum of arrays. The truth is in the table `bags`; this follows it. What is new becomes a
-segment of its own, and segments are joined on a thread of their own (`lcursor-words`). Any thread.
+Measured on 21,652 chunks of CPython's library: a sentence takes 0.8 ms at the median and 5 ms at
+p95; SQLite FTS5 takes 29 and 56 ms, or 5 and 14 ms if it looks for the rarest words alone, which
+finds other chunks. The terms are stored in the table `bags`, which this follows: what is new
+becomes a segment, and segments are merged on a thread of their own (`lcursor-words`). Any thread.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 K1, B = 1.2, 0.75
-"""As FTS5 has them."""
-LEAST_WEIGHT = 1e-6
-"""Of a word that more than half of the chunks have; also as FTS5."""
-MOST_CHUNKS = 150_000
-"""With more, FTS5 answers: about 1 kB a chunk would be too much memory."""
-MOST_SEGMENTS = 12
+"""The usual constants of BM25, as in SQLite FTS5."""
+MIN_WEIGHT = 1e-6
+"""Weight of a word that more than half of the chunks have."""
+MAX_SEGMENTS = 12
 JOINED_CHUNKS = 20_000
 """Most chunks in a segment that was joined, and about what is read at once: it bounds memory."""
 
@@ -44,8 +43,8 @@ class Postings:
         terms: Sequence[str],
         limit: int,
         allowed: NDArray[np.int64] | None = None,
-    ) -> list[tuple[int, float]] | None:
-        """Return the chunks with the highest BM25, best first; None where there are too many.
+    ) -> list[tuple[int, float]]:
+        """Return the chunks with the highest BM25, best first.
 
         Args:
             allowed: numbers of chunks, ascending; none but these are found.
@@ -53,8 +52,7 @@ class Postings:
         import numpy as np
 
         with self._lock:
-            if not self._follow(base):
-                return None
+            self._follow(base)
             segments = self._segments
             weights = self._weights(terms)
             average = self._average
@@ -89,11 +87,10 @@ class Postings:
 
     def frequencies(
         self, base: sqlite3.Connection, terms: Sequence[str]
-    ) -> tuple[dict[str, int], int] | None:
+    ) -> tuple[dict[str, int], int]:
         """Return in how many chunks each word is, and how many chunks there are."""
         with self._lock:
-            if not self._follow(base):
-                return None
+            self._follow(base)
             return {term: self._having(sum_of(term)) for term in terms}, self._count
 
     def _weights(self, terms: Sequence[str]) -> list[tuple[int, float]]:
@@ -105,7 +102,7 @@ class Postings:
             having = self._having(word)
             if having:
                 rarity = np.log((self._count - having + 0.5) / (having + 0.5))
-                weights.append((word, max(float(rarity), LEAST_WEIGHT)))
+                weights.append((word, max(float(rarity), MIN_WEIGHT)))
         return weights
 
     def _having(self, word: int) -> int:
@@ -127,11 +124,11 @@ class Postings:
         self._newest = self._gone = 0
         self._total = 0.0
 
-    def _follow(self, base: sqlite3.Connection) -> bool:
-        """Take in what has changed; return False where there is too much."""
+    def _follow(self, base: sqlite3.Connection) -> None:
+        """Read what has changed."""
         seen = _state(base)
         if seen == self._seen:
-            return self._count <= MOST_CHUNKS
+            return
         base.execute("BEGIN")  # all of it as of one moment
         try:
             seen = _state(base)
@@ -146,18 +143,13 @@ class Postings:
                 base.execute("ROLLBACK")
             raise
         self._join()
-        return self._count <= MOST_CHUNKS
 
     def _take_in(self, base: sqlite3.Connection) -> None:
         oldest, last = base.execute(
             "SELECT (SELECT min(seq) FROM gone), (SELECT max(seq) FROM gone)"
         ).fetchone()
         if not self._newest or (oldest or 0) > self._gone + 1:
-            self._segments, self._newest, self._total = [], 0, 0.0
-            (self._count,) = base.execute("SELECT count(*) FROM chunks").fetchone()
-            if self._count > MOST_CHUNKS:
-                return
-            self._count = 0
+            self._segments, self._newest, self._total, self._count = [], 0, 0.0, 0
         elif (last or 0) > self._gone:
             gone = base.execute("SELECT chunk FROM gone WHERE seq > ?", (self._gone,)).fetchall()
             self._take_out([row[0] for row in gone])
@@ -171,8 +163,6 @@ class Postings:
             self._segments = [*self._segments, segment]
             self._count += len(new)
             self._total += float(segment.sizes.sum())
-        if self._count > MOST_CHUNKS:
-            self._segments, self._newest = [], 0
         self._average = self._total / self._count if self._total > 0 else 1.0
 
     def _take_out(self, gone: Sequence[int]) -> None:
@@ -189,7 +179,7 @@ class Postings:
                 self._total -= float(segment.sizes[places].sum())
 
     def _join(self) -> None:
-        """Have small segments made one, and rid others of what is gone, when it is worth it."""
+        """Merge small segments, and compact those of removed chunks, when it is worth it."""
         if self._thread and self._thread.is_alive():
             return
         runs = self._runs()
@@ -203,11 +193,11 @@ class Postings:
         """Return the runs of segments that are each to become one."""
         every = self._segments
         rotten = [[one] for one in every if len(one.ids) > 2 * int(one.is_there.sum())]
-        if rotten or len(every) <= MOST_SEGMENTS + self._count // JOINED_CHUNKS:
+        if rotten or len(every) <= MAX_SEGMENTS + self._count // JOINED_CHUNKS:
             return rotten
         first, size = len(every) - 1, len(every[-1].ids)
         while first and (
-            len(every[first - 1].ids) < 2 * size or first > len(every) - MOST_SEGMENTS // 2
+            len(every[first - 1].ids) < 2 * size or first > len(every) - MAX_SEGMENTS // 2
         ):
             size += len(every[first - 1].ids)
             if size > JOINED_CHUNKS:

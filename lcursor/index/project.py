@@ -29,7 +29,7 @@ from lcursor.index.report import summarize
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 
-KEEP = frozenset({BEGUN, "worker.lock", "worker.log", "store.lock"})
+KEEP = frozenset({BEGUN, "worker.lock", "worker.log"})
 """What stays when all else is forgotten."""
 MOST_REMARKS = 20
 MOST_EXAMPLES = 3
@@ -407,4 +407,4 @@ class Project:
 
 
 def _anew() -> IndexFailed:
-    return IndexFailed("the index of the project is made anew", "Ask again in a moment")
+    return IndexFailed("the index of the project is being rebuilt", "Ask again in a moment")

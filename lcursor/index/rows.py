@@ -1,27 +1,24 @@
-"""What a file becomes in the tables of the index, and how that goes again.
+"""Write the rows of a file into the tables of the index, and delete them.
 
-Functions of a connection that is in a transaction; `store.Store` opens it. Nothing else writes to
-files, chunks, texts, bags, symbols and words.
+Functions of a connection in a transaction, which `store.Store` opens.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from lcursor.index import schema, segment
-from lcursor.index.reader import CHUNK, stored
 from lcursor.index.records import Chunk, FileState, Parsed, Symbol
 
 Entry = tuple[str, FileState, Parsed]
 TextOf = Callable[[str, Chunk], str]
-"""The terms of a chunk in a file, with blanks between."""
+"""Returns the terms of a chunk in a file, separated by blanks."""
 
 
 def set_meta(base: sqlite3.Connection, key: str, value: str) -> None:
-    """Keep a short text under a name."""
+    """Keep a short text under a key."""
     base.execute(
         "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
@@ -29,7 +26,7 @@ def set_meta(base: sqlite3.Connection, key: str, value: str) -> None:
 
 
 def put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
-    """Replace a file's rows; what has the same digest keeps its number, and its words."""
+    """Replace a file's rows; a chunk with the same digest keeps its id."""
     path, state, parsed = entry
     row = base.execute("SELECT id FROM files WHERE path = ?", (schema.pack(path),)).fetchone()
     seen = (parsed.language, state.size_bytes, state.mtime_ns, state.digest)
@@ -58,26 +55,25 @@ def put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
             kept.append((chunk.first_row, chunk.end_row, chunk.kind, same.pop()))
         else:
             new.append(chunk)
-    _forget(base, path, [chunk for chunks in old.values() for chunk in chunks], text_of)
+    _remove_chunks(base, [chunk for chunks in old.values() for chunk in chunks])
     base.executemany("UPDATE chunks SET first_row = ?, end_row = ?, kind = ? WHERE id = ?", kept)
     for chunk in new:
         text = schema.plain(text_of(path, chunk))
         name = base.execute(
-            "INSERT INTO chunks (file, first_row, end_row, kind, digest, crc, scope) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (file, first_row, end_row, kind, digest, scope) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
             (
                 number, chunk.first_row, chunk.end_row, chunk.kind, chunk.digest,
-                zlib.crc32(text.encode()), schema.pack(chunk.scope),
+                schema.pack(chunk.scope),
             ),
         ).lastrowid  # fmt: skip
         base.execute("INSERT INTO texts VALUES (?, ?)", (name, schema.pack(chunk.text)))
         base.execute("INSERT INTO bags VALUES (?, ?)", (name, segment.bag(text)))
-        base.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (name, text))
-    _name(base, number, parsed.symbols)
+    _put_symbols(base, number, parsed.symbols)
 
 
-def _name(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol]) -> None:
-    """Replace a file's definitions; those that are as they were stay, since most are."""
+def _put_symbols(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol]) -> None:
+    """Replace a file's symbols; unchanged ones stay, since most are."""
     wanted = Counter(
         (
             schema.plain(one.name),
@@ -103,34 +99,19 @@ def _name(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol]) -> Non
     )
 
 
-def remove(base: sqlite3.Connection, path: str, text_of: TextOf) -> None:
+def remove(base: sqlite3.Connection, path: str) -> None:
     """Delete a file's rows."""
     row = base.execute("SELECT id FROM files WHERE path = ?", (schema.pack(path),)).fetchone()
     if not row:
         return
     chunks = [one for (one,) in base.execute("SELECT id FROM chunks WHERE file = ?", row)]
-    _forget(base, path, chunks, text_of)
+    _remove_chunks(base, chunks)
     base.execute("DELETE FROM symbols WHERE file = ?", row)
     base.execute("DELETE FROM files WHERE id = ?", row)
 
 
-def _forget(base: sqlite3.Connection, path: str, chunks: Sequence[int], text_of: TextOf) -> None:
-    """Delete chunks and their words.
-
-    The full-text index has no content: to take words out it must be told them. Only those that
-    were surely put are told (their sum is known); else they stay, and lead to no chunk.
-    """
-    for number in chunks:
-        row = base.execute(f"{CHUNK} WHERE c.id = ?", (number,)).fetchone()
-        if row:
-            text = schema.plain(text_of(path, stored(row).chunk))
-            (crc,) = base.execute("SELECT crc FROM chunks WHERE id = ?", (number,)).fetchone()
-            if zlib.crc32(text.encode()) == crc:
-                base.execute(
-                    "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)",
-                    (number, text),
-                )
-        base.execute("DELETE FROM texts WHERE id = ?", (number,))
-        base.execute("DELETE FROM bags WHERE id = ?", (number,))
-        base.execute("INSERT INTO gone (chunk) VALUES (?)", (number,))
-    base.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number in chunks])
+def _remove_chunks(base: sqlite3.Connection, chunks: Sequence[int]) -> None:
+    ids = [(number,) for number in chunks]
+    for table in ("chunks", "texts", "bags"):
+        base.executemany(f"DELETE FROM {table} WHERE id = ?", ids)  # noqa: S608
+    base.executemany("INSERT INTO gone (chunk) VALUES (?)", ids)

@@ -140,7 +140,7 @@ class Searcher:
 
     def _lexical(self, query: Query, changed: Overlaid, depth: int) -> list[tuple[int, float]]:
         more = depth + len(changed.gone)
-        stored = self.reader.lexical(words.match(query.text), more, query.filters)
+        stored = self.reader.lexical(words.terms(query.text), more, query.filters)
         found = [row for row in stored if row[0] not in changed.gone]
         if changed.new:
             terms = words.terms(query.text)
@@ -161,7 +161,7 @@ class Searcher:
         if not term or any(one.symbol.symbol.name.lower() == name.lower() for one in sure.values()):
             return set()
         more = depth + len(changed.gone)
-        stored = self.reader.lexical(f'"{term}"', more, query.filters)
+        stored = self.reader.lexical([term], more, query.filters)
         found = {number for number, _ in stored if number not in changed.gone}
         return found | {number for number, counts in changed.counted.items() if counts[term]}
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lcursor import folders
-from lcursor.index import schema
+from lcursor.index import database
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ class VectorStore:
         today = _today()
         old = [(today, digest) for digest, day, _ in rows if day != today]
         if old and not self._is_full:
-            with schema.transaction(base):
+            with database.transaction(base):
                 base.executemany("UPDATE vectors SET day = ? WHERE digest = ?", old)
         return {
             digest: np.frombuffer(data, np.float16)
@@ -116,7 +116,7 @@ class VectorStore:
         }
 
     def _put(self, rows: list[tuple[bytes, int, bytes]], base: sqlite3.Connection) -> None:
-        with schema.transaction(base):
+        with database.transaction(base):
             base.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
             self._unchecked += len(rows)
             if self._unchecked >= CHECK_EVERY:
@@ -155,7 +155,7 @@ class VectorStore:
     def _connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-        base = schema.connect(self.path)
+        base = database.connect(self.path)
         try:
             base.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
             (version,) = base.execute("PRAGMA user_version").fetchone()
@@ -173,9 +173,9 @@ class VectorStore:
         if "locked" in str(error):
             return  # by another process for long; the next call tries again
         self._disconnect()
-        if isinstance(error, sqlite3.Error) and schema.is_damage(error):
+        if isinstance(error, sqlite3.Error) and database.is_damage(error):
             with contextlib.suppress(OSError):
-                schema.remove(self.path)
+                database.remove(self.path)
                 self.remarks.append(f"the cache of vectors was damaged ({error}) and is rebuilt")
                 return
         if "full" in str(error) or "I/O" in str(error):

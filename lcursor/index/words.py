@@ -84,11 +84,6 @@ def index_text(path: str, chunk: Chunk) -> str:
     return " ".join(_terms(head + "\n" + chunk.text))
 
 
-def match(query: str) -> str:
-    """Return a question as an FTS5 expression, or "" where it has no word in it."""
-    return " OR ".join(f'"{term}"' for term in terms(query))
-
-
 def terms(query: str) -> list[str]:
     """Return the terms of a question, without those that say nothing.
 

@@ -57,7 +57,7 @@ def found(store: Store, question: str, filters: Filters | None = None) -> list[s
     """The texts that a question finds, best first."""
     reader = store.reader()
     try:
-        hits = reader.lexical(words.match(question), 50, filters)
+        hits = reader.lexical(words.terms(question), 50, filters)
         assert hits == sorted(hits, key=lambda hit: -hit[1])
         chunks = reader.chunks([number for number, _ in hits])
         return [chunks[number].chunk.text for number, _ in hits]

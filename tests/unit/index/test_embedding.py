@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -122,8 +123,7 @@ def test_a_file_that_is_moved_has_its_vectors(bench: Bench, asked: list[str]) ->
         text = f"def value{number}():\n    return {number}\n"
         place = f"deep/in/f{number}.py"
         store.remove([f"f{number}.py"])
-        while store.tidy():
-            pass
+        store.tidy()
         state = FileState(len(text), number, hashlib.sha256(text.encode()).digest()[:16])
         store.put(place, state, chunk.read(place, text))
     run(embedding)
@@ -201,7 +201,7 @@ def test_a_store_that_was_begun_anew_has_other_vectors(bench: Bench, asked: list
     assert embedding.vectors is not None
     assert embedding.embedder is not None
     identity = store.identity
-    store._note_damage(store._inode[1])  # as a reader that found a broken page
+    store.database.report(store.database.epoch, sqlite3.DatabaseError("a broken page"))
     with pytest.raises(IndexFailed):
         store.files()
     assert store.identity != identity

@@ -30,7 +30,7 @@ def test_words_are_counted_as_the_store_counts_them(tmp_path: Path) -> None:
     }
     asked = "argument of task_3 value_2"
     own = overlay.lexical(reader, counted, words.terms(asked))
-    stored = reader.lexical(words.match(asked), 100)
+    stored = reader.lexical(words.terms(asked), 100)
     assert [number for number, _ in own[:2]] == [number for number, _ in stored[:2]]
     assert dict(own) == pytest.approx(dict(stored), rel=1e-4)
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -289,7 +288,7 @@ def test_a_damaged_store_is_filled_anew(
         write(root, f"f{number}.py", f"value = {number}\n")
     line.fill()
     identity = line.store.identity
-    line.store._note_damage(line.store._inode[1])  # as a reader that found a broken page
+    line.store.database.report(line.store.database.epoch, sqlite3.DatabaseError("a broken page"))
     write(root, "f1.py", "changed = 1\n")
     line.pipe.changed(["f1.py"])
 
@@ -338,13 +337,13 @@ def test_a_file_that_is_written_all_the_time_is_stored_as_of_one_moment(
 
 
 def test_damage_that_only_a_reader_meets_is_mended_at_once(root: Path, line: Line) -> None:
-    line.store.on_damage = line.pipe.begin
+    line.store.database.on_damage = line.pipe.begin
     for number in range(20):
         write(root, f"f{number}.py", f"value = {number}\n")
     line.fill()
     line.wait(lambda: not line.pipe._filler.is_untidy)
     spoil(line.store.path, "texts")
-    with pytest.raises(IndexFailed, match="made anew"):
+    with pytest.raises(IndexFailed, match="being rebuilt"):
         line.text("f1.py")
 
     def is_filled() -> bool:
@@ -354,58 +353,6 @@ def test_damage_that_only_a_reader_meets_is_mended_at_once(root: Path, line: Lin
 
     line.wait(is_filled)
     assert len(line.store.remarks) == 1
-
-
-def test_damage_that_nobody_came_upon_is_found_when_all_is_done(
-    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipeline, "CHECK_S", 3600.0)
-    for number in range(200):
-        write(root, f"f{number}.py", "".join(f"v{number}_{n} = '{n * 7919}'\n" for n in range(99)))
-    line.fill()
-    identity = line.store.identity
-    spoil(line.store.path, "symbols_named")  # only questions about names read it
-    monkeypatch.setattr(pipeline, "CHECK_S", 0.0)
-    line.pipe.begin()
-    line.wait(lambda: line.store.remarks)
-    line.wait(lambda: line.store.identity != identity and len(line.paths()) == 200)
-    line.ready()
-    assert len(line.store.remarks) == 1
-    assert [one.path for one in line.reader.symbols("v7_7", 3)] == ["f7.py"]
-
-
-def test_what_is_whole_is_read_as_a_whole_once(
-    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipeline, "CHECK_S", 0.0)  # due whenever all is done
-    checks: list[bool] = []
-    rests: list[bool] = []
-    check, consider = line.store.check, line.pipe._check
-
-    def count() -> bool:
-        checks.append(check())
-        return checks[-1]
-
-    def rest() -> bool:
-        """Note that all is done, after which the store would be checked."""
-        rests.append(consider())
-        return rests[-1]
-
-    def rested(times: int) -> bool:
-        return len(rests) > times
-
-    monkeypatch.setattr(line.store, "check", count)
-    monkeypatch.setattr(line.pipe, "_check", rest)
-    write(root, "a.py", "x = -1\n")
-    line.fill()
-    line.wait(lambda: checks and rests)
-    for number in range(3):
-        before = len(rests)
-        write(root, "a.py", f"x = {number}\n")
-        line.pipe.changed(["a.py"])
-        line.wait(partial(rested, before))
-        assert f"x = {number}" in line.text("a.py")
-    assert checks == [True]
 
 
 def test_another_branch_is_one_comparison(root: Path, line: Line) -> None:

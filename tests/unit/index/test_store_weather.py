@@ -63,9 +63,6 @@ def whole(store: Store) -> None:
         ("chunks", "id", "bags"),
     ):
         assert base.execute(orphans.format(table, key, of)).fetchone() == (0,), table
-    words_there = {row[0] for row in base.execute("SELECT id FROM words_docsize")}
-    assert words_there == {row[0] for row in base.execute("SELECT id FROM chunks")}
-    base.execute("INSERT INTO words (words) VALUES ('integrity-check')")
     base.close()
     reader = store.reader()
     for path, state in store.files().items():
@@ -136,7 +133,6 @@ def test_a_truncated_index_begins_anew_and_says_so_once(opened: Open, folder: Pa
         if share:
             [said] = store.remarks
             assert "was damaged" in said
-            assert (folder / f"{schema.FILE}.damaged").exists()
         filled(store)
         assert len(found(store, "alpha")) == 40
         whole(store)
@@ -178,10 +174,9 @@ def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) ->
         store.files()
         filled(store)
         store.remove(["d/1.py"])
-        reader.lexical('"alpha" OR "beta"', 50)
+        reader.lexical(["alpha", "beta"], 50)
         reader.symbols("x", 5, prefix=True)
         reader.chunks(range(200))
-        store.check()
         store.tidy()
 
     for _ in range(3):
@@ -189,11 +184,10 @@ def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) ->
             use()
         except IndexFailed as error:
             assert str(path) in str(error)  # noqa: PT017 - it may also do without an error
-    assert not store.check() or not store.remarks or "damaged" in store.remarks[0]
-    assert store.check()
-    filled(store)
     if store.remarks:
         assert len(store.remarks) == 1
+        assert "damaged" in store.remarks[0]
+        filled(store)
         assert len(found(store, "alpha")) >= 39
         whole(store)
     reader.close()
@@ -221,7 +215,6 @@ def test_a_flipped_bit_within_a_text_is_not_noticed(opened: Open, folder: Path) 
     reader = store.reader()
     assert texts("a.py") == ["alpha first", "oeedle second"]
     assert texts("b.py") == ["alpha third"]
-    assert store.check()
     store.put(*entry("a.py", "alpha first", "needle second"))  # the same chunk, so it is kept
     assert texts("a.py") == ["alpha first", "oeedle second"]
     store.put(*entry("a.py", "alpha first", "needle changed"))
@@ -255,25 +248,6 @@ def test_damage_that_a_reader_finds_is_mended_by_the_writer(opened: Open, folder
     reader.close()
 
 
-def test_an_index_that_is_deleted_while_it_is_open_begins_anew(store: Store) -> None:
-    filled(store, 3)
-    reader = store.reader()
-    assert len(reader.files()) == 3
-    for path in store.folder.iterdir():
-        path.unlink()
-    store.folder.rmdir()
-    with pytest.raises(IndexFailed):
-        reader.files()
-    with pytest.raises(IndexFailed, match="taken away"):
-        store.put(*entry("a.py", "one"))
-    store.put(*entry("a.py", "one"))
-    assert list(reader.files()) == ["a.py"]
-    with pytest.raises(IndexFailed, match="held"):
-        Store(store.folder, revision="test")
-    whole(store)
-    reader.close()
-
-
 def test_another_revision_begins_anew_without_a_word(opened: Open) -> None:
     store = opened(revision="1")
     filled(store, 3)
@@ -293,7 +267,7 @@ def test_a_full_disk_is_said_and_leaves_all_whole(opened: Open, folder: Path) ->
             for turn in range(200):
                 store.put(*entry(f"big{turn}.py", *(f"{turn} {at} " * 2000 for at in range(8))))
         assert "df -h" in error.value.hint
-        assert len(reader.lexical('"alpha"', 50)) == 5, "what was there is found"
+        assert len(reader.lexical(["alpha"], 50)) == 5, "what was there is found"
         assert len(store.files()) >= 5
     store.put(*entry("after.py", "room again"))
     assert found(store, "room again") == ["room again"]
