@@ -29,7 +29,7 @@ from lcursor.fim.context_ring import AROUND_LINES, ContextRing, Found, Query
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import File, Source
 from lcursor.host.retriever import MAX_CHARS, chunks
-from lcursor.index import chunk, wire
+from lcursor.index import chunk, protocol
 from lcursor.index.around import around
 from lcursor.index.records import FileState
 from lcursor.index.search import Searcher
@@ -216,7 +216,7 @@ class _Index:
         """Find chunks for a position."""
         before, after = query.prefix[-MAX_CHARS:], query.suffix[:MAX_CHARS]
         hits = around(self._searcher, query.path, before, after)
-        found(chunks("/", Path("/"), [wire.hit(hit) for hit in hits], 0.0))
+        found(chunks("/", Path("/"), [protocol.hit(hit) for hit in hits], 0.0))
 
 
 def _describe(found: Sequence[Pair]) -> str:

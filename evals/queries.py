@@ -26,7 +26,7 @@ from lcursor.errors import LcursorError
 from lcursor.index import chunk
 from lcursor.index.chunk import embedded
 from lcursor.index.embed import Embedder
-from lcursor.index.embedders import DEFAULT, find
+from lcursor.index.embed import DEFAULT, find
 from lcursor.index.records import FileState, Hit, Mode, Parsed
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store

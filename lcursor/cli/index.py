@@ -137,14 +137,13 @@ def _safe(text: str) -> str:
 
 
 def _print_report(root: Path, globs: Sequence[str], as_json: bool) -> None:
-    from lcursor.index import place, rates
     from lcursor.index.report import summarize
     from lcursor.project import listing, secrets
     from lcursor.project.root import is_home_like
 
     known = secrets.load(root)
     known.add(globs)
-    found = summarize(listing.survey(root), known, rates.load(place.rates_path()))
+    found = summarize(listing.survey(root), known)
     if as_json:
         document = {"root": str(root), "is_home": is_home_like(root), **asdict(found)}
         typer.echo(json.dumps(document))

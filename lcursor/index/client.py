@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from lcursor.errors import IndexAway, LcursorError
-from lcursor.index import launch, wire
+from lcursor.index import launch, protocol
 from lcursor.index.records import Hit, Mode
 
 CONNECT_S = 10.0
@@ -64,7 +64,9 @@ class Client:
         client.call("status")
         return client
 
-    def call(self, do: wire.Do, *, timeout_s: float = ANSWER_S, **params: Any) -> dict[str, Any]:
+    def call(
+        self, do: protocol.Do, *, timeout_s: float = ANSWER_S, **params: Any
+    ) -> dict[str, Any]:
         """Ask, wait, and return the answer; a worker that died meanwhile is replaced once.
 
         Raises:
@@ -80,13 +82,13 @@ class Client:
                     break
                 continue
             if "error" in reply:
-                raise wire.raised(reply["error"])
+                raise protocol.raised(reply["error"])
             return dict(reply["ok"])
         if do == "stop":
             return {}
         raise IndexAway(f"the index worker of {self.root} ended", "See :LCursor log")
 
-    def tell(self, do: wire.Do, **params: Any) -> None:
+    def tell(self, do: protocol.Do, **params: Any) -> None:
         """Say what needs no answer; lost where no worker is there, and none is started for it.
 
         What a client says of its buffers, open files and secrets is told to the next worker.
@@ -99,7 +101,7 @@ class Client:
     def search(self, text: str, *, limit: int = 20, mode: Mode = "hybrid") -> list[Hit]:
         """Return what is found, best first."""
         found = self.call("search", text=text, limit=limit, mode=mode)
-        return [wire.hit_of(each) for each in found["hits"]]
+        return [protocol.hit_of(each) for each in found["hits"]]
 
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Give each event to a function from now on, on the thread that reads; keep it short.
@@ -202,7 +204,7 @@ class Client:
         """Whether the worker is of this version; one that is not is asked to make room."""
         with contextlib.suppress(IndexAway):
             status = line.ask(next(self._numbers), "status", {}, CONNECT_S)
-            if status and status.get("ok", {}).get("version") == wire.VERSION:
+            if status and status.get("ok", {}).get("version") == protocol.VERSION:
                 return True
             if status is not None:
                 line.ask(next(self._numbers), "stop", {}, STOP_S)
@@ -264,8 +266,8 @@ class _Line:
 
     def say(self, message: Mapping[str, Any]) -> None:
         """Send; a broken connection is the reader's business."""
-        data = wire.encode(message)
-        if len(data) > wire.MOST_BYTES:
+        data = protocol.encode(message)
+        if len(data) > protocol.MOST_BYTES:
             raise LcursorError(f"a message of {len(data)} bytes is too long for the index")
         with self._sending:
             try:
@@ -287,7 +289,7 @@ class _Line:
         try:
             with contextlib.suppress(OSError, LcursorError), self._sock.makefile("rb") as file:
                 for line in file:
-                    self._receive(wire.decode(line))
+                    self._receive(protocol.decode(line))
         finally:  # whatever was raised: the next question connects again
             with self._lock:
                 self.is_open = False

@@ -7,17 +7,15 @@ slow thread of the server; `searcher` is for the one that searches.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcursor.index import embedders, place, rates
-from lcursor.index.embedding import Embedding
+from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.following import Following
-from lcursor.index.gate import Gate
 from lcursor.index.pipeline import Pipeline
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store
+from lcursor.index.throttle import Throttle
 from lcursor.project.secrets import SecretGlobs
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ class Opened:
         root: of the project.
         folder: of the index.
         embedder: its name; "" is the default, "none" is none.
-        gate: holds the bulk work.
+        throttle: pauses the bulk work.
         tell: called when the state changed. Thread: the pipeline's.
         remark: told what went wrong and was mended. Thread: any.
         own: what the user calls secret.
@@ -45,21 +43,19 @@ class Opened:
         root: Path,
         folder: Path,
         embedder: str,
-        gate: Gate,
+        throttle: Throttle,
         tell: Callable[[], None],
         remark: Callable[[str], None],
         own: SecretGlobs,
     ) -> None:
         self.store = Store(folder)
         self.reader, self.counter = self.store.reader(), self.store.reader()
-        self.embedding = Embedding(embedder, folder, self.store.reader())
-        self.embedding.is_quiet = gate.is_quiet
+        self.embedding = ChunkEmbedder(embedder, folder, self.store.reader())
+        self.embedding.is_quiet = throttle.is_quiet
         self.following = Following(root, self._changed, remark)
         self.pipeline = Pipeline(
-            root, self.store, gate, tell, remark, self.embedding, self.following, own
+            root, self.store, throttle, tell, remark, self.embedding, self.following, own
         )
-        self.embedding.meter = self.pipeline.meter
-        self._rates = rates.load(place.rates_path())
         self.store.database.on_damage = self.pipeline.begin
         self._searcher = Searcher(self.reader, None, None)
         self._has_vectors = False
@@ -81,19 +77,8 @@ class Opened:
         """Return all that went wrong with the data and was mended."""
         return [*self.store.remarks, *self.embedding.remarks()]
 
-    def learn(self) -> None:
-        """Keep how fast this machine turned out to be, for the next report."""
-        meter = self.pipeline.meter
-        if not self.embedder_name.startswith(embedders.DEFAULT):
-            meter = replace(meter, chunks=0)
-        found = meter.rates(self._rates)
-        if found != self._rates:
-            self._rates = found
-            rates.save(place.rates_path(), found)
-
     def close(self) -> None:
         """End all threads and let go of all files."""
-        self.learn()
         self.pipeline.stop()  # first: it may be about to begin a watcher
         self.following.stop()
         self.embedding.close()

@@ -15,15 +15,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from lcursor.errors import LcursorError
-from lcursor.index import priority, reconcile
-from lcursor.index.filler import Batch, Filler
-from lcursor.index.gate import Gate
+from lcursor.index import priority
+from lcursor.index.chunk_embedder import ChunkEmbedder
+from lcursor.index.following import Following
+from lcursor.index.index_writer import Batch, IndexWriter, difference
 from lcursor.index.parse import ParsePool
+from lcursor.index.protocol import Phase
 from lcursor.index.store import Store
-from lcursor.index.wire import Phase
+from lcursor.index.throttle import Throttle
 from lcursor.project import filetypes, ignore, listing
 from lcursor.project.secrets import SecretGlobs
 
@@ -46,36 +47,6 @@ FIRST_PATHS = 8
 """So many open files are read before anything else is looked at."""
 ASKED_PATHS = 32
 """As many unknown paths are asked for by themselves; with more, all files are looked at."""
-
-
-class Embedding(Protocol):
-    """What gives the chunks of the store their vectors. Used on the pipeline's thread."""
-
-    def step(self) -> bool:
-        """Do a small step; return False when there was nothing to do."""
-        ...
-
-    def forget(self) -> None:
-        """The store was begun anew: what was fetched from it means nothing."""
-        ...
-
-    @property
-    def left(self) -> int:
-        """About how many chunks have no vector, as of the last step."""
-        ...
-
-
-class Watching(Protocol):
-    """What tells of changes."""
-
-    def follow(self, survey: listing.Survey) -> None:
-        """Watch the directories of a survey from now on, in place of those before."""
-        ...
-
-    @property
-    def how(self) -> str:
-        """How changes are seen; "" where they are not."""
-        ...
 
 
 @dataclass(slots=True)
@@ -105,11 +76,11 @@ class Pipeline:
     Args:
         root: of the project.
         store: used on this thread alone.
-        gate: says when to stand aside and when to end.
+        throttle: says when to pause and when to end.
         tell: called when progress, phase or content changed; must return at once. Thread: this one.
         remark: told what went wrong and was mended.
-        embedding: gives vectors; None for none.
-        watching: follows the files; None for none.
+        embedder: gives the chunks their vectors; None for none.
+        following: watches the files; None for none.
         own: what the user calls secret.
     """
 
@@ -117,19 +88,18 @@ class Pipeline:
         self,
         root: Path,
         store: Store,
-        gate: Gate,
+        throttle: Throttle,
         tell: Callable[[], None],
         remark: Callable[[str], None],
-        embedding: Embedding | None = None,
-        watching: Watching | None = None,
+        embedder: ChunkEmbedder | None = None,
+        following: Following | None = None,
         own: SecretGlobs | None = None,
     ) -> None:
-        self._root, self._gate = root, gate
-        store.between = gate.passes
-        self._filler = Filler(root, store, own)
+        self._root, self._throttle = root, throttle
+        store.between = throttle.passes
+        self._writer = IndexWriter(root, store, own)
         self._tell, self._remark = tell, remark
-        self._embedding, self._watching = embedding, watching
-        self.meter = self._filler.meter
+        self._embedder, self._following = embedder, following
         self.progress = Progress()
         self._wake = threading.Condition()
         self._dirty: dict[str, bool] = {}
@@ -139,7 +109,7 @@ class Pipeline:
         """Paths that changed after that survey, so that it does not know of them."""
         self._recent: tuple[str, ...] = ()
         self._waiting: deque[str] = deque()
-        self._pool = ParsePool(root, self._filler.digest_of)
+        self._pool = ParsePool(root, self._writer.digest_of)
         self._batch_s = FIRST_BATCH_S
         self._is_survey_due = False
         self._is_first = False
@@ -157,7 +127,7 @@ class Pipeline:
             self._is_survey_due = True
             if self.progress.phase in ("ready", "failed"):
                 self.progress = Progress("surveying")
-            if self._thread is None and not self._gate.is_stopped:
+            if self._thread is None and not self._throttle.is_stopped:
                 self.progress = Progress("surveying")
                 self._thread = threading.Thread(
                     target=self._loop, name="lcursor-reading", daemon=True
@@ -189,7 +159,7 @@ class Pipeline:
 
     def stop(self, timeout_s: float = 5.0) -> bool:
         """End after the step that runs; return whether it ended in time."""
-        self._gate.stop()
+        self._throttle.stop()
         with self._wake:
             self._wake.notify()
         if self._thread is None:
@@ -208,42 +178,42 @@ class Pipeline:
 
     def _turns(self) -> None:
         wait_s = 0.0
-        while not self._gate.is_stopped:
+        while not self._throttle.is_stopped:
             with self._wake:
                 self._wake.wait_for(self._has_work, wait_s)
             try:
                 wait_s = 0.0 if self._turn() else self._rest_s()
             except Exception as error:  # noqa: BLE001 - the root of a thread
-                if self._gate.is_stopped:
+                if self._throttle.is_stopped:
                     return
                 wait_s = RETRY_S
                 is_ours = isinstance(error, LcursorError)
                 self._fail(str(error) if is_ours else f"{type(error).__name__}: {error}")
 
     def _has_work(self) -> bool:
-        if self._gate.is_stopped:
+        if self._throttle.is_stopped:
             return True
-        if self._gate.held_s:
+        if self._throttle.held_s:
             return 0 < len(self._dirty) <= URGENT_PATHS
         return bool(self._dirty or self._is_survey_due)
 
     def _rest_s(self) -> float:
         due_s = self._survey_s + self._reconcile_s
-        return self._gate.held_s or max(due_s - time.monotonic(), 0.05)
+        return self._throttle.held_s or max(due_s - time.monotonic(), 0.05)
 
     def _turn(self) -> bool:
         """Do one small step; return False when there is nothing to do."""
-        if self._filler.load():
+        if self._writer.load():
             self._begin_anew()
         if not self._surveys and self._recent:
             self._first(self._recent)
-        is_urgent = self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._gate.held_s)
+        is_urgent = self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._throttle.held_s)
         # A file that is written all the time must not keep all others from being read.
         self._is_first = bool(is_urgent) and not self._is_first
         if self._is_first:
             return self._changes()
-        self._pause(self._gate.held_s > 0)
-        if self.progress.is_paused or not self._gate.passes():
+        self._pause(self._throttle.held_s > 0)
+        if self.progress.is_paused or not self._throttle.passes():
             return False
         if time.monotonic() > self._survey_s + self._reconcile_s and not self._waiting:
             self._is_survey_due = True
@@ -253,25 +223,25 @@ class Pipeline:
         if self._waiting or self._pool.is_busy:
             self._read_some()
             return True
-        if self._embedding is not None and self._embed():
+        if self._embedder is not None and self._embed():
             return True
         if self._has_work():
             return True
         self._enter("ready")
         self._failed = ""
-        self._filler.tidy()
+        self._writer.tidy()
         return False
 
     def _begin_anew(self) -> None:
         """The store is another one, and empty: nothing holds that was fetched from the old one."""
         self._is_survey_due = True
-        if self._embedding is not None:
-            self._embedding.forget()
+        if self._embedder is not None:
+            self._embedder.forget()
 
     def _first(self, paths: Sequence[str]) -> None:
         """Read what is open in an editor before anything else is looked at."""
         self._recent = ()
-        wanted = [path for path in paths[:FIRST_PATHS] if path not in self._filler.known]
+        wanted = [path for path in paths[:FIRST_PATHS] if path not in self._writer.known]
         self._put([path for path in wanted if not ignore.why(self._root, path)])
 
     def _changes(self) -> bool:
@@ -279,14 +249,14 @@ class Pipeline:
             dirty, self._dirty = self._dirty, {}
             if self._given is not None:
                 self._since.update(dirty)
-        known = self._filler.known
+        known = self._writer.known
         unjudged = [path for path, is_in in dirty.items() if not is_in and path not in known]
         if len(unjudged) > ASKED_PATHS:
             self._is_survey_due = True
         elif unjudged:
             dirty.update((path, not ignore.why(self._root, path)) for path in unjudged)
         wanted = [path for path, is_in in dirty.items() if is_in or path in known]
-        self._filler.forget_below(path for path in wanted if path not in known)
+        self._writer.forget_below(path for path in wanted if path not in known)
         self._put(wanted)
         return True
 
@@ -299,27 +269,27 @@ class Pipeline:
             survey, self._given = self._given, None
             since = set(self._since) if survey else set()
         if survey is None:
-            survey = listing.survey(self._root, lambda: self._gate.is_stopped)
-        if self._gate.is_stopped:
+            survey = listing.survey(self._root, lambda: self._throttle.is_stopped)
+        if self._throttle.is_stopped:
             return
-        if self._watching is not None:
-            self._watching.follow(survey)
-        self._filler.forget_secrets()
-        plan = reconcile.difference(self._filler.known, survey)
-        self._filler.forget([path for path in plan.gone if path not in since])
+        if self._following is not None:
+            self._following.follow(survey)
+        self._writer.forget_secrets()
+        plan = difference(self._writer.known, survey)
+        self._writer.forget([path for path in plan.gone if path not in since])
         sizes = {found.path: found.size_bytes for found in survey.files}
         first = {path: n for n, path in enumerate(self._recent)}
         order = [
             path
             for path in plan.read
-            if not filetypes.by_name(path, sizes[path]) and not self._filler.is_secret(path)
+            if not filetypes.by_name(path, sizes[path]) and not self._writer.is_secret(path)
         ]
         order.sort(key=lambda path: first.get(path, len(first)))  # of the rest the newest first
         self._waiting = deque(order)
         if len(order) >= POOL_FILES:
             self._pool.start()
         self._survey_s = time.monotonic()
-        is_watched = self._watching is not None and self._watching.how != ""
+        is_watched = self._following is not None and self._following.how != ""
         is_unchanged = bool(self._surveys) and not plan.read and not plan.gone
         longer_s = min(2 * self._reconcile_s, MAX_RECONCILE_S)
         self._reconcile_s = longer_s if is_watched and is_unchanged else RECONCILE_S
@@ -338,9 +308,9 @@ class Pipeline:
                 break
             if batch.bytes > MOST_BATCH_BYTES:
                 break
-            if self._gate.held_s or not self._gate.passes():
+            if self._throttle.held_s or not self._throttle.passes():
                 break
-        self._filler.write(batch)
+        self._writer.write(batch)
         self._batch_s = min(self._batch_s * 2, MOST_BATCH_S)
         self.progress.done += batch.taken
         if not self._waiting and not self._pool.is_busy:
@@ -351,32 +321,30 @@ class Pipeline:
 
     def _parse_next(self, batch: Batch) -> None:
         """Add a group of files that was parsed elsewhere to a batch, or parse one here."""
-        start_s = time.monotonic()
         results = self._pool.next(self._waiting)
-        self.meter.read_s += time.monotonic() - start_s
         for result in results:
             if result.is_fatal:
-                self._filler.give_up(result.path, batch)
+                self._writer.give_up(result.path, batch)
                 self._remark(f"{result.path} was skipped: the parser crashes on it")
             else:
-                self._filler.accept(result, batch)
+                self._writer.accept(result, batch)
         if not results and self._waiting:
-            self._filler.take(self._waiting.popleft(), batch)
+            self._writer.take(self._waiting.popleft(), batch)
 
     def _put(self, paths: Iterable[str]) -> None:
         batch = Batch()
         for path in paths:
-            self._filler.take(path, batch)
-            if not self._gate.passes():
+            self._writer.take(path, batch)
+            if not self._throttle.passes():
                 return
-        self._filler.write(batch)
+        self._writer.write(batch)
         self._tell()
 
     def _embed(self) -> bool:
-        assert self._embedding is not None
-        if not self._embedding.step():
+        assert self._embedder is not None
+        if not self._embedder.step():
             return False
-        left = self._embedding.left
+        left = self._embedder.left
         if self.progress.phase != "embedding":
             self.progress = Progress("embedding")
         self.progress.total = max(self.progress.total, left)
@@ -403,7 +371,7 @@ class Pipeline:
         self._survey_s = float("-inf")
         for _ in range(2):  # of damage that only a reader met, the first look begins the store anew
             with contextlib.suppress(LcursorError):
-                if self._filler.is_anew:
+                if self._writer.is_anew:
                     self._begin_anew()
                     self._tell()
                     return

@@ -43,11 +43,6 @@ def log_path(root: Path) -> Path:
     return data_folder(root) / "worker.log"
 
 
-def rates_path() -> Path:
-    """Return the file that keeps how fast this machine reads and embeds."""
-    return folders.data_home() / "index" / "rates.json"
-
-
 def own_folder(root: Path) -> Path:
     """Make the folder of a project's index, readable by the user alone.
 

@@ -19,13 +19,13 @@ from typing import Any
 
 from lcursor import folders
 from lcursor.errors import IndexFailed, IndexRefused, LcursorError
-from lcursor.index import explain, place, priority, rates, reading, wire
-from lcursor.index.gate import Gate
+from lcursor.index import explain, place, priority, protocol, reading
 from lcursor.index.opened import Opened
 from lcursor.index.pipeline import Progress
 from lcursor.index.reader import Counts, Reader
 from lcursor.index.records import Mode
 from lcursor.index.report import summarize
+from lcursor.index.throttle import Throttle
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 
@@ -56,7 +56,7 @@ class Project:
         remark: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.root, self.folder = root, place.own_folder(root)
-        self.gate = Gate()
+        self.throttle = Throttle()
         self.remarks: deque[str] = deque(maxlen=MOST_REMARKS)
         self.embedder_name, self._tell, self._hear = embedder, tell, remark
         self._open: Opened | None = None
@@ -159,7 +159,7 @@ class Project:
                 is_stale=lambda path: self._is_stale(there.reader, path),
             )
         return {
-            "hits": [wire.hit(hit) for hit in hits],
+            "hits": [protocol.hit(hit) for hit in hits],
             "ms": (time.perf_counter() - start_s) * 1000,
             "phase": there.pipeline.progress.phase,
             "embedder": there.embedder_name,
@@ -169,7 +169,7 @@ class Project:
         """Answer `symbols`. Thread: the one that searches."""
         with self._asked() as there:
             found = there.reader.symbols(name, limit, prefix=prefix)
-        return {"symbols": [wire.symbol(each) for each in found]}
+        return {"symbols": [protocol.symbol(each) for each in found]}
 
     def retrieve(
         self,
@@ -194,10 +194,11 @@ class Project:
                 is_stale=lambda path: self._is_stale(there.reader, path),
             )
         left_out = [
-            {**wire.hit(each.hit), "text": "", "reason": each.reason} for each in receipt.left_out
+            {**protocol.hit(each.hit), "text": "", "reason": each.reason}
+            for each in receipt.left_out
         ]
         return {
-            "used": [wire.hit(hit) for hit in receipt.used],
+            "used": [protocol.hit(hit) for hit in receipt.used],
             "left_out": left_out,
             "tokens": receipt.tokens,
         }
@@ -217,7 +218,7 @@ class Project:
             hits = around.around(
                 there.searcher(), path, before, after, recent=recent, overlay=overlay
             )
-        return {"hits": [wire.hit(hit) for hit in hits]}
+        return {"hits": [protocol.hit(hit) for hit in hits]}
 
     def why(self, path: str) -> dict[str, Any]:
         """Answer `why`: the reason why a path is not in the index, empty where it is or will be."""
@@ -228,8 +229,8 @@ class Project:
 
     def report(self) -> dict[str, Any]:
         """Answer `report`: what indexing would read. Cost: a look at every name in the project."""
-        survey = listing.survey(self.root, lambda: self.gate.is_stopped)
-        report = summarize(survey, self.own, rates.load(place.rates_path()))
+        survey = listing.survey(self.root, lambda: self.throttle.is_stopped)
+        report = summarize(survey, self.own)
         examples: dict[str, list[str]] = {}
         for path, reason in survey.ignored:
             paths = examples.setdefault(reason.split(":", 1)[0], [])
@@ -243,7 +244,7 @@ class Project:
             **asdict(report),
         }
 
-    def state(self, clients: int = 0) -> wire.State:
+    def state(self, clients: int = 0) -> protocol.State:
         """Answer `status`. Thread: any but the one that searches; it may count for a moment."""
         there = self._open
         progress = there.pipeline.progress if there else Progress(detail=self._trouble)
@@ -277,7 +278,7 @@ class Project:
             "is_home": self._is_home,
             "memory_bytes": priority.memory_bytes(),
             "pid": os.getpid(),
-            "version": wire.VERSION,
+            "version": protocol.VERSION,
             "clients": clients,
             "generation": generation,
         }
@@ -313,7 +314,7 @@ class Project:
     def close(self) -> None:
         """End all threads and let go of all files."""
         there, self._open = self._open, None
-        self.gate.stop()
+        self.throttle.stop()
         if there is not None:
             there.close()
 
@@ -335,7 +336,7 @@ class Project:
         """Give what answers a question, which goes before bulk work."""
         there = self._there()
         try:
-            with self.gate.query():
+            with self.throttle.query():
                 yield there
         except IndexFailed as error:
             if self._is_anew or self._open not in (there, None):
@@ -343,12 +344,12 @@ class Project:
             raise
 
     def _start(self) -> None:
-        self.gate = Gate()
+        self.throttle = Throttle()
         self._open = Opened(
             self.root,
             self.folder,
             self.embedder_name,
-            self.gate,
+            self.throttle,
             self.note,
             self.remark,
             self.own,
@@ -367,8 +368,6 @@ class Project:
         """Something changed: pass on what the rooms have to say, and that there is news."""
         if (there := self._open) is not None:
             self._pass_on(there)
-            if there.pipeline.progress.phase == "ready":
-                there.learn()
         self._tell()
 
     def _pass_on(self, there: Opened) -> None:

@@ -1,7 +1,6 @@
-"""As much of the protobuf wire format as a network's file needs: messages as lists of fields.
+"""Read and write protobuf messages without a schema, as far as ONNX files need it.
 
-Pure functions of bytes, with no copy of what is large. Any thread. No schema: who reads knows which
-number of a field means what.
+A message is a list of numbered fields. Pure functions of bytes that do not copy large values.
 """
 
 from __future__ import annotations

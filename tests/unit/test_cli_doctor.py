@@ -24,7 +24,7 @@ from lcursor.cli.facts import ROOT, Fact, exact
 from lcursor.code import grammars
 from lcursor.config import from_table
 from lcursor.errors import LcursorError
-from lcursor.index import embedders
+from lcursor.index import embed
 from lcursor.installer import selftest
 from lcursor.installer.selftest import Outcome
 
@@ -148,7 +148,7 @@ def test_what_the_index_keeps_is_said(
     (folder / "index.sqlite3").write_bytes(b"x" * 5000)
     (tmp_path / "cache/lcursor/vectors").mkdir(parents=True)
     (tmp_path / "cache/lcursor/vectors/a.sqlite3").write_bytes(b"x" * 700)
-    spec = embedders.find(embedders.DEFAULT)
+    spec = embed.find(embed.DEFAULT)
     for each in spec.model.files:
         path = store.path_of(each)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexAway, IndexRefused, LcursorError
-from lcursor.index import launch, wire
+from lcursor.index import launch, protocol
 from lcursor.index.client import Client
 from tests.waiting import wait_for
 
 Say = Callable[[dict[str, Any]], None]
-STATUS = {"version": wire.VERSION, "pid": 1}
+STATUS = {"version": protocol.VERSION, "pid": 1}
 
 
 class FakeWorker:
@@ -219,7 +219,7 @@ def test_a_worker_that_speaks_nonsense_is_left(
 
 def test_no_message_is_longer_than_the_worker_takes(client: Client) -> None:
     with pytest.raises(LcursorError, match="too long"):
-        client.call("search", text="x" * wire.MOST_BYTES)
+        client.call("search", text="x" * protocol.MOST_BYTES)
     assert client.call("status") == STATUS
 
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from lcursor.errors import ModelCorrupt, ModelMissing
 from lcursor.index import embed
-from lcursor.index.embed import Embedder, batches, normalized
-from lcursor.index.embedders import DEFAULT, find
+from lcursor.index.embed import DEFAULT, Embedder, batches, find, normalized
 
 CODE = "def open_files(paths):\n    return [open(path) for path in paths]"
 ITERABLE = "python check if a variable is iterable"
@@ -142,7 +141,7 @@ def test_it_keeps_to_its_threads() -> None:
     code = (
         "import threading, os\n"
         "from lcursor.index.embed import Embedder\n"
-        "from lcursor.index.embedders import EMBEDDERS\n"
+        "from lcursor.index.embed import EMBEDDERS\n"
         "import numpy\n"
         "before = len(os.listdir('/proc/self/task'))\n"
         "embedder = Embedder(EMBEDDERS[0], threads=1)\n"
@@ -158,7 +157,7 @@ def test_it_keeps_to_its_threads() -> None:
 def test_it_stays_small() -> None:
     code = (
         "from lcursor.index.embed import Embedder\n"
-        "from lcursor.index.embedders import EMBEDDERS\n"
+        "from lcursor.index.embed import EMBEDDERS\n"
         "embedder = Embedder(EMBEDDERS[0])\n"
         "embedder.texts(['alpha beta gamma delta ' * 400] * 4, 2)\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if 'VmHWM' in line))"
@@ -171,7 +170,7 @@ def test_it_is_loaded_beside_usearch_in_any_order() -> None:
     code = (
         "import numpy, sys\n"
         "from lcursor.index.embed import Embedder\n"
-        "from lcursor.index.embedders import EMBEDDERS\n"
+        "from lcursor.index.embed import EMBEDDERS\n"
         "from lcursor.index.vector_index import VectorIndex\n"
         "vectors = VectorIndex(None, 384)\n"
         "rows = numpy.random.default_rng(1).standard_normal((300, 384)).astype('float16')\n"
@@ -210,7 +209,7 @@ def test_vectors_of_another_size_are_refused() -> None:
 
 def test_importing_it_loads_no_library() -> None:
     code = (
-        "import sys, lcursor.index.embed, lcursor.index.embedders;"
+        "import sys, lcursor.index.embed, lcursor.index.embed;"
         "print([m for m in ('onnxruntime', 'tokenizers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

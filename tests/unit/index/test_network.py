@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.index import network
-from lcursor.index.embedders import DEFAULT, find
+from lcursor.index.embed import DEFAULT, find
 from lcursor.index.network import in_bytes
 from lcursor.index.protobuf import Field, fields, message, packed
 

@@ -9,15 +9,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from lcursor.errors import IndexFailed
 from lcursor.index import pipeline
-from lcursor.index.gate import Gate
+from lcursor.index.following import Following
 from lcursor.index.pipeline import Pipeline
 from lcursor.index.reader import Reader
 from lcursor.index.store import Store
+from lcursor.index.throttle import Throttle
 from lcursor.project import listing
 from tests.unit.project.trees import git
 from tests.waiting import wait_for
@@ -26,14 +28,14 @@ from tests.waiting import wait_for
 class Line:
     """A pipeline with its store, and what it said."""
 
-    def __init__(self, root: Path, folder: Path, gate: Gate | None = None) -> None:
+    def __init__(self, root: Path, folder: Path, throttle: Throttle | None = None) -> None:
         self.root = root
         self.store = Store(folder)
         self.reader: Reader = self.store.reader()
-        self.gate = gate or Gate()
+        self.throttle = throttle or Throttle()
         self.remarks: list[str] = []
         self.phases: list[str] = []
-        self.pipe = Pipeline(root, self.store, self.gate, self._told, self.remarks.append)
+        self.pipe = Pipeline(root, self.store, self.throttle, self._told, self.remarks.append)
 
     def _told(self) -> None:
         progress = self.pipe.progress
@@ -188,8 +190,8 @@ def test_an_older_file_that_comes_back_is_read(root: Path, line: Line) -> None:
 def test_typing_pauses_the_bulk_but_not_what_was_just_saved(root: Path, tmp_path: Path) -> None:
     for number in range(50):
         write(root, f"f{number}.py", f"value = {number}\n")
-    line = Line(root, tmp_path / "index", Gate(typing_s=60))
-    line.gate.typing()
+    line = Line(root, tmp_path / "index", Throttle(typing_s=60))
+    line.throttle.typing()
     line.pipe.begin()
     line.pipe.changed(["f7.py"])
     line.wait(lambda: "f7.py" in line.paths())
@@ -199,7 +201,7 @@ def test_typing_pauses_the_bulk_but_not_what_was_just_saved(root: Path, tmp_path
     line.pipe.changed(["f7.py"])
     line.wait(lambda: "saved" in line.text("f7.py"))
     assert line.paths() == {"f7.py"}
-    line.gate._until_s = 0.0  # a minute later
+    line.throttle._until_s = 0.0  # a minute later
     line.pipe.begin()
     line.ready()
     assert len(line.paths()) == 50
@@ -341,7 +343,7 @@ def test_damage_that_only_a_reader_meets_is_mended_at_once(root: Path, line: Lin
     for number in range(20):
         write(root, f"f{number}.py", f"value = {number}\n")
     line.fill()
-    line.wait(lambda: not line.pipe._filler.is_untidy)
+    line.wait(lambda: not line.pipe._writer.is_untidy)
     spoil(line.store.path, "texts")
     with pytest.raises(IndexFailed, match="being rebuilt"):
         line.text("f1.py")
@@ -375,16 +377,16 @@ def test_another_branch_is_one_comparison(root: Path, line: Line) -> None:
 
 def test_a_file_that_came_after_a_survey_is_kept(root: Path, tmp_path: Path) -> None:
     write(root, "a.py", "alpha = 1\n")
-    line = Line(root, tmp_path / "index", Gate(typing_s=60))
+    line = Line(root, tmp_path / "index", Throttle(typing_s=60))
     line.fill()
     old = listing.survey(root)
     write(root, "new.py", "beta = 1\n")
     (root / "a.py").unlink()
-    line.gate.typing()  # so that the survey waits, and the single file does not
+    line.throttle.typing()  # so that the survey waits, and the single file does not
     line.pipe.surveyed(old)
     line.pipe.changed(["new.py"], is_judged=True)
     line.wait(lambda: "new.py" in line.paths())
-    line.gate._until_s = 0.0
+    line.throttle._until_s = 0.0
     line.pipe.changed(["a.py"])
     line.ready()
     assert line.paths() == {"new.py"}
@@ -419,7 +421,12 @@ def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
     monkeypatch.setattr(pipeline, "time", clock)
     write(root, "a.py", "alpha = 1\n")
     pipe = Pipeline(
-        root, line.store, line.gate, lambda: None, line.remarks.append, watching=FakeWatching(how)
+        root,
+        line.store,
+        line.throttle,
+        lambda: None,
+        line.remarks.append,
+        following=cast(Following, FakeWatching(how)),
     )
 
     def surveys() -> int:

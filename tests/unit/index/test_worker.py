@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexAway, IndexFailed, IndexRefused, MessageInvalid
-from lcursor.index import launch, place, wire
+from lcursor.index import launch, place, protocol
 from lcursor.index.client import Client
 from lcursor.index.project import Project
-from lcursor.index.server import Server
 from lcursor.index.store import Store
+from lcursor.index.worker import Server
 from lcursor.project import secrets
 from lcursor.project.root import begun_path, data_folder
 from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths
@@ -386,7 +386,7 @@ def test_one_that_speaks_otherwise_makes_room(root: Path) -> None:
             patch.undo()  # the plugin was updated: what is started now is of the new version
             return real(*args)
 
-        patch.setattr(wire, "VERSION", wire.VERSION + 1)
+        patch.setattr(protocol, "VERSION", protocol.VERSION + 1)
         patch.setattr(launch, "start", start)
         with connect(root) as client:
             assert client.call("status")["pid"] != pid
@@ -401,7 +401,7 @@ def test_nonsense_is_answered_and_harms_nobody(root: Path) -> None:
             file = sock.makefile("rb")
             said = [json.loads(file.readline()) for _ in range(3)]
             assert sorted(each["id"] for each in said) == [-1, 5, 6]
-            sock.sendall(b"x" * (wire.MOST_BYTES + 100))  # a line without end
+            sock.sendall(b"x" * (protocol.MOST_BYTES + 100))  # a line without end
             with suppress(OSError):
                 sock.sendall(b"x" * (1 << 20))
             with suppress(ConnectionResetError):

@@ -6,7 +6,6 @@ pipeline's thread; the embedder and the vector index are used by the thread that
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 from lcursor.errors import LcursorError
 from lcursor.index import chunk, priority
-from lcursor.index.rates import Meter
 from lcursor.index.reader import Reader
 from lcursor.index.records import StoredChunk
 
@@ -41,7 +39,7 @@ NONE = "none"
 """The embedder name that stands for no embedder."""
 
 
-class Embedding:
+class ChunkEmbedder:
     """The vectors of one project.
 
     Args:
@@ -56,7 +54,6 @@ class Embedding:
         self.vectors: VectorIndex | None = None
         self.note = "no embedder" if name == NONE else "the embedder is not loaded yet"
         """Why there is no embedder; empty where there is one."""
-        self.meter = Meter()
         self.is_quiet: Callable[[], bool] = lambda: False
         """Tells whether nobody needs the cores, so that two of them may embed."""
         self._is_tried = name == NONE
@@ -91,12 +88,12 @@ class Embedding:
             return
         self._is_tried = True
         try:
-            from lcursor.index import embedders
+            from lcursor.index import embed
             from lcursor.index.embed import Embedder
             from lcursor.index.vector_index import VectorIndex
             from lcursor.index.vector_store import VectorStore
 
-            spec = embedders.find(self._wanted or embedders.DEFAULT)
+            spec = embed.find(self._wanted or embed.DEFAULT)
             embedder = Embedder(spec)
             vectors = VectorIndex(self._folder / GRAPH_FILE, embedder.dim)
         except (LcursorError, ImportError) as error:
@@ -123,14 +120,11 @@ class Embedding:
         size = GPU_BATCH if self.embedder.on_gpu else BATCH * threads
         batch = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
         texts = [chunk.embedded(one.path, one.chunk) for one in batch]
-        start_s = time.monotonic()
         try:
             made = self.embedder.texts(texts, threads).astype(np.float16)
         except Exception as error:  # noqa: BLE001 - a foreign library, with errors of its own
             self._give_up(f"the embedder failed: {error}")
             return False
-        self.meter.embed_s += time.monotonic() - start_s
-        self.meter.chunks += len(texts)
         vectors = {one.chunk.digest: row for one, row in zip(batch, made, strict=True)}
         if self._store is not None:
             self._store.put(vectors.items())

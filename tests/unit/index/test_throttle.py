@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from lcursor.index import gate
-from lcursor.index.gate import Gate
+from lcursor.index import throttle
+from lcursor.index.throttle import Throttle
 
 
 class Clock:
-    """Stands in for the module `time` of the gate."""
+    """Stands in for the module `time` of the throttle."""
 
     now_s = 100.0
 
@@ -22,12 +22,12 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(gate, "time", clock)
+    monkeypatch.setattr(throttle, "time", clock)
     return clock
 
 
 def test_typing_holds_the_work_for_a_while(clock: Clock) -> None:
-    it = Gate(typing_s=5)
+    it = Throttle(typing_s=5)
     assert not it.held_s
     it.typing()
     assert it.held_s == 5
@@ -41,10 +41,10 @@ def test_typing_holds_the_work_for_a_while(clock: Clock) -> None:
 
 
 def test_it_is_quiet_long_after_the_last_key(clock: Clock) -> None:
-    it = Gate(typing_s=0.01)
+    it = Throttle(typing_s=0.01)
     assert it.is_quiet()
     it.typing()
-    clock.now_s += gate.QUIET_S
+    clock.now_s += throttle.QUIET_S
     assert not it.is_quiet()
     clock.now_s += 1
     assert it.is_quiet()
@@ -54,8 +54,8 @@ def test_it_is_quiet_long_after_the_last_key(clock: Clock) -> None:
 
 
 def test_work_waits_for_a_query_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "QUERY_S", 60.0)
-    it, passed = Gate(), threading.Event()
+    monkeypatch.setattr(throttle, "QUERY_S", 60.0)
+    it, passed = Throttle(), threading.Event()
     started = threading.Event()
 
     def work() -> None:
@@ -73,13 +73,13 @@ def test_work_waits_for_a_query_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_queries_without_end_do_not_stop_the_work() -> None:
-    it = Gate()
+    it = Throttle()
     with it.query(), it.query():
         assert it.passes()
 
 
 def test_nothing_passes_after_the_end() -> None:
-    it = Gate()
+    it = Throttle()
     it.stop()
     assert it.is_stopped
     assert not it.passes()

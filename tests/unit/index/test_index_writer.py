@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.index.reconcile import Plan, difference
+from lcursor.index.index_writer import Plan, difference
 from lcursor.index.records import FileState
 from lcursor.project.listing import Found, Survey
 

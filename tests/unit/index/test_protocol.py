@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lcursor import errors
 from lcursor.errors import IndexRefused, LcursorError, MessageInvalid
-from lcursor.index import wire
+from lcursor.index import protocol
 from lcursor.index.records import Hit, StoredSymbol, Symbol
 
 texts = st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape"))
@@ -19,28 +19,28 @@ texts = st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogate
 
 @given(st.dictionaries(texts, texts | st.lists(texts) | st.integers() | st.none()))
 def test_what_is_said_is_heard(message: dict[str, Any]) -> None:
-    line = wire.encode(message)
+    line = protocol.encode(message)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert line.isascii()
-    assert wire.decode(line) == message
+    assert protocol.decode(line) == message
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b"\xff\xff", b"[" * 100_000, b'{"a":'])
 def test_what_is_no_message_is_refused(line: bytes) -> None:
     with pytest.raises(MessageInvalid):
-        wire.decode(line)
+        protocol.decode(line)
 
 
 def test_a_message_has_an_end() -> None:
     with pytest.raises(MessageInvalid, match="too long"):
-        wire.decode(b'"' + b"x" * wire.MOST_BYTES + b'"')
+        protocol.decode(b'"' + b"x" * protocol.MOST_BYTES + b'"')
 
 
 @given(st.binary())
 def test_no_line_breaks_the_worker(line: bytes) -> None:
     try:
-        wire.question(wire.decode(line))
+        protocol.question(protocol.decode(line))
     except MessageInvalid:
         pass
     else:
@@ -53,7 +53,7 @@ def test_no_line_breaks_the_worker(line: bytes) -> None:
         ({"do": "search", "text": "x"}, {"text": "x", "limit": 20, "mode": "hybrid"}),
         (
             {"do": "search", "text": "x", "limit": 10**9, "mode": "lexical", "new": 1},
-            {"text": "x", "limit": wire.MOST_LIMIT, "mode": "lexical"},
+            {"text": "x", "limit": protocol.MOST_LIMIT, "mode": "lexical"},
         ),
         ({"do": "symbols", "name": "f"}, {"name": "f", "limit": 20, "prefix": False}),
         ({"do": "buffer", "path": "a", "text": None}, {"path": "a", "text": None}),
@@ -64,7 +64,7 @@ def test_no_line_breaks_the_worker(line: bytes) -> None:
     ],
 )
 def test_a_question_has_its_defaults(said: dict[str, Any], fields: dict[str, Any]) -> None:
-    assert wire.question({"id": 4, **said}) == (4, said["do"], fields)
+    assert protocol.question({"id": 4, **said}) == (4, said["do"], fields)
 
 
 @pytest.mark.parametrize(
@@ -91,41 +91,41 @@ def test_a_question_has_its_defaults(said: dict[str, Any], fields: dict[str, Any
 )
 def test_a_wrong_question_is_refused(said: dict[str, Any]) -> None:
     with pytest.raises(MessageInvalid):
-        wire.question(said)
+        protocol.question(said)
 
 
 def test_every_question_is_known_and_every_default_used() -> None:
-    assert set(wire.REQUESTS) == set(wire.Do.__args__)  # type: ignore[attr-defined]
-    fields = {name for kind in wire.REQUESTS.values() for name in kind.__annotations__}
-    assert set(wire.DEFAULTS) <= fields
+    assert set(protocol.REQUESTS) == set(protocol.Do.__args__)  # type: ignore[attr-defined]
+    fields = {name for kind in protocol.REQUESTS.values() for name in kind.__annotations__}
+    assert set(protocol.DEFAULTS) <= fields
 
 
 @pytest.mark.parametrize("kind", errors.tree())
 def test_an_error_arrives_as_what_it_was(kind: type[LcursorError]) -> None:
     error = kind.__new__(kind)
     LcursorError.__init__(error, "it failed", "do this")
-    said = wire.decode(wire.encode(wire.failure(3, error)))
-    heard = wire.raised(said["error"])
+    said = protocol.decode(protocol.encode(protocol.failure(3, error)))
+    heard = protocol.raised(said["error"])
     assert type(heard) is kind
     assert (heard.message, heard.hint) == ("it failed", "do this")
 
 
 def test_an_unknown_error_is_an_error() -> None:
-    heard = wire.raised({"code": "of_tomorrow", "message": "m"})
+    heard = protocol.raised({"code": "of_tomorrow", "message": "m"})
     assert type(heard) is LcursorError
     assert str(heard) == "m"
-    assert isinstance(wire.raised({"code": "index_refused"}), IndexRefused)
+    assert isinstance(protocol.raised({"code": "index_refused"}), IndexRefused)
 
 
 def test_hits_travel() -> None:
     hit = Hit("a\udcff\n.py", 1, 3, "A > f", "python", "text\x00", 0.5, {"lexical": 1}, True)
-    assert wire.hit_of(json.loads(json.dumps(wire.hit(hit)))) == hit
-    assert wire.hit_of({**wire.hit(hit), "of_tomorrow": 1}) == hit
+    assert protocol.hit_of(json.loads(json.dumps(protocol.hit(hit)))) == hit
+    assert protocol.hit_of({**protocol.hit(hit), "of_tomorrow": 1}) == hit
 
 
 def test_symbols_travel_flat() -> None:
     stored = StoredSymbol("a.py", "python", Symbol("f", "function", 1, 3, "A"))
-    assert wire.symbol(stored) == {
+    assert protocol.symbol(stored) == {
         "path": "a.py",
         "language": "python",
         "name": "f",

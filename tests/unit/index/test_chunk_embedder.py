@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from lcursor.errors import IndexFailed, ModelMissing
-from lcursor.index import chunk, embed, embedders, priority
-from lcursor.index.embedding import BATCH, NONE, Embedding
+from lcursor.index import chunk, embed, priority
+from lcursor.index.chunk_embedder import BATCH, NONE, ChunkEmbedder
 from lcursor.index.records import FileState
 from lcursor.index.store import Store
 
@@ -50,7 +50,7 @@ class Counting:
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(embed, "Embedder", Counting)
-    monkeypatch.setattr(embedders, "find", lambda name: SimpleNamespace(name=name))
+    monkeypatch.setattr(embed, "find", lambda name: SimpleNamespace(name=name))
     monkeypatch.setattr(Counting, "asked", [])
     monkeypatch.setattr(Counting, "threads", [])
     return Counting.asked
@@ -68,11 +68,11 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.open: list[tuple[Store, Embedding]] = []
+        self.open: list[tuple[Store, ChunkEmbedder]] = []
 
-    def new(self, name: str, embedder: str = "") -> tuple[Store, Embedding]:
+    def new(self, name: str, embedder: str = "") -> tuple[Store, ChunkEmbedder]:
         store = Store(self.folder / name)
-        one = store, Embedding(embedder, self.folder / name, store.reader())
+        one = store, ChunkEmbedder(embedder, self.folder / name, store.reader())
         self.open.append(one)
         return one
 
@@ -90,7 +90,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-def run(embedding: Embedding) -> int:
+def run(embedding: ChunkEmbedder) -> int:
     steps = 0
     while embedding.step():
         steps += 1

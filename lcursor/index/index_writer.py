@@ -1,22 +1,21 @@
-"""Files in, store out: what is known of each, what is read, what is written together.
+"""Write the files of a project to its store, and keep track of what the store knows.
 
-Owns the picture of what the store knows. Used on the pipeline's thread alone, but for `store`.
+Used on the pipeline's thread alone, but for `store`.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lcursor.index import reading
 from lcursor.index.parse import NOTHING, ParseResult, parse_file
-from lcursor.index.rates import Meter
 from lcursor.index.records import FileState
 from lcursor.index.rows import Entry
 from lcursor.index.store import Store
+from lcursor.project.listing import Survey
 from lcursor.project.secrets import SecretGlobs
 
 
@@ -33,7 +32,32 @@ class Batch:
     gone: list[str] = field(default_factory=list)
 
 
-class Filler:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do for the index to be as the disk is."""
+
+    read: list[str]
+    """New files and those that may have changed, the newest first."""
+    gone: list[str]
+
+
+def difference(known: Mapping[str, FileState], survey: Survey) -> Plan:
+    """Compare the known files with those of a survey.
+
+    Any other size or time is a change, not only a newer one: a stash brings older times back.
+    """
+    changed = [
+        file
+        for file in survey.files
+        if (state := known.get(file.path)) is None
+        or (state.size_bytes, state.mtime_ns) != (file.size_bytes, file.mtime_ns)
+    ]
+    changed.sort(key=lambda file: -file.mtime_ns)
+    there = {file.path for file in survey.files}
+    return Plan([file.path for file in changed], sorted(known.keys() - there))
+
+
+class IndexWriter:
     """Reads files of a project into its store.
 
     Args:
@@ -48,7 +72,6 @@ class Filler:
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
         """Whether something was written since the store was tidied."""
-        self.meter = Meter()
         self._identity = ""
 
     def load(self) -> bool:
@@ -68,12 +91,10 @@ class Filler:
 
     def take(self, path: str, batch: Batch) -> None:
         """Read and parse one file into what is to be written."""
-        start_s = time.monotonic()
         is_secret = self.is_secret(path)  # then it is not even read
         known = self.digest_of(path)
         found = ParseResult(path, is_gone=True) if is_secret else parse_file(self.root, path, known)
         self.accept(found, batch)
-        self.meter.read_s += time.monotonic() - start_s
 
     def digest_of(self, path: str) -> bytes | None:
         """Return the digest of what is known of a file; None where nothing is."""
@@ -101,11 +122,7 @@ class Filler:
     def write(self, batch: Batch) -> None:
         """Bring a batch into the store."""
         if batch.parts:
-            start_s = time.monotonic()
             self.store.put_many(batch.parts)
-            self.meter.read_s += time.monotonic() - start_s
-            self.meter.files += len(batch.parts)
-            self.meter.bytes += batch.bytes
             self.known.update((path, state) for path, state, _ in batch.parts)
             self.is_untidy = True
         if batch.touched:

@@ -8,8 +8,8 @@ import pytest
 
 from lcursor.catalog import store
 from lcursor.errors import ModelMissing, ModelUnknown
-from lcursor.index import embedders
-from lcursor.index.embedders import EMBEDDERS, EmbedderSpec
+from lcursor.index import embed
+from lcursor.index.embed import EMBEDDERS, EmbedderSpec
 
 
 @pytest.mark.parametrize("spec", EMBEDDERS, ids=lambda spec: spec.name)
@@ -24,21 +24,21 @@ def test_the_manifest_has_each(spec: EmbedderSpec) -> None:
 
 
 def test_the_default_is_verified_and_comes_without_a_hub() -> None:
-    model = embedders.find(embedders.DEFAULT).model
+    model = embed.find(embed.DEFAULT).model
     assert model.digest == "verified"
     assert all(each.registry for each in model.files)
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    assert embedders.find("CodeRankEmbed").name == "coderankembed"
+    assert embed.find("CodeRankEmbed").name == "coderankembed"
     with pytest.raises(ModelUnknown) as caught:
-        embedders.find("minilm")
+        embed.find("minilm")
     assert caught.value.hint.startswith("Nearest: minilm-l6-v2-int8")
     assert "coderankembed" in caught.value.hint
 
 
 def test_a_file_that_is_missing_is_named_with_the_command(tmp_path: Path) -> None:
-    spec = embedders.find("granite-embedding-small-r2")
+    spec = embed.find("granite-embedding-small-r2")
     for each in spec.model.files:
         assert not spec.is_here(tmp_path)
         with pytest.raises(ModelMissing, match=store.path_of(each, tmp_path).name) as caught:
