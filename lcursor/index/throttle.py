@@ -1,7 +1,6 @@
-"""When bulk work may go on: not while someone types, and not in the way of a query.
+"""Pause bulk work while the user types and while a query is being answered.
 
-Owns no thread. Those who type and ask call from theirs; those who work call `passes` between two
-small steps.
+Any thread reports typing and queries; the bulk work calls `passes` between two small steps.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ QUERY_S = 0.03
 """Longest that one step waits for queries, so that a stream of them does not stop the work."""
 
 
-class Gate:
-    """Lets work pass, or holds it."""
+class Throttle:
+    """Pauses and stops bulk work."""
 
     def __init__(self, typing_s: float = TYPING_S) -> None:
         self._typing_s = typing_s
@@ -31,14 +30,14 @@ class Gate:
         self._is_stopped = False
 
     def typing(self) -> None:
-        """Somebody pressed a key."""
+        """Note that the user pressed a key."""
         with self._change:
             self._typed_s = time.monotonic()
             self._until_s = self._typed_s + self._typing_s
 
     @contextmanager
     def query(self) -> Iterator[None]:
-        """A query is being answered within this block."""
+        """Have bulk work wait while a query is answered in this block."""
         with self._change:
             self._queries += 1
         try:
@@ -50,7 +49,7 @@ class Gate:
                     self._change.notify_all()
 
     def stop(self) -> None:
-        """Let nothing pass any more."""
+        """Stop the bulk work."""
         with self._change:
             self._is_stopped = True
             self._change.notify_all()
