@@ -10,20 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lcursor.errors import LcursorError
-from lcursor.index import chunk, priority
+from lcursor.index import chunk, embed, priority
 from lcursor.index.reader import Reader
 from lcursor.index.records import StoredChunk
-
-if TYPE_CHECKING:
-    from lcursor.index.embed import Embedder
-    from lcursor.index.vector_index import VectorIndex
-    from lcursor.index.vector_store import VectorStore
+from lcursor.index.vector_index import VectorIndex
+from lcursor.index.vector_store import VectorStore
 
 GRAPH_FILE = "vectors.usearch"
 WINDOW = 256
@@ -50,7 +46,7 @@ class ChunkEmbedder:
 
     def __init__(self, name: str, folder: Path, reader: Reader) -> None:
         self._wanted, self._folder, self._reader = name, folder, reader
-        self.embedder: Embedder | None = None
+        self.embedder: embed.Embedder | None = None
         self.vectors: VectorIndex | None = None
         self.note = "no embedder" if name == NONE else "the embedder is not loaded yet"
         """Why there is no embedder; empty where there is one."""
@@ -88,13 +84,8 @@ class ChunkEmbedder:
             return
         self._is_tried = True
         try:
-            from lcursor.index import embed
-            from lcursor.index.embed import Embedder
-            from lcursor.index.vector_index import VectorIndex
-            from lcursor.index.vector_store import VectorStore
-
             spec = embed.find(self._wanted or embed.DEFAULT)
-            embedder = Embedder(spec)
+            embedder = embed.Embedder(spec)
             vectors = VectorIndex(self._folder / GRAPH_FILE, embedder.dim)
         except (LcursorError, ImportError) as error:
             self.note = f"only words are compared: {error}"
