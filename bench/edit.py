@@ -63,7 +63,7 @@ CASES: Final = (
         "Add a parameter `mark: str = LEFT_OUT` behind `members`, and use it where LEFT_OUT is.",
     ),
     Case("fim/kv.py", "KVShadow", "Add a docstring to the method `__init__`."),
-    Case("index/gate.py", "Gate", "Rename the method `passes` to `wait`."),
+    Case("index/throttle.py", "Throttle", "Rename the method `passes` to `wait`."),
     Case(
         "chat/relay.py",
         "Relay",

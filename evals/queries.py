@@ -25,8 +25,7 @@ from evals.search import MODES, scores
 from lcursor.errors import LcursorError
 from lcursor.index import chunk
 from lcursor.index.chunk import embedded
-from lcursor.index.embed import Embedder
-from lcursor.index.embed import DEFAULT, find
+from lcursor.index.embed import DEFAULT, Embedder, find
 from lcursor.index.records import FileState, Hit, Mode, Parsed
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store

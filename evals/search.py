@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from bench.report import Json, emit, head, progress, run_facts, table
 from evals import run
 from lcursor.errors import LcursorError
-from lcursor.index.embed import Embedder
-from lcursor.index.embed import DEFAULT, find
+from lcursor.index.embed import DEFAULT, Embedder, find
 from lcursor.index.records import Chunk, FileState, Mode, Parsed, Symbol
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store

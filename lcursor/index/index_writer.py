@@ -21,20 +21,20 @@ from lcursor.project.secrets import SecretGlobs
 
 @dataclass(slots=True)
 class Batch:
-    """What is written together."""
+    """Changes that are written in one go."""
 
-    taken: int = 0
-    """Files looked at."""
+    count: int = 0
+    """Files that were read."""
     bytes: int = 0
     parts: list[Entry] = field(default_factory=list)
     touched: list[tuple[str, FileState]] = field(default_factory=list)
-    """Their time is another, their content is not."""
+    """Files with another time and the same content."""
     gone: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do for the index to be as the disk is."""
+    """What to do to bring the index up to date."""
 
     read: list[str]
     """New files and those that may have changed, the newest first."""
@@ -58,12 +58,12 @@ def difference(known: Mapping[str, FileState], survey: Survey) -> Plan:
 
 
 class IndexWriter:
-    """Reads files of a project into its store.
+    """Writes parsed files to the store of a project.
 
     Args:
         root: of the project.
-        store: that is filled.
-        own: what the user calls secret.
+        store: where they are written.
+        own: files that the user calls secret.
     """
 
     def __init__(self, root: Path, store: Store, own: SecretGlobs | None = None) -> None:
@@ -75,35 +75,35 @@ class IndexWriter:
         self._identity = ""
 
     def load(self) -> bool:
-        """Look what the store knows, unless that was done; True where it was begun anew."""
+        """Read once what the store knows; return True if it was rebuilt since the last call."""
         identity = self.store.identity
         if identity == self._identity:
             return False
-        is_anew = bool(self._identity)
+        is_rebuilt = bool(self._identity)
         self.known = dict(self.store.files())
         self._identity = identity
-        return is_anew
+        return is_rebuilt
 
     @property
-    def is_anew(self) -> bool:
-        """Whether the store was damaged and has begun anew since `load`."""
+    def is_rebuilt(self) -> bool:
+        """Whether the store was damaged and rebuilt since `load`."""
         return self.store.identity != self._identity
 
-    def take(self, path: str, batch: Batch) -> None:
-        """Read and parse one file into what is to be written."""
+    def parse(self, path: str, batch: Batch) -> None:
+        """Read and parse one file, and add it to a batch."""
         is_secret = self.is_secret(path)  # then it is not even read
         known = self.digest_of(path)
         found = ParseResult(path, is_gone=True) if is_secret else parse_file(self.root, path, known)
-        self.accept(found, batch)
+        self.add(found, batch)
 
     def digest_of(self, path: str) -> bytes | None:
-        """Return the digest of what is known of a file; None where nothing is."""
+        """Return the digest of the known content of a file; None for an unknown file."""
         known = self.known.get(path)
         return known.digest if known else None
 
-    def accept(self, found: ParseResult, batch: Batch) -> None:
-        """Put what a file was found to be into what is to be written."""
-        batch.taken += 1
+    def add(self, found: ParseResult, batch: Batch) -> None:
+        """Add the result for one file to a batch."""
+        batch.count += 1
         path, state = found.path, found.state
         if found.is_gone or self.is_secret(path):
             batch.gone += [path] if path in self.known else []
@@ -113,14 +113,14 @@ class IndexWriter:
         elif state is not None and state != self.known.get(path):
             batch.touched.append((path, state))
 
-    def give_up(self, path: str, batch: Batch) -> None:
-        """Keep of a file that it is there and cannot be parsed: it is not tried again."""
+    def add_unparsable(self, path: str, batch: Batch) -> None:
+        """Add a file that cannot be parsed as an empty one, so that it is not tried again."""
         found = reading.read(self.root, path)
         if isinstance(found, reading.Content):
-            self.accept(ParseResult(path, found.state, NOTHING), batch)
+            self.add(ParseResult(path, found.state, NOTHING), batch)
 
     def write(self, batch: Batch) -> None:
-        """Bring a batch into the store."""
+        """Write a batch to the store."""
         if batch.parts:
             self.store.put_many(batch.parts)
             self.known.update((path, state) for path, state, _ in batch.parts)
@@ -131,7 +131,7 @@ class IndexWriter:
         self.forget(batch.gone)
 
     def forget_secrets(self) -> None:
-        """Take out what the user has called secret since it was read."""
+        """Remove files that became secret since they were read."""
         if self._own.globs:
             self.forget([path for path in self.known if self._own.reason(path)])
 
@@ -140,20 +140,20 @@ class IndexWriter:
         return bool(self._own.reason(path))
 
     def forget(self, paths: Sequence[str]) -> None:
-        """Take files out of the store."""
+        """Remove files from the store."""
         if paths:
             self.store.remove(paths)
             for path in paths:
                 self.known.pop(path, None)
 
     def forget_below(self, unknown: Iterable[str]) -> None:
-        """Of what is not there, some may have been directories: forget what was in them."""
+        """Remove the files below paths that do not exist: those may have been directories."""
         folders = {path for path in unknown if not os.path.lexists(os.path.join(self.root, path))}
         if folders:
             self.forget([path for path in self.known if not folders.isdisjoint(_above(path))])
 
     def tidy(self) -> None:
-        """Put the store in order after writing to it."""
+        """Clean the store up if it was written to."""
         if self.is_untidy:
             self.is_untidy = False
             self.store.tidy()

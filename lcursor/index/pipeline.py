@@ -1,9 +1,8 @@
-"""From the files of a project to a filled store: what is read, in which order, when.
+"""Keep the index of a project up to date: decide which files are read, in which order, and when.
 
-Owns one thread (`lcursor-reading`), the only one that writes to the store, and runs low in
-priority. Others tell it what changed and ask how far it is. Everything is done in small steps,
-between which it stands aside for queries and for who types, and can end; what is not in the store
-yet is found missing by the next start.
+Owns the thread `lcursor-reading`, which alone writes to the store and has a low priority. Works in
+small steps, between which it pauses for queries and while the user types, and can be stopped; the
+next start finds what is still missing. Other threads report changes and read the progress.
 """
 
 from __future__ import annotations
@@ -29,41 +28,41 @@ from lcursor.project import filetypes, ignore, listing
 from lcursor.project.secrets import SecretGlobs
 
 FIRST_BATCH_S = 0.03
-"""Reading time of the first transaction: something can be found at once."""
-MOST_BATCH_S = 0.5
-MOST_BATCH_FILES = 128
-MOST_BATCH_BYTES = 4 << 20
+"""Reading time of the first transaction, which is short so that something is found at once."""
+MAX_BATCH_S = 0.5
+MAX_BATCH_FILES = 128
+MAX_BATCH_BYTES = 4 << 20
 POOL_FILES = 64
-"""So many files are worth separate processes."""
+"""Number of files from which on separate processes parse them."""
 RECONCILE_S = 300.0
-"""Between two looks at all files: watching may miss something."""
+"""Time between two surveys of all files, since watching may miss something."""
 MAX_RECONCILE_S = 3600.0
-"""The pause doubles up to this while the files are watched and each look finds nothing new."""
+"""The time between surveys doubles up to this while files are watched and nothing is found."""
 RETRY_S = 30.0
-"""After a failure, for example a full disk."""
+"""Wait after a failure, for example a full disk."""
 URGENT_PATHS = 16
-"""As many changed files are read also while someone types: they have just been saved."""
+"""Up to so many changed files are read even while the user types: they were just saved."""
 FIRST_PATHS = 8
-"""So many open files are read before anything else is looked at."""
+"""Number of open files that are read before the first survey."""
 ASKED_PATHS = 32
-"""As many unknown paths are asked for by themselves; with more, all files are looked at."""
+"""Up to so many unknown paths are checked one by one; for more, all files are surveyed."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far it is."""
+    """The progress of the pipeline."""
 
     phase: Phase = "idle"
     done: int = 0
     total: int = 0
     detail: str = ""
     is_paused: bool = False
-    """While someone types."""
+    """Whether it waits because the user types."""
     since_s: float = field(default_factory=time.monotonic)
 
     @property
     def seconds_left(self) -> float:
-        """An estimate; -1 where there is none."""
+        """Estimated seconds left in this phase; -1 if unknown."""
         spent_s = time.monotonic() - self.since_s
         if not self.total or self.done < 8 or spent_s < 0.5:
             return -1.0
@@ -71,17 +70,17 @@ class Progress:
 
 
 class Pipeline:
-    """The thread that fills the store.
+    """The thread that keeps the index up to date.
 
     Args:
         root: of the project.
         store: used on this thread alone.
         throttle: says when to pause and when to end.
-        tell: called when progress, phase or content changed; must return at once. Thread: this one.
-        remark: told what went wrong and was mended.
+        tell: called when progress, phase or content changed, on this thread; returns at once.
+        remark: called with a sentence about something that failed and was handled.
         embedder: gives the chunks their vectors; None for none.
         following: watches the files; None for none.
-        own: what the user calls secret.
+        own: files that the user calls secret.
     """
 
     def __init__(
@@ -103,26 +102,26 @@ class Pipeline:
         self.progress = Progress()
         self._wake = threading.Condition()
         self._dirty: dict[str, bool] = {}
-        """Paths, and whether they are known to belong to the project."""
+        """Changed paths, and whether they are known to belong to the project."""
         self._given: listing.Survey | None = None
         self._since: set[str] = set()
-        """Paths that changed after that survey, so that it does not know of them."""
+        """Paths that changed after that survey."""
         self._recent: tuple[str, ...] = ()
         self._waiting: deque[str] = deque()
         self._pool = ParsePool(root, self._writer.digest_of)
         self._batch_s = FIRST_BATCH_S
         self._is_survey_due = False
         self._is_first = False
-        """Whether the last step was for what has just changed."""
+        """Whether the last step read changed files."""
         self._surveys = 0
         self._failed = ""
-        """What was said of the failure that lasts."""
+        """The last reported failure."""
         self._survey_s = float("-inf")
         self._reconcile_s = RECONCILE_S
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Start, or look at all files again."""
+        """Start the thread, or survey all files again."""
         with self._wake:
             self._is_survey_due = True
             if self.progress.phase in ("ready", "failed"):
@@ -136,10 +135,10 @@ class Pipeline:
             self._wake.notify()
 
     def changed(self, paths: Iterable[str], *, is_judged: bool = False) -> None:
-        """Read some files again. Any thread.
+        """Read changed files again. Any thread.
 
         Args:
-            is_judged: whether those that are left out of the project are out already.
+            is_judged: whether the paths are known to belong to the project.
         """
         with self._wake:
             for path in paths:
@@ -147,18 +146,18 @@ class Pipeline:
             self._wake.notify()
 
     def surveyed(self, survey: listing.Survey | None) -> None:
-        """Compare all files, as they are found in a survey or by another one. Any thread."""
+        """Compare all files with a survey, or with a new one if it is None. Any thread."""
         with self._wake:
             self._given, self._is_survey_due = survey, True
             self._since.clear()
             self._wake.notify()
 
     def recent(self, paths: Sequence[str]) -> None:
-        """These files are read first. Any thread."""
+        """Set the files that are read first. Any thread."""
         self._recent = tuple(paths)
 
     def stop(self, timeout_s: float = 5.0) -> bool:
-        """End after the step that runs; return whether it ended in time."""
+        """Stop after the current step; return whether it stopped in time."""
         self._throttle.stop()
         with self._wake:
             self._wake.notify()
@@ -172,17 +171,17 @@ class Pipeline:
     def _loop(self) -> None:
         priority.lower()
         try:
-            self._turns()
+            self._run()
         finally:
             self._pool.close()
 
-    def _turns(self) -> None:
+    def _run(self) -> None:
         wait_s = 0.0
         while not self._throttle.is_stopped:
             with self._wake:
                 self._wake.wait_for(self._has_work, wait_s)
             try:
-                wait_s = 0.0 if self._turn() else self._rest_s()
+                wait_s = 0.0 if self._step() else self._rest_s()
             except Exception as error:  # noqa: BLE001 - the root of a thread
                 if self._throttle.is_stopped:
                     return
@@ -201,17 +200,17 @@ class Pipeline:
         due_s = self._survey_s + self._reconcile_s
         return self._throttle.held_s or max(due_s - time.monotonic(), 0.05)
 
-    def _turn(self) -> bool:
+    def _step(self) -> bool:
         """Do one small step; return False when there is nothing to do."""
         if self._writer.load():
-            self._begin_anew()
+            self._on_rebuild()
         if not self._surveys and self._recent:
-            self._first(self._recent)
+            self._read_open_files(self._recent)
         is_urgent = self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._throttle.held_s)
         # A file that is written all the time must not keep all others from being read.
         self._is_first = bool(is_urgent) and not self._is_first
         if self._is_first:
-            return self._changes()
+            return self._read_changes()
         self._pause(self._throttle.held_s > 0)
         if self.progress.is_paused or not self._throttle.passes():
             return False
@@ -227,24 +226,25 @@ class Pipeline:
             return True
         if self._has_work():
             return True
-        self._enter("ready")
+        self._set_phase("ready")
         self._failed = ""
         self._writer.tidy()
         return False
 
-    def _begin_anew(self) -> None:
-        """The store is another one, and empty: nothing holds that was fetched from the old one."""
+    def _on_rebuild(self) -> None:
+        """Start over after the store was rebuilt: it is empty."""
         self._is_survey_due = True
         if self._embedder is not None:
             self._embedder.forget()
 
-    def _first(self, paths: Sequence[str]) -> None:
-        """Read what is open in an editor before anything else is looked at."""
+    def _read_open_files(self, paths: Sequence[str]) -> None:
+        """Read the files that are open in an editor before the first survey."""
         self._recent = ()
         wanted = [path for path in paths[:FIRST_PATHS] if path not in self._writer.known]
-        self._put([path for path in wanted if not ignore.why(self._root, path)])
+        self._read_now([path for path in wanted if not ignore.why(self._root, path)])
 
-    def _changes(self) -> bool:
+    def _read_changes(self) -> bool:
+        """Read the files that changed, if they belong to the project."""
         with self._wake:
             dirty, self._dirty = self._dirty, {}
             if self._given is not None:
@@ -257,11 +257,12 @@ class Pipeline:
             dirty.update((path, not ignore.why(self._root, path)) for path in unjudged)
         wanted = [path for path, is_in in dirty.items() if is_in or path in known]
         self._writer.forget_below(path for path in wanted if path not in known)
-        self._put(wanted)
+        self._read_now(wanted)
         return True
 
     def _survey(self) -> None:
-        self._enter("surveying")
+        """List all files, and queue those that changed."""
+        self._set_phase("surveying")
         self._is_survey_due = False
         if not self._root.is_dir():  # a disk that went away is no project without files
             raise LcursorError(f"there is no directory {self._root}")
@@ -299,23 +300,23 @@ class Pipeline:
         self._tell()
 
     def _read_some(self) -> None:
-        """Read files for a while, then write them in one transaction."""
+        """Read queued files for a while, then write them in one transaction."""
         start_s = time.monotonic()
         batch = Batch()
-        while (self._waiting or self._pool.is_busy) and batch.taken < MOST_BATCH_FILES:
+        while (self._waiting or self._pool.is_busy) and batch.count < MAX_BATCH_FILES:
             self._parse_next(batch)
             if self._dirty or time.monotonic() - start_s > self._batch_s:
                 break
-            if batch.bytes > MOST_BATCH_BYTES:
+            if batch.bytes > MAX_BATCH_BYTES:
                 break
             if self._throttle.held_s or not self._throttle.passes():
                 break
         self._writer.write(batch)
-        self._batch_s = min(self._batch_s * 2, MOST_BATCH_S)
-        self.progress.done += batch.taken
+        self._batch_s = min(self._batch_s * 2, MAX_BATCH_S)
+        self.progress.done += batch.count
         if not self._waiting and not self._pool.is_busy:
             self._pool.close()
-            if self.progress.total > MOST_BATCH_FILES:
+            if self.progress.total > MAX_BATCH_FILES:
                 priority.give_back()  # before the embedder takes its share
         self._tell()
 
@@ -324,17 +325,18 @@ class Pipeline:
         results = self._pool.next(self._waiting)
         for result in results:
             if result.is_fatal:
-                self._writer.give_up(result.path, batch)
+                self._writer.add_unparsable(result.path, batch)
                 self._remark(f"{result.path} was skipped: the parser crashes on it")
             else:
-                self._writer.accept(result, batch)
+                self._writer.add(result, batch)
         if not results and self._waiting:
-            self._writer.take(self._waiting.popleft(), batch)
+            self._writer.parse(self._waiting.popleft(), batch)
 
-    def _put(self, paths: Iterable[str]) -> None:
+    def _read_now(self, paths: Iterable[str]) -> None:
+        """Read some files and write them in one transaction."""
         batch = Batch()
         for path in paths:
-            self._writer.take(path, batch)
+            self._writer.parse(path, batch)
             if not self._throttle.passes():
                 return
         self._writer.write(batch)
@@ -352,7 +354,7 @@ class Pipeline:
         self._tell()
         return True
 
-    def _enter(self, phase: Phase) -> None:
+    def _set_phase(self, phase: Phase) -> None:
         if self.progress.phase != phase:
             self.progress = Progress(phase)
             self._tell()
@@ -364,15 +366,15 @@ class Pipeline:
             self._tell()
 
     def _fail(self, reason: str) -> None:
-        """Say it once, and look at everything again after a while; of a new store, at once."""
+        """Report a failure once, and start over later; at once if the store was rebuilt."""
         self._waiting.clear()
         self._pool.close()
         self._is_survey_due = False
         self._survey_s = float("-inf")
-        for _ in range(2):  # of damage that only a reader met, the first look begins the store anew
+        for _ in range(2):  # the first call rebuilds a store in which a reader found damage
             with contextlib.suppress(LcursorError):
-                if self._writer.is_anew:
-                    self._begin_anew()
+                if self._writer.is_rebuilt:
+                    self._on_rebuild()
                     self._tell()
                     return
         self.progress = Progress("failed", detail=reason)

@@ -430,7 +430,7 @@ def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
     )
 
     def surveys() -> int:
-        while pipe._turn():
+        while pipe._step():
             pass
         return pipe._surveys
 
