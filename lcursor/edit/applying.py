@@ -21,7 +21,7 @@ from lcursor.edit.records import FileChange
 from lcursor.edit.sources import Sources
 from lcursor.edit.tools import Tools
 
-MOST_QUESTIONS = 20
+MAX_QUESTIONS = 20
 """Of one reply: a block that is not found even then is not asked for again."""
 FROM_CHAT, PASTED = "from the chat", "pasted"
 
@@ -44,7 +44,7 @@ def apply(job: Job, tools: Tools, params: wire.EditApply) -> End:
         return End("nothing", "There is no block of code in it")
     attached = _attached(tools, texts, params) if params["chat"] else lambda _: ()
     found = resolve.resolve(blocks, texts, None, attached)
-    for _ in range(MOST_QUESTIONS):
+    for _ in range(MAX_QUESTIONS):
         job.check()
         if not isinstance(found, resolve.Ask):
             break

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from lcursor.code import languages, symbols
 from lcursor.context.codebase import Codebase
 from lcursor.edit.records import Lines
+from lcursor.edit.sources import Sources
 
-MOST_FILES = 16
-MOST_SYMBOLS = 40
+MAX_FILES = 16
+MAX_SYMBOLS = 40
 """Of one file."""
-MOST_NAMES = 12
+MAX_NAMES = 12
 """Of an instruction, that are looked up."""
 FIND_TOKENS = 6000
 """Of pieces that the codebase is asked for."""
@@ -27,25 +27,6 @@ NAMED, OPEN, HERE, DEFINES = 8.0, 2.0, 3.0, 4.0
 """What it counts that a file is named, open, looked at, or defines something that is named."""
 HIT = 3.0
 SIGNATURE_CHARS = 100
-
-
-class Files(Protocol):
-    """The texts of a project: what the editor has first, then what is on disk."""
-
-    def read(self, path: str) -> Lines | None:
-        """Return the lines of a file; None where there is none that may be read."""
-
-    def current(self) -> str:
-        """Return the path of the file one is in; "" for none."""
-
-    def all(self) -> Sequence[str]:
-        """Return the paths of all files, relative to the root."""
-
-    def buffers(self) -> Sequence[str]:
-        """Return the paths of the editor's texts."""
-
-    def name(self, path: str) -> str:
-        """Return a path as it counts from the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +61,7 @@ class Candidate:
         """Return all of it."""
         return Spot(self.key, "", 0, self.rows)
 
-    def lines(self, most: int = MOST_SYMBOLS) -> list[str]:
+    def lines(self, most: int = MAX_SYMBOLS) -> list[str]:
         """Return it as the model reads it: its name, its path, and its symbols."""
         told = [f"{self.key} {self.path} ({self.rows} lines)"]
         told += [f"  {spot.key} {spot.head or spot.what}" for spot in self.spots[:most]]
@@ -92,7 +73,7 @@ class Candidate:
 def collect(
     instruction: str,
     context: str,
-    files: Files,
+    files: Sources,
     codebase: Codebase | None,
     cancel: Callable[[], bool],
 ) -> list[Candidate]:
@@ -136,7 +117,7 @@ def collect(
             pieces = codebase.find(text, FIND_TOKENS, cancel).used
             for at, piece in enumerate(pieces):
                 count(piece.path, HIT * (1 - at / (len(pieces) + 1)))
-    best = sorted(scores, key=lambda path: (-scores[path], path))[:MOST_FILES]
+    best = sorted(scores, key=lambda path: (-scores[path], path))[:MAX_FILES]
     made: list[Candidate] = []
     for path in best:
         lines = files.read(path)
@@ -162,10 +143,10 @@ def _candidate(key: str, path: str, lines: Lines, words: set[str]) -> Candidate:
     language = languages.detect(path, lines[0] if lines else "")
     one = Candidate(key, path, len(lines), language)
     found = list(symbols.all_of(lines, language))
-    if len(found) > MOST_SYMBOLS:
+    if len(found) > MAX_SYMBOLS:
         meant = [each for each in found if _words(each.name) & words]
         rest = [each for each in found if each not in meant and each.is_top]
-        found = sorted([*meant, *rest][:MOST_SYMBOLS], key=lambda each: each.first)
+        found = sorted([*meant, *rest][:MAX_SYMBOLS], key=lambda each: each.first)
     for number, each in enumerate(found, 1):
         head = " ".join(lines[each.own_first].split())[:SIGNATURE_CHARS]
         head = f"{head} (in {each.scope})" if each.scope else head
@@ -187,7 +168,7 @@ def _names(text: str) -> list[str]:
     names += re.findall(r"\b(\w*_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*)\b", text)
     names += re.findall(r"\b([A-Za-z_]\w+)\(", text)
     names += re.findall(r"(?<![\w/.-])([A-Za-z]\w{2,})\b(?![./]\w)", text)
-    return list(dict.fromkeys(names))[:MOST_NAMES]
+    return list(dict.fromkeys(names))[:MAX_NAMES]
 
 
 def _words(text: str) -> set[str]:

@@ -36,7 +36,7 @@ UNKNOWN_CONTEXT: Final = 8192
 """What a server is taken to read that does not say how much it does."""
 RULES_SHARE: Final = 4
 """The rules of a project take at most one part in so many of what fits."""
-MOST_LISTED: Final = 60
+MAX_LISTED: Final = 60
 SUBJECTS: Final = 8
 """Of the last commits, from which the style of a project is seen."""
 WIDTH: Final = 72
@@ -313,8 +313,8 @@ def _listed(seen: Sequence[Item], hidden: Sequence[Item]) -> list[str]:
         less = sum(row.startswith("-") for row in body)
         rows.append(f"{item.name.removeprefix('diff ')} (+{more} -{less})")
     rows += [f"{item.name.removeprefix('diff ')} (not shown)" for item in hidden]
-    rest = len(rows) - MOST_LISTED
-    return [*rows[:MOST_LISTED], *([f"and {rest} more"] if rest > 0 else [])]
+    rest = len(rows) - MAX_LISTED
+    return [*rows[:MAX_LISTED], *([f"and {rest} more"] if rest > 0 else [])]
 
 
 def _few(notes: Sequence[str], most: int = 4) -> str:

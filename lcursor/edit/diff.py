@@ -13,11 +13,11 @@ from typing import Final
 
 from lcursor.edit.records import Change, Lines
 
-MOST_PAIRS: Final = 1_000_000
+MAX_PAIRS: Final = 1_000_000
 """Equal pairs of lines that difflib may look at; above that the shortest script is searched."""
-MOST_STEPS: Final = 400
+MAX_STEPS: Final = 400
 """Of the shortest script; texts that differ in more and share no unique line differ as a whole."""
-MOST_GAP: Final = 2
+MAX_GAP: Final = 2
 """So many lines without a letter between two changes do not part them."""
 
 Span = tuple[int, int, int, int]
@@ -135,7 +135,7 @@ def _small(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]
     cost = sum(count * others[line] for line, count in counts.items() if line in others)
     if cost == 0:
         yield span
-    elif cost <= MOST_PAIRS:
+    elif cost <= MAX_PAIRS:
         matcher = SequenceMatcher(None, old[first:last], new[start:end], autojunk=False)
         for tag, one, two, three, four in matcher.get_opcodes():
             if tag != "equal":
@@ -153,7 +153,7 @@ def _shortest(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Sp
     rows, others = last - first, end - start
     reach: dict[int, int] = {1: 0}
     trace: list[dict[int, int]] = []
-    for step in range(MOST_STEPS + 1):
+    for step in range(MAX_STEPS + 1):
         trace.append(dict(reach))
         for diagonal in range(-step, step + 1, 2):
             down = diagonal == -step or (
@@ -196,7 +196,7 @@ def _joined(spans: Iterable[Span], old: Sequence[str]) -> list[Span]:
             last = found[-1]
             gap = span[0] - last[1]
             sizes = (max(one[1] - one[0], one[3] - one[2]) for one in (last, span))
-            is_slight = 0 < gap <= MOST_GAP and gap < min(sizes)
+            is_slight = 0 < gap <= MAX_GAP and gap < min(sizes)
             both_replace = all(one[0] < one[1] and one[2] < one[3] for one in (last, span))
             if gap == 0 or (
                 is_slight

@@ -26,7 +26,7 @@ from lcursor.edit.tools import Tools
 from lcursor.errors import Cancelled, LcursorError, ServerError
 from lcursor.llm.reach import Reached
 
-MOST_HELPERS = 8
+MAX_HELPERS = 8
 """Files that are written at once, however many slots a server has."""
 
 
@@ -164,7 +164,7 @@ def carry_out(job: Job, orders: Orders, works: Sequence[Work]) -> list[str]:
         except Exception as error:  # noqa: BLE001 - raised again by who waits
             failures.append(error)
 
-    helpers = min(orders.reached.served.slots, len(works), MOST_HELPERS)
+    helpers = min(orders.reached.served.slots, len(works), MAX_HELPERS)
     if helpers <= 1:
         run()
     else:

@@ -19,9 +19,10 @@ from typing import Any, Final
 from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase
 from lcursor.edit import candidates, talk
-from lcursor.edit.candidates import Candidate, Files, Spot
+from lcursor.edit.candidates import Candidate, Spot
 from lcursor.edit.records import FileKind
 from lcursor.edit.rewriting.attempts import added
+from lcursor.edit.sources import Sources
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.reach import Reached
 from lcursor.llm.records import Message, Usage, Wish
@@ -31,11 +32,11 @@ LIST_SHARE: Final = 3
 """One part in so many of the context is for the list of what there is."""
 ANSWER_TOKENS: Final = 1200
 SKETCH_TOKENS: Final = 500
-MOST_STEPS: Final = 24
+MAX_STEPS: Final = 24
 WHOLE_BUDGETS: Final = 2
 """A file is written anew as a whole up to so many times the tokens of a region."""
 AGAIN_TEMPERATURE: Final = 0.4
-LEAST_NAME: Final = 3
+MIN_NAME: Final = 3
 """Shorter names of files stand in many a sentence that means none."""
 ORDER: Final[Mapping[str, int]] = {"create": 0, "edit": 1, "rename": 2, "delete": 3}
 SYSTEM: Final = """\
@@ -95,7 +96,7 @@ def plan(
     codebase: Codebase | None,
     cancel: threading.Event,
     *,
-    files: Files,
+    files: Sources,
 ) -> Plan:
     """Return a plan; nothing is done.
 
@@ -176,7 +177,7 @@ def is_named(path: str, instruction: str) -> bool:
     """
     names = {*path.split("/"), path.rpartition("/")[2].partition(".")[0]}
     return any(
-        len(name) >= LEAST_NAME
+        len(name) >= MIN_NAME
         and re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_]|/\w)", instruction, re.I)
         for name in names
     )
@@ -203,7 +204,7 @@ def schema(shown: Sequence[Sequence[str]], named: Collection[str]) -> dict[str, 
             "summary": text,
             "steps": {
                 "type": "array",
-                "maxItems": MOST_STEPS,
+                "maxItems": MAX_STEPS,
                 "items": {"anyOf": [_object(kind) for kind in offered]},
             },
         },
@@ -229,7 +230,7 @@ def _fitting(known: Sequence[Candidate], most_tokens: int, reached: Reached) -> 
         return reached.counter.known(text)[0] > most_tokens
 
     shown: list[list[str]] = []
-    for most in (candidates.MOST_SYMBOLS, 16, 6, 0):
+    for most in (candidates.MAX_SYMBOLS, 16, 6, 0):
         shown = [one.lines(most) for one in known]
         if not is_much(shown):
             return shown
@@ -275,14 +276,14 @@ def _steps(
     rows: Sequence[Mapping[str, Any]],
     known: Sequence[Candidate],
     root: Path,
-    files: Files,
+    files: Sources,
     is_short: Callable[[Candidate], bool],
     instruction: str,
 ) -> tuple[list[Step], list[str]]:
     """Return the steps that can be done, in the order to do them, and what was left out."""
     steps, notes = dict[tuple[str, ...], Step](), list[str]()
     places: dict[str, Step] = {}
-    for row in rows[:MOST_STEPS]:
+    for row in rows[:MAX_STEPS]:
         try:
             step = _step(row, known, root, files, is_short)
         except _Odd as odd:
@@ -317,7 +318,7 @@ def _step(
     row: Mapping[str, Any],
     known: Sequence[Candidate],
     root: Path,
-    files: Files,
+    files: Sources,
     is_short: Callable[[Candidate], bool],
 ) -> Step:
     action = str(row.get("action") or row.get("kind") or "edit").strip().lower()
@@ -344,7 +345,7 @@ def _step(
     return Step("", "edit", one.path, "", spot.first_row, spot.last_row, spot.what, do)
 
 
-def _found(wanted: str, known: Sequence[Candidate], files: Files) -> tuple[Candidate, Spot]:
+def _found(wanted: str, known: Sequence[Candidate], files: Sources) -> tuple[Candidate, Spot]:
     """Return what a model names: by its id, else by a path or a name that only one thing has.
 
     Raises:
@@ -396,7 +397,7 @@ def _inside(path: str, root: Path, *, is_new: bool) -> str:
 
 
 def _sketched(
-    step: Step, reached: Reached, instruction: str, files: Files, cancel: threading.Event
+    step: Step, reached: Reached, instruction: str, files: Sources, cancel: threading.Event
 ) -> Step:
     """Return a step with how the planner would do it."""
     if step.kind not in ("edit", "create"):

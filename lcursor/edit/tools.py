@@ -17,7 +17,7 @@ from lcursor.config import EditConfig
 from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen
-from lcursor.edit import diff, look
+from lcursor.edit import diagnostics, diff
 from lcursor.edit.histories import Histories
 from lcursor.edit.job import Job, Teller
 from lcursor.edit.permission import Permissions
@@ -250,7 +250,7 @@ def written(
         ReplyUnusable: no try wrote code.
     """
     config = tools.config
-    looks = look.of(job, task.path) if is_whole_edit else None
+    looks = diagnostics.checker(job, task.path) if is_whole_edit else None
     if not is_whole_edit:
         trial = Trial(texts.root, replace(config, lint="", test=""))  # the formatter alone
     if temperature is not None:
@@ -290,7 +290,7 @@ def checked_together(
     found: list[Check] = []
     if len(files) == 1 and files[0].kind == "edit":
         path = files[0].path
-        looks = look.of(job, path)
+        looks = diagnostics.checker(job, path)
         looked = looks(path, texts.read(path) or (), after[path] or ()) if looks else None
         found += [looked] if looked is not None else []
     note = ""

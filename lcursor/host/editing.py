@@ -1,4 +1,4 @@
-"""The edits' messages on their way to the edit slot."""
+"""The edits' messages on their way to the edit service."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lcursor.telling import Tell
 
 if TYPE_CHECKING:
     from lcursor.context.items import Seen
-    from lcursor.edit.slot import EditSlot
+    from lcursor.edit.service import EditService
     from lcursor.llm.reach import Models
 
 Edited = Callable[[str, Sequence[Mapping[str, Any]]], None]
 Sees = Callable[[str, int], "Sequence[Seen]"]
 
 
-class Editing(Door[EditConfig, "EditSlot"]):
+class Editing(Door[EditConfig, "EditService"]):
     """The edits' part of the dispatch; see `Door`.
 
     Args:
@@ -48,10 +48,10 @@ class Editing(Door[EditConfig, "EditSlot"]):
         super().__init__(EditConfig(), send, index, brains)
         self._chat_edited, self._chat_seen = chat_edited, chat_seen
 
-    def _make(self, models: Models) -> EditSlot:
-        from lcursor.edit.slot import EditSlot
+    def _make(self, models: Models) -> EditService:
+        from lcursor.edit.service import EditService
 
-        return EditSlot(
+        return EditService(
             self._config,
             self._send,
             models,

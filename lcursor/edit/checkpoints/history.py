@@ -149,9 +149,13 @@ class History:
             pieces, is_fresh, is_lost = turns.place_hunks(
                 file, base, hunks, is_undone=said["is_undone"]
             )
+        is_fresh = is_fresh or (is_lost and not said["is_undone"])
+        before = file.pieces_before(is_fresh=is_fresh)
+        pairs = enumerate(zip(pieces, before, strict=True))
+        made = [[at, piece] for at, (piece, was) in pairs if piece != was]
         self._add(
-            {"op": "decided", "key": said["turn"], "path": file.change.path, "pieces": pieces}
-            | {"is_fresh": is_fresh or (is_lost and not said["is_undone"]), "is_lost": is_lost}
+            {"op": "decided", "key": said["turn"], "path": file.change.path, "pieces": made}
+            | {"is_fresh": is_fresh, "is_lost": is_lost}
             | {"rejected": [dict(change) for change in said["rejected"]], "open": said["open"]}
         )
 

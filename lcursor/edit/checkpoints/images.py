@@ -45,7 +45,8 @@ class Images:
         """
         key = hashlib.sha256(data).hexdigest()
         path = self.folder / key
-        if path.exists():
+        with contextlib.suppress(OSError):
+            os.utime(path)  # it is needed again
             return key
         try:
             for place in (self.folder.parent.parent, self.folder.parent, self.folder):

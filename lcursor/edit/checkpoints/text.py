@@ -15,7 +15,7 @@ from lcursor.edit import diff
 from lcursor.edit.records import Change, Lines, digest
 from lcursor.errors import EditMissing, EditRefused, EditStale, EditUnsaved
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Of a file that is edited."""
 BOM = b"\xef\xbb\xbf"
 
@@ -141,8 +141,8 @@ def read_bytes(path: Path | str) -> bytes:
         if not stat.S_ISREG(found.st_mode):
             raise EditRefused(f"{path} is no regular file", "Only text can be edited")
         data = b""
-        while found.st_size <= MOST_BYTES and len(data) <= MOST_BYTES:
-            more = os.read(fd, MOST_BYTES + 1 - len(data))
+        while found.st_size <= MAX_BYTES and len(data) <= MAX_BYTES:
+            more = os.read(fd, MAX_BYTES + 1 - len(data))
             if not more:
                 return data
             data += more
@@ -153,5 +153,5 @@ def read_bytes(path: Path | str) -> bytes:
     finally:
         os.close(fd)
     raise EditRefused(
-        f"{path} has more than {MOST_BYTES >> 20} MB", "Such a file is not edited as a whole"
+        f"{path} has more than {MAX_BYTES >> 20} MB", "Such a file is not edited as a whole"
     )

@@ -60,6 +60,12 @@ class FileTurn:
         """Whether the turn changed the file, undone or not."""
         return bool(self.in_force() or self.layers or self.is_made or self.is_lost)
 
+    def pieces_before(self, *, is_fresh: bool) -> list[Lines]:
+        """Return the pieces to which a decision adds: what was undone before is not in force."""
+        if self.is_undone and is_fresh:
+            return [each.old for each in self.change.changes]
+        return list(self.pieces)
+
     def in_force(self) -> list[Change]:
         """Return what the pieces make of the base."""
         pairs = zip(self.change.changes, self.pieces, strict=True)
@@ -181,10 +187,12 @@ class Turns:
     def _decided(self, op: Mapping[str, Any]) -> None:
         turn = self.turns[op["key"]]
         file = turn.file(op["path"])
-        pieces = [_lines(each) for each in op["pieces"]]
+        pieces = file.pieces_before(is_fresh=op["is_fresh"])
+        for at, lines in op["pieces"]:
+            if not 0 <= int(at) < len(pieces):
+                raise ValueError("this is a piece of something else")
+            pieces[int(at)] = _lines(lines)
         refused = [_change_of(row) for row in op["rejected"]]
-        if len(pieces) != len(file.pieces):
-            raise ValueError("these are pieces of something else")
         file.open = int(op["open"])
         file.refused += refused
         if op["is_fresh"]:
@@ -266,9 +274,11 @@ def place_hunks(
     Returns:
         The pieces, whether any hunk is new, and whether it is unclear where one belongs.
     """
-    pieces, is_fresh, is_lost = list(file.pieces), False, False
-    if file.is_undone and not is_undone and hunks:
-        pieces = [each.old for each in file.change.changes]
+    pieces, is_fresh, is_lost = (
+        file.pieces_before(is_fresh=bool(hunks) and not is_undone),
+        False,
+        False,
+    )
     for hunk in hunks:
         was, will = tuple(hunk["old"]), tuple(hunk["new"])
         if is_undone:

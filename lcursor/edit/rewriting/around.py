@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 FUNCTIONS: Final = frozenset({"function", "method", "macro", "test", "trigger"})
 BIG: Final = FUNCTIONS | CONTAINERS
 """Kinds that something can stand in; others are single statements, mostly."""
-MOST_LEAD: Final = 200
-MOST_ROWS: Final = 1500
+MAX_LEAD: Final = 200
+MAX_ROWS: Final = 1500
 """Of a text without a grammar, looked at to either side."""
 LEADING: Final = ("#", "//", "/*", "*", "--", "@", ";", "(*", "{-", "<!--", "%")
 DIRECTIVES: Final = frozenset({"c", "cpp", "csharp"})
@@ -142,7 +142,7 @@ class Tree:
             is_more = around.end_byte != node.end_byte or around.parent is None
             if is_more or _BLOCK.search(around.type):
                 break
-            if item.own_first - around.start_point[0] > MOST_LEAD:
+            if item.own_first - around.start_point[0] > MAX_LEAD:
                 break
             node = around
         row = node.start_point[0] if node is not None else item.own_first
@@ -168,8 +168,8 @@ class Rows:
 
     def __init__(self, lines: Sequence[str], language: str, first: int, last: int) -> None:
         self._lines = lines
-        self._top = max(first - MOST_ROWS, 0)
-        near = lines[self._top : last + MOST_ROWS]
+        self._top = max(first - MAX_ROWS, 0)
+        near = lines[self._top : last + MAX_ROWS]
         self._found = structure.definitions_in_lines(language, near)
         for item in self._found:
             item.first += self._top
@@ -200,7 +200,7 @@ class Rows:
             if not self._lines[top].strip() or margin_of(self._lines[top]) >= margin:
                 continue
             margin, end = margin_of(self._lines[top]), top + 1
-            while end < len(self._lines) and end - top < MOST_ROWS:
+            while end < len(self._lines) and end - top < MAX_ROWS:
                 text = self._lines[end]
                 if text.strip() and margin_of(text) <= margin:
                     end += text.strip() in {"end", "}", "};", ")", "fi", "done", "esac"}
@@ -211,7 +211,7 @@ class Rows:
 
 def _lead(lines: Sequence[str], language: str, row: int) -> int:
     """Return the first row of the comments right above a row, of the same margin."""
-    margin, floor = margin_of(lines[row]), max(row - MOST_LEAD, 0)
+    margin, floor = margin_of(lines[row]), max(row - MAX_LEAD, 0)
     leading = LEADING if language not in DIRECTIVES else LEADING[1:]
     while row > floor:
         above = lines[row - 1].lstrip()

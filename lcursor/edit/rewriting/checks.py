@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
 
-MOST_DELETED: Final = 0.3
+MAX_DELETED: Final = 0.3
 """Share of a region's lines that may go without a remark."""
-LEAST_ROWS: Final = 8
+MIN_ROWS: Final = 8
 """A region with fewer lines may lose any number of them without a remark."""
-MOST_GROWTH: Final = 4
+MAX_GROWTH: Final = 4
 GROWTH_ROWS: Final = 120
 """A region may grow to so many times its lines and so many more."""
 REPEATS: Final = 4
@@ -298,11 +298,11 @@ def _blank(lead: str) -> str:
 
 def _size(before: Sequence[str], after: Sequence[str]) -> Check:
     was, now = _count(before), _count(after)
-    if now > MOST_GROWTH * was + GROWTH_ROWS:
+    if now > MAX_GROWTH * was + GROWTH_ROWS:
         return Check("size", False, f"{was} line{'s' * (was != 1)} became {now}")
     if (rows := _repeated(after)) and not _repeated(before):
         return Check("size", False, f"its last {rows} lines repeat themselves")
-    is_short = was >= LEAST_ROWS and was - now > MOST_DELETED * was
+    is_short = was >= MIN_ROWS and was - now > MAX_DELETED * was
     return Check("size", True, f"{was - now} of {was} lines are gone" if is_short else "")
 
 

@@ -13,9 +13,9 @@ from lcursor.edit import diff
 from lcursor.edit.records import Lines
 from lcursor.edit.rewriting.task import Task
 
-LEAST_ECHO: Final = 2
+MIN_ECHO: Final = 2
 """Lines with something in them that must be written again before they are taken for an echo."""
-LEAST_ECHO_CHARS: Final = 20
+MIN_ECHO_CHARS: Final = 20
 
 
 class Fitter:
@@ -131,9 +131,9 @@ def _without_echo(old: Lines, new: Lines, below: Lines) -> Lines:
     rows = [row for row, line in enumerate(new) if line.strip()]
     texts = [new[row].rstrip() for row in rows]
     own = [line.rstrip() for line in old if line.strip()]
-    for count in range(min(len(texts), len(follow)), LEAST_ECHO - 1, -1):
+    for count in range(min(len(texts), len(follow)), MIN_ECHO - 1, -1):
         tail = texts[-count:]
-        if tail != follow[:count] or len("".join(tail)) < LEAST_ECHO_CHARS:
+        if tail != follow[:count] or len("".join(tail)) < MIN_ECHO_CHARS:
             continue
         if count == len(texts) or _has(own, tail):  # it was, or may be, the region's own
             return new

@@ -15,11 +15,11 @@ from lcursor.edit.records import Format, Lines
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.llm.records import Message
 
-MOST_AROUND_ROWS: Final = 60
-MOST_AROUND_CHARS: Final = 3000
+MAX_AROUND_ROWS: Final = 60
+MAX_AROUND_CHARS: Final = 3000
 """Of what stands above the region, and of what stands below it."""
-MOST_HEAD_ROWS: Final = 25
-MOST_HEAD_CHARS: Final = 1200
+MAX_HEAD_ROWS: Final = 25
+MAX_HEAD_CHARS: Final = 1200
 """Of the file's beginning, where that is far above: what it imports."""
 
 SYSTEM: Final[dict[Format, str]] = {
@@ -112,13 +112,13 @@ def _fenced(lines: Lines, language: str) -> list[str]:
 def _around(task: Task, share: float) -> str:
     """Return what stands around the region, and where the file begins."""
     first, last = task.region.first_row, task.region.last_row
-    rows, chars = int(MOST_AROUND_ROWS * share), int(MOST_AROUND_CHARS * share)
+    rows, chars = int(MAX_AROUND_ROWS * share), int(MAX_AROUND_CHARS * share)
     above = _last(task.lines[:first], rows, chars)
     below = _first(task.lines[last:], rows, chars)
     head: Lines = ()
     if len(above) < first:
         room = first - len(above)
-        head = _first(task.lines[:room], int(MOST_HEAD_ROWS * share), int(MOST_HEAD_CHARS * share))
+        head = _first(task.lines[:room], int(MAX_HEAD_ROWS * share), int(MAX_HEAD_CHARS * share))
     parts = []
     for name, lines in (
         (f"{task.name} begins with", head),

@@ -28,7 +28,7 @@ Count = Callable[[str], int]
 CONTAINER_SHARE: Final = 3
 """A class is taken for a few of its rows only if it has at most one part in so many of the budget:
 its other methods had better not be written anew."""
-MOST_CHARS_A_TOKEN: Final = 16
+MAX_CHARS_A_TOKEN: Final = 16
 """Nothing is counted that has more: it is too much."""
 
 
@@ -85,7 +85,7 @@ class _Budget:
         size = len(text)
         if size <= most:
             return True
-        return size <= most * MOST_CHARS_A_TOKEN and self._count(text) <= most
+        return size <= most * MAX_CHARS_A_TOKEN and self._count(text) <= most
 
 
 def _of_selection(

@@ -29,11 +29,11 @@ from lcursor.edit.records import Check, Lines
 from lcursor.errors import Cancelled, CheckFailed
 from lcursor.project import git, listing
 
-MOST_FILES: Final = 20_000
-MOST_BYTES: Final = 256 << 20
+MAX_FILES: Final = 20_000
+MAX_BYTES: Final = 256 << 20
 """Of a project that is copied; a larger one is not tried, which is said."""
-MOST_OUTPUT_BYTES: Final = 4 << 20
-MOST_TOLD_CHARS: Final = 1200
+MAX_OUTPUT_BYTES: Final = 4 << 20
+MAX_TOLD_CHARS: Final = 1200
 """Of what a command says, for the model and for people; its end says most."""
 STEP_S: Final = 0.02
 COPY_S: Final = 20.0
@@ -136,7 +136,7 @@ class Trial:
                 "Raise edit.check_seconds",
             )
         if ran.status:
-            words_of_it = ran.text.strip()[-MOST_TOLD_CHARS:]
+            words_of_it = ran.text.strip()[-MAX_TOLD_CHARS:]
             raise CheckFailed(f"{name} says: {words_of_it or f'status {ran.status}'}")
         if not ran.data.strip() and any(line.strip() for line in lines):
             raise CheckFailed(
@@ -228,8 +228,8 @@ class Trial:
         text = ran.text.strip()
         if self._copy is not None:
             text = text.replace(f"{os.path.realpath(self._copy.name)}/", "")
-        if len(text) > MOST_TOLD_CHARS:
-            text = "…" + text[-MOST_TOLD_CHARS:]
+        if len(text) > MAX_TOLD_CHARS:
+            text = "…" + text[-MAX_TOLD_CHARS:]
         return text or f"it ended with status {ran.status}"
 
     # The copy.
@@ -253,12 +253,12 @@ class Trial:
 
     def _fill(self, folder: Path, cancel: threading.Event) -> str:
         """Copy the project; return why not, "" where it was."""
-        left, end_s = MOST_BYTES, time.monotonic() + COPY_S
+        left, end_s = MAX_BYTES, time.monotonic() + COPY_S
         names, refusal = self._names(cancel)
         if refusal:
             return refusal
-        if len(names) > MOST_FILES:
-            return f"the project has over {MOST_FILES:,} files"
+        if len(names) > MAX_FILES:
+            return f"the project has over {MAX_FILES:,} files"
         for name in names:
             if cancel.is_set():
                 raise Cancelled("the edit was stopped")
@@ -266,7 +266,7 @@ class Trial:
                 return f"copying the project took longer than {COPY_S:g} s"
             left -= self._copied(folder, name)
             if left < 0:
-                return f"the project has over {MOST_BYTES >> 20} MB"
+                return f"the project has over {MAX_BYTES >> 20} MB"
         for path, lines in self._unsaved.items():
             name = os.path.relpath(os.path.realpath(path), self._root)
             if not name.startswith(".."):
@@ -282,7 +282,7 @@ class Trial:
         if not said.failure:
             found = dict.fromkeys(os.fsdecode(name) for name in said.data.split(b"\0") if name)
             return [name for name in found if not name.endswith("/")], ""
-        found_files = listing.names(self._root, cancel=cancel.is_set, max_files=MOST_FILES)
+        found_files = listing.names(self._root, cancel=cancel.is_set, max_files=MAX_FILES)
         return list(found_files.files), found_files.note
 
     def _copied(self, folder: Path, name: str) -> int:
@@ -454,7 +454,7 @@ class _Heard:
     def _read(self, pipe: object, into: bytearray) -> None:
         try:
             while block := os.read(pipe.fileno(), 1 << 16):  # type: ignore[attr-defined]
-                if len(into) < MOST_OUTPUT_BYTES:
+                if len(into) < MAX_OUTPUT_BYTES:
                     into += block
         except (OSError, ValueError):
             pass

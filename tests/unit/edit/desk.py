@@ -1,4 +1,4 @@
-"""An edit slot at work in a project of the test: what is sent to it, and what it tells."""
+"""An edit service at work in a project of the test: what is sent to it, and what it tells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lcursor.config import EditConfig
 from lcursor.edit import diff
 from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Change, digest
-from lcursor.edit.slot import EditSlot
+from lcursor.edit.service import EditService
 from lcursor.llm.reach import Models
 from lcursor.protocol_edit import EditHunk
 from tests.fakes.chat_server import Answer, ChatServer, say
@@ -57,7 +57,7 @@ class Desk(Heard):
         self._number = 0
         self.models = Models(config_of(*servers, **(chat or {})), place / "server")
         self.folder: Path = more.setdefault("folder", place / "edits")
-        self.slot = EditSlot(
+        self.slot = EditService(
             edit or EditConfig(retries=0),
             self._tell,
             self.models,

@@ -27,11 +27,11 @@ def test_a_difference_makes_the_new_of_the_old(old: list[str], new: list[str]) -
 
 @given(lines, lines)
 def test_the_shortest_script_is_one_too(old: list[str], new: list[str]) -> None:
-    most, diff.MOST_PAIRS = diff.MOST_PAIRS, 0  # type: ignore[misc]
+    most, diff.MAX_PAIRS = diff.MAX_PAIRS, 0  # type: ignore[misc]
     try:
         assert diff.apply(old, diff.changes(old, new)) == tuple(new)
     finally:
-        diff.MOST_PAIRS = most  # type: ignore[misc]
+        diff.MAX_PAIRS = most  # type: ignore[misc]
 
 
 @given(lines)

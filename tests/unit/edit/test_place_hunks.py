@@ -81,7 +81,7 @@ def begun(*paths: str, key: str = "k", turns: Turns | None = None) -> Turns:
 
 
 def decided(path: str = "a", key: str = "k", **more: Any) -> dict[str, Any]:
-    op = {"op": "decided", "key": key, "path": path, "pieces": pieces((3, "C D E f"))}
+    op = {"op": "decided", "key": key, "path": path, "pieces": [[3, ["C", "D", "E", "f"]]]}
     fresh = {"rejected": [], "open": 0, "is_fresh": True, "is_lost": False}
     return {**op, **fresh, **more}
 
@@ -119,7 +119,7 @@ def test_what_is_neither_accepted_nor_rejected_is_open() -> None:
     turns.apply(decided(open=2, rejected=[row]))
     assert file.rest() == (INSERTED, SECOND)
     assert not file.is_partly_refused
-    turns.apply(decided(pieces=pieces(), open=3, is_fresh=False))
+    turns.apply(decided(pieces=[[3, list(LONG.old)]], open=3, is_fresh=False))
     assert file.rest() == (INSERTED, SECOND, LONG)
     assert turns.turns["k"].state == "open"
     turns.apply(decided(rejected=[{**row, "first_row": 4, "last_row": 5, "old": ["c"]}]))
@@ -134,7 +134,8 @@ def test_what_is_neither_accepted_nor_rejected_is_open() -> None:
         {"op": "begin", "key": "j"},
         {"op": "written", "key": "k", "id": "1"},
         decided(path="other"),
-        decided(pieces=[["a"]]),
+        decided(pieces=[[4, ["a"]]]),
+        decided(pieces=[[3, "a"]]),
         decided(pieces=["a", "b", "c", "d"]),
         decided(rejected=[{"first_row": 1}]),
     ],

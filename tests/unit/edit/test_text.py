@@ -151,7 +151,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         text.read(tmp_path / "none")
     with pytest.raises(EditMissing):
         text.read(tmp_path / "binary" / "below")
-    monkeypatch.setattr(text, "MOST_BYTES", 50)
+    monkeypatch.setattr(text, "MAX_BYTES", 50)
     with pytest.raises(EditRefused, match="more than"):
         text.read(tmp_path / "large")
     with pytest.raises(EditRefused):

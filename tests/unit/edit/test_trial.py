@@ -234,7 +234,7 @@ def test_links_out_of_the_project_are_not_followed(root: Path, tmp_path: Path) -
 def test_a_project_that_is_too_large_is_not_tried(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "MOST_BYTES", 10)
+    monkeypatch.setattr(trial, "MAX_BYTES", 10)
     with Trial(root, EditConfig(test="false")) as made:
         found = made.checks({}, never())
     assert not found.checks

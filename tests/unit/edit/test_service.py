@@ -1,4 +1,4 @@
-"""The edit slot with a scripted server on a real socket: one region, and how it ends."""
+"""The edit service with a scripted server on a real socket: one region, and how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edit slot after a proposal: decided, written, taken back, had again after a restart."""
+"""The edit service after a proposal: decided, written, taken back, had again after a restart."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Language servers on a proposal: what is new of what they say of it, as a check.
+"""Checks a proposal with the language servers of the editor: are there new errors?
 
-The editor asks them, of a document that only they know; here what they say of both texts is
-compared. Blocks no longer than `Job.look` does; on the edit's thread.
+The editor asks them about a document that only they know; here what they say of the old and the new
+text is compared. Blocks no longer than `Job.look` does; on the edit's thread.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from lcursor.edit.rewriting.attempts import Looks
 from lcursor.protocol_edit import EditProblem, EditServer
 
 NAME: Final = "diagnostics"
-MOST_ROWS: Final = 20_000
-MOST_CHARS: Final = 1 << 20
+MAX_ROWS: Final = 20_000
+MAX_CHARS: Final = 1 << 20
 """Of a text that servers are asked about."""
-MOST_TOLD: Final = 5
-MOST_CHARS_TOLD: Final = 240
+MAX_TOLD: Final = 5
+MAX_CHARS_TOLD: Final = 240
 """Of one error."""
 DIGITS: Final = re.compile(r"\d+")
 
 
-def of(job: Job, path: str) -> Looks | None:
-    """Return what has the servers asked about a file; None where it has none."""
+def checker(job: Job, path: str) -> Looks | None:
+    """Return a function that checks a file's new text, None for a file without servers."""
     real = os.path.realpath(path)
     if not any(each == path or os.path.realpath(each) == real for each in job.served):
         return None
@@ -36,13 +36,13 @@ def of(job: Job, path: str) -> Looks | None:
     def look(path: str, before: Lines, after: Lines) -> Check | None:
         old, new = _text(before), _text(after)
         answer = job.look(path, old, new) if old is not None and new is not None else None
-        return judged(answer["servers"], before, after) if answer is not None else None
+        return compare(answer["servers"], before, after) if answer is not None else None
 
     return look
 
 
-def judged(servers: Sequence[EditServer], before: Lines, after: Lines) -> Check | None:
-    """Return what servers find in a new text that they did not find in the old one.
+def compare(servers: Sequence[EditServer], before: Lines, after: Lines) -> Check | None:
+    """Compare what servers say of an old text and of a new one.
 
     Args:
         servers: what each says of both.
@@ -56,19 +56,19 @@ def judged(servers: Sequence[EditServer], before: Lines, after: Lines) -> Check 
         return None
     found: dict[str, None] = {}
     for server in servers:
-        for problem in fresh(server["before"], server["after"], before, after):
+        for problem in new_problems(server["before"], server["after"], before, after):
             found[_told(problem, after)] = None
     words = list(found)
-    rest = len(words) - MOST_TOLD
+    rest = len(words) - MAX_TOLD
     if rest > 0:
-        words[MOST_TOLD:] = [f"and {rest} more"]
+        words[MAX_TOLD:] = [f"and {rest} more"]
     return Check(NAME, not words, "\n".join(words))
 
 
-def fresh(
+def new_problems(
     was: Sequence[EditProblem], now: Sequence[EditProblem], before: Lines, after: Lines
 ) -> list[EditProblem]:
-    """Return the errors of a new text that are not those of the old one, in the order of rows.
+    """Return the errors of the new text that the old one did not have, in the order of rows.
 
     Errors are the same by what they say, and only so often as they were there: rows move. Which of
     several alike is new is told by their lines.
@@ -105,16 +105,16 @@ def _line(problem: EditProblem, lines: Lines) -> str:
 
 def _told(problem: EditProblem, lines: Lines) -> str:
     said = " ".join(problem["text"].split())
-    if len(said) > MOST_CHARS_TOLD:
-        said = said[: MOST_CHARS_TOLD - 1] + "…"
+    if len(said) > MAX_CHARS_TOLD:
+        said = said[: MAX_CHARS_TOLD - 1] + "…"
     code = f" [{problem['code']}]" if problem["code"] else ""
-    shown = _line(problem, lines)[:MOST_CHARS_TOLD]
+    shown = _line(problem, lines)[:MAX_CHARS_TOLD]
     return f"line {problem['row'] + 1}: {said}{code}" + (f": {shown}" if shown else "")
 
 
 def _text(lines: Lines) -> str | None:
     """Return lines as one text; None for one that is too long, or is no Unicode."""
-    if len(lines) > MOST_ROWS or sum(map(len, lines)) > MOST_CHARS:
+    if len(lines) > MAX_ROWS or sum(map(len, lines)) > MAX_CHARS:
         return None
     text = "".join(f"{line}\n" for line in lines)
     try:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lcursor.config import EditConfig
+from lcursor.edit import diagnostics
 from lcursor.edit import job as jobs
-from lcursor.edit import look
 from lcursor.edit.records import Check
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.heard import Told
@@ -28,7 +28,7 @@ def problem(row: int, text: str = UNDEFINED, code: str = "undefined") -> Any:
 
 
 def rows(was: list[Any], now: list[Any], before: str, after: str) -> list[int]:
-    found = look.fresh(was, now, tuple(before.split("\n")), tuple(after.split("\n")))
+    found = diagnostics.new_problems(was, now, tuple(before.split("\n")), tuple(after.split("\n")))
     return [each["row"] for each in found]
 
 
@@ -54,23 +54,23 @@ def test_only_what_was_not_there_is_new(
 
 
 def test_who_says_nothing_is_no_check_and_who_finds_nothing_is_a_good_one() -> None:
-    assert look.judged([], (), ()) is None
+    assert diagnostics.compare([], (), ()) is None
     clean = {"name": "ls", "before": [problem(0)], "after": [problem(0)]}
-    assert look.judged([clean], ("z",), ("z",)) == Check("diagnostics", True)  # type: ignore[list-item]
+    assert diagnostics.compare([clean], ("z",), ("z",)) == Check("diagnostics", True)  # type: ignore[list-item]
 
 
 def test_an_error_is_told_with_its_line_and_not_without_end() -> None:
     one = {"name": "one", "before": [], "after": [problem(1)]}
-    found = look.judged([one, one], (), ("a", "  return z"))  # type: ignore[list-item]
+    found = diagnostics.compare([one, one], (), ("a", "  return z"))  # type: ignore[list-item]
     words = "line 2: `z` is not defined [undefined]: return z"
     assert found == Check("diagnostics", False, words)  # both say the same
-    many = [problem(row, "wrong\n" * 200 + str(row), "") for row in range(look.MOST_TOLD + 3)]
-    found = look.judged([{"name": "one", "before": [], "after": many}], (), ("",))
+    many = [problem(row, "wrong\n" * 200 + str(row), "") for row in range(diagnostics.MAX_TOLD + 3)]
+    found = diagnostics.compare([{"name": "one", "before": [], "after": many}], (), ("",))
     assert found is not None
     told = found.text.split("\n")
     assert told[-1] == "and 3 more"
-    assert len(told) == look.MOST_TOLD + 1
-    assert all(len(line) < look.MOST_CHARS_TOLD + 20 for line in told)
+    assert len(told) == diagnostics.MAX_TOLD + 1
+    assert all(len(line) < diagnostics.MAX_CHARS_TOLD + 20 for line in told)
 
 
 class Looking(Desk):
@@ -182,7 +182,7 @@ def test_a_stop_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_too_much_text_is_not_asked_about() -> None:
-    assert look._text(("x",) * look.MOST_ROWS) is not None
-    assert look._text(("x",) * (look.MOST_ROWS + 1)) is None
-    assert look._text(("x" * (look.MOST_CHARS + 1),)) is None
-    assert look._text(("\udcff",)) is None  # no Unicode: the file has other bytes
+    assert diagnostics._text(("x",) * diagnostics.MAX_ROWS) is not None
+    assert diagnostics._text(("x",) * (diagnostics.MAX_ROWS + 1)) is None
+    assert diagnostics._text(("x" * (diagnostics.MAX_CHARS + 1),)) is None
+    assert diagnostics._text(("\udcff",)) is None  # no Unicode: the file has other bytes

@@ -1,4 +1,4 @@
-"""A commit message through the edit slot, with a real git."""
+"""A commit message through the edit service, with a real git."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edit slot with a whole project: a plan is shown, struck through, carried out, proposed."""
+"""The edit service with a whole project: a plan is shown, struck through, carried out, proposed."""
 
 from __future__ import annotations
 

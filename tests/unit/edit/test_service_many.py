@@ -1,4 +1,4 @@
-"""The edit slot with more than one region: many places, plans, and replies that are applied."""
+"""The edit service with more than one region: many places, plans, and replies that are applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The front door of edits: each message of `protocol_edit` has a method here.
+"""The service of edits: each message of `protocol_edit` has a method here.
 
 Owns the edits that run, each on a thread of its own, several at once. Every method returns at once:
 what is written down, or to files, is done on one lane in the order in which it was asked for.
@@ -30,12 +30,12 @@ from lcursor.telling import Tell, failure, tell_failed
 STOP_S = 0.1
 """An edit that was told to stop gets this long to say so itself."""
 LEAVE_S = 0.3
-MOST_REMEMBERED = 64
+MAX_REMEMBERED = 64
 """Edits that another alternative can be asked for."""
 Work = Callable[[Job], End]
 
 
-class EditSlot:
+class EditService:
     """The edits of one editor.
 
     Args:
@@ -207,7 +207,7 @@ class EditSlot:
         with self._lock:
             found = self._known.get(again) or Alternatives()
             self._known[number] = found
-            while len(self._known) > MOST_REMEMBERED:
+            while len(self._known) > MAX_REMEMBERED:
                 self._known.popitem(last=False)
         return found
 
