@@ -28,6 +28,7 @@ MAX_SHOWN: Final = 40
 NEAR_ROWS: Final = 3
 MIN_LETTERS: Final = 12
 """A result with fewer letters that is there says nothing about who made it."""
+ELSEWHERE: Final = "the lines that the model had read have changed, and this may be another place"
 LEAVES_OUT: Final = (
     "The code leaves something out, and it is not clear what. Ask for all of the code, or for an "
     "edit of that place"
@@ -205,6 +206,8 @@ class _Finder:
             return
         if isinstance(one, Match) and not _agrees(lines, pair, one):
             one = Several((one,), "the line numbers say that it is elsewhere")
+        if isinstance(one, Match) and not _may_be_what_was_read(it.attached, lines, pair, one):
+            one = Several((one,), ELSEWHERE)
         if isinstance(one, Several):
             raise Ambiguous(
                 key,
@@ -224,6 +227,33 @@ def _is_attached(attached: Sequence[Seen], lines: Lines, place: Match) -> bool:
         and lines[each.first_row : each.first_row + len(each.lines)] == each.lines
         for each in attached
     )
+
+
+def _may_be_what_was_read(attached: Sequence[Seen], lines: Lines, pair: Pair, place: Match) -> bool:
+    """Return whether a place is in attached rows, or has a line beside it that it had there.
+
+    Where what is quoted was not attached nobody can tell, and it may.
+    """
+    wanted = _filled(pair.old)
+    if not wanted or _is_attached(attached, lines, place):
+        return True
+    above, below = _filled(lines[: place.first_row])[-1:], _filled(lines[place.last_row :])[:1]
+    is_known = False
+    for each in attached:
+        texts, count = _filled(each.lines), len(wanted)
+        for at in range(len(texts) - count + 1):
+            if texts[at : at + count] == wanted:
+                is_known = True
+                beside = texts[max(at - 1, 0) : at], texts[at + count : at + count + 1]
+                if beside == ([], []) or (beside[0] and beside[0] == above):
+                    return True
+                if beside[1] and beside[1] == below:
+                    return True
+    return not is_known
+
+
+def _filled(lines: Sequence[str]) -> list[str]:
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _moved(one: Match | Several | None, base_rows: Sequence[int]) -> Match | None:
@@ -335,10 +365,10 @@ def _agrees(lines: Lines, pair: Pair, place: Match) -> bool:
 
 
 def _is_there(lines: Lines, new: Lines) -> bool:
-    filled = [line.strip() for line in new if line.strip()]
+    filled = _filled(new)
     if sum(sum(map(str.isalnum, line)) for line in filled) < MIN_LETTERS:
         return False
-    rows = [line.strip() for line in lines if line.strip()]
+    rows = _filled(lines)
     count = len(filled)
     return any(rows[at : at + count] == filled for at in range(len(rows) - count + 1))
 

@@ -414,6 +414,19 @@ def test_of_equal_places_the_attached_one_is_meant() -> None:
     assert isinstance(resolve(blocks(reply), files, None, lambda _: [stale]), Ask)
 
 
+def test_lines_that_only_look_like_those_that_were_read_are_asked_about() -> None:
+    read = Seen("/p/a.py", 0, ("def one(x):", "    go(x, 1)"), 1)
+    lines = "def one(x):\n    stay(x)\n\n\ndef two(x):\n    go(x, 1)\n    return x\n"
+    reply = blocks(pair("    go(x, 1)", "    go(x)", "a.py"))
+    found = resolve(reply, Given({"a.py": lines}), None, lambda _: [read])
+    assert isinstance(found, Ask)
+    assert "may be another place" in found.text
+    moved = lines.replace("    stay(x)\n", "").replace("def two", "def one")  # it only moved
+    assert isinstance(resolve(reply, Given({"a.py": moved}), None, lambda _: [read]), Resolved)
+    other = Seen("/p/a.py", 0, ("def three(x):", "    pass"), 1)
+    assert isinstance(resolve(reply, Given({"a.py": lines}), None, lambda _: [other]), Resolved)
+
+
 lines = st.lists(
     st.sampled_from(["a = 1", "    b(a)", "", "}", "return a", "    return b"]), max_size=12
 )
