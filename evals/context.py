@@ -7,7 +7,6 @@ either by visits to the definition, or by an index of the repository.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from bench.report import Json, emit, head, percent, run_facts, table
 from evals import fim
 from evals.calls import KINDS, Call, Kind, Module, choose, read
 from evals.corpus import ROOT
+from evals.indexing import temporary_index
 from evals.rates import first_line, margin
 from evals.run import Cases, Model, collect
 from lcursor.code.headers import header_lines
@@ -33,7 +33,6 @@ from lcursor.index import chunk, protocol
 from lcursor.index.around import around
 from lcursor.index.records import FileState
 from lcursor.index.search import Searcher
-from lcursor.index.store import Store
 
 FilesOf = Callable[[Call, int, Callable[[str], int]], tuple[File, ...]]
 """Return the files to show for a call, given a token limit and a token counter."""
@@ -185,25 +184,18 @@ def _is_exact(text: str, call: Call) -> bool:
 @contextmanager
 def indexed(modules: Mapping[str, Module]) -> Iterator[FilesOf]:
     """Index a repository and yield a function that chooses files by lexical search in it."""
-    with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder:
-        store = Store(Path(folder))
-        try:
-            state = FileState(0, 0, b"")
-            store.put_many(
-                (path, state, chunk.read(path, module.text)) for path, module in modules.items()
-            )
-            searcher = Searcher(store.reader(), None, None)
+    state = FileState(0, 0, b"")
+    files = ((path, state, chunk.read(path, module.text)) for path, module in modules.items())
+    with temporary_index(files) as searcher:
 
-            def files_of(call: Call, tokens: int, count: Callable[[str], int]) -> tuple[File, ...]:
-                query = Query(call.path, call.prefix, call.suffix)
-                ring = ContextRing(_Index(searcher))
-                ring.retrieve(query)
-                ring.admit()
-                return ring.layout(query, tokens, count)
+        def files_of(call: Call, tokens: int, count: Callable[[str], int]) -> tuple[File, ...]:
+            query = Query(call.path, call.prefix, call.suffix)
+            ring = ContextRing(_Index(searcher))
+            ring.retrieve(query)
+            ring.admit()
+            return ring.layout(query, tokens, count)
 
-            yield files_of
-        finally:
-            store.close()
+        yield files_of
 
 
 class _Index:

@@ -9,28 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import sysconfig
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 from bench.report import Json, emit, head, progress, run_facts, table
 from evals import run
 from evals.corpus import ROOT
+from evals.indexing import temporary_index
 from evals.search import MODES, scores
 from lcursor.errors import LcursorError
 from lcursor.index import chunk
-from lcursor.index.chunk import embedded
 from lcursor.index.embed import DEFAULT, Embedder, find
 from lcursor.index.records import FileState, Hit, Mode, Parsed
 from lcursor.index.search import Searcher
-from lcursor.index.store import Store
-from lcursor.index.vector_index import VectorIndex
-from lcursor.index.vector_store import VectorStore, default_folder
 from lcursor.project import filetypes
 
 Kind = Literal["symbols", "sentences"]
@@ -38,7 +33,6 @@ KINDS: tuple[Kind, ...] = ("symbols", "sentences")
 
 DATA = ROOT / "evals/data/queries"
 LIMIT = 20
-BATCH = 32
 FOLDERS = ("bench", "doc", "evals", "lcursor", "lua", "plugin", "rplugin", "scripts", "tests")
 SKIPPED = ("bench/results/", "evals/data/")
 ENDINGS = frozenset({".py", ".lua", ".md", ".txt", ".toml", ".lock"})
@@ -175,43 +169,6 @@ def files(corpus: Corpus) -> Iterator[tuple[str, FileState, Parsed]]:
             yield name, state, chunk.read(name, filetypes.decode(data))
 
 
-def build(
-    corpus: Corpus,
-    store: Store,
-    embedder: Embedder | None,
-    cache: Path,
-    tell: Callable[[int, int], None] = lambda done, of: None,
-) -> Searcher:
-    """Index a corpus.
-
-    Args:
-        corpus: the files.
-        store: empty.
-        embedder: None for lexical search alone.
-        cache: the folder of vectors of earlier runs.
-        tell: called with the numbers of new vectors made and wanted.
-    """
-    store.put_many(files(corpus))
-    if embedder is None:
-        return Searcher(store.reader())
-    known = VectorStore(cache, embedder.name)
-    reader = store.reader()
-    chunks = reader.chunks(reader.chunk_ids().tolist())
-    waiting = {one.chunk.digest: embedded(one.path, one.chunk) for one in chunks.values()}
-    found = dict(known.get(list(waiting)))
-    missing = sorted(waiting.keys() - found.keys(), key=lambda each: len(waiting[each]))
-    for at in range(0, len(missing), BATCH):
-        some = missing[at : at + BATCH]
-        made = embedder.texts([waiting[digest] for digest in some]).astype(np.float16)
-        pairs = list(zip(some, made, strict=True))
-        known.put(pairs)
-        found.update(pairs)
-        tell(min(at + BATCH, len(missing)), len(missing))
-    vectors = VectorIndex(None, embedder.dim)
-    vectors.add({number: one.chunk.digest for number, one in chunks.items()}, found)
-    return Searcher(reader, vectors, embedder)
-
-
 def judge(searcher: Searcher, questions: Sequence[Question], mode: Mode) -> Iterator[Judged]:
     """Ask the questions and find the rank of the first right hit.
 
@@ -278,17 +235,13 @@ def measure(
     for corpus in CORPORA if corpora is None else corpora:
         questions = load(corpus.name, data)
 
-        def told(done: int, of: int, name: str = corpus.name) -> None:
-            tell(f"{name}: {done:,} of {of:,} new pieces embedded")
+        def on_progress(made: int, wanted: int, name: str = corpus.name) -> None:
+            tell(f"{name}: {made:,} of {wanted:,} new chunks embedded")
 
-        with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder:
-            store = Store(Path(folder))
-            searcher = build(corpus, store, embedder, default_folder(), told)
+        with temporary_index(files(corpus), embedder, on_progress) as searcher:
             for mode in modes:
                 tell(f"{corpus.name}, {mode}: {len(questions)} questions")
                 found += judge(searcher, questions, mode)
-            searcher.reader.close()
-            store.close()
     return found
 
 

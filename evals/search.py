@@ -11,34 +11,26 @@ import hashlib
 import json
 import math
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from bench.report import Json, emit, head, progress, run_facts, table
 from evals import run
+from evals.indexing import temporary_index
 from lcursor.errors import LcursorError
 from lcursor.index.embed import DEFAULT, Embedder, find
 from lcursor.index.records import Chunk, FileState, Mode, Parsed, Symbol
 from lcursor.index.search import Searcher
-from lcursor.index.store import Store
-from lcursor.index.vector_index import VectorIndex
-from lcursor.index.vector_store import VectorStore
 
 CODES = "code_idx_map.txt"
 QUESTIONS = "cosqa-retrieval-dev-500.json"
 MODES: tuple[Mode, ...] = get_args(Mode)
 LIMIT = 100
 """Hits requested; an answer further down counts as not found."""
-BATCH = 64
-"""Texts embedded between two progress lines."""
 
 TABLES = {
     "modes": "docstrings and rules",
@@ -178,52 +170,6 @@ def entries(codes: Sequence[str]) -> Iterator[tuple[str, FileState, Parsed]]:
         yield path_of(number), FileState(len(code), number, found.chunks[0].digest), found
 
 
-@contextmanager
-def built(
-    codes: Sequence[str],
-    folder: Path,
-    embedder: Embedder | None,
-    tell: Callable[[int, int], None] = lambda done, of: None,
-) -> Iterator[Searcher]:
-    """Index the functions in a folder, while the context is open.
-
-    Args:
-        codes: the functions.
-        folder: empty.
-        embedder: None for lexical search alone.
-        tell: called with the numbers of new vectors made and wanted.
-    """
-    with closing(Store(folder)) as store:
-        store.put_many(entries(codes))
-        with closing(store.reader()) as reader:
-            if embedder is None:
-                yield Searcher(reader)
-                return
-            found = embedded(codes, embedder, tell)
-            with closing(VectorIndex(None, embedder.dim)) as vectors:
-                vectors.add(reader.digests(reader.chunk_ids().tolist()), found)
-                yield Searcher(reader, vectors, embedder)
-
-
-def embedded(
-    codes: Sequence[str], embedder: Embedder, tell: Callable[[int, int], None]
-) -> dict[bytes, NDArray[np.float16]]:
-    """Return the vectors of functions by digest, as far as possible from the user's cache."""
-    with closing(VectorStore(None, embedder.name)) as cache:
-        by_digest = {parsed(code).chunks[0].digest: code for code in codes}
-        found = cache.get(by_digest)
-        # By length, so that the texts of a batch have similar lengths.
-        missing = sorted(by_digest.keys() - found.keys(), key=lambda each: len(by_digest[each]))
-        for at in range(0, len(missing), BATCH):
-            some = missing[at : at + BATCH]
-            made = embedder.texts([by_digest[digest] for digest in some]).astype(np.float16)
-            pairs = list(zip(some, made, strict=True))
-            cache.put(pairs)
-            found.update(pairs)
-            tell(min(at + BATCH, len(missing)), len(missing))
-    return found
-
-
 def ranks(
     searcher: Searcher,
     questions: Sequence[Question],
@@ -288,13 +234,12 @@ def measure(
     for has_docstrings in (True, False) if everything else (True,):
         codes = corpus.codes if has_docstrings else [without_docstring(c) for c in corpus.codes]
 
-        def told(done: int, of: int, what: str = "with" if has_docstrings else "without") -> None:
-            tell(f"{done:,} of {of:,} functions {what} docstrings embedded")
+        def on_progress(made: int, wanted: int, with_: bool = has_docstrings) -> None:
+            what = "with" if with_ else "without"
+            tell(f"{made:,} of {wanted:,} functions {what} docstrings embedded")
 
-        with (
-            tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder,
-            built(codes, Path(folder), embedder, told) as searcher,
-        ):
+        index = temporary_index(entries(codes), embedder, on_progress, lambda _, one: one.text)
+        with index as searcher:
             for has_rules in (True, False) if everything else (True,):
                 table = table_of(has_docstrings=has_docstrings, has_rules=has_rules)
                 for mode in modes:
