@@ -96,13 +96,15 @@ class Findings:
 
     def as_markdown(self) -> list[str]:
         """Return two tables: the figures and the promises."""
-        told = [f"{name}: {self.facts[name]}" for name in ("model", "server") if name in self.facts]
+        lines = [
+            f"{name}: {self.facts[name]}" for name in ("model", "server") if name in self.facts
+        ]
         rows = [
             (PROMISES[name].label, f"{self.numbers[name]:.3g}", PROMISES[name].limit(), holds)
             for name, holds in self.kept.items()
         ]
         promises = table(["promise", "found:", "promised:", "kept"], rows)
-        return [*head(self.facts, *told), *figure_table(self.figures), "", *promises]
+        return [*head(self.facts, *lines), *figure_table(self.figures), "", *promises]
 
 
 def command(

@@ -38,7 +38,7 @@ return turn ~= nil and turn.bytes > 0
 """
 
 
-class BesideChat(Lcursor):
+class WhileChatting(Lcursor):
     """lcursor with a chat that is answering.
 
     Args:
@@ -84,12 +84,12 @@ def measure(neovim: Path, model: str) -> tuple[list[Figure], dict[str, float]]:
     """
     source = Path(base_events.__file__)
     spots = pick_spots(bench.read_lines(source), POSITIONS, SEED)
-    beside = BesideChat(model or MODEL)
+    chatting = WhileChatting(model or MODEL)
     found = dict[str, list[Trial]]()
-    for name, typist in (("no chat", Lcursor()), ("a chat answers", beside)):
+    for name, typist in (("no chat", Lcursor()), ("a chat answers", chatting)):
         measuring(f"typing while {name}")
         _, found[name] = bench.run(typist, neovim, source, spots, pace_ms=PACE_MS)
-    if beside.covered < POSITIONS // 2:
+    if chatting.covered < POSITIONS // 2:
         raise LcursorError("the answers ended before the typing did", "Run it again")
     figures, numbers = [], dict[str, float]()
     for name, trials in found.items():

@@ -87,7 +87,7 @@ def measure(neovim: Path) -> tuple[list[Figure], dict[str, float]]:
             alone = _type(editor)
             measuring(f"typing while {TOKENS_PER_S} tokens a second stream")
             _begin(editor)
-            beside = _type(editor)
+            streaming = _type(editor)
             if not editor.lua(IS_RUNNING):
                 raise LcursorError("the answer ended before the typing did", "Run it again")
             _end(editor)
@@ -99,13 +99,13 @@ def measure(neovim: Path) -> tuple[list[Figure], dict[str, float]]:
             _check(editor)
     figures = [
         figure("key to screen, nothing streams", alone),
-        figure(f"the same while {TOKENS_PER_S} tokens/s stream", beside),
+        figure(f"the same while {TOKENS_PER_S} tokens/s stream", streaming),
     ]
     return figures, {
         "main_thread_share": share,
         "main_thread_lua_share": lua,
         "main_thread_idle_share": idle,
-        "typing_p95_more_ms": percentile(beside, 95) - percentile(alone, 95),
+        "typing_p95_more_ms": percentile(streaming, 95) - percentile(alone, 95),
         "lines_a_second": grown,
     }
 
@@ -140,8 +140,8 @@ def _end(editor: Editor) -> None:
 
 def _check(editor: Editor) -> None:
     """Check that the buffer has the whole answers."""
-    said = "".join(tokens(ANSWER_TOKENS)).rstrip()
-    if editor.lua(TEXT).count(said) != 2:
+    answer = "".join(tokens(ANSWER_TOKENS)).rstrip()
+    if editor.lua(TEXT).count(answer) != 2:
         raise LcursorError("the buffer does not have the whole answers", "See the log")
 
 

@@ -73,7 +73,7 @@ class Talk:
     """
 
     def __init__(self, config: ChatConfig, folder: Path, idle_s: float = 3600.0) -> None:
-        self._said: list[tuple[float, str, Mapping[str, Any]]] = []
+        self._messages: list[tuple[float, str, Mapping[str, Any]]] = []
         self._changed = threading.Condition()
         self._number = 0
         self.slot = ChatSlot(
@@ -89,14 +89,14 @@ class Talk:
     def _hear(self, method: str, params: Mapping[str, Any]) -> None:
         now_s = time.perf_counter()
         with self._changed:
-            self._said.append((now_s, method, params))
+            self._messages.append((now_s, method, params))
             self._changed.notify_all()
 
     def next(self) -> int:
         """Return the number of a new question, and forget earlier messages."""
         self._number += 1
         with self._changed:
-            self._said.clear()
+            self._messages.clear()
         return self._number
 
     def wait(
@@ -109,20 +109,20 @@ class Talk:
         """
 
         def found() -> tuple[float, str, Mapping[str, Any]] | None:
-            for said in self._said:
-                if said[2].get("id") == number and said[1] in (*methods, "error"):
-                    return said
+            for message in self._messages:
+                if message[2].get("id") == number and message[1] in (*methods, "error"):
+                    return message
             return None
 
         with self._changed:
-            said = self._changed.wait_for(found, within_s)
-        if not said:
+            message = self._changed.wait_for(found, within_s)
+        if not message:
             raise LcursorError(
-                f"the chat said nothing for {within_s:.0f} s", "Run it on a quiet machine"
+                f"no message of the chat for {within_s:.0f} s", "Run it on a quiet machine"
             )
-        if said[1] == "error" and "error" not in methods:
-            raise LcursorError(str(said[2]["message"]), str(said[2]["hint"]))
-        return said
+        if message[1] == "error" and "error" not in methods:
+            raise LcursorError(str(message[2]["message"]), str(message[2]["hint"]))
+        return message
 
     def open(self, path: Path, chat: str = "") -> Mapping[str, Any]:
         """Open a chat, or start a new one."""
@@ -171,8 +171,8 @@ class Talk:
         heard.answer_tokens = done["answer_tokens"]
         heard.prompt_ms = done["prompt_ms"]
         with self._changed:
-            said = [each for each in self._said if each[2].get("id") == number]
-        for at_s, method, params in said:
+            messages = [each for each in self._messages if each[2].get("id") == number]
+        for at_s, method, params in messages:
             if method == "chat.delta":
                 heard.first_s, heard.last_s = heard.first_s or at_s, at_s
                 heard.text += params["text"]

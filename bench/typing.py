@@ -13,10 +13,10 @@ from typing import Annotated
 
 import typer
 
-from bench.beside_index import BesideIndex
 from bench.peer import Lcursor, LlamaVim
 from bench.report import Json, emit, progress, reporting_timeouts, run_facts
 from bench.trials import pick_spots, spread
+from bench.typing_indexing import WhileIndexing
 from bench.typing_report import Results, as_dict, as_markdown, from_dict
 from bench.typing_run import Plan, Typist, default_files, measure, read_lines
 from lcursor.cli.editor import find_neovim
@@ -75,7 +75,7 @@ def command(
 ) -> None:
     """Type the ends of real lines and time each key to its first valid suggestion.
 
-    Each file is opened anew for each run. The warm run visits its lines from top to bottom, the
+    Each file is opened again for each run. The warm run visits its lines from top to bottom, the
     cold and the rested one jump about. A cold time goes from the last key to the first suggestion
     that is only extended until it is complete and one second has passed.
     """
@@ -92,8 +92,8 @@ def command(
             raise typer.BadParameter("expected llama.vim=DIR", param_hint="--peer")
         typists[name] = LlamaVim(Path(folder), server)
     if indexing:
-        beside = BesideIndex(model, Path(base_events.__file__).parents[1])
-        typists["while indexing"] = context.with_resource(beside)
+        indexing_typist = WhileIndexing(model, Path(base_events.__file__).parents[1])
+        typists["while indexing"] = context.with_resource(indexing_typist)
     neovim = find_neovim()
     sources = files or default_files(neovim)
     names = [f"{path.resolve().parent.name}/{path.name}" for path in sources]

@@ -42,20 +42,20 @@ assert not _lcursor_wrong
 def command(root: Path, entry_point: str) -> str:
     """Return the test command for the settings; `root` is the checkout of lcursor."""
     words = [sys.executable, "-m", "evals.examples", "{path}", entry_point]
-    said = " ".join(word if word == "{path}" else shlex.quote(word) for word in words)
-    return f"PYTHONPATH={shlex.quote(str(root))} {said}"
+    quoted = " ".join(word if word == "{path}" else shlex.quote(word) for word in words)
+    return f"PYTHONPATH={shlex.quote(str(root))} {quoted}"
 
 
 def wrong(source: str, found: Sequence[Example]) -> list[str]:
     """Return a sentence for each example that a program gets wrong."""
     pairs = [(each.call, each.value) for each in found]
     program = f"{source}\n\nEXAMPLES = {pairs!r}\n{_TRY}"
-    outcome, said = sandbox.run_with_output(program, TIMEOUT_S)
+    outcome, output = sandbox.run_with_output(program, TIMEOUT_S)
     if outcome == "passed":
         return []
     if outcome == "timeout":
         return [f"it does not end within {TIMEOUT_S:g} s"]
-    return said.strip().splitlines() or ["the file cannot be run"]
+    return output.strip().splitlines() or ["the file cannot be run"]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -84,9 +84,9 @@ def no_blanks(old: list[str], new: list[str], rng: random.Random) -> Sides | Non
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag != "equal" and (any(blank_old[a:b]) or any(blank_new[c:d])):
             return None
-        beside = [*old[max(a - 1, 0) : a], *old[b : b + 1]]
-        if tag == "insert" and any(not x.strip() for x in beside):
-            return None  # on which side of the empty line nobody could tell
+        neighbours = [*old[max(a - 1, 0) : a], *old[b : b + 1]]
+        if tag == "insert" and any(not x.strip() for x in neighbours):
+            return None  # the side of the empty line is ambiguous
     if not any(blank_old):
         return None
     return [x for x in old if x.strip()], [x for x in new if x.strip()]

@@ -28,7 +28,7 @@ return { "", 0 }
 BEGUN_S = 30.0
 
 
-class BesideIndex(Lcursor):
+class WhileIndexing(Lcursor):
     """lcursor right after it was told to index a project.
 
     Args:
@@ -42,7 +42,7 @@ class BesideIndex(Lcursor):
         self._copy = Copy(source, Path(self._folder.name) / "indexed")
         self._pid = 0
 
-    def __enter__(self) -> BesideIndex:
+    def __enter__(self) -> WhileIndexing:
         return self
 
     def __exit__(
