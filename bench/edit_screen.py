@@ -317,14 +317,14 @@ def _use(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
             add("undo", session.busy(lambda: session.editor.keys("u")))
             add("the list opened", session.lua_busy("require('lcursor.edit.quickfix').open()"))
             session.editor.command("wincmd p")
-            add("one taken, with the list open", session.lua_busy(f"{hunks}.accept()"))
+            add("accepting one, with the list open", session.lua_busy(f"{hunks}.accept()"))
             session.editor.command("cclose")
-            add("taking all of 500", session.lua_busy(f"{hunks}.accept_file()"))
+            add("accepting all of 500", session.lua_busy(f"{hunks}.accept_file()"))
             add("undo of that", session.busy(lambda: session.editor.keys("u")))
             add("redo of that", session.busy(lambda: session.editor.keys("<C-r>")))
             session.editor.keys("u")
             session.settle()
-            add("refusing all", session.lua_busy(f"{hunks}.reject_file()"))
+            add("rejecting all", session.lua_busy(f"{hunks}.reject_file()"))
     return [
         figure(
             f"20,000 lines, 500 hunks, {suffix}: {name}",
@@ -349,7 +349,7 @@ def _accept_all(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
                 session.propose()
                 busies.append(session.lua_busy("require('lcursor.edit.hunks').accept_file()"))
             figures.append(
-                figure(f"{shape}, {suffix}: taking all", busies, limit=BUSY_MS, judged="p50")
+                figure(f"{shape}, {suffix}: accepting all", busies, limit=BUSY_MS, judged="p50")
             )
     return figures
 
