@@ -1,8 +1,8 @@
-"""The other end of a worker: asks it, hears from it, starts one where there is none.
+"""Talk to the index worker of a project, and start one if none runs.
 
-Standard library only. Any thread may ask; one thread of its own reads what comes. When the worker
-dies the connection is made anew, another worker started where nobody else has, and what this
-client had told the old one (secrets, buffers, open files, its wish for events) is told again.
+Standard library only. Any thread may send requests; a thread of the client reads the answers. When
+the worker dies the client connects again, starts another worker if needed, and repeats what the
+old one was told: secrets, buffers, open files and the subscription to events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lcursor.index import launch, protocol
 from lcursor.index.records import Hit, Mode
 
 CONNECT_S = 10.0
-"""Longest wait for a worker that is being started."""
+"""Longest wait for a worker to start."""
 ANSWER_S = 30.0
 STOP_S = 2.0
 STEP_S = 0.02
@@ -34,8 +34,8 @@ class Client:
 
     Args:
         root: the project, as `root_of` returns it.
-        start: whether to start a worker where none answers.
-        embedder: for a worker that is started; "" is the configured default.
+        start: whether to start a worker if none answers.
+        embedder: of a worker that is started; "" is the default one.
     """
 
     def __init__(self, root: Path, *, start: bool = True, embedder: str = "") -> None:
@@ -44,7 +44,7 @@ class Client:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._connecting = threading.Lock()
-        self._line: _Line | None = None
+        self._connection: _Connection | None = None
         self._is_closed = False
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._listener: Callable[[Event], None] | None = None
@@ -55,10 +55,10 @@ class Client:
 
     @classmethod
     def connect(cls, root: Path, start: bool = True, embedder: str = "") -> Client:
-        """Return a client whose worker answers.
+        """Return a client that is connected to a worker.
 
         Raises:
-            IndexAway: none does, also after starting one.
+            IndexAway: no worker answers, even after starting one.
         """
         client = cls(root, start=start, embedder=embedder)
         client.call("status")
@@ -67,11 +67,11 @@ class Client:
     def call(
         self, do: protocol.Do, *, timeout_s: float = ANSWER_S, **params: Any
     ) -> dict[str, Any]:
-        """Ask, wait, and return the answer; a worker that died meanwhile is replaced once.
+        """Send a request and return its answer; if the worker dies meanwhile, try once more.
 
         Raises:
-            IndexAway: nobody answers, or not in time.
-            LcursorError: what the worker says that went wrong.
+            IndexAway: no worker answers in time.
+            LcursorError: the error that the worker answered with.
         """
         self._remember(do, params)
         for is_last in (False, True):
@@ -89,30 +89,30 @@ class Client:
         raise IndexAway(f"the index worker of {self.root} ended", "See :LCursor log")
 
     def tell(self, do: protocol.Do, **params: Any) -> None:
-        """Say what needs no answer; lost where no worker is there, and none is started for it.
+        """Send a notification; without a worker it is dropped, and none is started for it.
 
-        What a client says of its buffers, open files and secrets is told to the next worker.
+        Buffers, open files and secrets are repeated to the next worker.
         """
         self._remember(do, params)
-        line = self._line
+        line = self._connection
         if line is not None:
             line.say({"id": next(self._numbers), "do": do, **params})
 
     def search(self, text: str, *, limit: int = 20, mode: Mode = "hybrid") -> list[Hit]:
-        """Return what is found, best first."""
+        """Return the hits of a search, best first."""
         found = self.call("search", text=text, limit=limit, mode=mode)
         return [protocol.hit_of(each) for each in found["hits"]]
 
     def listen(self, listener: Callable[[Event], None]) -> None:
-        """Give each event to a function from now on, on the thread that reads; keep it short.
+        """Pass each event to a function from now on, on the reading thread; it must return soon.
 
-        After the worker's end the event is `{"event": "gone"}`, and the next call starts another.
+        When the worker ends the event is `{"event": "gone"}`; the next call starts another one.
         """
         self._listener = listener
         self.call("subscribe")
 
     def events(self, timeout_s: float | None = None) -> Iterator[Event]:
-        """Yield events as they come; ends when the client is closed or nothing comes in time."""
+        """Yield events until the client is closed or none comes in time."""
         if not self._wants_events:
             self.call("subscribe")
         return self._coming(timeout_s)
@@ -129,14 +129,14 @@ class Client:
 
     @property
     def is_connected(self) -> bool:
-        """Whether a worker is at the other end now."""
-        return self._line is not None and self._line.is_open
+        """Whether a worker is connected."""
+        return self._connection is not None and self._connection.is_open
 
     def close(self) -> None:
-        """Leave; the worker goes on for others, or for a while."""
+        """Disconnect; the worker goes on for a while."""
         self._is_closed = True
         with self._lock:
-            line, self._line = self._line, None
+            line, self._connection = self._connection, None
         if line:
             line.close()
         self._events.put(None)
@@ -161,9 +161,9 @@ class Client:
             elif do == "subscribe":
                 self._wants_events = True
 
-    def _connected(self) -> _Line:
+    def _connected(self) -> _Connection:
         with self._connecting:
-            line = self._line
+            line = self._connection
             if line is not None and line.is_open:
                 return line
             if self._is_closed:
@@ -171,14 +171,14 @@ class Client:
             line = self._dial()
             self._introduce(line)
             with self._lock:
-                self._line = line
+                self._connection = line
                 is_late = self._is_closed
             if is_late:
                 line.close()
             return line
 
-    def _dial(self) -> _Line:
-        """Return a connection to a worker of this version, started if need be."""
+    def _dial(self) -> _Connection:
+        """Return a connection to a worker of this version, started if needed."""
         deadline_s = time.monotonic() + CONNECT_S
         child: launch.Child | None = None
         while True:
@@ -200,8 +200,8 @@ class Client:
                 child = launch.start(self.root, self._embedder, child)
             time.sleep(STEP_S)
 
-    def _is_right(self, line: _Line) -> bool:
-        """Whether the worker is of this version; one that is not is asked to make room."""
+    def _is_right(self, line: _Connection) -> bool:
+        """Return whether the worker speaks our version; else ask it to stop."""
         with contextlib.suppress(IndexAway):
             status = line.ask(next(self._numbers), "status", {}, CONNECT_S)
             if status and status.get("ok", {}).get("version") == protocol.VERSION:
@@ -210,11 +210,11 @@ class Client:
                 line.ask(next(self._numbers), "stop", {}, STOP_S)
         return False
 
-    def _introduce(self, line: _Line) -> None:
+    def _introduce(self, line: _Connection) -> None:
         with self._lock:
             buffers, recent, secrets = dict(self._buffers), self._recent, self._secrets
             wants_events = self._wants_events
-        if secrets:  # before anything is begun or asked
+        if secrets:  # before anything else
             line.say({"id": next(self._numbers), "do": "secrets", "globs": secrets})
         if wants_events:
             line.say({"id": next(self._numbers), "do": "subscribe"})
@@ -232,8 +232,8 @@ class Client:
             self._events.put(event)
 
 
-class _Line:
-    """One socket with who waits for which answer. Any thread may ask; one thread reads."""
+class _Connection:
+    """A socket and the requests that wait for an answer. Any thread; one thread reads."""
 
     def __init__(self, sock: socket.socket, heard: Callable[[Event], None]) -> None:
         self.is_open = True
@@ -246,7 +246,7 @@ class _Line:
     def ask(
         self, number: int, do: str, params: Mapping[str, Any], timeout_s: float
     ) -> dict[str, Any] | None:
-        """Return the answer, or None when the connection ended first."""
+        """Return the answer to a request, or None if the connection was closed first."""
         box: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         with self._lock:
             if not self.is_open:
@@ -265,7 +265,7 @@ class _Line:
                 self._waiting.pop(number, None)
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """Send; a broken connection is the reader's business."""
+        """Send a message; the reading thread notices a broken connection."""
         data = protocol.encode(message)
         if len(data) > protocol.MOST_BYTES:
             raise LcursorError(f"a message of {len(data)} bytes is too long for the index")
@@ -276,7 +276,7 @@ class _Line:
                 self._shut()
 
     def close(self) -> None:
-        """End the connection and its thread."""
+        """Close the connection and end its thread."""
         self._shut()
         if threading.current_thread() is not self._thread:
             self._thread.join(1.0)
@@ -290,7 +290,7 @@ class _Line:
             with contextlib.suppress(OSError, LcursorError), self._sock.makefile("rb") as file:
                 for line in file:
                     self._receive(protocol.decode(line))
-        finally:  # whatever was raised: the next question connects again
+        finally:  # so that the next request connects again
             with self._lock:
                 self.is_open = False
                 waiting = list(self._waiting.values())
@@ -300,7 +300,7 @@ class _Line:
             self._heard({"event": "gone"})
 
     def _receive(self, message: dict[str, Any]) -> None:
-        """Pass a message on: an event to the listener, an answer to whoever asked."""
+        """Pass an event to the listener, or an answer to the caller that waits for it."""
         if "event" in message:
             self._heard(message)
             return
@@ -311,7 +311,7 @@ class _Line:
             box.put(message)
 
 
-def _open(root: Path, heard: Callable[[Event], None]) -> _Line | None:
+def _open(root: Path, heard: Callable[[Event], None]) -> _Connection | None:
     for address in launch.addresses(root):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.settimeout(2.0)
@@ -321,7 +321,7 @@ def _open(root: Path, heard: Callable[[Event], None]) -> _Line | None:
             sock.close()
             continue
         sock.settimeout(None)
-        return _Line(sock, heard)
+        return _Connection(sock, heard)
     return None
 
 

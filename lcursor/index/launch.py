@@ -1,7 +1,7 @@
-"""Starting a worker, and finding the one that runs. Standard library only; any thread.
+"""Start a worker process, and find the one that runs. Standard library only; any thread.
 
-A worker is a process of its own session: it outlives who started it, and ends by itself. Two that
-are started at once settle it by the lock; the loser leaves without a word.
+A worker has a session of its own: it outlives the process that started it and exits by itself. If
+two are started at once, the one that does not get the lock exits silently.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lcursor.project.root import data_folder
 
 ENTRY = Path(__file__).with_name("__main__.py")
 IS_HELD = 3
-"""Exit status of a worker that found the lock taken."""
+"""Exit status of a worker that did not get the lock."""
 AGAIN_S = 0.3
-"""Wait before another start, while the holder of the lock may be on its way out."""
-MOST_STARTS = 5
-MOST_LOG_BYTES = 256 << 10
+"""Wait before the next start: the holder of the lock may be about to exit."""
+MAX_STARTS = 5
+MAX_LOG_BYTES = 256 << 10
 CAPS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -32,39 +32,39 @@ CAPS = {
     "TOKENIZERS_PARALLELISM": "false",
     "MALLOC_ARENA_MAX": "2",
 }
-"""The environment of a process that shall stay small and leave the cores to others."""
+"""Environment that keeps a process small and on one core."""
 
 
 class Child:
-    """A worker that was started from here."""
+    """A worker that this process started."""
 
     def __init__(self, process: subprocess.Popen[bytes], starts: int, log: Path) -> None:
         self._process, self.starts, self._log = process, starts, log
         self._ended_s = 0.0
-        # Somebody has to take note of its end, or it stays in the process table.
+        # Without waiting for its end it would stay a zombie.
         threading.Thread(target=self._wait, name="lcursor-reaper", daemon=True).start()
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         return self._process.pid
 
     def may_start_again(self) -> bool:
-        """Whether it ended because another held the lock, a moment ago."""
+        """Return whether it failed to get the lock, and it is time for another try."""
         if self._process.returncode is None:
             return False
         return (
             self._process.returncode == IS_HELD
-            and self.starts < MOST_STARTS
+            and self.starts < MAX_STARTS
             and time.monotonic() - self._ended_s > AGAIN_S * self.starts
         )
 
     def has_failed(self) -> bool:
-        """Whether it ended for a reason of its own."""
+        """Return whether it ended with a failure."""
         return self._process.returncode not in (None, 0, IS_HELD)
 
     def last_words(self) -> str:
-        """Return the last line of its log, where it ended with a failure."""
+        """Return the last line of its log if it failed."""
         if not self.has_failed():
             return ""
         try:
@@ -79,11 +79,11 @@ class Child:
 
 
 def start(root: Path, embedder: str = "", before: Child | None = None) -> Child:
-    """Start a worker; it may find that there is one.
+    """Start a worker, which exits if another one runs.
 
     Raises:
         IndexAway: the process cannot be started.
-        IndexFailed: there is no place for the index.
+        IndexFailed: the folder of the index cannot be used.
     """
     place.own_folder(root)
     log = place.log_path(root)
@@ -91,7 +91,7 @@ def start(root: Path, embedder: str = "", before: Child | None = None) -> Child:
     if embedder:
         arguments += ["--embedder", embedder]
     try:
-        if log.exists() and log.stat().st_size > MOST_LOG_BYTES:
+        if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
             log.unlink()
         with log.open("ab") as errors:
             process = subprocess.Popen(
@@ -112,16 +112,16 @@ def start(root: Path, embedder: str = "", before: Child | None = None) -> Child:
 
 
 def addresses(root: Path) -> list[Path]:
-    """Return where a worker may listen: where the last one did, then where one would."""
+    """Return the sockets to try: that of the last worker, then the default one."""
     found = [said] if (said := lock.words(place.lock_path(root)).get("socket")) else []
     return [Path(each) for each in dict.fromkeys([*found, str(place.socket_path(root))])]
 
 
 def holder(root: Path) -> int:
-    """Return the process that last held the lock; 0 for none."""
+    """Return the id of the process that last held the lock; 0 for none."""
     return int(lock.words(place.lock_path(root)).get("pid", 0))
 
 
 def log_of(root: Path) -> Path:
-    """Return where a worker writes its failures."""
+    """Return the log file of a worker."""
     return place.log_path(root)

@@ -1,7 +1,7 @@
-"""All that exists once a project has begun: opened together, closed together.
+"""The parts of an open index: store, readers, embedder, watcher and pipeline.
 
-Owns store, readers, embedder, watcher and pipeline, and who is told by whom. Made and closed on a
-slow thread of the server; `searcher` is for the one that searches.
+Connects them, and opens and closes them together, on the thread for slow requests. `searcher` is
+for the search thread.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Opened:
-    """The working parts of one project's index.
+    """The parts of one project's index.
 
     Args:
         root: of the project.
         folder: of the index.
         embedder: its name; "" is the default, "none" is none.
         throttle: pauses the bulk work.
-        tell: called when the state changed. Thread: the pipeline's.
-        remark: told what went wrong and was mended. Thread: any.
-        own: what the user calls secret.
+        tell: called when the state changed, on the pipeline's thread.
+        remark: called with a sentence about something that failed and was handled; any thread.
+        own: files that the user calls secret.
 
     Raises:
         IndexFailed: the store cannot be opened.
@@ -62,24 +62,24 @@ class Opened:
 
     @property
     def embedder_name(self) -> str:
-        """Of the embedder that is loaded; empty where none is."""
+        """Name of the loaded embedder; empty if none is."""
         embedder = self.embedding.embedder
         return embedder.name if embedder else ""
 
     def searcher(self) -> Searcher:
-        """Return who searches: by words alone until there is an embedder."""
+        """Return the searcher: by words alone until an embedder is loaded."""
         if not self._has_vectors and self.embedding.embedder is not None:
             self._has_vectors = True
             self._searcher = Searcher(self.reader, self.embedding.vectors, self.embedding.embedder)
         return self._searcher
 
     def remarks(self) -> list[str]:
-        """Return all that went wrong with the data and was mended."""
+        """Return sentences about damage that was repaired."""
         return [*self.store.remarks, *self.embedding.remarks()]
 
     def close(self) -> None:
-        """End all threads and let go of all files."""
-        self.pipeline.stop()  # first: it may be about to begin a watcher
+        """Stop all threads and close all files."""
+        self.pipeline.stop()  # first, since it may be about to start a watcher
         self.following.stop()
         self.embedding.close()
         self.reader.close()
@@ -87,7 +87,7 @@ class Opened:
         self.store.close()
 
     def _changed(self, changes: Changes) -> None:
-        """Thread: the watcher's."""
+        """Handle changed files, on the watcher's thread."""
         if changes.is_storm:
             self.pipeline.surveyed(changes.survey)
         else:
