@@ -37,7 +37,7 @@ from lcursor.catalog import gguf, hardware, manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
 from lcursor.errors import Cancelled, LcursorError, OutOfMemory
-from lcursor.fim import devices, likelihood, llama, placement
+from lcursor.fim import confidence, devices, llama, placement
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
 from lcursor.fim.slots import context_size
@@ -314,7 +314,7 @@ class _Rig:
         context.decode(self.tokens[-1:], position)
         for number in range(1, 6 * self.rounds + 3):
             began = time.perf_counter()
-            token, _ = likelihood.argmax_with_probability(context.logits())
+            token, _ = confidence.argmax_with_probability(context.logits())
             context.decode([token], position + number)
             context.logits()
             samples.append(_ms_since(began))
@@ -328,7 +328,7 @@ class _Rig:
             began = time.perf_counter()
             context.decode(self.tokens[:count], position, outputs=count)
             for number in range(count):
-                likelihood.argmax_with_probability(context.logits(number))
+                confidence.argmax_with_probability(context.logits(number))
             samples.append(_ms_since(began))
             context.remove(0, position)
         return samples[2:]

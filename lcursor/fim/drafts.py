@@ -1,62 +1,72 @@
-"""Guesses of the next tokens that cost no model: what followed the same text the last time.
+"""Speculative decoding without a draft model: guesses of the next tokens, and their verification.
 
-Pure. A guess that is right saves a pass over the weights; one batch checks all of them.
-Source: prompt-lookup decoding, with the longest match and the newest of those.
+Guesses are what followed the same text the last time (prompt lookup, with the longest match and the
+newest of those), or the rest of an earlier suggestion. `DraftVerifier` evaluates several guessed
+tokens in one batch; a right guess saves a pass over the weights. `BranchDecoder` generates several
+texts side by side, one token of each per pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lcursor.fim.kv import common
+from lcursor.fim.kv import common_length
+from lcursor.fim.llama import Context
+from lcursor.fim.prompt import Prompt
+from lcursor.fim.slots import BRANCHES, Slots
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MAX_GUESSES = 7
+"""Most tokens guessed per pass, on any machine."""
 MIN_MATCH, MAX_MATCH = 2, 4
-"""Tokens that must be the same before a guess is worth a wider batch, and that are compared."""
+"""Tokens that must match before a guess is worth a wider batch, and that are compared at most."""
 MIN_SAME_BYTES = 2
-"""Bytes before the cursor that must be the same for a suggestion to be resumed."""
+"""Bytes before the cursor that must match for a suggestion to be resumed."""
 MAX_SAME_BYTES = 64
 SEPARATOR = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A suggestion that was written."""
+    """A suggestion that was generated.
+
+    Attributes:
+        before: the end of the text before it.
+        pieces: the bytes of each token.
+    """
 
     before: bytes
-    """The end of the text before it."""
     tokens: Sequence[int]
     pieces: Sequence[bytes]
-    """The bytes of each token."""
 
 
 def join(*parts: Sequence[int]) -> NDArray[np.int32]:
-    """Return a corpus to guess from: [n]. The newest part comes last."""
+    """Return a corpus for `guess`: [n]. The newest part comes last."""
     tokens: list[int] = []
     for part in parts:
         tokens += [*part, SEPARATOR]
     return np.array(tokens, dtype=np.int32)
 
 
-def guess(corpus: NDArray[np.int32], recent: Sequence[int], most: int) -> list[int]:
-    """Return what came after the last tokens where they stood before.
+def guess(corpus: NDArray[np.int32], recent: Sequence[int], limit: int) -> list[int]:
+    """Return the tokens that followed the recent ones earlier in the corpus.
 
     Args:
         corpus: see `join`.
-        recent: the tokens just read, the last one last.
-        most: how many to guess.
+        recent: the tokens before the guess, the newest last.
+        limit: how many to guess.
 
     Returns:
-        At most `most` tokens, none where the last `MIN_MATCH` tokens stand nowhere else.
+        At most `limit` tokens; none if the last `MIN_MATCH` tokens are nowhere else.
 
     Cost:
-        Some 10 µs for 2,000 tokens.
+        About 10 µs for 2,000 tokens.
     """
     if len(recent) < MIN_MATCH:
         return []
@@ -71,28 +81,145 @@ def guess(corpus: NDArray[np.int32], recent: Sequence[int], most: int) -> list[i
     if not len(found):
         return []
     start = int(found[-1]) + 1
-    part = [int(token) for token in corpus[start : start + most]]
+    part = [int(token) for token in corpus[start : start + limit]]
     return part[: part.index(SEPARATOR)] if SEPARATOR in part else part
 
 
-def resume(written: Generated, before: bytes, heal: bytes) -> list[int]:
-    """Return the rest of a suggestion, from the place where typed text agrees with it again.
+def resume(generated: Generated, before: bytes, forced: bytes) -> list[int]:
+    """Return the rest of a suggestion from where the typed text agrees with it again.
 
-    `find(a, b)` was suggested and `find(x, ` typed: the rest is `b)`.
+    For example, after `find(a, b)` was suggested and `find(x, ` typed, the rest is `b)`.
 
     Args:
-        written: the suggestion.
+        generated: the suggestion.
         before: the end of the text before the next token.
-        heal: what the next tokens must begin with.
+        forced: what the next tokens must begin with.
     """
-    text, start = written.before + b"".join(written.pieces), len(written.before)
+    text, start = generated.before + b"".join(generated.pieces), len(generated.before)
     best, rest = MIN_SAME_BYTES - 1, 0
-    behind = before[: -MAX_SAME_BYTES - 1 : -1]
-    for number, piece in enumerate(written.pieces):
-        if text.startswith(heal, start):
-            held = text[max(start - MAX_SAME_BYTES, 0) : start][::-1]
-            same = common(held, behind) + len(heal)
+    typed = before[: -MAX_SAME_BYTES - 1 : -1]
+    for number, piece in enumerate(generated.pieces):
+        if text.startswith(forced, start):
+            suggested = text[max(start - MAX_SAME_BYTES, 0) : start][::-1]
+            same = common_length(suggested, typed) + len(forced)
             if same > best:
-                best, rest = same, len(written.tokens) - number
+                best, rest = same, len(generated.tokens) - number
         start += len(piece)
-    return list(written.tokens[len(written.tokens) - rest :])
+    return list(generated.tokens[len(generated.tokens) - rest :])
+
+
+class DraftVerifier:
+    """Evaluates the tokens that were chosen, and guesses behind them in the same batch.
+
+    Args:
+        context: gives the logits.
+        slots: the current slot has the prompt, and the draft that was evaluated with it.
+        prompt: the prompt; guesses come from its tokens.
+        generated: tokens of recent suggestions, another source of guesses; the newest last.
+        guesses: most tokens guessed per pass; 0 for none. With `MAX_GUESSES`, which is for GPUs,
+            every batch is of 1 token or of `MAX_GUESSES` + 1.
+        draft: the tokens that are likely to come first.
+
+    Attributes:
+        passes: decode calls so far.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        slots: Slots,
+        prompt: Prompt,
+        generated: Sequence[Sequence[int]],
+        guesses: int,
+        draft: Sequence[int] = (),
+    ) -> None:
+        self._context, self._slots = context, slots
+        self._guesses = guesses
+        self._draft = list(draft)
+        self._recent = list(prompt.before[-MAX_MATCH:])
+        self._corpus: NDArray[np.int32] | None = None
+        self._sources = (prompt.after, prompt.before, *generated)
+        self._evaluated = slots.current.shadow.tail[len(prompt.middle) or 1 :]  # guesses
+        self._row = slots.current.row
+        self.passes = 0
+
+    def read(self, token: int) -> NDArray[np.float32]:
+        """Evaluate a chosen token; return the logits behind it: a view [n_vocab].
+
+        Raises:
+            Cancelled, EngineFailed, OutOfMemory: see `llama.Context.decode`.
+        """
+        self._recent.append(token)
+        self._draft = self._draft[1:] if self._draft[:1] == [token] else []
+        if self._evaluated and self._evaluated[0] == token:
+            self._evaluated.pop(0)
+            self._row += 1
+            return self._context.logits(self._row)
+        self.discard_draft()
+        guesses = self._guess()
+        self._slots.append([token, *guesses])
+        self.passes += 1
+        self._evaluated, self._row = guesses, 0
+        return self._context.logits(0)
+
+    def discard_draft(self) -> None:
+        """Remove the evaluated guesses that were not chosen."""
+        if self._evaluated:
+            slot = self._slots.current
+            slot.truncate_tail(len(slot.shadow.tail) - len(self._evaluated))
+            self._evaluated = []
+
+    def _guess(self) -> list[int]:
+        found = self._next_guesses()
+        if self._guesses == MAX_GUESSES:
+            # A batch of 8 costs a GPU about what one token costs, and recorded graphs can be used
+            # again only for batches of the same width.
+            found += found[-1:] * (MAX_GUESSES - len(found))
+        return found
+
+    def _next_guesses(self) -> list[int]:
+        if not self._guesses:
+            return []
+        if self._draft:
+            return self._draft[: self._guesses]
+        if self._corpus is None:
+            self._corpus = join(*self._sources)
+        return guess(self._corpus, self._recent, self._guesses)
+
+
+class BranchDecoder:
+    """Generates several texts behind the current prompt, each in a sequence of its own.
+
+    Args:
+        context: gives the logits.
+        slots: the current slot has the prompt; it stays as it is.
+        count: number of texts, at most `len(BRANCHES)`.
+    """
+
+    def __init__(self, context: Context, slots: Slots, count: int) -> None:
+        self._context = context
+        self._sequences = BRANCHES[:count]
+        self._positions = [slots.current.shadow.end] * count
+        for sequence in self._sequences:
+            context.copy(slots.current.sequences.full, sequence, 0, slots.current.shadow.end)
+
+    def read(self, tokens: Mapping[int, int]) -> dict[int, NDArray[np.float32]]:
+        """Evaluate the next token of some texts, by number; return the logits behind each.
+
+        Raises:
+            Cancelled, EngineFailed, OutOfMemory: see `llama.Context.decode`.
+        """
+        self._context.decode_each(
+            [
+                (token, self._positions[number], self._sequences[number])
+                for number, token in tokens.items()
+            ]
+        )
+        for number in tokens:
+            self._positions[number] += 1
+        return {number: self._context.logits(row) for row, number in enumerate(tokens)}
+
+    def close(self) -> None:
+        """Remove the texts from the cache."""
+        for sequence in self._sequences:
+            self._context.remove(sequence, 0)

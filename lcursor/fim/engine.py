@@ -1,7 +1,7 @@
-"""One request on its sequence: prompt in, text out, the KV cache kept for the next one.
+"""The in-process engine: completes from a prompt, and keeps the KV cache for the next request.
 
-Owns the model, its context, the cache and the vocabulary, which a thread of its own reads once.
-Runs on the scheduler's thread alone; `abort` may be set from any.
+Owns the model, its context, the slots and the vocabulary, which is read once on a thread of its
+own. Runs on the scheduler's thread alone; `abort` may be set from any thread.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from pathlib import Path
 from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError, OutOfMemory, TokenizerOdd
-from lcursor.fim import devices, families, likelihood, llama, placement, prompt, vocabulary
-from lcursor.fim.completion_cache import CompletionCache, Entry
+from lcursor.fim import confidence, devices, families, kv_disk, llama, placement, vocabulary
 from lcursor.fim.context_ring import ContextRing, Query
+from lcursor.fim.drafts import MAX_GUESSES
 from lcursor.fim.families import Resolved
 from lcursor.fim.files import File
-from lcursor.fim.generation import Generator, Place, ignore_text, ms_since
-from lcursor.fim.kv_disk import KVDiskCache, default_folder
-from lcursor.fim.reader import Reader
-from lcursor.fim.result import OnText
+from lcursor.fim.generation import Completion, Generator, ignore_text, ms_since
+from lcursor.fim.kv_disk import KVDiskCache
+from lcursor.fim.prompt import Prompt, Source
+from lcursor.fim.reader import PromptReader
+from lcursor.fim.result import CompletionCache, Entry, OnText
 from lcursor.fim.result import Result as Result
 from lcursor.fim.slots import context_size
 from lcursor.fim.vocabulary import Vocabulary, round_trips
-from lcursor.fim.writer import MAX_GUESSES
 
 VOCABULARY_S = 0.05
-"""Time that a piece of idle work waits for the vocabulary."""
+"""How long one step of idle work waits for the vocabulary."""
 
 MIN_STALE = 16
-"""Prefix tokens that must have changed before the suffix's beginning is read again."""
+"""Changed prefix tokens after which idle work evaluates the beginning of the suffix again."""
 
 GUESSES_ON_CPU, GUESSES_ON_GPU = 3, MAX_GUESSES
-"""Tokens guessed a pass: 4 cost a CPU 1.6 times one, 8 cost a GPU little more than one."""
+"""Tokens guessed per pass: 4 cost a CPU 1.6 times one, 8 cost a GPU little more than one."""
 
 
 class Engine:
@@ -45,26 +45,28 @@ class Engine:
 
     Args:
         path: the GGUF file.
-        family: name of its family, "" to find out.
+        family: name of its family, "" to detect it.
         config: budgets and placement.
-        progress: told how far the load is.
+        progress: called with how far the load is.
+
+    Attributes:
+        ring: source of pieces of other files.
+        on_improved: called on the engine's thread, in idle time, with the answer of the full window
+            to a request that was answered from a short one, also if it is the same.
+        warnings: what the user should know although everything works; the reader clears the list.
 
     Raises:
         ModelCorrupt, ModelUnsuitable, OutOfMemory, Cancelled: see `llama.Model`.
     """
 
     ring: ContextRing | None = None
-    """Where pieces of other files come from."""
     on_improved: Callable[[Result], None] | None = None
-    """Called in idle time with the answer of the full window to a request that was answered from a
-    short one, also where it is the same; on the engine's thread."""
 
     def __init__(
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
     ) -> None:
         head = gguf.check_for_completion(path)
         self.warnings: list[LcursorError] = []
-        """What the user should know though all goes on; whoever tells it empties the list."""
         self._on_gpu = llama.has_gpu() and config.gpu_layers != 0
         free_bytes = devices.free_bytes(config.main_gpu) if self._on_gpu else None
         self.config = self._resolve(config)
@@ -93,7 +95,7 @@ class Engine:
             self._opened = opened.pop_all()
 
     def _open(self, path: Path, family: str, progress: llama.Progress, opened: ExitStack) -> None:
-        """Load the model and read a first token; `opened` frees all of it."""
+        """Load the model and evaluate a first token; `opened` frees everything."""
         config = self.config
         gpu_layers = config.gpu_layers if self._on_gpu else 0
         self.model = llama.Model(path, gpu_layers, progress, config.main_gpu)
@@ -102,20 +104,21 @@ class Engine:
         size = context_size(config, self._on_gpu, self.model.n_ctx_train)
         self._context = llama.Context(self.model, size)
         opened.callback(self._context.close)
-        self._disk = KVDiskCache(default_folder(), self._fingerprint())
-        self.reader = Reader(self.model, self._context, self.family, config, self._on_gpu)
+        self._disk = KVDiskCache(kv_disk.default_folder(), self._fingerprint())
+        self.reader = PromptReader(self.model, self._context, self.family, config, self._on_gpu)
         self.reader.kv_disk = self._disk if config.save_cache else None
         self._slots = self.reader.slots
+        self._guesses = GUESSES_ON_GPU if self._on_gpu else GUESSES_ON_CPU
         self._generator = Generator(
-            self.model, self._context, self._slots, self.family, config, self._max_guesses
+            self.model, self._context, self._slots, self.family, config, self._guesses
         )
         self._generator.threshold = config.min_confidence
         self._next_files: tuple[File, ...] | None = None
-        self._completion_cache = CompletionCache()
-        self._latest: Place | None = None
-        self._is_behind = False
-        self._read_ahead: prompt.Source | None = None
-        self._has_told_shrink = False
+        self._completions = CompletionCache()
+        self._latest: Completion | None = None
+        self._is_behind = False  # the latest answer was cached, so its prompt is not evaluated
+        self._read_ahead: Source | None = None
+        self._has_warned_of_shrink = False
         if not round_trips(self.model.tokenize, self.model.piece):
             self.reader.heals = False
             self.warnings.append(TokenizerOdd(f"{path.name} does not give back the text it reads"))
@@ -130,14 +133,14 @@ class Engine:
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings that do not need the model to be loaded again."""
-        cells = self.config.context_tokens  # these were made
+        cells = self.config.context_tokens  # these were allocated
         config = self._resolve(dataclasses.replace(config, context_tokens=cells))
         self.config = config
         self.reader.configure(config)
         self.reader.kv_disk = self._disk if config.save_cache else None
         self._generator.configure(config)
         self.threshold = config.min_confidence
-        self._completion_cache.clear()
+        self._completions.clear()
         self._latest = self._next_files = self._read_ahead = None
 
     @property
@@ -149,7 +152,7 @@ class Engine:
     def threshold(self, value: float) -> None:
         if value != self._generator.threshold:
             self._generator.threshold = value
-            self._completion_cache.clear()
+            self._completions.clear()
 
     @property
     def abort(self) -> llama.Abort:
@@ -158,7 +161,7 @@ class Engine:
 
     @property
     def read_tokens(self) -> int:
-        """Tokens of the prompt that the last request read, also when it was stopped."""
+        """Prompt tokens that the last request evaluated, also if it was stopped."""
         return self._slots.current.read_tokens
 
     def close(self) -> None:
@@ -170,22 +173,22 @@ class Engine:
 
     def complete(
         self,
-        source: prompt.Source,
+        source: Source,
         on_text: OnText,
         *,
         single_line: bool = False,
         bypass_cache: bool = False,
     ) -> Result:
-        """Read what is new of the prompt, then write until a rule or a budget says stop.
+        """Evaluate what is new of the prompt, then generate until a rule or a budget ends the text.
 
         Args:
             source: the text around the cursor.
-            on_text: told all text so far, each time it has grown.
-            single_line: write no newline.
-            bypass_cache: ask the model even where the answer is known.
+            on_text: called with all text so far, each time it has grown.
+            single_line: generate no newline.
+            bypass_cache: ask the model even if the answer is cached.
 
         Returns:
-            The suggestion; its text begins with everything that `on_text` was told.
+            The suggestion; its text begins with everything that `on_text` was called with.
 
         Raises:
             Cancelled: `abort` was set.
@@ -195,52 +198,87 @@ class Engine:
             try:
                 result = self._complete(source, on_text, single_line, bypass_cache)
             except OutOfMemory as error:
-                self._narrow(error)
+                self._shrink(error)
             else:
                 self.reader.grow_back()
                 return result
 
-    def _narrow(self, error: OutOfMemory) -> None:
-        """Read half as much before the cursor from now on, and remark on it once.
+    def _shrink(self, error: OutOfMemory) -> None:
+        """Halve the window before the cursor, and warn of it once.
 
         Raises:
-            OutOfMemory: the error, where that is too little.
+            OutOfMemory: the error, if the window would become too small.
         """
         if not self.reader.shrink():
             raise error
-        self._completion_cache.clear()
+        self._completions.clear()
         window = self.reader.prefix_tokens
         error.message += f"; only {window} tokens before the cursor are read for a while"
-        if not self._has_told_shrink:
-            self._has_told_shrink = True
+        if not self._has_warned_of_shrink:
+            self._has_warned_of_shrink = True
             self.warnings.append(error)
 
     def _complete(
-        self, source: prompt.Source, on_text: OnText, single_line: bool, bypass_cache: bool
+        self, source: Source, on_text: OnText, single_line: bool, bypass_cache: bool
     ) -> Result:
         started = time.perf_counter()
-        known = None if bypass_cache else self._completion_cache.find(source, single_line)
-        if known:
-            return self._known(*known, source, on_text, started)
-        place = self.reader.recover(self.reader.place(source, single_line))
-        with self.abort.between_batches():  # the next request goes on with what was read
-            draft = self._generator.draft(place)
-            self.reader.prefill(place.built, draft=draft[: self._max_guesses])
-        result = place.result
-        result.window = "full" if place.built is place.whole else "short"
-        result.prompt_tokens = len(place.built.tokens)
+        cached = None if bypass_cache else self._completions.find(source, single_line)
+        if cached:
+            return self._answer_cached(*cached, source, on_text, started)
+        completion = self.reader.load_saved(self.reader.lay_out(source, single_line))
+        with self.abort.between_batches():  # the next request continues from what was evaluated
+            draft = self._generator.draft(completion)
+            self.reader.prefill(completion.prompt, draft=draft[: self._guesses])
+        result = completion.result
+        result.window = "full" if completion.prompt is completion.full_prompt else "short"
+        result.prompt_tokens = len(completion.prompt.tokens)
         result.read_tokens, result.prompt_passes = self.read_tokens, self._slots.current.passes
         result.prompt_ms = ms_since(started)
-        self._generator.write(place, on_text, started, draft)
+        self._generator.generate(completion, on_text, started, draft)
         result.total_ms = ms_since(started)
-        self._latest, self._is_behind = place, False
-        self._remember(place, is_ahead=False)
+        self._latest, self._is_behind = completion, False
+        self._cache(completion, is_ahead=False)
         return result
 
-    def alternatives(self, typed: str = "") -> list[str]:
-        """Return other texts for the last request that was completed, the likelier first.
+    def _answer_cached(
+        self, text: str, entry: Entry, source: Source, on_text: OnText, started: float
+    ) -> Result:
+        self._is_behind = True
+        result = Result(
+            text=text,
+            confidence=entry.confidence,
+            replace_bytes=entry.replace_bytes,
+            reason=entry.reason,
+        )
+        result.source = "speculation" if entry.is_ahead else "cache"
+        if text:
+            result.first_ms = ms_since(started)
+            on_text(text)
+        result.total_ms = ms_since(started)
+        completion = self.reader.lay_out(source, entry.single_line)
+        self._latest = dataclasses.replace(completion, result=result)
+        return result
 
-        They part from it at the token of its first line that was least certain.
+    def _cache(self, completion: Completion, is_ahead: bool) -> None:
+        result = completion.result
+        if result.reason == "time":  # with more time there would be more
+            return
+        self._completions.add(
+            Entry(
+                completion.source,
+                completion.single_line,
+                result.text,
+                result.confidence,
+                result.replace_bytes,
+                result.reason,
+                is_ahead,
+            )
+        )
+
+    def alternatives(self, typed: str = "") -> list[str]:
+        """Return other texts for the last request that was completed, the most likely first.
+
+        They branch off its text at the token of the first line that was least certain.
 
         Args:
             typed: what of the answer has been typed since; they begin with it too.
@@ -248,45 +286,46 @@ class Engine:
         Raises:
             Cancelled, EngineFailed, OutOfMemory: see `complete`.
         """
-        place = self._latest
-        if place is None or place.result.replace_bytes:  # the others would have to replace as much
+        latest = self._latest
+        if latest is None or latest.result.replace_bytes:  # others would have to replace as much
             return []
-        text = place.result.text
+        text = latest.result.text
         if typed:
-            source = dataclasses.replace(place.source, prefix=place.source.prefix + typed)
-            place = self.reader.place(source, place.single_line)
-        self.reader.prefill(place.built)
-        main = place
-        if not main.result.tokens:  # it was known, and nobody knows how sure the model was
-            main = dataclasses.replace(place, result=Result())
-            self._generator.write(main, ignore_text, time.perf_counter(), threshold=0.0)
+            source = dataclasses.replace(latest.source, prefix=latest.source.prefix + typed)
+            latest = self.reader.lay_out(source, latest.single_line)
+        self.reader.prefill(latest.prompt)
+        main = latest
+        if not main.result.tokens:  # it was cached, without the probabilities of its tokens
+            main = dataclasses.replace(latest, result=Result())
+            self._generator.generate(main, ignore_text, time.perf_counter(), threshold=0.0)
         texts = [text.removeprefix(typed), main.result.text]
-        back = self._slots.ahead(place.built)
+        restore_current = self._slots.prefill_ahead(latest.prompt)
         try:
-            others = self._generator.write_others(main)
+            others = self._generator.generate_alternatives(main)
             texts += [other.text for other in others if not other.replace_bytes]
         finally:
-            back()
-        unlike = [typed + each for each in dict.fromkeys(texts) if each]
-        return unlike[1:] if text else unlike
+            restore_current()
+        distinct = [typed + each for each in dict.fromkeys(texts) if each]
+        return distinct[1:] if text else distinct
 
-    def warm(self, source: prompt.Source) -> None:
-        """Read what a request at this place would have to read first.
+    def warm(self, source: Source) -> None:
+        """Evaluate the prompt that a request at this place would need.
 
         Raises:
             Cancelled, EngineFailed, OutOfMemory: see `complete`.
         """
         self._latest = None
-        place = self.reader.recover(self.reader.place(source, single_line=False))
-        self.reader.prefill(place.built)
+        completion = self.reader.load_saved(self.reader.lay_out(source, single_line=False))
+        self.reader.prefill(completion.prompt)
 
     def idle(self) -> bool:
-        """Do one piece of what makes later requests better; return whether there is more.
+        """Do one step of work that makes later requests better; return whether there is more.
 
-        The vocabulary is waited for; then the full window of the last request is read, where a
-        short one was answered from, and the request is answered again; then what comes after the
-        present suggestion is accepted; then the suffix behind what was typed since; then one more
-        piece of another file. At the end the cells are put on the disk.
+        The steps, in their order: wait for the vocabulary; evaluate the prompt of an answer that
+        came from the cache; evaluate the full window of a request that was answered from a short
+        one, and answer it again; generate what follows once the suggestion is accepted; evaluate
+        the suffix again behind what was typed; admit one more piece of another file; save the KV
+        cache on disk.
 
         Raises:
             Cancelled: `abort` was set.
@@ -297,110 +336,86 @@ class Engine:
         latest = self._latest
         if latest is None:
             return False
-        if self._is_behind:  # the last answer was known, so the model has not read its prompt
-            self.reader.prefill(latest.built)
+        if self._is_behind:
+            self.reader.prefill(latest.prompt)
             self._is_behind = False
             return True
-        if latest.built is not latest.whole:
+        if latest.prompt is not latest.full_prompt:
             try:
                 self._improve(latest)
             except OutOfMemory as error:
-                self._narrow(error)
+                self._shrink(error)
                 self._latest = None
             return True
-        if (
-            latest.result.text
-            and not latest.result.replace_bytes
-            and self._read_ahead != latest.source
-        ):
+        result = latest.result
+        if result.text and not result.replace_bytes and self._read_ahead != latest.source:
             self._read_ahead = latest.source
-            self._accept_ahead(latest)
+            self._complete_ahead(latest)
             return True
         if self._slots.current.shadow.stale >= MIN_STALE:
-            self.reader.prefill(latest.built, exact=True)
+            self.reader.prefill(latest.prompt, exact=True)
             return True
-        if self._admit(latest):
+        if self._admit_file(latest):
             return True
         self.save()
         return False
 
-    def _improve(self, place: Place) -> None:
-        """Read the full window of a place, and answer from it what was answered from a short one.
+    def _improve(self, completion: Completion) -> None:
+        """Evaluate the full window, and answer again what was answered from a short one.
 
-        What an abort leaves of it is gone on with the next time.
+        After an abort the next call continues from what was evaluated.
         """
-        if self._slots.cost(place.whole) > len(place.whole.tokens) // 2:
-            self._take_files(place)
-        # The prompt and what to write first must agree: either may have changed since the request.
-        place = self.reader.place(place.source, place.single_line)
-        self.reader.prefill(place.whole)
-        better = dataclasses.replace(place, built=place.whole, result=Result())
+        if self._slots.cost(completion.full_prompt) > len(completion.full_prompt.tokens) // 2:
+            self._admit_all_files(completion)
+        # Prompt and forced text must agree: either may have changed since the request.
+        completion = self.reader.lay_out(completion.source, completion.single_line)
+        self.reader.prefill(completion.full_prompt)
+        better = dataclasses.replace(completion, prompt=completion.full_prompt, result=Result())
         draft = self._generator.draft(better)
-        self._generator.write(better, ignore_text, time.perf_counter(), draft)
+        self._generator.generate(better, ignore_text, time.perf_counter(), draft)
         self._latest = better
-        self._remember(better, is_ahead=False)
+        self._cache(better, is_ahead=False)
         if self.on_improved:
             self.on_improved(better.result)
 
-    def _take_files(self, place: Place) -> None:
-        """Let all pieces of other files into a prompt that must be read anyway."""
+    def _complete_ahead(self, completion: Completion) -> None:
+        """Generate and cache what follows once the suggestion is accepted."""
+        source = completion.source
+        after = dataclasses.replace(source, prefix=source.prefix + completion.result.text)
+        if self._completions.find(after, completion.single_line):
+            return
+        ahead = self.reader.lay_out(after, completion.single_line)
+        restore_current = self._slots.prefill_ahead(ahead.prompt)
+        try:
+            self.reader.cache_logits()
+            self._generator.generate(ahead, ignore_text, time.perf_counter())
+        finally:
+            restore_current()
+        self._cache(ahead, is_ahead=True)
+
+    def _admit_all_files(self, completion: Completion) -> None:
+        """Admit all pieces of other files to a prompt that must be evaluated anyway."""
         if self.ring is None:
             return
-        query = Query.of(place.source)
+        query = Query.of(completion.source)
         self.ring.retrieve(query)
         while self.ring.admit():
             pass
         self.reader.files = self.ring.layout(query, self.reader.files_tokens, self._count)
         self._next_files = None
 
-    def save(self) -> None:
-        """Put what was read for the last request on the disk, if much of it is not there."""
-        if self._latest and not self._is_behind and self._latest.built is self._latest.whole:
-            self.reader.save(self._latest)
+    def _admit_file(self, completion: Completion) -> bool:
+        """Admit one more piece of another file, once a prompt with it has been evaluated.
 
-    def _fingerprint(self) -> str:
-        """Return what cells depend on besides the tokens."""
-        stat = self.model.path.stat()
-        file = f"{self.model.path.name} {stat.st_size} {stat.st_mtime_ns}"
-        made = f"{llama.version()} {self._on_gpu} {self.config.kv_type}"
-        return f"{file} {self.model.description} {made}"
+        Until then the old prompt stays in use, in a slot of its own.
 
-    def _read_vocabulary(self) -> None:
-        """Read the text of each token and keep it for the next start. Thread: its own."""
-        model, fingerprint = self.model, self._fingerprint()
-        found = vocabulary.read(model.piece, model.n_vocab, lambda: self._is_closing)
-        if found is not None:
-            self._use(found)
-            found.save(vocabulary.default_folder(), fingerprint)
-
-    def _use(self, found: Vocabulary) -> None:
-        self._generator.vocabulary = found  # first, since it must have what the reader relies on
-        self.reader.vocabulary = found
-
-    def _accept_ahead(self, place: Place) -> None:
-        """Find out what comes when the suggestion is accepted, before it is."""
-        source = place.source
-        after = dataclasses.replace(source, prefix=source.prefix + place.result.text)
-        if self._completion_cache.find(after, place.single_line):
-            return
-        ahead = self.reader.place(after, place.single_line)
-        back = self._slots.ahead(ahead.built)
-        try:
-            self.reader.cache_logits()
-            self._generator.write(ahead, ignore_text, time.perf_counter())
-        finally:
-            back()
-        self._remember(ahead, is_ahead=True)
-
-    def _admit(self, place: Place) -> bool:
-        """Let one more piece of another file into the prompt, once all of it has been read.
-
-        Until then the old prompt serves, in its own seat.
+        Returns:
+            Whether there was anything to do.
         """
         if self.ring is None:
             return False
         if self._next_files is None:
-            query = Query.of(place.source)
+            query = Query.of(completion.source)
             self.ring.retrieve(query)
             if not self.ring.admit():
                 return False
@@ -408,56 +423,44 @@ class Engine:
             if found == self.reader.files:
                 return True
             self._next_files = found
-        built = self.reader.built(place.source, self._next_files)
-        self._slots.ahead(built)
+        self._slots.prefill_ahead(self.reader.full_prompt(completion.source, self._next_files))
         self.reader.cache_logits()
         self.reader.files, self._next_files = self._next_files, None
         self._latest = None
-        self._completion_cache.clear()
+        self._completions.clear()
         return True
+
+    def save(self) -> None:
+        """Save the slot of the last request on disk, if the file there lacks much of it."""
+        latest = self._latest
+        if latest and not self._is_behind and latest.prompt is latest.full_prompt:
+            self.reader.save(latest)
 
     def _count(self, text: str) -> int:
         return len(self.model.tokenize(text))
 
-    def _known(
-        self, text: str, known: Entry, source: prompt.Source, on_text: OnText, started: float
-    ) -> Result:
-        """Answer with what was found out before."""
-        self._is_behind = True
-        result = Result(
-            text=text,
-            confidence=known.confidence,
-            replace_bytes=known.replace_bytes,
-            reason=known.reason,
-        )
-        result.source = "speculation" if known.is_ahead else "cache"
-        if text:
-            result.first_ms = ms_since(started)
-            on_text(text)
-        result.total_ms = ms_since(started)
-        place = self.reader.place(source, known.single_line)
-        self._latest = dataclasses.replace(place, result=result)
-        return result
+    def _fingerprint(self) -> str:
+        """Return what the KV data depends on besides the tokens."""
+        stat = self.model.path.stat()
+        file = f"{self.model.path.name} {stat.st_size} {stat.st_mtime_ns}"
+        made = f"{llama.version()} {self._on_gpu} {self.config.kv_type}"
+        return f"{file} {self.model.description} {made}"
 
-    def _remember(self, place: Place, is_ahead: bool) -> None:
-        result = place.result
-        if result.reason == "time":  # with more time there would be more
-            return
-        self._completion_cache.add(
-            Entry(
-                place.source,
-                place.single_line,
-                result.text,
-                result.confidence,
-                result.replace_bytes,
-                result.reason,
-                is_ahead,
-            )
-        )
+    def _read_vocabulary(self) -> None:
+        """Read the text of each token and save it for the next start. Thread: its own."""
+        model, fingerprint = self.model, self._fingerprint()
+        found = vocabulary.read(model.piece, model.n_vocab, lambda: self._is_closing)
+        if found is not None:
+            self._use(found)
+            found.save(vocabulary.default_folder(), fingerprint)
+
+    def _use(self, found: Vocabulary) -> None:
+        self._generator.vocabulary = found  # first: the reader's prompts rely on it
+        self.reader.vocabulary = found
 
     @property
     def description(self) -> str:
-        """The model, where it runs and how much it reads, in one line."""
+        """The model, where it runs and how much context it gets, in one line."""
         return (
             f"{self.model.path.name} ({self.model.description}) on the "
             f"{'GPU' if self._on_gpu else 'CPU'}: {self._context.cells} cells, "
@@ -466,34 +469,30 @@ class Engine:
         )
 
     def last_prompt(self) -> list[tuple[int, bytes, bool]]:
-        """Return each token of the last prompt, its bytes or marker, and whether it was kept."""
-        return self.reader.last()
+        """Return each token of the last prompt, its bytes or marker, and whether it was cached."""
+        return self.reader.last_prompt()
 
-    def nll(self, source: prompt.Source, text: str) -> list[float]:
-        """Return how surprised the model is by each token of a text at the cursor, in nats.
+    def nll(self, source: Source, text: str) -> list[float]:
+        """Return the negative log-likelihood of each token of a text at the cursor, in nats.
 
-        The prompt is brought as `complete` would, `splices` included; nothing is healed.
+        The prompt is evaluated as `complete` would do it, but without token healing.
 
         Raises:
             Cancelled: `abort` was set.
             EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
-        self.reader.prefill(self.reader.built(source))
+        self.reader.prefill(self.reader.full_prompt(source))
         logits = self._slots.current.prompt_logits
         losses = []
         for token in self.model.tokenize(text):
             if logits is None:
                 break
-            losses.append(likelihood.nll(logits, token))
+            losses.append(confidence.nll(logits, token))
             self._slots.append([token])
             logits = self._context.logits()
         return losses
 
-    @property
-    def _max_guesses(self) -> int:
-        return GUESSES_ON_GPU if self._on_gpu else GUESSES_ON_CPU
-
     def _warm_up(self) -> None:
-        """Read one token, so that the first request does not pay for page faults and graphs."""
+        """Evaluate one token, so that the first request does not pay for page faults and graphs."""
         token = next(iter(self.family.ids.values()))
-        self.reader.prefill(prompt.Prompt((token,), None, (), (token,), "", ""))
+        self.reader.prefill(Prompt((token,), None, (), (token,), "", ""))

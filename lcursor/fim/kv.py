@@ -1,17 +1,19 @@
-"""Which token sits where in the KV cache: the shadow of the two sequences, kept in Python.
+"""The KV shadow: a record in Python of which token is at which position of the KV cache.
 
-Pure bookkeeping; calls nothing of llama.cpp. The engine asks for a plan, carries it out and notes
-each step here as soon as it is done, so that the shadow is true at every moment, aborts included.
+Pure bookkeeping; calls nothing of llama.cpp. `SlotCache` asks for a plan, carries it out and
+updates the shadow after each step, so that the shadow is correct at every moment, also after an
+abort.
 
-Two sequences share cells. PREFIX holds the tokens before the suffix marker, at positions 0, 1, ...
-FULL holds the same, then the marker, a gap of unused positions, the suffix, and the tail: the
-middle marker and what was written behind it.
+A prompt uses two sequences that share KV cells. PREFIX has the tokens before the suffix marker, at
+positions 0, 1, ... FULL has the same tokens, then the marker, a gap of unused positions, the
+suffix, and the tail: the middle marker and the tokens generated behind it.
 
     position   0 ............. n   n+1 ......... at ......... at+len(suffix)
-    FULL       prefix tokens  SUF  (gap)         suffix       MID, written tokens
+    FULL       prefix tokens  SUF  (gap)         suffix       MID, generated tokens
     PREFIX     prefix tokens
 
-Typing fills the gap, so a keystroke reads only its own tokens and SUF; the suffix keeps its cells.
+Typing fills the gap. So a keystroke evaluates only its own tokens and SUF, and the suffix keeps its
+cells.
 """
 
 from __future__ import annotations
@@ -20,29 +22,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lcursor.fim.prompt import Prompt
+
 Kind = Literal["splice", "exact"]
 
 GAP = 24
-"""Positions left free before the suffix. Positions are only phases: a hole costs no cell."""
+"""Unused positions before the suffix. They cost no cell: a position is only a rotation angle."""
 MAX_STALE = 256
-"""Prefix tokens that may have changed since the suffix was read; then its beginning is read again.
-Idle time does so much earlier; this limit is for text that grows without a pause."""
-WORTH_KEEPING = 64
-"""So much of the beginning of a suffix stays where its end changes."""
+"""Changed prefix tokens after which a request evaluates the beginning of the suffix again. Idle
+work does so much earlier; this limit is for text that grows without a pause."""
+REFRESH_TOKENS = 128
+"""Tokens at the beginning of a suffix that are evaluated again when the text before it changed."""
+MIN_KEPT_SUFFIX = 64
+"""Tokens that a new suffix must have in common with the cached one to keep these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to bring the cache to a prompt.
+    """How to get from the cached tokens to a prompt.
 
     Attributes:
-        kind: "splice" keeps the suffix where it is; "exact" reads it anew.
-        keep: tokens of the prefix that stay.
-        keep_tail: whether the middle marker is still right behind an unchanged prompt.
-        widen: positions by which the suffix must move on, because the gap is full.
-        keep_suffix: tokens of the suffix that stay, from its beginning; 0 where it is read anew.
-        extend: tokens at the end of the suffix that must be read.
-        too_stale: whether the beginning of the suffix must be read again.
+        kind: "splice" keeps the suffix where it is; "exact" evaluates it anew.
+        keep: prefix tokens that stay.
+        keep_tail: whether the middle marker is already behind an unchanged prompt.
+        widen: positions by which the suffix must be shifted, because the gap is full.
+        keep_suffix: suffix tokens that stay, counted from its beginning; 0 for "exact".
+        extend: tokens at the end of the suffix that must be evaluated.
+        too_stale: whether the beginning of the suffix must be evaluated again.
     """
 
     kind: Kind
@@ -55,59 +61,75 @@ class Plan:
 
 
 class KVShadow:
-    """The shadow. Empty at first."""
+    """The tokens of one slot, by sequence and position. Empty at first.
+
+    Attributes:
+        prefix: tokens before the suffix marker, in both sequences.
+        has_marker: whether FULL has the suffix marker behind the prefix.
+        suffix: the suffix in FULL, as far as it was evaluated; None after it was dropped.
+        suffix_at: position of the first suffix token.
+        tail: the middle and the tokens generated behind it.
+        stale: prefix tokens that have changed since the suffix was evaluated.
+    """
 
     def __init__(self) -> None:
         self.prefix: list[int] = []
         self.has_marker = False
-        """Whether FULL has the suffix marker behind the prefix."""
         self.suffix: tuple[int, ...] | None = None
-        """The suffix in FULL, or as much of it as has been read; None when it is broken off."""
         self.suffix_at = 0
         self.tail: list[int] = []
         self.stale = 0
 
     def copy(self) -> KVShadow:
-        """Return another one of the same content."""
+        """Return an independent copy."""
         other = KVShadow()
         other.prefix, other.tail = list(self.prefix), list(self.tail)
         other.has_marker, other.suffix = self.has_marker, self.suffix
         other.suffix_at, other.stale = self.suffix_at, self.stale
         return other
 
-    def plan(
-        self,
-        prefix: Sequence[int],
-        suffix: tuple[int, ...],
-        middle: Sequence[int] = (),
-        marker: bool = True,
-    ) -> Plan:
-        """Say how to get from what is here to a prompt; `marker` stands before its suffix."""
-        keep = common(self.prefix, prefix)
+    def plan(self, prompt: Prompt) -> Plan:
+        """Return how to get from the cached tokens to a prompt."""
+        prefix, middle = split(prompt)
+        suffix, marker = prompt.after, prompt.marker is not None
+        keep = common_length(self.prefix, prefix)
         is_same = keep == len(prefix) == len(self.prefix)
-        has_tail = is_same and bool(self.tail) and self.tail[: len(middle)] == list(middle)
-        keep_suffix = self.keeps(suffix)
+        has_tail = is_same and bool(self.tail) and self.tail[: len(middle)] == middle
+        keep_suffix = self.kept_suffix(suffix)
         if not keep_suffix:
             is_bare = suffix == self.suffix == () and self.has_marker == marker
             return Plan("exact", keep, keep_tail=has_tail and is_bare)
         has_all = keep_suffix == len(suffix) == len(self.suffix or ())
         changed = max(len(prefix), len(self.prefix)) - keep
-        over = len(prefix) + 1 - self.suffix_at
+        overlap = len(prefix) + 1 - self.suffix_at
         return Plan(
             "splice",
             keep,
             keep_tail=has_tail and has_all,
-            widen=over + GAP if over > 0 else 0,
+            widen=overlap + GAP if overlap > 0 else 0,
             keep_suffix=keep_suffix,
             extend=len(suffix) - keep_suffix,
             too_stale=self.stale + changed > MAX_STALE,
         )
 
-    def keeps(self, suffix: tuple[int, ...]) -> int:
-        """Return how many tokens of a suffix are here: all that was read, or much of it."""
-        here = self.suffix or ()
-        same = common(here, suffix)
-        return same if same == len(here) or same >= WORTH_KEEPING else 0
+    def cost(self, prompt: Prompt) -> int:
+        """Return how many tokens must be evaluated to get to a prompt."""
+        prefix, middle = split(prompt)
+        plan = self.plan(prompt)
+        if plan.keep_tail:
+            return 0
+        changed, marker = len(prefix) - plan.keep, int(prompt.marker is not None)
+        if plan.kind == "exact":
+            return changed + marker + len(prompt.after) + len(middle)
+        has_marker = self.has_marker and plan.keep == len(prefix) == len(self.prefix)
+        refreshed = REFRESH_TOKENS if plan.too_stale else 0
+        return changed + (0 if has_marker else marker) + refreshed + plan.extend + len(middle)
+
+    def kept_suffix(self, suffix: tuple[int, ...]) -> int:
+        """Return how many tokens of a suffix can stay: all that are cached, or many of them."""
+        cached = self.suffix or ()
+        same = common_length(cached, suffix)
+        return same if same == len(cached) or same >= MIN_KEPT_SUFFIX else 0
 
     @property
     def tail_at(self) -> int:
@@ -122,10 +144,18 @@ class KVShadow:
         return self.tail_at + len(self.tail)
 
 
-def common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the common start.
+def split(prompt: Prompt) -> tuple[list[int], list[int]]:
+    """Return the tokens before the suffix marker, and those that generation starts from."""
+    prefix, middle = list(prompt.before), list(prompt.middle)
+    if not middle:  # a family without a middle marker starts from its last token
+        prefix, middle = prefix[:-1], prefix[-1:]
+    return prefix, middle
 
-    Cost: 10 µs for 1,000 tokens; sequences of one type are compared by halves.
+
+def common_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the length of the longest common prefix of two sequences of one type.
+
+    Cost: 10 µs for 1,000 tokens; a binary search that compares slices.
     """
     one, other = tuple(one), tuple(other)
     low, high = 0, min(len(one), len(other))

@@ -1,9 +1,9 @@
-"""What was read of a file, kept on disk: its KV cells, for the next start of the editor.
+"""A disk cache of evaluated prompts: the KV data of each buffer, for the next start of the editor.
 
-Owns a folder of `$XDG_CACHE_HOME/lcursor/kv`, one subfolder a project and one file a buffer,
-readable by the user alone. A file that is broken, or was made by another model or another
-llama.cpp, is as good as none. Several editors may use the folder at once. Used on the engine's
-thread alone; raises nothing but `Cancelled`.
+Owns a folder of `$XDG_CACHE_HOME/lcursor/kv`, with one subfolder per project and one file per
+buffer, readable by the user alone. A file that is damaged, or comes from another model or another
+llama.cpp, is deleted. Several editors may use the folder at once. Used on the engine's thread
+alone; raises nothing but `Cancelled`.
 """
 
 from __future__ import annotations
@@ -25,26 +25,30 @@ from lcursor.fim.kv import KVShadow
 MAGIC = b"lcursor kv 1\n"
 DIGEST_BYTES = 32
 MAX_BYTES = 512 << 20
-"""Of all files of all projects; what was used longest ago goes first."""
+"""All files of all projects together; the least recently used are deleted first."""
 MAX_STATE_BYTES = MAX_BYTES // 4
-"""Of one file: copying more than this out of the model would keep a request waiting too long."""
+"""One file: copying more than this out of the model would delay a request too long."""
 PART_BYTES = 4 << 20
-"""Written at a time, some 5 ms; a request waits no longer than that."""
+"""Written at a time, about 5 ms; a request waits no longer than that."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedSlot:
-    """What stood in the cache for one file."""
+    """The content of one slot.
 
-    cells: KVShadow
+    Attributes:
+        shadow: which token is where.
+        files: pieces of other files in the prompt.
+        state: the KV data in llama.cpp's format.
+    """
+
+    shadow: KVShadow
     files: tuple[File, ...]
-    """The pieces of other files before it."""
     state: bytes | memoryview
-    """The cells themselves, in llama.cpp's form."""
 
 
 def default_folder() -> Path:
-    """Return `$XDG_CACHE_HOME/lcursor/kv`, with the usual default for the first."""
+    """Return `$XDG_CACHE_HOME/lcursor/kv`; the variable defaults to `~/.cache`."""
     return folders.cache_home() / "kv"
 
 
@@ -52,10 +56,10 @@ class KVDiskCache:
     """The folder.
 
     Args:
-        folder: where; made when the first file is written.
-        fingerprint: names the model and the program that made the cells, and what of their form
-            may differ from one machine to another.
-        most_bytes: of all files together.
+        folder: its path; created when the first file is written.
+        fingerprint: identifies the model and the llama.cpp that computed the data, and what of its
+            format differs between machines.
+        max_bytes: limit of all files together.
     """
 
     def __init__(self, folder: Path, fingerprint: str, max_bytes: int = MAX_BYTES) -> None:
@@ -65,22 +69,22 @@ class KVDiskCache:
         self._is_writable = True
 
     def path(self, root: str, name: str) -> Path:
-        """Return where the cells of a file are.
+        """Return the path of the file for a buffer.
 
         Args:
-            root: folder of its project.
-            name: its path in there.
+            root: folder of the buffer's project.
+            name: path of the buffer in the project.
         """
         return self.folder / _hash(root) / f"{_hash(name)}.kv"
 
     def load(self, root: str, name: str) -> SavedSlot | None:
-        """Return what was saved for a file; None where there is nothing that can be used."""
+        """Return what was saved for a buffer; None if nothing usable was."""
         path = self.path(root, name)
         try:
             data = memoryview(path.read_bytes())
         except OSError:
             return None
-        saved = self._read(data, name)
+        saved = self._parse(data, name)
         with contextlib.suppress(OSError):
             if saved is None:
                 path.unlink()
@@ -95,18 +99,18 @@ class KVDiskCache:
         saved: SavedSlot,
         is_aborted: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Keep what stands in the cache for a file; return whether that went well.
+        """Save the slot of a buffer; return whether that succeeded.
 
-        A disk that is full or may not be written to ends all saving: it is only a matter of speed.
+        After the first failure, on a full or read-only disk for example, nothing is saved any more.
 
         Args:
-            root: folder of its project.
-            name: its path in there.
-            saved: what to keep.
-            is_aborted: asked between parts.
+            root: folder of the buffer's project.
+            name: path of the buffer in the project.
+            saved: what to save.
+            is_aborted: called between parts.
 
         Raises:
-            Cancelled: `is_aborted` returned True; what was on the disk stays.
+            Cancelled: `is_aborted` returned True; the old file stays.
         """
         if not self._is_writable:
             return False
@@ -128,22 +132,22 @@ class KVDiskCache:
         return self._is_writable
 
     def _head(self, name: str, saved: SavedSlot) -> bytes:
-        cells = saved.cells
+        shadow = saved.shadow
         head = json.dumps(
             {
                 "made_by": self._fingerprint,
                 "name": name,
-                "prefix": cells.prefix,
-                "has_marker": cells.has_marker,
-                "suffix": cells.suffix,
-                "suffix_at": cells.suffix_at,
-                "stale": cells.stale,
+                "prefix": shadow.prefix,
+                "has_marker": shadow.has_marker,
+                "suffix": shadow.suffix,
+                "suffix_at": shadow.suffix_at,
+                "stale": shadow.stale,
                 "files": [[file.path, file.text] for file in saved.files],
             }
         ).encode()
         return MAGIC + struct.pack("<Q", len(head)) + head
 
-    def _read(self, data: memoryview, name: str) -> SavedSlot | None:
+    def _parse(self, data: memoryview, name: str) -> SavedSlot | None:
         body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
         at = len(MAGIC) + 8
         is_whole = body[: len(MAGIC)] == MAGIC and len(body) >= at
@@ -154,20 +158,21 @@ class KVDiskCache:
             head = json.loads(bytes(body[at : at + length]))
             if head["made_by"] != self._fingerprint or head["name"] != name:
                 return None
-            cells = KVShadow()
-            cells.prefix, cells.has_marker = head["prefix"], head["has_marker"]
-            cells.suffix = None if head["suffix"] is None else tuple(head["suffix"])
-            cells.suffix_at, cells.stale = head["suffix_at"], head["stale"]
+            shadow = KVShadow()
+            shadow.prefix, shadow.has_marker = head["prefix"], head["has_marker"]
+            shadow.suffix = None if head["suffix"] is None else tuple(head["suffix"])
+            shadow.suffix_at, shadow.stale = head["suffix_at"], head["stale"]
             files = tuple(File(*file) for file in head["files"])
-        except (KeyError, TypeError, ValueError):  # another version wrote it
+        except (KeyError, TypeError, ValueError):  # written by another version
             return None
-        return SavedSlot(cells, files, body[at + length :])
+        return SavedSlot(shadow, files, body[at + length :])
 
     def _make_room(self, size: int, own: Path) -> None:
+        """Delete the least recently used files until `size` more bytes fit."""
         others = []
         for path in self.folder.glob("*/*.kv"):
             if path != own:
-                with contextlib.suppress(FileNotFoundError):  # another editor removed it
+                with contextlib.suppress(FileNotFoundError):  # another editor deleted it
                     stat = path.stat()
                     others.append((stat.st_mtime, stat.st_size, path))
         total = sum(each for _, each, _ in others)

@@ -1,55 +1,64 @@
-"""What comes of a request: the text, where it came from, and what it cost."""
+"""Finished suggestions: what they consist of and cost, and a cache of the recent ones."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lcursor.fim.prompt import Source
 from lcursor.protocol import FimStats
 
 Reason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled", "unsure"]
 Origin = Literal["model", "cache", "speculation"]
 Window = Literal["short", "full"]
 OnText = Callable[[str], None]
-"""Told all text so far, each time it has grown."""
+"""Called with all text so far, each time it has grown."""
+
+MAX_ENTRIES = 256
+SUFFIX_CHARS = 768
+"""How much of the text behind the cursor must be the same: about what the model sees of it."""
 
 
 @dataclass(slots=True)
 class Result:
-    """A finished suggestion and what it cost."""
+    """A finished suggestion and what it cost.
+
+    Attributes:
+        replace_bytes: bytes right of the cursor that the text replaces.
+        confidence: probability of the first line, as far as it was generated; 0 to 1.
+        read_tokens: prompt tokens that were not cached.
+        prompt_passes: decode calls before the first token was generated; 0 if all was cached.
+        window: how much text around the cursor the prompt had.
+        passes: decode calls to generate the text.
+        tokens: the generated tokens, healed text included.
+        logprobs: of each token, in nats; while healing, among the tokens that are allowed.
+        first_ms: from the start of the work to the first text; 0 if there was none.
+    """
 
     text: str = ""
     reason: Reason = "end"
     source: Origin = "model"
     replace_bytes: int = 0
-    """Bytes right of the cursor that the text takes the place of."""
     confidence: float = 0.0
-    """Probability of the first line, as far as it was written; 0 to 1."""
     prompt_tokens: int = 0
     read_tokens: int = 0
-    """Of the prompt, those that were not in the cache."""
     prompt_passes: int = 0
-    """Decode calls before the first token was written; 0 when nothing was read."""
     window: Window = "full"
-    """How much text around the cursor it was made from."""
     generated_tokens: int = 0
     passes: int = 0
-    """Times that the weights were read to write them."""
     tokens: list[int] = field(default_factory=list)
-    """What was written, healed text included."""
     logprobs: list[float] = field(default_factory=list)
-    """Of each of them, in nats; among those allowed where a token was healed."""
     prompt_ms: float = 0.0
     first_ms: float = 0.0
-    """From the start of the work to the first text; 0 when there was none."""
     total_ms: float = 0.0
 
     def stats(self, threshold: float = 0.0, queue_ms: float = 0.0) -> FimStats:
-        """Return what the editor is told of its cost.
+        """Return the cost in the form that the editor is sent.
 
         Args:
-            threshold: confidence that was needed, 0 to 1.
+            threshold: confidence that was required, 0 to 1.
             queue_ms: how long the request waited before the work began.
         """
         return FimStats(
@@ -67,3 +76,66 @@ class Result:
             source=self.source,
             window=self.window,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A finished suggestion and where it was made.
+
+    Attributes:
+        is_ahead: whether it was made in advance, before a request.
+    """
+
+    source: Source
+    single_line: bool
+    text: str
+    confidence: float
+    replace_bytes: int
+    reason: Reason
+    is_ahead: bool
+
+
+class CompletionCache:
+    """The recent suggestions. Used on the engine's thread alone.
+
+    A suggestion is found again at the same place, and further on in it while it is being typed.
+    """
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque(maxlen=MAX_ENTRIES)
+
+    def add(self, entry: Entry) -> None:
+        """Add a suggestion. An empty one counts too: the model had nothing to say there."""
+        self._entries.append(entry)
+
+    def find(self, source: Source, single_line: bool) -> tuple[str, Entry] | None:
+        """Return what remains of the newest suggestion that fits this place, and its entry."""
+        for entry in reversed(self._entries):
+            rest = _rest(entry, source, single_line)
+            if rest is not None:
+                return rest, entry
+        return None
+
+    def clear(self) -> None:
+        """Remove all entries, because something else in the prompt has changed."""
+        self._entries.clear()
+
+
+def _rest(entry: Entry, source: Source, single_line: bool) -> str | None:
+    """Return what remains of an entry's text at a place; None if it does not fit there."""
+    old = entry.source
+    is_here = (
+        old.path == source.path
+        and old.repo == source.repo
+        and old.first_row == source.first_row
+        and entry.single_line == single_line
+        and old.suffix[:SUFFIX_CHARS] == source.suffix[:SUFFIX_CHARS]
+        and source.prefix.startswith(old.prefix)
+    )
+    if not is_here:
+        return None
+    typed = source.prefix[len(old.prefix) :]
+    if not typed:
+        return entry.text
+    rest = entry.text[len(typed) :] if entry.text.startswith(typed) else ""
+    return rest if rest.strip() else None

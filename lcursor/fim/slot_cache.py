@@ -1,19 +1,19 @@
-"""Brings the KV cache to a prompt with as little reading as can be, and keeps its shadow true.
+"""Brings the KV cache of one slot to a prompt, evaluating as few tokens as possible.
 
-Owns the two sequences of `kv.KVShadow` in one `llama.Context`, and a third on which the beginning
-of a suffix is read again while the old one still serves. Runs on the engine's thread; every method
-may raise Cancelled between two slices, leaves cache and shadow in agreement, and keeps what was
-read: the next call goes on from there.
+Owns the two sequences of a `kv.KVShadow` in one `llama.Context`, and a third one on which the
+beginning of a suffix is evaluated again while the old one stays in use. Runs on the engine's
+thread. Every method may raise Cancelled between two slices; cache and shadow then agree, and the
+next call continues from what was evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from lcursor.errors import Cancelled
-from lcursor.fim.kv import GAP, KVShadow, Plan
+from lcursor.fim.kv import GAP, REFRESH_TOKENS, KVShadow, Plan, split
 from lcursor.fim.llama import Context
 from lcursor.fim.prompt import Prompt
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SequenceIds(NamedTuple):
-    """Ids of the sequences of one seat; several seats may have the same spare one."""
+    """Ids of the sequences of one slot; several slots may use the same spare one."""
 
     full: int = 0
     prefix: int = 1
@@ -31,19 +31,25 @@ class SequenceIds(NamedTuple):
 
 
 SLICE_TOKENS = 64
-"""Prompt tokens read between two looks at the abort flag on a CPU, 0.3 s for 0.5B: 64 take no
-longer than 48 there, and a rest of up to half as many more is read with them."""
-REFRESH_TOKENS = 128
-"""Tokens at the beginning of a suffix that are read again when the text before it has changed."""
+"""Prompt tokens per batch on a CPU, 0.3 s for 0.5B; the abort flag is checked between batches.
+64 take no longer than 48 there. A rest of up to half as many joins the last batch."""
 
 
 class SlotCache:
-    """The cells of one buffer's prompt.
+    """The cached prompt of one buffer.
 
     Args:
         context: a context with at least three sequences.
-        lanes: ids of its sequences.
-        slice_tokens: most tokens of a batch, 1 to the context's own limit.
+        sequences: ids of the sequences to use.
+        slice_tokens: largest batch, 1 to the context's own limit.
+
+    Attributes:
+        shadow: what the sequences hold.
+        suffix_owner: slots with the same object share the cells of their suffix.
+        prompt_logits: logits behind the middle, [n_vocab]; kept here for the engine.
+        read_tokens: tokens evaluated since the last `prefill` began, without the draft.
+        passes: batches decoded since the last `prefill` began.
+        row: index of the middle's last token in the last batch; the draft follows it.
     """
 
     def __init__(
@@ -57,69 +63,60 @@ class SlotCache:
         self.sequences = sequences or SequenceIds()
         self.shadow = KVShadow()
         self.suffix_owner: object = object()
-        """Who has the same one may share this one's suffix cells."""
         self.prompt_logits: NDArray[np.float32] | None = None
-        """Those behind the middle: [n_vocab]; the engine keeps them here."""
         self.read_tokens = 0
-        """Tokens read since the last `prefill` began, those read ahead left out."""
         self.passes = 0
-        """Batches decoded since the last `prefill` began."""
         self.row = 0
-        """Number of the middle's last token in the last batch; those read ahead follow it."""
-        self._has_moved = False
+        self._has_pending_shift = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it."""
+        """Whether nothing is cached."""
         return self.shadow.end == 0
 
     def cost(self, prompt: Prompt) -> int:
-        """Return how many tokens `prefill` would read."""
-        return cost(self.shadow, prompt)
+        """Return how many tokens `prefill` would evaluate."""
+        return self.shadow.cost(prompt)
 
     def kept_suffix(self, prompt: Prompt) -> int:
-        """Return how many tokens of the prompt's suffix are here, from its beginning."""
-        return self.shadow.keeps(prompt.after)
+        """Return how many tokens of the prompt's suffix are cached, from its beginning."""
+        return self.shadow.kept_suffix(prompt.after)
 
     def discarded_tokens(self, prompt: Prompt) -> int:
-        """Return how many tokens of what is here `prefill` would throw away."""
-        plan = self._plan(prompt)
+        """Return how many cached tokens `prefill` would throw away."""
+        plan = self.shadow.plan(prompt)
         suffix = len(self.shadow.suffix or ()) - plan.keep_suffix
         return len(self.shadow.prefix) - plan.keep + suffix
 
-    def moves_suffix(self, prompt: Prompt) -> bool:
-        """Whether `prefill` would move the cells of the suffix."""
-        return self._plan(prompt).widen > 0
-
-    def _plan(self, prompt: Prompt) -> Plan:
-        return _plan(self.shadow, prompt)
+    def shifts_suffix(self, prompt: Prompt) -> bool:
+        """Whether `prefill` would shift the positions of the suffix."""
+        return self.shadow.plan(prompt).widen > 0
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Remove everything."""
         self._context.remove(self.sequences.full, 0)
         self._context.remove(self.sequences.prefix, 0)
         self.shadow, self.prompt_logits, self.suffix_owner = KVShadow(), None, object()
 
     def fork(self, other: SlotCache) -> None:
-        """Hold what another one holds, in the same cells."""
+        """Hold the same tokens as another slot, in the same cells."""
         self.clear()
-        self._context.copy(other.sequences.full, self.sequences.full, 0, other.shadow.end)
-        self._context.copy(
-            other.sequences.prefix, self.sequences.prefix, 0, len(other.shadow.prefix)
-        )
+        own, others = self.sequences, other.sequences
+        self._context.copy(others.full, own.full, 0, other.shadow.end)
+        self._context.copy(others.prefix, own.prefix, 0, len(other.shadow.prefix))
         self.shadow = other.shadow.copy()
         self.prompt_logits, self.suffix_owner = other.prompt_logits, other.suffix_owner
 
     def state(self, max_bytes: int) -> memoryview:
-        """Return what is in it, for `restore`; nothing where that is more than `max_bytes`."""
+        """Return the cached data for `restore`; empty if it is larger than `max_bytes`."""
         return self._context.state(self.sequences.full, max_bytes)
 
     def restore(self, shadow: KVShadow, state: bytes | memoryview) -> bool:
-        """Hold what another one held, in another run perhaps; False, and empty, if that fails.
+        """Load what a slot had, perhaps in another process; return False, and be empty, on failure.
 
         Args:
-            cells: a copy of its shadow.
-            state: what its `state` gave then.
+            shadow: a copy of the shadow it had.
+            state: what `state` returned then.
         """
         self.clear()
         context, full = self._context, self.sequences.full
@@ -127,27 +124,28 @@ class SlotCache:
             context.remove(full, 0)
             return False
         self.shadow = shadow.copy()
-        self.shadow.tail = []  # nobody kept the logits behind it
+        self.shadow.tail = []  # the logits behind it were not saved
         context.remove(full, self.shadow.end)
         context.copy(full, self.sequences.prefix, 0, len(shadow.prefix))
         return True
 
     def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> Plan:
-        """Make the cache hold a prompt up to and with its middle.
+        """Make the cache hold a prompt, up to and including its middle.
 
         Args:
-            prompt: what shall be there.
-            exact: read the beginning of the suffix again if the text before it has changed.
-            ahead: tokens that may follow the middle; they are read in its batch, and there are
-                logits behind each of them. `truncate_tail` takes them out.
+            prompt: the prompt.
+            exact: evaluate the beginning of the suffix again if the text before it has changed.
+            draft: tokens that may follow the middle. They are evaluated in its batch, with logits
+                behind each of them; `truncate_tail` removes them.
 
         Returns:
-            What was done. With `keep_tail` nothing was read and logits() are of something else.
+            What was done. With `keep_tail` nothing was evaluated, and `logits()` of the context
+            belong to something else.
         """
         self.read_tokens = self.passes = 0
-        prefix, middle = _parts(prompt)
+        prefix, middle = split(prompt)
         marker = [] if prompt.marker is None else [prompt.marker]
-        plan = self._plan(prompt)
+        plan = self.shadow.plan(prompt)
         refresh = plan.kind == "splice" and (plan.too_stale or (exact and self.shadow.stale > 0))
         if plan.keep_tail and not refresh:
             self.truncate_tail(len(middle))
@@ -156,62 +154,85 @@ class SlotCache:
             if plan.kind == "splice":
                 self._splice(plan, prefix, marker)
                 if refresh:
-                    self._refresh(marker)
+                    self._refresh_suffix(marker)
             elif prompt.after:
                 self._begin_suffix(plan.keep, prefix, marker, prompt.after[0])
             if prompt.after:
-                self._read_on(prompt.after[len(self.shadow.suffix or ()) :], middle, draft)
+                rest = prompt.after[len(self.shadow.suffix or ()) :]
+                self._continue_suffix(rest, middle, draft)
             else:
                 self._read_without_suffix(plan.keep, prefix, marker, middle, draft)
         except BaseException:
-            if self._has_moved:  # some of the suffix's keys were turned and others were not
-                self._has_moved = False
+            if self._has_pending_shift:  # some keys may have been rotated and others not
+                self._has_pending_shift = False
                 self.drop_suffix()
             raise
         self.read_tokens -= len(draft)
         return plan
 
     def append(self, tokens: list[int]) -> None:
-        """Read tokens behind the tail; there are logits behind each of them."""
-        self._read_tail(tokens)
+        """Evaluate tokens behind the tail, with logits behind each of them."""
+        try:
+            self._decode(tokens, self.shadow.end, self.sequences.full, len(tokens))
+        except BaseException:
+            self._context.remove(self.sequences.full, self.shadow.end)
+            raise
+        self.shadow.tail += tokens
 
     def truncate_tail(self, keep: int) -> None:
-        """Take away what stands behind the first `keep` tokens of the tail."""
+        """Remove what is behind the first `keep` tokens of the tail."""
         if len(self.shadow.tail) > keep:
             self._context.remove(self.sequences.full, self.shadow.tail_at + keep)
             del self.shadow.tail[keep:]
 
+    def drop_suffix(self) -> None:
+        """Remove the suffix and the tail."""
+        self._context.remove(self.sequences.full, self.shadow.suffix_at)
+        self.shadow.suffix, self.shadow.tail = None, []
+
     def _splice(self, plan: Plan, prefix: list[int], marker: list[int]) -> None:
-        """Change the prefix before a suffix whose beginning stays, and take the rest away."""
+        """Change the prefix before a suffix whose beginning stays, and remove the rest of it."""
         shadow, context = self.shadow, self._context
         shadow.suffix, shadow.tail = (shadow.suffix or ())[: plan.keep_suffix], []
         context.remove(self.sequences.full, shadow.tail_at)
         if shadow.has_marker and plan.keep == len(prefix) == len(shadow.prefix):
             return
-        self._cut_prefix(plan.keep)
+        self._truncate_prefix(plan.keep)
         if plan.widen:
-            self._move(shadow.suffix_at, -1, plan.widen)
+            self._shift(shadow.suffix_at, -1, plan.widen)
             shadow.suffix_at += plan.widen
         shadow.stale += max(len(prefix) - plan.keep, 1)
         self._read_prefix([*prefix[plan.keep :], *marker], len(prefix) - plan.keep)
 
     def _begin_suffix(self, keep: int, prefix: list[int], marker: list[int], first: int) -> None:
-        """Read the prefix, and the first token of a new suffix, which leaves a gap before it."""
+        """Evaluate the prefix and the first token of a new suffix, with a gap between them."""
         shadow = self.shadow
         if shadow.suffix is not None:
             self.drop_suffix()
-        self._cut_prefix(keep)
+        self._truncate_prefix(keep)
         body = [*prefix[keep:], *marker, first]
         self._read_prefix(body, len(prefix) - keep)
         at = len(prefix) + len(marker)
-        self._move(at, -1, GAP)
+        self._shift(at, -1, GAP)
         shadow.suffix, shadow.suffix_at, shadow.stale = (first,), at + GAP, 0
         self.suffix_owner = object()
 
-    def _refresh(self, marker: list[int]) -> None:
-        """Read the beginning of the suffix again, behind the prefix as it is now.
+    def _continue_suffix(
+        self, suffix: Sequence[int], middle: list[int], draft: Sequence[int]
+    ) -> None:
+        """Evaluate the rest of the suffix and what follows it, in as few batches as possible."""
+        shadow, tokens = self.shadow, [*suffix, *middle, *draft]
+        with self._decoded(tokens, shadow.end, self.sequences.full, 1 + len(draft)) as count:
+            shadow.suffix = (*(shadow.suffix or ()), *suffix[:count])
+            if count == len(tokens):
+                shadow.tail = [*middle, *draft]
+            else:
+                self._context.remove(self.sequences.full, shadow.tail_at)
 
-        It is read on the spare sequence, so that an abort leaves the old one in use.
+    def _refresh_suffix(self, marker: list[int]) -> None:
+        """Evaluate the beginning of the suffix again, behind the prefix as it is now.
+
+        It is done on the spare sequence, so that an abort leaves the old one in use.
         """
         shadow, context = self.shadow, self._context
         full, spare, suffix = self.sequences.full, self.sequences.spare, shadow.suffix or ()
@@ -228,7 +249,7 @@ class SlotCache:
         context.copy(spare, full, end, begin + count)
         context.remove(spare, 0)
         if gap:
-            self._move(begin, begin + count, gap)
+            self._shift(begin, begin + count, gap)
         shadow.suffix_at, shadow.stale, shadow.has_marker = begin + gap, 0, bool(marker)
         if count == len(suffix):
             self.suffix_owner = object()
@@ -241,69 +262,42 @@ class SlotCache:
         middle: list[int],
         draft: Sequence[int],
     ) -> None:
-        """Read the rest of a prompt with nothing behind the cursor, in one batch if it fits."""
+        """Evaluate the rest of a prompt that has no suffix behind the marker, in one batch."""
         shadow, context = self.shadow, self._context
+        full = self.sequences.full
         if shadow.suffix is not None:
             self.drop_suffix()
-        self._cut_prefix(keep)
+        self._truncate_prefix(keep)
         tokens = [*prefix[keep:], *marker, *middle, *draft]
-        got = 0
-        try:
-            self._decode(tokens, keep, self.sequences.full, 1 + len(draft))
-            got = len(tokens)
-        finally:
-            got = got or self._count_read(self.sequences.full, keep, tokens)
-            kept = min(got, len(prefix) - keep)
-            context.copy(self.sequences.full, self.sequences.prefix, keep, keep + kept)
+        with self._decoded(tokens, keep, full, 1 + len(draft)) as count:
+            kept = min(count, len(prefix) - keep)
+            context.copy(full, self.sequences.prefix, keep, keep + kept)
             shadow.prefix += prefix[keep : keep + kept]
-            if got < len(tokens):
-                context.remove(self.sequences.full, keep + kept)
+            if count < len(tokens):
+                context.remove(full, keep + kept)
             else:
                 shadow.has_marker, shadow.stale = bool(marker), 0
                 shadow.suffix, shadow.suffix_at = (), len(prefix) + len(marker)
                 shadow.tail = [*middle, *draft]
                 self.suffix_owner = object()
 
-    def drop_suffix(self) -> None:
-        """Take the suffix and the tail out."""
-        self._context.remove(self.sequences.full, self.shadow.suffix_at)
-        self.shadow.suffix, self.shadow.tail = None, []
+    def _read_prefix(self, tokens: list[int], size: int) -> None:
+        """Evaluate tokens behind the prefix; those behind the first `size` stay in FULL alone."""
+        shadow, context = self.shadow, self._context
+        full, prefix = self.sequences.full, self.sequences.prefix
+        start = len(shadow.prefix)
+        with self._decoded(tokens, start, prefix) as count:
+            if count < len(tokens):
+                count = min(count, size)
+            kept = min(count, size)
+            context.remove(prefix, start + count)
+            context.copy(prefix, full, start, start + count)
+            context.remove(prefix, start + kept)
+            shadow.prefix += tokens[:kept]
+            shadow.has_marker = count > size
 
-    def _move(self, start: int, end: int, by: int) -> None:
-        """Shift positions of the suffix; the next decode carries it out and is not aborted."""
-        self._context.move(self.sequences.full, start, end, by)
-        self._has_moved = True
-
-    def _read_on(self, suffix: Sequence[int], middle: list[int], draft: Sequence[int]) -> None:
-        """Read the rest of the suffix and what stands behind it, in as few batches as can be."""
-        tokens, start = [*suffix, *middle, *draft], self.shadow.end
-        got = 0
-        try:
-            self._decode(tokens, start, self.sequences.full, 1 + len(draft))
-            got = len(tokens)
-        finally:
-            got = got or self._count_read(self.sequences.full, start, tokens)
-            self.shadow.suffix = (*(self.shadow.suffix or ()), *suffix[:got])
-            if got == len(tokens):
-                self.shadow.tail = [*middle, *draft]
-            else:
-                self._context.remove(self.sequences.full, self.shadow.tail_at)
-
-    def _count_read(self, sequence: int, start: int, tokens: Sequence[int]) -> int:
-        """Return how many of the tokens an aborted decode has left in a sequence."""
-        return max(0, min(self._context.length(sequence) - start, len(tokens)))
-
-    def _read_tail(self, tokens: list[int]) -> None:
-        """Read tokens behind the tail, with logits behind each of them."""
-        try:
-            self._decode(tokens, self.shadow.end, self.sequences.full, len(tokens))
-        except BaseException:
-            self._context.remove(self.sequences.full, self.shadow.end)
-            raise
-        self.shadow.tail += tokens
-
-    def _cut_prefix(self, keep: int) -> None:
-        """Take the prefix from `keep` on, and the marker behind it, out of both sequences."""
+    def _truncate_prefix(self, keep: int) -> None:
+        """Remove the prefix from `keep` on, and the marker behind it, from both sequences."""
         shadow, context = self.shadow, self._context
         end = len(shadow.prefix) + 1
         if shadow.suffix is None:
@@ -314,69 +308,45 @@ class SlotCache:
         del shadow.prefix[keep:]
         shadow.has_marker = False
 
-    def _read_prefix(self, tokens: list[int], count: int) -> None:
-        """Read tokens behind the prefix; those from `count` on stay in FULL alone."""
-        shadow, context = self.shadow, self._context
-        start, got = len(shadow.prefix), 0
+    def _shift(self, start: int, end: int, by: int) -> None:
+        """Shift positions of the suffix; the next decode carries it out and is not aborted."""
+        self._context.move(self.sequences.full, start, end, by)
+        self._has_pending_shift = True
+
+    @contextmanager
+    def _decoded(
+        self, tokens: Sequence[int], position: int, sequence: int, outputs: int = 1
+    ) -> Iterator[int]:
+        """Decode tokens, then run the body with the number of tokens that were evaluated.
+
+        These are fewer than all where the decoding was stopped; the error is raised again behind
+        the body, which brings shadow and sequences into agreement.
+        """
         try:
-            self._decode(tokens, start, self.sequences.prefix)
-            got = len(tokens)
-        finally:
-            got = got or self._count_read(self.sequences.prefix, start, tokens)
-            if got < len(tokens):
-                got = min(got, count)
-            kept = min(got, count)
-            context.remove(self.sequences.prefix, start + got)
-            context.copy(self.sequences.prefix, self.sequences.full, start, start + got)
-            context.remove(self.sequences.prefix, start + kept)
-            shadow.prefix += tokens[:kept]
-            shadow.has_marker = got > count
+            self._decode(tokens, position, sequence, outputs)
+        except BaseException:
+            yield max(0, min(self._context.length(sequence) - position, len(tokens)))
+            raise
+        yield len(tokens)
 
     def _decode(
         self, tokens: Sequence[int], position: int, sequence: int, outputs: int = 1
     ) -> None:
-        """Read tokens in slices; the last slice holds all tokens that give logits."""
+        """Decode tokens in slices; the last slice holds all tokens that give logits."""
         start = 0
         while start < len(tokens):
             abort = self._context.abort
-            if abort.is_set() and not self._has_moved:
+            if abort.is_set() and not self._has_pending_shift:
                 raise Cancelled("a newer request came")
             stop = start + self._slice_tokens
             if len(tokens) - stop <= max(outputs, self._slice_tokens // 2):
                 stop = len(tokens)
             part = tokens[start:stop]
             is_last = stop == len(tokens)
-            with abort.between_batches() if self._has_moved else nullcontext():
+            with abort.between_batches() if self._has_pending_shift else nullcontext():
                 self._context.decode(part, position + start, sequence, outputs if is_last else 1)
-            self._has_moved = False
+            self._has_pending_shift = False
             self.read_tokens += len(part)
             self.passes += 1
             self.row = len(part) - outputs
             start = stop
-
-
-def cost(shadow: KVShadow, prompt: Prompt) -> int:
-    """Return how many tokens must be read to get from some cells to a prompt."""
-    prefix, middle = _parts(prompt)
-    plan = _plan(shadow, prompt)
-    if plan.keep_tail:
-        return 0
-    changed, marker = len(prefix) - plan.keep, int(prompt.marker is not None)
-    if plan.kind == "exact":
-        return changed + marker + len(prompt.after) + len(middle)
-    has_marker = shadow.has_marker and plan.keep == len(prefix) == len(shadow.prefix)
-    refreshed = REFRESH_TOKENS if plan.too_stale else 0
-    return changed + (0 if has_marker else marker) + refreshed + plan.extend + len(middle)
-
-
-def _plan(shadow: KVShadow, prompt: Prompt) -> Plan:
-    prefix, middle = _parts(prompt)
-    return shadow.plan(prefix, prompt.after, middle, prompt.marker is not None)
-
-
-def _parts(prompt: Prompt) -> tuple[list[int], list[int]]:
-    """Return what stands before the marker, and what the model goes on from."""
-    prefix, middle = list(prompt.before), list(prompt.middle)
-    if not middle:  # a family without a middle marker goes on from its last token
-        prefix, middle = prefix[:-1], prefix[-1:]
-    return prefix, middle

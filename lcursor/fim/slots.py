@@ -1,8 +1,9 @@
-"""Which prompt stands in which sequences: a few slots in one KV cache, the best for each prompt.
+"""Several prompts in one KV cache: chooses the slot for each prompt.
 
-Owns the `SlotCache` of each slot. A prompt takes the slot where the fewest tokens must be read, so
-that going back to a buffer, undoing, or accepting what was read ahead finds its cells again. A
-prompt that shares little with any takes the one that was left alone longest. A fork shares cells.
+A prompt takes the slot where the fewest tokens must be evaluated. So returning to a buffer, undoing
+a change, or accepting a suggestion that was prepared in advance finds its cells again. A prompt
+that shares little with any slot takes the least recently used one. A fork shares the cells of the
+slot that it was made from.
 """
 
 from __future__ import annotations
@@ -21,34 +22,34 @@ from lcursor.fim.slot_cache import SLICE_TOKENS, SequenceIds, SlotCache
 
 T = TypeVar("T")
 
-WORTH_SHARING = 48
-"""Tokens of a prompt that another seat must have read for its cells to be taken over."""
-WORTH_KEEPING = 96
-"""Tokens of a seat that are kept, in case the user comes back, by reading in a fork of it."""
+MIN_SHARED = 48
+"""Tokens of a prompt that a slot must have for the prompt to be evaluated there."""
+MIN_PRESERVED = 96
+"""Tokens of a slot that are worth a fork, in case the user returns to them."""
 AHEAD_SUFFIX_TOKENS = 96
-"""So much of the suffix is read for a prompt that may come next, where it cannot be shared."""
+"""Suffix tokens evaluated for a prompt that may come next, where they cannot be shared."""
 
 OUTPUTS = 16
-"""Most tokens of a batch that give logits; llama.cpp wants as many as sequences at least."""
+"""Most tokens of a batch that give logits; llama.cpp wants at least as many as sequences."""
 
 SLOTS = 4
 BRANCHES = (2 * SLOTS + 1, 2 * SLOTS + 2)
-"""Sequences for other texts behind the current prompt."""
+"""Sequences for alternatives behind the current prompt."""
 SEQUENCES = 2 * SLOTS + 1 + len(BRANCHES)
-"""Two for each seat, one on which a suffix is read while the old one serves, and the branches."""
+"""Two for each slot, a spare one for refreshing a suffix, and the branches."""
 
 UBATCH_ON_CPU, UBATCH_ON_GPU = 96, 512
-"""Tokens computed at once. A GPU that computes polls no abort flag: a slice is one micro-batch."""
+"""Tokens computed at once. A GPU does not poll the abort flag: a slice is one micro-batch."""
 THREADS_ON_GPU = 2
 
 
 def context_size(config: CompletionConfig, on_gpu: bool, n_ctx_train: int) -> ContextSize:
-    """Return what a context must hold for all seats.
+    """Return the size of a context for all slots.
 
     Args:
         config: settings, resolved for the machine.
         on_gpu: whether the model runs there.
-        n_ctx_train: tokens that the model was trained for; 0 where it does not say.
+        n_ctx_train: tokens that the model was trained for; 0 if unknown.
     """
     cells = config.context_tokens
     return ContextSize(
@@ -62,7 +63,7 @@ def context_size(config: CompletionConfig, on_gpu: bool, n_ctx_train: int) -> Co
 
 
 class Slots:
-    """The prompts in a cache.
+    """The slots of one context.
 
     Args:
         context: has at least `SEQUENCES` sequences.
@@ -71,102 +72,103 @@ class Slots:
 
     def __init__(self, context: Context, slice_tokens: int = SLICE_TOKENS) -> None:
         first, *others = range(SLOTS)
-        sequences = [SequenceIds(0, 1, 2), *(SequenceIds(2 * n + 1, 2 * n + 2, 2) for n in others)]
-        self._by_age = [SlotCache(context, sequences[n], slice_tokens) for n in (*others, first)]
+        ids = [SequenceIds(0, 1, 2), *(SequenceIds(2 * n + 1, 2 * n + 2, 2) for n in others)]
+        # The least recently used one comes first.
+        self._by_age = [SlotCache(context, ids[n], slice_tokens) for n in (*others, first)]
 
     @property
     def current(self) -> SlotCache:
-        """The seat of the last prompt."""
+        """The slot of the last prompt."""
         return self._by_age[-1]
 
     def all(self) -> Sequence[SlotCache]:
-        """Return every seat, the current one last."""
+        """Return every slot, the current one last."""
         return tuple(self._by_age)
 
     def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> Plan:
-        """Bring the best seat to a prompt; it is `current` then. See `SlotCache.prefill`."""
-        # Of equals the youngest: it is the one in use.
-        best = min(reversed(self._by_age), key=lambda cache: cache.cost(prompt))
+        """Choose a slot, make it the current one, and bring it to a prompt.
+
+        See `SlotCache.prefill` for the arguments and the result.
+        """
+        # Of equals the most recently used one.
+        best = min(reversed(self._by_age), key=lambda slot: slot.cost(prompt))
         size, oldest = len(prompt.tokens), self._by_age[0]
         chosen = best
-        if size - best.cost(prompt) < min(WORTH_SHARING, size // 2):
+        if size - best.cost(prompt) < min(MIN_SHARED, size // 2):
             chosen = oldest
-        elif best.discarded_tokens(prompt) >= WORTH_KEEPING and best is not oldest:
+        elif best.discarded_tokens(prompt) >= MIN_PRESERVED and best is not oldest:
             chosen = oldest
             chosen.fork(best)
-        self._by_age.remove(chosen)
-        self._by_age.append(chosen)
-        return self._prefill(prompt, exact, draft)
+        self._make_current(chosen)
+        return self._prefill_current(prompt, exact, draft)
 
-    def ahead(self, prompt: Prompt) -> Callable[[], None]:
-        """Bring a prompt that may come next beside the current one, in a fork of it.
+    def prefill_ahead(self, prompt: Prompt) -> Callable[[], None]:
+        """Prefill a prompt that may come next in another slot, as a fork where that is cheaper.
 
         Returns:
-            What makes the seat current again that was.
+            A function that makes the slot current again that was the current one.
         """
-        here = self.current
-        aside = min(self._by_age[:-1], key=lambda cache: cache.cost(prompt))
-        if aside.cost(prompt) >= here.cost(prompt):
+        before = self.current
+        aside = min(self._by_age[:-1], key=lambda slot: slot.cost(prompt))
+        if aside.cost(prompt) >= before.cost(prompt):
             aside = self._by_age[0]
-            aside.fork(here)
-        self._by_age.remove(aside)
-        self._by_age.append(aside)
-
-        def back() -> None:
-            self._by_age.remove(here)
-            self._by_age.append(here)
-
+            aside.fork(before)
+        self._make_current(aside)
         try:
-            if self._shares_what_moves(prompt):
-                aside.drop_suffix()  # and reads one of its own
+            if self._sharing_shifted_suffix(prompt):
+                aside.drop_suffix()  # it evaluates a suffix of its own instead
                 prompt = replace(prompt, after=prompt.after[:AHEAD_SUFFIX_TOKENS])
-            self._prefill(prompt, exact=False)
+            self._prefill_current(prompt, exact=False)
         except BaseException:
-            back()
+            self._make_current(before)
             raise
-        return back
+        return lambda: self._make_current(before)
 
     def cost(self, prompt: Prompt) -> int:
-        """Return how many tokens `prefill` would read."""
-        return min(cache.cost(prompt) for cache in self._by_age)
+        """Return how many tokens `prefill` would evaluate."""
+        return min(slot.cost(prompt) for slot in self._by_age)
 
     def shorten(self, prompt: Prompt, suffix_tokens: int) -> Prompt:
-        """Return a prompt with as much of its suffix as makes it cheapest to read.
+        """Return the prompt with as much of its suffix as makes it cheapest to evaluate.
 
-        That is what a seat has read of it, or its first `suffix_tokens`.
+        That is as much as a slot has, or the first `suffix_tokens`.
         """
-        held = [kept for cache in self._by_age if (kept := cache.kept_suffix(prompt))]
-        shorter = [replace(prompt, after=prompt.after[:size]) for size in {*held, suffix_tokens}]
+        kept = [count for slot in self._by_age if (count := slot.kept_suffix(prompt))]
+        shorter = [replace(prompt, after=prompt.after[:size]) for size in {*kept, suffix_tokens}]
         return min(shorter, key=lambda each: (self.cost(each), -len(each.after)))
 
-    def restore(self, cells: KVShadow, state: bytes | memoryview) -> bool:
-        """Put what was saved into the seat that was left alone longest. See `SlotCache.restore`."""
-        return self._by_age[0].restore(cells, state)
+    def restore(self, shadow: KVShadow, state: bytes | memoryview) -> bool:
+        """Load a saved slot into the least recently used one. See `SlotCache.restore`."""
+        return self._by_age[0].restore(shadow, state)
 
     def append(self, tokens: list[int]) -> None:
-        """Read tokens behind the current prompt. See `SlotCache.append`."""
-        self._with_room(lambda: self.current.append(tokens))
+        """Evaluate tokens behind the current prompt. See `SlotCache.append`."""
+        self._making_room(lambda: self.current.append(tokens))
 
-    def _prefill(self, prompt: Prompt, exact: bool, draft: Sequence[int] = ()) -> Plan:
-        for other in self._shares_what_moves(prompt):
-            other.clear()  # a moved cell moves in every sequence that has it
-        return self._with_room(lambda: self.current.prefill(prompt, exact=exact, draft=draft))
+    def _make_current(self, slot: SlotCache) -> None:
+        self._by_age.remove(slot)
+        self._by_age.append(slot)
 
-    def _shares_what_moves(self, prompt: Prompt) -> list[SlotCache]:
-        """Return the seats whose suffix cells are the current one's, if those must move."""
-        here = self.current
-        if not here.moves_suffix(prompt):
+    def _prefill_current(self, prompt: Prompt, exact: bool, draft: Sequence[int] = ()) -> Plan:
+        for other in self._sharing_shifted_suffix(prompt):
+            other.clear()  # a shift moves the cell in every sequence that has it
+        return self._making_room(lambda: self.current.prefill(prompt, exact=exact, draft=draft))
+
+    def _sharing_shifted_suffix(self, prompt: Prompt) -> list[SlotCache]:
+        """Return the slots that share the current one's suffix cells, if these must be shifted."""
+        current = self.current
+        if not current.shifts_suffix(prompt):
             return []
-        return [cache for cache in self._by_age[:-1] if cache.suffix_owner is here.suffix_owner]
+        return [slot for slot in self._by_age[:-1] if slot.suffix_owner is current.suffix_owner]
 
-    def _with_room(self, work: Callable[[], T]) -> T:
-        """Do something; where the cache is full, do it again without the other seats."""
+    def _making_room(self, work: Callable[[], T]) -> T:
+        """Call `work`; if the cache is full, clear the other slots and call it again."""
         try:
             return work()
         except OutOfMemory:
-            others = [cache for cache in self._by_age[:-1] if not cache.is_empty]
+            others = [slot for slot in self._by_age[:-1] if not slot.is_empty]
             if not others:
                 raise
-            for cache in others:
-                cache.clear()
+            for slot in others:
+                slot.clear()
             return work()

@@ -29,7 +29,7 @@ def nobody(text: str) -> None:
 
 def shown(engine: Engine) -> str:
     """Return the last prompt, markers as in the templates."""
-    return b"".join(piece for _, piece, _ in engine.reader.last()).decode()
+    return b"".join(piece for _, piece, _ in engine.reader.last_prompt()).decode()
 
 
 def test_a_piece_of_a_file_comes_in_when_nobody_types_and_then_costs_nothing(

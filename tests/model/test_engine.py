@@ -13,11 +13,11 @@ import pytest
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, ModelCorrupt, OutOfMemory
 from lcursor.fim import devices, llama
+from lcursor.fim.drafts import BranchDecoder
 from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.llama import Model
 from lcursor.fim.prompt import Source
 from lcursor.fim.reader import GROW_AFTER
-from lcursor.fim.writer import BranchDecoder
 
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
 AFTER = "\n\n\nprint(add(2, 3))\n"
@@ -422,7 +422,7 @@ def test_a_tokenizer_that_changes_text_is_told_and_not_healed(
         assert warning.code == "tokenizer_odd"
         do_idle_work(odd)
         assert complete(odd, BEFORE.removesuffix("urn "))[0].read_tokens > 0
-        assert odd.reader.place(Source(BEFORE, AFTER), False).heal == b""
+        assert odd.reader.lay_out(Source(BEFORE, AFTER), False).forced == b""
     finally:
         odd.close()
 

@@ -11,7 +11,7 @@ from lcursor.config import CompletionConfig
 from lcursor.fim.engine import Engine
 from lcursor.fim.kv_disk import SavedSlot
 from lcursor.fim.prompt import Source
-from lcursor.fim.reader import WORTH_SAVING
+from lcursor.fim.reader import MIN_SAVED_TOKENS
 from lcursor.fim.result import Result
 
 LINES = "".join(f"def area_{n}(w, h):\n    return w * h * {n}\n\n\n" for n in range(6))
@@ -46,7 +46,7 @@ def complete(engine: Engine) -> Result:
 def test_a_restart_finds_what_was_read(start: Start, tmp_path: Path) -> None:
     engine = start()
     first = complete(engine)
-    assert first.read_tokens > WORTH_SAVING
+    assert first.read_tokens > MIN_SAVED_TOKENS
     while engine.idle():
         pass
     [path] = (tmp_path / "cache").rglob("*.kv")
@@ -75,7 +75,7 @@ def test_what_llama_cpp_refuses_is_read_anew(start: Start) -> None:
     assert saved is not None
     for state in (b"", bytes(saved.state[:-7]), b"\xff" * 2000):
         other = start()
-        broken = SavedSlot(saved.cells, saved.files, memoryview(state))
+        broken = SavedSlot(saved.shadow, saved.files, memoryview(state))
         assert other.reader.kv_disk is not None
         other.reader.kv_disk.save(SOURCE.root, SOURCE.path, broken)
         assert complete(other).text == first.text

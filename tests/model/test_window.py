@@ -29,7 +29,7 @@ def test_a_request_that_is_stopped_leaves_what_it_has_read(
 
     monkeypatch.setattr(engine._context, "decode", key)
     monkeypatch.setattr(engine.reader, "window", "full")
-    wanted = engine.reader.place(source, single_line=False).built
+    wanted = engine.reader.lay_out(source, single_line=False).prompt
     turns = 0
     while engine._slots.cost(wanted) and turns < 20:
         engine.abort.clear()

@@ -1,38 +1,53 @@
-"""When a suggestion may stand, and how much of it."""
+"""Probabilities of tokens, and how much of a suggestion may be shown."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from lcursor.fim import confidence
 from lcursor.fim.confidence import ConfidenceGate
 
 
-def decisions(threshold: float, *shares: float) -> list[str]:
-    judge = ConfidenceGate(threshold)
-    return [judge.decision(share) for share in shares]
+@pytest.mark.parametrize("among", [None, np.array([5, 900, 17, 3])])
+def test_the_most_likely_token_and_its_probability(among: np.ndarray | None) -> None:
+    logits = np.random.default_rng(1).normal(0, 6, 1000).astype(np.float32)
+    some = np.arange(1000) if among is None else among
+    shares = np.exp(logits[some].astype(np.float64))
+    shares /= shares.sum()
+    ranked = some[np.argsort(shares)[::-1]]
+    token, share = confidence.argmax_with_probability(logits, among)
+    assert token == ranked[0] == confidence.argmax(logits, among)
+    assert share == pytest.approx(shares.max(), abs=1e-4)
+    assert [token for token, _ in confidence.top_k(logits, 3, among)] == list(ranked[:3])
 
 
-def test_a_line_falls_from_sure_to_doubtful_to_nothing() -> None:
-    assert decisions(0.5, 0.9, 0.6, 0.6, 0.9, 0.8) == ["sure", "sure", "doubtful", "doubtful", "no"]
+def decisions(threshold: float, *probabilities: float) -> list[str]:
+    gate = ConfidenceGate(threshold)
+    return [gate.add(probability) for probability in probabilities]
 
 
-def test_without_a_threshold_all_is_sure() -> None:
-    assert set(decisions(0.0, 0.1, 0.01, 0.5)) == {"sure"}
+def test_a_line_is_shown_then_held_then_ended() -> None:
+    assert decisions(0.5, 0.9, 0.6, 0.6, 0.9, 0.8) == ["show", "show", "hold", "hold", "stop"]
 
 
-def test_only_a_first_line_may_be_doubtful() -> None:
-    judge = ConfidenceGate(0.5)
-    assert judge.decision(0.4) == "doubtful"
-    judge.newline()
-    assert judge.decision(0.9) == "sure"
-    assert judge.decision(0.5) == "no"
+def test_without_a_threshold_everything_is_shown() -> None:
+    assert set(decisions(0.0, 0.1, 0.01, 0.5)) == {"show"}
+
+
+def test_only_a_first_line_may_be_held() -> None:
+    gate = ConfidenceGate(0.5)
+    assert gate.add(0.4) == "hold"
+    gate.end_line()
+    assert gate.add(0.9) == "show"
+    assert gate.add(0.5) == "stop"
 
 
 def test_the_confidence_is_that_of_the_first_line() -> None:
-    judge = ConfidenceGate(0.5)
-    for share in (0.8, 0.9, 0.5):
-        judge.decision(share)
-    judge.newline()
-    judge.decision(0.1)
-    assert judge.confidence == pytest.approx(0.36)
-    assert judge.sure_confidence == pytest.approx(0.72)
+    gate = ConfidenceGate(0.5)
+    for probability in (0.8, 0.9, 0.5):
+        gate.add(probability)
+    gate.end_line()
+    gate.add(0.1)
+    assert gate.confidence == pytest.approx(0.36)
+    assert gate.shown_confidence == pytest.approx(0.72)

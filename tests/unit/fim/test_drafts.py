@@ -1,11 +1,16 @@
-"""Guesses of the next tokens from what was written before."""
+"""Guesses of the next tokens, and the batches in which they are verified."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
 from lcursor.fim import drafts
-from lcursor.fim.drafts import Generated, guess, join, resume
+from lcursor.fim.drafts import MAX_GUESSES, DraftVerifier, Generated, guess, join, resume
+from lcursor.fim.prompt import Prompt
 
 
 @pytest.mark.parametrize(
@@ -60,3 +65,65 @@ def test_the_longest_agreement_is_resumed() -> None:
 def test_nothing_is_compared_beyond_a_limit() -> None:
     long = b"x" * 2 * drafts.MAX_SAME_BYTES
     assert resume(written(long, b"a", b"b"), long, b"") == [0, 1]
+
+
+LINE = (1, 2, 3, 4, 5)
+PROMPT = Prompt((*LINE, 9, 9, 9, 1, 2), None, (), (8,), "", "")
+
+
+class Tail:
+    """Stands for the slots and the context: keeps the batches, and gives logits by their row."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.shadow = SimpleNamespace(tail=list(PROMPT.middle))
+        self.current, self.row = self, 0
+
+    def append(self, tokens: list[int]) -> None:
+        self.batches.append(list(tokens))
+        self.shadow.tail += tokens
+
+    def truncate_tail(self, keep: int) -> None:
+        del self.shadow.tail[keep:]
+
+    def logits(self, row: int) -> np.ndarray[Any, Any]:
+        return np.array([len(self.batches), row], np.float32)
+
+
+def verifier(tail: Tail, guesses: int, draft: tuple[int, ...] = ()) -> DraftVerifier:
+    context: Any = tail
+    return DraftVerifier(context, context, PROMPT, (), guesses, draft)
+
+
+def test_each_batch_with_guesses_has_one_width_on_a_gpu() -> None:
+    tail = Tail()
+    verify = verifier(tail, MAX_GUESSES)
+    assert list(verify.read(3)) == [1, 0]
+    assert tail.batches == [[3, 4, 5, 9, 9, 9, 1, 2]]
+    verify.discard_draft()
+    verify = verifier(tail, MAX_GUESSES)
+    verify.read(7)
+    verify.read(1)  # nothing follows in the text
+    assert [len(batch) for batch in tail.batches[1:]] == [1, 1]
+
+
+def test_what_fills_a_batch_up_is_never_written() -> None:
+    tail = Tail()
+    verify = verifier(tail, MAX_GUESSES, draft=(3, 4))
+    verify.read(3)
+    assert tail.batches == [[3, *[4] * MAX_GUESSES]]
+    assert list(verify.read(4)) == [1, 1], "a guess that is right costs no batch"
+    assert list(verify.read(6)) == [2, 0]
+    assert tail.shadow.tail[:4] == [8, 3, 4, 6]
+    verify.discard_draft()
+    assert tail.shadow.tail == [8, 3, 4, 6]
+
+
+@pytest.mark.parametrize(("guesses", "batch"), [(3, [3, 4, 5, 9]), (2, [3, 4, 5]), (0, [3])])
+def test_on_a_cpu_a_batch_is_as_wide_as_its_guesses(guesses: int, batch: list[int]) -> None:
+    tail = Tail()
+    verifier(tail, guesses).read(3)
+    assert tail.batches == [batch]
+    tail = Tail()
+    verifier(tail, guesses, draft=(3, 4)).read(3)
+    assert tail.batches == [batch[:2]]

@@ -10,7 +10,7 @@ import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.fim import trim
-from lcursor.fim.generation import Generator, Place
+from lcursor.fim.generation import Completion, Generator
 from lcursor.fim.prompt import Prompt, Source
 from lcursor.fim.result import Result
 
@@ -65,20 +65,20 @@ class Tape:
         return logits
 
 
-def place(prefix: str, before: tuple[int, ...] = ()) -> Place:
+def completion(prefix: str, before: tuple[int, ...] = ()) -> Completion:
     cursor = trim.cursor_context(prefix, "", single_line=False, max_lines=12, path="a.py")
     built = Prompt(before, None, (), (MIDDLE,), "", "")
-    return Place(Source(prefix, "", 0, "a.py"), False, built, b"", cursor, Result(), built)
+    return Completion(Source(prefix, "", 0, "a.py"), False, built, b"", cursor, Result(), built)
 
 
-def author(tape: Any, guesses: int = 0, **settings: Any) -> Generator:
+def generator(tape: Any, guesses: int = 0, **settings: Any) -> Generator:
     config = CompletionConfig(**settings)
     return Generator(tape, tape, tape, SimpleNamespace(stops=()), config, guesses)  # type: ignore[arg-type]
 
 
-def write(writer: Generator, where: Place, **options: Any) -> tuple[Result, list[str]]:
+def generate(generator: Generator, where: Completion, **options: Any) -> tuple[Result, list[str]]:
     told = list[str]()
-    writer.write(where, told.append, 0.0, **options)
+    generator.generate(where, told.append, 0.0, **options)
     return where.result, told
 
 
@@ -97,14 +97,14 @@ def write(writer: Generator, where: Place, **options: Any) -> tuple[Result, list
 def test_a_text_that_becomes_unsure_ends_where_it_makes_sense(
     script: list[tuple[str, float]], text: str, reason: str
 ) -> None:
-    result, told = write(author(Tape(*script)), place("    return "), threshold=0.5)
+    result, told = generate(generator(Tape(*script)), completion("    return "), threshold=0.5)
     assert (result.text, result.reason) == (text, reason)
     assert all(text.startswith(part) for part in told)
 
 
 def test_a_budget_of_tokens_cuts_as_well() -> None:
     tape = Tape(("f(a)", 0.9), (" +", 0.9), (" b", 0.9))
-    result, _ = write(author(tape, max_tokens=2), place("    return "))
+    result, _ = generate(generator(tape, max_tokens=2), completion("    return "))
     assert (result.text, result.reason, result.passes) == ("f(a)", "tokens", 1)
 
 
@@ -113,19 +113,19 @@ LINE = [("find", 0.9), ("(a", 0.9), (",", 0.9), (" b", 0.9), (")", 0.9), ("", 0.
 
 def test_the_last_suggestion_is_the_draft_where_it_is_typed_on() -> None:
     tape = Tape(*LINE)
-    writer = author(tape, guesses=3)
-    write(writer, place("y = "))
+    engine = generator(tape, guesses=3)
+    generate(engine, completion("y = "))
     ids = [tape.token(text) for text, _ in LINE[:-1]]
-    assert writer.draft(place("y = ")) == ids
-    assert writer.draft(place("y = find(x, ")) == []
-    assert writer.draft(place("y = find(x, b")) == ids[4:]
+    assert engine.draft(completion("y = ")) == ids
+    assert engine.draft(completion("y = find(x, ")) == []
+    assert engine.draft(completion("y = find(x, b")) == ids[4:]
 
 
 def test_a_draft_that_was_read_with_the_prompt_costs_no_pass() -> None:
     tape = Tape(*LINE)
     ids = [tape.token(text) for text, _ in LINE[:-1]]
     tape.shadow.tail += ids[:3]
-    result, _ = write(author(tape, guesses=3), place("y = "), draft=ids)
+    result, _ = generate(generator(tape, guesses=3), completion("y = "), draft=ids)
     assert result.text == "find(a, b)"
     assert tape.batches == [2]  # the rest of the draft in one
     assert result.passes == 1
@@ -136,6 +136,6 @@ def test_a_draft_that_is_wrong_is_taken_back() -> None:
     tape = Tape(*LINE)
     wrong = [tape.token(text) for text in ("find", "(x", ")")]
     tape.shadow.tail += wrong
-    result, _ = write(author(tape, guesses=3), place("y = "), draft=wrong)
+    result, _ = generate(generator(tape, guesses=3), completion("y = "), draft=wrong)
     assert result.text == "find(a, b)"
     assert tape.is_forgotten == 2

@@ -1,79 +1,108 @@
-"""The shadow of the KV cache, and what is read for which change of the prompt."""
+"""The shadow of the KV cache, and what is evaluated for which change of the prompt."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.kv import GAP, MAX_STALE, WORTH_KEEPING, KVShadow, Plan, common
+from lcursor.fim.kv import GAP, MAX_STALE, MIN_KEPT_SUFFIX, KVShadow, Plan, common_length
+from lcursor.fim.prompt import Prompt
+
+SUF, MID = 100, 101
+SAME = tuple(range(MIN_KEPT_SUFFIX))
 
 tokens = st.lists(st.integers(0, 3), max_size=12)
 
 
 @given(tokens, tokens)
-def test_common_is_the_longest_common_start(one: list[int], other: list[int]) -> None:
-    length = common(one, other)
+def test_common_length_is_the_longest_common_start(one: list[int], other: list[int]) -> None:
+    length = common_length(one, other)
     assert one[:length] == other[:length]
     assert one[length : length + 1] != other[length : length + 1] or one[length:] == []
 
 
-def held(prefix: list[int], suffix: tuple[int, ...], stale: int = 0) -> KVShadow:
-    """A cache as an exact reading leaves it."""
-    cells = KVShadow()
-    cells.prefix, cells.suffix, cells.has_marker = list(prefix), suffix, True
-    cells.suffix_at, cells.tail, cells.stale = len(prefix) + 1 + GAP, [9], stale
-    return cells
+def prompt(before: list[int], after: tuple[int, ...]) -> Prompt:
+    return Prompt(tuple(before), SUF, after, (MID,), "", "")
 
 
-def test_an_empty_cache_reads_all() -> None:
-    assert KVShadow().plan([1, 2], (3,)) == Plan("exact", 0)
+def shadow_of(prefix: list[int], suffix: tuple[int, ...], stale: int = 0) -> KVShadow:
+    """Return the shadow after an exact evaluation of a prompt."""
+    shadow = KVShadow()
+    shadow.prefix, shadow.suffix, shadow.has_marker = list(prefix), suffix, True
+    shadow.suffix_at, shadow.tail, shadow.stale = len(prefix) + 1 + GAP, [MID], stale
+    return shadow
 
 
-def test_typing_keeps_the_suffix() -> None:
-    assert held([1, 2], (3,)).plan([1, 2, 5], (3,)) == Plan("splice", 2, keep_suffix=1)
-
-
-def test_nothing_new_keeps_the_tail() -> None:
-    assert held([1, 2], (3,)).plan([1, 2], (3,)) == Plan("splice", 2, keep_tail=True, keep_suffix=1)
-
-
-def test_another_suffix_is_read() -> None:
-    assert held([1, 2], (3,)).plan([1, 2, 5], (4,)).kind == "exact"
+@pytest.mark.parametrize(
+    ("shadow", "before", "after", "plan", "cost"),
+    [
+        (KVShadow(), [1, 2], (3,), Plan("exact", 0), 5),
+        # typing keeps the suffix
+        (shadow_of([1, 2], (3,)), [1, 2, 5], (3,), Plan("splice", 2, keep_suffix=1), 3),
+        # nothing new keeps the tail
+        (
+            shadow_of([1, 2], (3,)),
+            [1, 2],
+            (3,),
+            Plan("splice", 2, keep_tail=True, keep_suffix=1),
+            0,
+        ),
+        # another suffix is evaluated, also if it has a short beginning in common
+        (shadow_of([1, 2], (3,)), [1, 2, 5], (4,), Plan("exact", 2), 4),
+        (shadow_of([1, 2], (3, 4)), [1, 2], (3, 5), Plan("exact", 2), 4),
+        # a longer suffix is evaluated from where the cached one ends
+        (
+            shadow_of([1, 2], (3,)),
+            [1, 2, 5],
+            (3, 4, 6),
+            Plan("splice", 2, keep_suffix=1, extend=2),
+            5,
+        ),
+        (shadow_of([1, 2], (3,)), [1, 2], (3, 4), Plan("splice", 2, keep_suffix=1, extend=1), 2),
+        # of a suffix whose end changes, a long beginning stays
+        (
+            shadow_of([1, 2], (*SAME, 7, 8)),
+            [1, 2, 5],
+            (*SAME, 9),
+            Plan("splice", 2, keep_suffix=len(SAME), extend=1),
+            4,
+        ),
+        (shadow_of([1, 2], (*SAME, 7)), [1, 2], SAME, Plan("splice", 2, keep_suffix=len(SAME)), 1),
+    ],
+)
+def test_plan(
+    shadow: KVShadow, before: list[int], after: tuple[int, ...], plan: Plan, cost: int
+) -> None:
+    assert shadow.plan(prompt(before, after)) == plan
+    assert shadow.cost(prompt(before, after)) == cost
 
 
 def test_a_full_gap_is_widened() -> None:
-    cells = held([1, 2], (3,))
-    cells.suffix_at = 4
-    assert cells.plan([1, 2, 5], (3,)) == Plan("splice", 2, keep_suffix=1)
-    assert cells.plan([1, 2, 5, 6], (3,)) == Plan("splice", 2, widen=GAP + 1, keep_suffix=1)
+    shadow = shadow_of([1, 2], (3,))
+    shadow.suffix_at = 4
+    assert shadow.plan(prompt([1, 2, 5], (3,))).widen == 0
+    assert shadow.plan(prompt([1, 2, 5, 6], (3,))).widen == GAP + 1
 
 
-def test_a_longer_suffix_is_read_on() -> None:
-    assert held([1, 2], (3,)).plan([1, 2, 5], (3, 4, 6)) == Plan(
-        "splice", 2, keep_suffix=1, extend=2
-    )
-    assert held([1, 2], (3,)).plan([1, 2], (3, 4)) == Plan("splice", 2, keep_suffix=1, extend=1)
+@pytest.mark.parametrize(
+    ("cached", "stale", "before", "too_stale"),
+    [
+        ([1], MAX_STALE - 1, [1, 2], False),
+        ([1], MAX_STALE, [1, 2], True),
+        ([1] * (MAX_STALE + 2), 0, [1], True),
+    ],
+)
+def test_after_many_changes_the_suffix_is_too_stale(
+    cached: list[int], stale: int, before: list[int], too_stale: bool
+) -> None:
+    shadow = shadow_of(cached, (3,), stale)
+    assert shadow.plan(prompt(before, (3,))).too_stale == too_stale
 
 
-def test_of_a_suffix_whose_end_changes_the_beginning_stays() -> None:
-    same = tuple(range(WORTH_KEEPING))
-    plan = held([1, 2], (*same, 7, 8)).plan([1, 2, 5], (*same, 9))
-    assert plan == Plan("splice", 2, keep_suffix=WORTH_KEEPING, extend=1)
-    assert not held([1, 2], (*same, 7)).plan([1, 2], same).keep_tail
-
-
-def test_a_short_common_beginning_of_two_suffixes_is_not_kept() -> None:
-    assert held([1, 2], (3, 4)).plan([1, 2], (3, 5)).kind == "exact"
-
-
-def test_after_many_changes_the_suffix_is_too_stale() -> None:
-    assert not held([1], (3,), MAX_STALE - 1).plan([1, 2], (3,)).too_stale
-    assert held([1], (3,), MAX_STALE).plan([1, 2], (3,)).too_stale
-    assert held([1] * (MAX_STALE + 2), (3,)).plan([1], (3,)).too_stale
-
-
-def test_another_token_to_go_on_from_is_read() -> None:
-    cells = held([1, 2], ())
-    cells.has_marker, cells.tail = False, [3]
-    assert cells.plan([1, 2], (), [3], marker=False).keep_tail
-    assert not cells.plan([1, 2], (), [4], marker=False).keep_tail
+def test_another_middle_is_evaluated() -> None:
+    shadow = shadow_of([1, 2], ())
+    shadow.has_marker, shadow.tail = False, [3]
+    for middle, keeps in ((3, True), (4, False)):
+        wanted = Prompt((1, 2), None, (), (middle,), "", "")
+        assert shadow.plan(wanted).keep_tail == keeps

@@ -1,4 +1,4 @@
-"""Cells on disk: kept, found again, and never trusted when anything about them is odd."""
+"""KV data on disk: kept, found again, and never trusted when anything about them is odd."""
 
 from __future__ import annotations
 
@@ -20,106 +20,106 @@ ROOT, NAME = "/home/anna/project", "src/a.py"
 
 def saved(state: bytes = b"\x00\x01cells") -> SavedSlot:
     """Return cells with this state."""
-    cells = KVShadow()
-    cells.prefix, cells.suffix, cells.suffix_at = [1, 2, 3], (4, 5), 28
-    cells.has_marker, cells.stale, cells.tail = True, 2, [9]
-    return SavedSlot(cells, (File("b.py", "def b(): ...\n"),), memoryview(state))
+    shadow = KVShadow()
+    shadow.prefix, shadow.suffix, shadow.suffix_at = [1, 2, 3], (4, 5), 28
+    shadow.has_marker, shadow.stale, shadow.tail = True, 2, [9]
+    return SavedSlot(shadow, (File("b.py", "def b(): ...\n"),), memoryview(state))
 
 
 @pytest.fixture
-def kv_disk(tmp_path: Path) -> KVDiskCache:
+def disk(tmp_path: Path) -> KVDiskCache:
     return KVDiskCache(tmp_path / "kv", "model 1")
 
 
-def test_what_is_saved_is_found_in_another_run(kv_disk: KVDiskCache) -> None:
-    assert kv_disk.save(ROOT, NAME, saved())
-    found = KVDiskCache(kv_disk.folder, "model 1").load(ROOT, NAME)
+def test_what_is_saved_is_found_in_another_run(disk: KVDiskCache) -> None:
+    assert disk.save(ROOT, NAME, saved())
+    found = KVDiskCache(disk.folder, "model 1").load(ROOT, NAME)
     assert found is not None
     assert (found.state, found.files) == (saved().state, saved().files)
-    cells = found.cells
-    assert (cells.prefix, cells.suffix, cells.suffix_at) == ([1, 2, 3], (4, 5), 28)
-    assert (cells.has_marker, cells.stale, cells.tail) == (True, 2, [])
+    shadow = found.shadow
+    assert (shadow.prefix, shadow.suffix, shadow.suffix_at) == ([1, 2, 3], (4, 5), 28)
+    assert (shadow.has_marker, shadow.stale, shadow.tail) == (True, 2, [])
 
 
-def test_of_another_file_or_project_there_is_nothing(kv_disk: KVDiskCache) -> None:
-    kv_disk.save(ROOT, NAME, saved())
-    assert kv_disk.load(ROOT, "src/b.py") is None
-    assert kv_disk.load("/home/anna/other", NAME) is None
+def test_of_another_file_or_project_there_is_nothing(disk: KVDiskCache) -> None:
+    disk.save(ROOT, NAME, saved())
+    assert disk.load(ROOT, "src/b.py") is None
+    assert disk.load("/home/anna/other", NAME) is None
 
 
-def test_another_model_does_not_read_it(kv_disk: KVDiskCache) -> None:
-    kv_disk.save(ROOT, NAME, saved())
-    assert KVDiskCache(kv_disk.folder, "model 2").load(ROOT, NAME) is None
+def test_another_model_does_not_read_it(disk: KVDiskCache) -> None:
+    disk.save(ROOT, NAME, saved())
+    assert KVDiskCache(disk.folder, "model 2").load(ROOT, NAME) is None
 
 
 @pytest.mark.parametrize("at", [0, 5, 14, 40, -33, -1])
-def test_a_changed_byte_makes_it_nothing(kv_disk: KVDiskCache, at: int) -> None:
-    kv_disk.save(ROOT, NAME, saved())
-    path = kv_disk.path(ROOT, NAME)
+def test_a_changed_byte_makes_it_nothing(disk: KVDiskCache, at: int) -> None:
+    disk.save(ROOT, NAME, saved())
+    path = disk.path(ROOT, NAME)
     data = bytearray(path.read_bytes())
     data[at] ^= 0x20
     path.write_bytes(data)
-    assert kv_disk.load(ROOT, NAME) is None
+    assert disk.load(ROOT, NAME) is None
     assert not path.exists()
 
 
 @pytest.mark.parametrize("length", [0, 1, 13, 21, 100])
-def test_half_a_file_is_nothing(kv_disk: KVDiskCache, length: int) -> None:
-    kv_disk.save(ROOT, NAME, saved())
-    path = kv_disk.path(ROOT, NAME)
+def test_half_a_file_is_nothing(disk: KVDiskCache, length: int) -> None:
+    disk.save(ROOT, NAME, saved())
+    path = disk.path(ROOT, NAME)
     path.write_bytes(path.read_bytes()[:length])
-    assert kv_disk.load(ROOT, NAME) is None
+    assert disk.load(ROOT, NAME) is None
 
 
-def test_nobody_else_may_read_it(kv_disk: KVDiskCache) -> None:
-    kv_disk.save(ROOT, NAME, saved())
-    path = kv_disk.path(ROOT, NAME)
+def test_nobody_else_may_read_it(disk: KVDiskCache) -> None:
+    disk.save(ROOT, NAME, saved())
+    path = disk.path(ROOT, NAME)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_oldest_go_when_it_is_too_much(tmp_path: Path) -> None:
-    kv_disk = KVDiskCache(tmp_path, "model 1", max_bytes=30_000)
+    disk = KVDiskCache(tmp_path, "model 1", max_bytes=30_000)
     for number in range(4):
         name = f"{number}.py"
-        kv_disk.save(ROOT, name, saved(bytes(9000)))
-        os.utime(kv_disk.path(ROOT, name), (number, number))
-    there = [kv_disk.load(ROOT, f"{number}.py") is not None for number in range(4)]
+        disk.save(ROOT, name, saved(bytes(9000)))
+        os.utime(disk.path(ROOT, name), (number, number))
+    there = [disk.load(ROOT, f"{number}.py") is not None for number in range(4)]
     assert there == [False, True, True, True]
 
 
 def test_a_folder_that_cannot_be_made_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "kv").write_text("a file")
-    kv_disk = KVDiskCache(tmp_path / "kv", "model 1")
-    assert not kv_disk.save(ROOT, NAME, saved())
-    assert not kv_disk.save(ROOT, NAME, saved())
-    assert kv_disk.load(ROOT, NAME) is None
+    disk = KVDiskCache(tmp_path / "kv", "model 1")
+    assert not disk.save(ROOT, NAME, saved())
+    assert not disk.save(ROOT, NAME, saved())
+    assert disk.load(ROOT, NAME) is None
 
 
 def test_a_failed_write_leaves_the_old_one_and_nothing_else(
-    kv_disk: KVDiskCache, monkeypatch: pytest.MonkeyPatch
+    disk: KVDiskCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kv_disk.save(ROOT, NAME, saved(b"old"))
+    disk.save(ROOT, NAME, saved(b"old"))
 
     def fail(*_: object) -> None:
         raise OSError(28, "no space left")
 
     monkeypatch.setattr("os.replace", fail)
-    assert not kv_disk.save(ROOT, NAME, saved(b"new"))
-    found = kv_disk.load(ROOT, NAME)
+    assert not disk.save(ROOT, NAME, saved(b"new"))
+    found = disk.load(ROOT, NAME)
     assert found is not None
     assert bytes(found.state) == b"old"
-    assert [path.suffix for path in kv_disk.folder.glob("*/*")] == [".kv"]
+    assert [path.suffix for path in disk.folder.glob("*/*")] == [".kv"]
 
 
 @pytest.mark.parametrize("head", [{}, {"made_by": "model 1", "name": NAME}, [1], None, "{"])
-def test_a_head_of_another_version_is_nothing(kv_disk: KVDiskCache, head: object) -> None:
-    path = kv_disk.path(ROOT, NAME)
+def test_a_head_of_another_version_is_nothing(disk: KVDiskCache, head: object) -> None:
+    path = disk.path(ROOT, NAME)
     path.parent.mkdir(parents=True)
     text = head.encode() if isinstance(head, str) else json.dumps(head).encode()
     data = MAGIC + struct.pack("<Q", len(text)) + text + b"cells"
     path.write_bytes(data + hashlib.blake2b(data, digest_size=32).digest())
-    assert kv_disk.load(ROOT, NAME) is None
+    assert disk.load(ROOT, NAME) is None
     assert not path.exists()
 
 
@@ -127,10 +127,10 @@ def test_a_head_of_another_version_is_nothing(kv_disk: KVDiskCache, head: object
 def test_a_file_that_another_editor_removes_meanwhile_is_no_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
-    kv_disk = KVDiskCache(tmp_path, "model 1", max_bytes=20_000)
+    disk = KVDiskCache(tmp_path, "model 1", max_bytes=20_000)
     for number in range(2):
-        assert kv_disk.save(ROOT, f"{number}.py", saved(bytes(9000)))
-    victim, plain = kv_disk.path(ROOT, "0.py"), getattr(Path, act)
+        assert disk.save(ROOT, f"{number}.py", saved(bytes(9000)))
+    victim, plain = disk.path(ROOT, "0.py"), getattr(Path, act)
 
     def vanish(path: Path, *args: object, **options: object) -> object:
         if path == victim and os.path.lexists(victim):
@@ -139,12 +139,12 @@ def test_a_file_that_another_editor_removes_meanwhile_is_no_trouble(
         return found
 
     monkeypatch.setattr(Path, act, vanish)
-    assert kv_disk.save(ROOT, "2.py", saved(bytes(9000)))
-    assert kv_disk.load(ROOT, "2.py") is not None
+    assert disk.save(ROOT, "2.py", saved(bytes(9000)))
+    assert disk.load(ROOT, "2.py") is not None
 
 
-def test_saving_stops_between_two_parts_when_a_request_comes(kv_disk: KVDiskCache) -> None:
-    kv_disk.save(ROOT, NAME, saved(b"old"))
+def test_saving_stops_between_two_parts_when_a_request_comes(disk: KVDiskCache) -> None:
+    disk.save(ROOT, NAME, saved(b"old"))
     asked: list[int] = []
 
     def is_aborted() -> bool:
@@ -152,10 +152,10 @@ def test_saving_stops_between_two_parts_when_a_request_comes(kv_disk: KVDiskCach
         return len(asked) == 3
 
     with pytest.raises(Cancelled):
-        kv_disk.save(ROOT, NAME, saved(bytes(5 * PART_BYTES)), is_aborted)
+        disk.save(ROOT, NAME, saved(bytes(5 * PART_BYTES)), is_aborted)
     assert len(asked) == 3
-    found = kv_disk.load(ROOT, NAME)
+    found = disk.load(ROOT, NAME)
     assert found is not None
     assert bytes(found.state) == b"old"
-    assert [path.suffix for path in kv_disk.folder.glob("*/*")] == [".kv"]
-    assert kv_disk.save(ROOT, NAME, saved(b"new"))
+    assert [path.suffix for path in disk.folder.glob("*/*")] == [".kv"]
+    assert disk.save(ROOT, NAME, saved(b"new"))

@@ -142,7 +142,7 @@ edits = st.tuples(
 def keep_short_suffixes() -> Iterator[None]:
     """Keep the beginning of a suffix however short it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kv, "WORTH_KEEPING", 1)
+        patch.setattr(kv, "MIN_KEPT_SUFFIX", 1)
         yield
 
 
@@ -283,7 +283,7 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
         try:
             if kind in {"again", "move"}:  # reads ahead, and comes back or stays
                 here = slots.current
-                back = slots.ahead(prompt([*before, *some], after))
+                back = slots.prefill_ahead(prompt([*before, *some], after))
                 if kind == "again":
                     back()
                     assert slots.current is here
@@ -303,7 +303,7 @@ def test_what_was_read_ahead_costs_nothing_when_it_comes() -> None:
     slots = Slots(Memory())  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))
     slots.prefill(prompt(before, after))
-    back = slots.ahead(prompt([*before, 7, 8, 9], after))
+    back = slots.prefill_ahead(prompt([*before, 7, 8, 9], after))
     assert slots.current.read_tokens == 5
     back()
     assert slots.prefill(prompt(before, after)).keep_tail
@@ -367,7 +367,7 @@ def test_reading_far_ahead_leaves_the_present_prompt_as_it_was() -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
     slots.prefill(prompt(before, after))
     far = prompt([*before, *range(300, 300 + 2 * GAP)], after)
-    back = slots.ahead(far)
+    back = slots.prefill_ahead(far)
     back()
     for cache in slots.all():
         agree(memory, cache)
