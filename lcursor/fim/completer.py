@@ -18,7 +18,7 @@ from lcursor.catalog import hardware, manifest, store
 from lcursor.code.headers import header_lines
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
-from lcursor.fim import adaptive_threshold
+from lcursor.fim import outcome_stats
 from lcursor.fim.chunks import Chunk
 from lcursor.fim.context_ring import ContextRing, Retriever
 from lcursor.fim.prompt import Source
@@ -192,7 +192,7 @@ class Completer:
         """Take what became of earlier suggestions: filetype, confidence, whether accepted."""
         with self._learning:
             self._history = history
-            self.thresholds = adaptive_threshold.thresholds(self._base, history)
+            self.thresholds = outcome_stats.thresholds(self._base, history)
 
     def prompt(self) -> None:
         """Tell the last prompt, once the engine is free; `prompt` follows."""

@@ -1,15 +1,14 @@
-"""What became of each suggestion that was shown: a small SQLite file that never leaves the machine.
+"""The outcomes of suggestions that were shown: a small SQLite file that never leaves the machine.
 
-Owns the file and the one thread (`lcursor-journal`) that touches it. Holds numbers, filetypes and
-outcomes; no text of a buffer, no names of files. A file that cannot be used is told once, and all
-goes on without it. Several Neovims share one file.
+Owns the file and the one thread (`lcursor-outcomes`) that accesses it. It holds numbers, filetypes
+and outcomes; no text of a buffer, no file names. A file that cannot be used is reported once, and
+everything else works without it. Several Neovims share one file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.errors import JournalFailed, LcursorError
+from lcursor.lane import Lane
 
 if TYPE_CHECKING:
     import sqlite3
@@ -27,13 +27,11 @@ T = TypeVar("T")
 KEEP_ROWS = 20_000
 KEEP_S = 180 * 24 * 3600
 NEWEST_ROWS = 2000
-"""Rows from which something is learned."""
-PAUSE_S = 1.0
-"""Least time between two writes."""
+"""Rows that are learned from."""
 PRUNE_EVERY = 500
-"""Rows written between two looks at how many there are."""
+"""Rows written between two deletions of old ones."""
 WAITING_ROWS = 1000
-"""Most rows that wait for a file that others have locked."""
+"""Most rows that wait while another process has locked the file."""
 VERSION = 1
 TABLE = """
 CREATE TABLE IF NOT EXISTS outcome (
@@ -46,24 +44,27 @@ CREATE TABLE IF NOT EXISTS outcome (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One suggestion that was shown. The fields are the table's columns, in their order."""
+    """One suggestion that was shown. The fields are the table's columns, in their order.
+
+    Attributes:
+        at_s: when it disappeared, in seconds since 1970.
+        outcome: a `protocol.Outcome`.
+        source: a `protocol.TextSource`.
+        through_keys: typed keys that matched it, so that no request was sent for them.
+        latency_ms: from the key to the ghost text; -1 if it waited for something besides the model.
+        confidence: -1 if the suggestion disappeared before the model had finished.
+    """
 
     at_s: float
-    """When it went, in seconds since 1970."""
     filetype: str
     outcome: str
-    """Of `protocol.Outcome`."""
     source: str
-    """Of `protocol.TextSource`."""
     shown_chars: int
     kept_chars: int
     through_keys: int
-    """Keys that it followed because they said what it says: nobody was asked for them."""
     shown_ms: float
     latency_ms: float
-    """From the key to the ghost; -1 where another thing than the model was waited for."""
     confidence: float
-    """-1 where the suggestion went before the model had ended."""
 
 
 Rows = list[Row]
@@ -72,7 +73,7 @@ NEWEST = "SELECT * FROM outcome ORDER BY at_s DESC, rowid DESC LIMIT ?"
 
 
 def default_path() -> Path:
-    """Return `$XDG_STATE_HOME/lcursor/outcomes.sqlite3`, with the usual default for the first."""
+    """Return `$XDG_STATE_HOME/lcursor/outcomes.sqlite3`; it defaults to `~/.local/state`."""
     home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(home).expanduser() / "lcursor" / "outcomes.sqlite3"
 
@@ -81,100 +82,69 @@ class OutcomeStore:
     """The file, behind a thread of its own; every method but `close` returns at once.
 
     Args:
-        complain: told, on the journal's thread, what is wrong with the file; at most once.
-        changed: given the newest rows, oldest first, on the journal's thread, after each write and
-            after `refresh`.
-        path: the file; it and its folder are made at the first row.
+        report: called on the store's thread with what is wrong with the file; at most once.
+        changed: called with the newest rows, oldest first, on the store's thread, after each write
+            and after `refresh`.
+        path: the file; it and its folder are created with the first row.
+
+    Attributes:
+        problem: what is wrong with the file, "" if nothing.
     """
 
     def __init__(
         self,
-        complain: Callable[[LcursorError], None],
+        report: Callable[[LcursorError], None],
         changed: Callable[[Rows], None] = lambda rows: None,
         path: Path | None = None,
     ) -> None:
         self.path = path or default_path()
         self.problem = ""
-        self._complain, self._changed = complain, changed
-        self._wake = threading.Condition()
+        self._report, self._changed = report, changed
+        self._lane = Lane("lcursor-outcomes", lambda error, _: self._give_up(repr(error)))
         self._waiting: deque[Row] = deque(maxlen=WAITING_ROWS)
-        self._work: deque[Callable[[], None]] = deque()
         self._is_closed = False
         self._is_useless = False
         self._unpruned = PRUNE_EVERY
         self._base: sqlite3.Connection | None = None
-        self._thread: threading.Thread | None = None
 
     def add(self, row: Row) -> None:
-        """Keep an outcome; it is written within a second or so."""
-        with self._wake:
-            self._waiting.append(row)
-        self._start()
+        """Write a row, in the background."""
+        self._waiting.append(row)
+        self._do(lambda: None)
 
     def read(self, then: Callable[[Rows], None]) -> None:
-        """Give all rows, oldest first, to `then`, on the journal's thread; none from a bad file."""
+        """Call `then` with all rows, oldest first, on the store's thread; none from a bad file."""
         self._do(lambda: then(self._rows(KEEP_ROWS)))
 
     def refresh(self) -> None:
-        """Tell `changed` again what there is."""
+        """Call `changed` with the newest rows."""
         self._do(lambda: self._changed(self._rows(NEWEST_ROWS)))
 
     def reset(self, then: Callable[[Rows], None]) -> None:
-        """Forget everything, also what other Neovims wrote; then give `then` what is left."""
-        self._do(lambda: self._forget(then))
+        """Delete everything, also what other Neovims wrote; call `then` with what is left."""
+        self._do(lambda: self._delete_all(then))
 
     def close(self, timeout_s: float = 0.5) -> None:
-        """Write what waits, and end."""
-        with self._wake:
+        """Write the rows that wait, and end the thread."""
+        if self._lane.is_started:
             self._is_closed = True
-            self._wake.notify()
-        if self._thread:
-            self._thread.join(timeout_s)
+            self._lane.put(self._write)
+            self._lane.put(self._close)
+            self._lane.close(timeout_s)
 
     def _do(self, work: Callable[[], None]) -> None:
-        with self._wake:
-            self._work.append(work)
-        self._start()
-
-    def _start(self) -> None:
-        with self._wake:
-            if self._thread is None and not self._is_closed:
-                self._thread = threading.Thread(
-                    target=self._loop, name="lcursor-journal", daemon=True
-                )
-                self._thread.start()
-            self._wake.notify()
-
-    def _loop(self) -> None:
-        written_s = 0.0
-        while True:
-            with self._wake:
-                self._wake.wait_for(lambda: self._waiting or self._work or self._is_closed)
-                # A moment more, so that several outcomes are one write.
-                self._wake.wait_for(
-                    lambda: self._work or self._is_closed,
-                    max(written_s + PAUSE_S - time.monotonic(), 0),
-                )
-                is_last = self._is_closed
-                work, self._work = self._work, deque()
-            for each in (self._write, *work):
-                try:
-                    each()
-                except Exception as error:  # noqa: BLE001 - the root of a thread
-                    self._give_up(repr(error))
-            written_s = time.monotonic()
-            if is_last:
-                return self._close()
+        """Write the rows that wait, then call `work`, on the store's thread."""
+        if not self._is_closed:
+            self._lane.put(self._write)
+            self._lane.put(work)
 
     def _write(self) -> None:
         if self._flush() and not self._is_closed:
             self._changed(self._rows(NEWEST_ROWS))
 
     def _flush(self) -> bool:
-        """Write the waiting rows; return whether there is something new in the file."""
-        with self._wake:
-            rows = list(self._waiting)
-            self._waiting.clear()
+        """Write the rows that wait; return whether the file has changed."""
+        rows = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not rows or self._is_useless:
             return False
 
@@ -193,23 +163,22 @@ class OutcomeStore:
 
         if self._with(write):
             return True
-        with self._wake:
-            if not self._is_useless:  # others hold it: these rows are first in line again
-                self._waiting.extendleft(reversed(rows))
+        if not self._is_useless:  # locked: these rows are the first of the next write
+            self._waiting.extendleft(reversed(rows))
         return False
 
-    def _rows(self, most: int) -> Rows:
+    def _rows(self, limit: int) -> Rows:
         if not self.path.exists():
             return []
-        found = self._with(lambda base: [Row(*one) for one in base.execute(NEWEST, (most,))])
+        found = self._with(lambda base: [Row(*one) for one in base.execute(NEWEST, (limit,))])
         return (found or [])[::-1]
 
-    def _forget(self, then: Callable[[Rows], None]) -> None:
+    def _delete_all(self, then: Callable[[Rows], None]) -> None:
         def empty(base: sqlite3.Connection) -> bool:
             base.execute("DELETE FROM outcome")
             return True
 
-        if not self._with(empty) and self._is_useless:  # so nobody else can be using it either
+        if not self._with(empty) and self._is_useless:  # then no other process can use it
             for end in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     self.path.with_name(self.path.name + end).unlink()
@@ -219,14 +188,14 @@ class OutcomeStore:
         then(rows)
 
     def _with(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Do something in one transaction; None when the file cannot be used."""
-        import sqlite3  # 5 ms, which the host's start need not pay
+        """Call `work` in one transaction; return None if the file cannot be used."""
+        import sqlite3  # 5 ms that the start of the host need not pay
 
         if self._is_useless:
             return None
         try:
             if not self.path.exists():
-                self._close()  # someone deleted it: it begins anew
+                self._close()  # it was deleted: create it again
             self._base = self._base or self._open()
             with self._base:
                 return work(self._base)
@@ -261,7 +230,7 @@ class OutcomeStore:
             return
         self._is_useless = True
         self.problem = f"{self.path} cannot be used ({reason})"
-        self._complain(
+        self._report(
             JournalFailed(
                 f"{self.problem}; what you accept is not remembered",
                 "Run :LCursor stats reset, or see who may write there",

@@ -43,7 +43,7 @@ class Dispatch:
     def __init__(self, send: Tell, stop: Callable[[], None]) -> None:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
-        self._journal = OutcomeStore(self._error, self._learn)
+        self._outcomes = OutcomeStore(self._error, self._learn)
         self._index = index = Indexing(send, Workers())
         self._brains = Brains(send)
         self._chat = Chatting(send, index, self._brains)
@@ -58,8 +58,8 @@ class Dispatch:
             "fim.more": lambda params: self._slot().more(params["id"], params["typed"]),
             "context.chunk": lambda params: self._slot().offer(params),
             "fim.outcome": self._outcome,
-            "stats.request": lambda _: self._journal.read(self._tell_stats),
-            "stats.reset": lambda _: self._journal.reset(self._tell_stats),
+            "stats.request": lambda _: self._outcomes.read(self._tell_stats),
+            "stats.reset": lambda _: self._outcomes.reset(self._tell_stats),
             "prompt.request": lambda _: self._slot().prompt(),
             "index.enter": index.enter,
             "index.saved": index.saved,
@@ -87,7 +87,7 @@ class Dispatch:
         """Stop the engine; return whether it ended in time."""
         self._edit.close()  # what was decided
         self._chat.close()  # and what someone said goes before what is counted
-        self._journal.close()
+        self._outcomes.close()
         self._index.close()
         return self._completer is None or self._completer.close()
 
@@ -129,7 +129,7 @@ class Dispatch:
         else:
             self._completer = Completer(own, self._send, IndexRetriever(self._index))
             self._completer.start()
-            self._journal.refresh()
+            self._outcomes.refresh()
 
     def _warn_of_exposed_keys(self) -> None:
         """Warn, once for the same servers, of keys that are sent over plain HTTP."""
@@ -148,7 +148,7 @@ class Dispatch:
         self._exposed = words
 
     def _outcome(self, params: FimOutcome) -> None:
-        self._journal.add(
+        self._outcomes.add(
             Row(
                 at_s=time.time(),
                 filetype=params["filetype"],
@@ -164,17 +164,15 @@ class Dispatch:
         )
 
     def _learn(self, rows: Rows) -> None:
-        """Thread: the journal's."""
+        """Thread: that of the outcomes."""
         if self._completer:
             self._completer.learn(outcome_stats.history(rows))
 
     def _tell_stats(self, rows: Rows) -> None:
-        """Thread: the journal's."""
-        journal, slot = self._journal, self._completer
+        """Thread: that of the outcomes."""
+        store, slot = self._outcomes, self._completer
         thresholds = slot.thresholds if slot else {}
-        self._send(
-            "stats", outcome_stats.stats(rows, thresholds, str(journal.path), journal.problem)
-        )
+        self._send("stats", outcome_stats.stats(rows, thresholds, str(store.path), store.problem))
 
     def _slot(self) -> Completer:
         if self._completer is None:

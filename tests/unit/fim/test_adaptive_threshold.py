@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lcursor.fim import adaptive_threshold as adaptive
+from lcursor.fim import outcome_stats
 
 BASE = 0.4
 LOW, HIGH = 0.2, 0.7
@@ -37,18 +37,18 @@ def many(confidence: float, accepts: int, rejects: int) -> History:
     ],
 )
 def test_the_rule(history: History, wanted: float) -> None:
-    assert adaptive.threshold(BASE, history) == pytest.approx(wanted)
+    assert outcome_stats.threshold(BASE, history) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(("accepted", "wanted"), [(True, LOW), (False, HIGH)])
 def test_the_bounds(accepted: bool, wanted: float) -> None:
     history = [(number / 1000, accepted) for number in range(1001)]
-    assert adaptive.threshold(BASE, history) == pytest.approx(wanted)
+    assert outcome_stats.threshold(BASE, history) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("base", [0.0, 1.0])
 def test_all_and_nothing_are_the_users_word(base: float) -> None:
-    assert adaptive.threshold(base, many(0.5, 100, 0) + many(0.0, 0, 100)) == base
+    assert outcome_stats.threshold(base, many(0.5, 100, 0) + many(0.0, 0, 100)) == base
 
 
 HISTORIES = st.lists(
@@ -63,7 +63,7 @@ CONFIDENCES = st.floats(0, 1)
 
 @given(BASES, HISTORIES)
 def test_it_stays_within_its_bounds(base: float, history: History) -> None:
-    moved = adaptive.threshold(base, history)
+    moved = outcome_stats.threshold(base, history)
     assert base / 2 <= moved <= (1 + base) / 2
     if len(history) < 30:
         assert moved == base
@@ -74,7 +74,7 @@ def test_rejections_never_lower_it(
     base: float, history: History, confidence: float, count: int
 ) -> None:
     more = history + many(confidence, 0, count)
-    assert adaptive.threshold(base, more) >= adaptive.threshold(base, history)
+    assert outcome_stats.threshold(base, more) >= outcome_stats.threshold(base, history)
 
 
 @given(BASES, HISTORIES, CONFIDENCES, st.integers(1, 40))
@@ -82,19 +82,19 @@ def test_accepts_never_raise_it(
     base: float, history: History, confidence: float, count: int
 ) -> None:
     more = history + many(confidence, count, 0)
-    assert adaptive.threshold(base, more) <= adaptive.threshold(base, history)
+    assert outcome_stats.threshold(base, more) <= outcome_stats.threshold(base, history)
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_the_order_does_not_matter(history: History, shuffler: object) -> None:
     shuffled = list(history)
     shuffler.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert adaptive.threshold(BASE, shuffled) == adaptive.threshold(BASE, history)
+    assert outcome_stats.threshold(BASE, shuffled) == outcome_stats.threshold(BASE, history)
 
 
 def test_a_filetype_with_outcomes_enough_has_its_own() -> None:
     history = [("lua", 0.41, False)] * 40 + [("c", 0.41, True)] * 29
-    found = adaptive.thresholds(BASE, history)
+    found = outcome_stats.thresholds(BASE, history)
     assert found["lua"] == pytest.approx(0.46)
     assert set(found) == {"lua", ""}
     assert found[""] == BASE  # 29 of 69 accepted
@@ -103,5 +103,5 @@ def test_a_filetype_with_outcomes_enough_has_its_own() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["", "lua"]), CONFIDENCES, st.booleans()), max_size=50))
 def test_there_is_always_one_for_all(history: list[tuple[str, float, bool]]) -> None:
     assume(history)
-    found = adaptive.thresholds(BASE, history)
-    assert found[""] == adaptive.threshold(BASE, [(one, took) for _, one, took in history])
+    found = outcome_stats.thresholds(BASE, history)
+    assert found[""] == outcome_stats.threshold(BASE, [(one, took) for _, one, took in history])
