@@ -1,6 +1,7 @@
-"""Rules that rewrite a line by itself: the seam at the cursor, comments behind code, indentation.
+"""Rules that rewrite single lines: the blank at the cursor, trailing comments, indentation.
 
-What they make of the beginning of a text is the beginning of what they make of all of it.
+Each rule is monotonic: its result for the beginning of a text is the beginning of its result for
+the whole text.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from lcursor.fim.trim.cursor import CursorContext
 
 
 def clean(text: str, cursor: CursorContext) -> tuple[str, bool]:
-    """Return the text as it should be, and whether its last line ended in a comment."""
+    """Apply all rules; return the text and whether a comment was cut off its last line."""
     text = without_seam(on_next_line(text, cursor), cursor)
     text, is_cut = without_comments(text, cursor)
     return indented(text, cursor), is_cut
 
 
 def on_next_line(text: str, cursor: CursorContext) -> str:
-    """Put a block on the line below the one that opens it, where the model left the newline out.
+    """Insert the newline that the model left out between the opening line of a block and the block.
 
-    Many tokenizers join the end of the opening line and the newline: `):\\n`. A prompt that ends
-    in `):` has passed the place of that token, so the model may go on with the indentation. Token
-    healing avoids that, but not before the vocabulary is read, nor on a server.
+    Many tokenizers have one token for the end of the opening line and the newline: `):\\n`. After a
+    prompt that ends in `):` the model may therefore continue with the indentation. Token healing
+    avoids that, but not before the vocabulary is read, nor on a server.
     """
     blanks = text[: len(text) - len(text.lstrip(" \t"))]
     is_indented = len(blanks) > 1 or blanks == "\t"
@@ -35,9 +36,9 @@ def on_next_line(text: str, cursor: CursorContext) -> str:
 
 
 def without_seam(text: str, cursor: CursorContext) -> str:
-    """Take away the one space that the cursor's line has already; more of them are meant.
+    """Remove a single leading space if the cursor's line ends in one; several are intended.
 
-    In an empty line only where it would make the depth odd.
+    In an empty line, only remove it where the indentation would become odd.
     """
     is_one = len(text) - len(text.lstrip(" \t")) == 1 and text[0] == " "
     if not is_one or not cursor.line[-1:].isspace():
@@ -47,7 +48,7 @@ def without_seam(text: str, cursor: CursorContext) -> str:
 
 
 def without_comments(text: str, cursor: CursorContext) -> tuple[str, bool]:
-    """Take away comments that stand behind code, where the file has no such habit."""
+    """Remove comments behind code, unless the file usually has them."""
     if not cursor.comment or cursor.comment not in text:
         return text, False
     kept, done, is_last = "", 0, False
@@ -66,7 +67,7 @@ def without_comments(text: str, cursor: CursorContext) -> tuple[str, bool]:
 
 
 def without_beginning_of_comment(line: str, cursor: CursorContext) -> str:
-    """Leave out the end of an unfinished line that may become a comment's leader."""
+    """Remove the end of an unfinished line that may become the start of a comment."""
     for size in range(len(cursor.comment) - 1, 0, -1):
         if line.endswith(cursor.comment[:size]) and (cursor.line + line)[:-size][-1:].isspace():
             return line[:-size]
@@ -74,7 +75,7 @@ def without_beginning_of_comment(line: str, cursor: CursorContext) -> str:
 
 
 def indented(text: str, cursor: CursorContext) -> str:
-    """Indent lines with tabs in a file of tabs, with spaces in a file of spaces."""
+    """Convert the indentation to the tabs or spaces that the file uses."""
     if not cursor.indent or "\n" not in text:
         return text
     first, *others = text.split("\n")
@@ -90,7 +91,7 @@ def indented(text: str, cursor: CursorContext) -> str:
 
 
 def _width(lines: list[str], depth: int) -> int:
-    """Return how many spaces the writer takes for a tab, by its first indented line."""
+    """Return how many spaces the text uses for a tab, judging by its first indented line."""
     for line in lines:
         blanks = len(line) - len(line.lstrip(" "))
         if blanks and line.strip():

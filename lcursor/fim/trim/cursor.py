@@ -1,4 +1,4 @@
-"""What the rules need to know of the text around the cursor. Read once a request; never changes."""
+"""The text around the cursor, as the rules need it. Computed once per request; immutable."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lcursor.fim.trim.syntax import CLOSER, Mark, Syntax
 LINES_BELOW = 2
 LINES_ABOVE = 2
 COMMENT_LINES = 20
-"""So many lines before the cursor say whether this file has comments behind its code."""
+"""Lines before the cursor that decide whether the file has comments behind code."""
 COMMENT_SHARE = 3
-"""One line of so many having one is enough."""
+"""One of so many lines having such a comment is enough."""
 
 
 _OPENS = re.compile(r"[:{]$")
@@ -22,27 +22,30 @@ _LABEL = re.compile(r"(case\b|default\s*:)")
 
 @dataclass(frozen=True, slots=True)
 class CursorContext:
-    """The text around the cursor."""
+    """The text around the cursor.
+
+    Attributes:
+        line: the cursor's line up to the cursor.
+        rest: the cursor's line from the cursor on.
+        below: the next lines that are not blank, at most `LINES_BELOW`.
+        above: the last lines before the cursor's that are not blank, the nearest last.
+        inside: what is open where the cursor's line begins: see `syntax.scan`.
+        wanted: closing brackets that the text before the cursor needs and the lines below lack.
+        comment: start of comments that are removed behind code; "" if they may stay.
+        indent: one step of the file's indentation; "" if lines disagree on tabs or spaces.
+    """
 
     line: str
-    """The cursor's line up to the cursor."""
     rest: str = ""
-    """The cursor's line from the cursor on."""
     below: tuple[str, ...] = ()
-    """The next lines that are not blank, at most `LINES_BELOW`."""
     above: tuple[str, ...] = ()
-    """The last lines before the cursor's that are not blank, the nearest last."""
     single_line: bool = False
     max_lines: int = 12
     syntax: Syntax = syntax.UNKNOWN
     inside: str = ""
-    """What is open where the cursor's line begins: see `syntax.scan`."""
     wanted: str = ""
-    """Closing brackets that the text before the cursor wants and the lines below do not have."""
     comment: str = ""
-    """Leader of comments that are cut when they stand behind code; "" where they may stay."""
     indent: str = ""
-    """One step of the file's indentation where all lines agree on tabs or spaces, else ""."""
 
     @property
     def next_line(self) -> str:
@@ -51,13 +54,13 @@ class CursorContext:
 
     @property
     def newline(self) -> str:
-        """How the file's lines end."""
+        """The line ending of the file."""
         lines = (self.rest, *self.above, *self.below)
         return "\r\n" if any(line.endswith("\r") for line in lines) else "\n"
 
     @property
     def opens_block(self) -> bool:
-        """Whether the cursor is behind all of a line after which a block begins."""
+        """Whether the cursor is at the end of a line that opens a block."""
         line = self.line.strip()
         if self.rest.strip() or self.inside or not self.syntax.pairs or not _OPENS.search(line):
             return False
@@ -70,7 +73,7 @@ class CursorContext:
         return not syntax.unclosed(marks) and (has_blocks or bool(_LABEL.match(line)))
 
     def marks(self, text: str) -> list[Mark]:
-        """Scan a text at the cursor; the places count from the cursor on."""
+        """Scan a text at the cursor; offsets count from the cursor."""
         shift = len(self.line)
         found, _ = syntax.scan(self.line + text, self.syntax, self.inside)
         return [(at - shift, sign) for at, sign in found if at >= shift]
@@ -79,14 +82,14 @@ class CursorContext:
 def cursor_context(
     prefix: str, suffix: str, single_line: bool, max_lines: int, path: str = ""
 ) -> CursorContext:
-    """Describe the text before and after the cursor.
+    """Analyze the text before and after the cursor.
 
     Args:
         prefix: text before the cursor, from the start of a line on.
         suffix: text after it.
-        single_line: only the cursor's line is wanted.
+        single_line: whether only the cursor's line is wanted.
         max_lines: most lines of a suggestion.
-        path: the file's, which tells the language; "" where there is none.
+        path: path of the file, which determines the language; "" if unknown.
     """
     head, newline, line = prefix.rpartition("\n")
     rest, _, after = suffix.partition("\n")
@@ -113,9 +116,9 @@ def cursor_context(
 
 
 def _wanted(opening: list[str], closing: list[Mark]) -> str:
-    """Return what would close the brackets that the text below does not close, innermost first.
+    """Return closing brackets for those that the text below does not close, innermost first.
 
-    The brackets are matched from the cursor outwards, as the windows may end anywhere.
+    Brackets are matched from the cursor outwards, since the windows may end anywhere.
     """
     given = [sign for _, sign in reversed(closing)]
     wanted = []
@@ -128,7 +131,7 @@ def _wanted(opening: list[str], closing: list[Mark]) -> str:
 
 
 def _has_comments(head: str, marks: list[Mark], rules: Syntax) -> bool:
-    """Whether comments behind code are a habit of the lines before the cursor's."""
+    """Whether the lines before the cursor often have comments behind code."""
     if not rules.comment:
         return False
     lines = head.split("\n")[-COMMENT_LINES:]

@@ -1,7 +1,7 @@
 """Which part of an unfinished line is worth showing.
 
-A line is unfinished while it is written, and stays so where the model becomes unsure or a budget
-ends it. What is shown of it must make sense if nothing follows: it ends behind a closed bracket or
+A line is unfinished while it is generated, and stays so where the model becomes unsure or a budget
+runs out. The visible part must make sense if nothing follows: it ends behind a closed bracket or
 string, a complete operand or the colon of a block, never behind an operator or inside a name.
 """
 
@@ -14,7 +14,7 @@ from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import OPENER
 
 MIN_VISIBLE = 2
-"""Characters below which a part of a line is not worth showing."""
+"""Fewest characters of a line that are worth showing."""
 
 _NEEDS_MORE = re.compile(
     r"(?:and|as|assert|async|await|begin|case|catch|chan|class|const|continue|def|default|defer"
@@ -25,7 +25,7 @@ _NEEDS_MORE = re.compile(
     r"|sizeof|static|struct|super|switch|template|throw|trait|try|type|typedef|typeof|union"
     r"|unless|unsafe|until|use|using|val|var|virtual|void|volatile|where|while|with|yield)"
 )
-"""Keywords of any language that say nothing without what follows them."""
+"""Keywords of any language that are incomplete without what follows them."""
 
 _INFIX = r"(?:and|as|do|else|for|if|in|instanceof|is|not|of|or|then|unless|until|while)\b"
 
@@ -41,10 +41,10 @@ _BEHIND_OPERAND = re.compile(
     r"|\s+(?:#|//|--)"
     r"|\s+" + _INFIX
 )
-"""What shows that the name or number before it is complete as an operand."""
+"""Text that proves that the name or number before it is a complete operand."""
 
 _BEHIND_BEGUN_NAME = re.compile(r"[\s)\]},;.:=?+*/%&|^~-]|!=|[<>]=")
-"""What shows that a name whose first letters were typed is complete."""
+"""Text that proves that a name, whose first letters were typed, is complete."""
 
 _BLOCK = re.compile(
     r"\s*(?:async|case|class|def|elif|else|except|finally|for|if|match|try|while|with)\b"
@@ -64,7 +64,7 @@ def find_end(text: str, cursor: CursorContext, behind: str = "") -> int:
         behind: what is known to follow. It decides whether the last word is complete.
 
     Returns:
-        0 where nothing is worth showing.
+        0 if nothing is worth showing.
     """
     start = text.rfind("\n") + 1
     whole = text + behind
@@ -75,9 +75,9 @@ def find_end(text: str, cursor: CursorContext, behind: str = "") -> int:
 
 
 def cut(text: str, cursor: CursorContext, behind: str = "") -> str:
-    """Return what remains of a text whose last line stays unfinished.
+    """Return what to keep of a text whose last line stays unfinished.
 
-    The whole lines; of a first line alone, the part that is worth showing.
+    That are the complete lines; or, of a single line, the part that is worth showing.
 
     Args:
         text, cursor, behind: see `find_end`.
@@ -87,7 +87,7 @@ def cut(text: str, cursor: CursorContext, behind: str = "") -> str:
 
 
 def _is_sensible(before: str, after: str, cursor: CursorContext) -> bool:
-    """Whether a text may end between these two parts."""
+    """Whether the text makes sense if it ends between these two parts."""
     last = before[-1]
     is_word = _is_word(last)
     if last.isspace() or (is_word and (not after or _is_word(after[0]))):

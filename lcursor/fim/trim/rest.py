@@ -1,7 +1,8 @@
-"""The text right of the cursor, where a suggestion repeats it: insert before it, or replace it.
+"""Handles suggestions that repeat the text right of the cursor: insert before it, or replace it.
 
-Editors put closing brackets and quotes there by themselves, and a model may write them anew and go
-on behind them: `a, b) -> int:` before `)`. Inserted, that would double the bracket.
+Editors insert closing brackets and quotes there on their own, and a model may generate them again
+and continue behind them: `a, b) -> int:` before `)`. Inserted as it is, that would double the
+bracket.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from lcursor.fim.trim import syntax
 from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import CLOSER, OPENER
 
-MIN = 3
-"""So long is a rest of letters at least for its repetition to be no chance."""
+MIN_LETTERS = 3
+"""A rest with fewer letters may be repeated by chance."""
 
 
 def settle(text: str, cursor: CursorContext) -> tuple[str, int]:
     """Return what to insert of a finished text, and how many bytes right of the cursor it replaces.
 
-    The text replaces all of the rest or nothing: `replace_bytes` is 0 or the rest's size.
+    The text replaces the whole rest of the line or nothing.
     """
     tail = cursor.rest.strip()
     if not tail:
@@ -28,16 +29,16 @@ def settle(text: str, cursor: CursorContext) -> tuple[str, int]:
         return text[:at], 0
     if "\n" in text:
         return text, 0
-    if cursor.single_line and replace_bytes(text, cursor):
+    if cursor.single_line and continues_past_rest(text, cursor):
         return text, len(cursor.rest.encode("utf-8", "surrogateescape"))
     return _without_part(text, tail), 0
 
 
-def replace_bytes(text: str, cursor: CursorContext) -> bool:
-    """Whether a line says the rest and then more that belongs behind it.
+def continues_past_rest(text: str, cursor: CursorContext) -> bool:
+    """Whether a line repeats the rest and continues behind it.
 
-    The rest must be there letter by letter, or what is drawn would not be what is inserted. A text
-    whose brackets and quotes agree is an insertion: `a) + (b` before `)`.
+    The rest must be repeated exactly, or the ghost text would differ from what is inserted. A text
+    with balanced brackets and quotes is an insertion: `a) + (b` before `)`.
     """
     rest = cursor.rest
     if not rest or rest != rest.rstrip():
@@ -53,11 +54,11 @@ def replace_bytes(text: str, cursor: CursorContext) -> bool:
     quotes = [char for char in rest if char in "\"'`"]
     if quotes:
         return text.count(quotes[0]) % 2 == 1
-    return sum(char.isalnum() for char in rest) >= MIN
+    return sum(char.isalnum() for char in rest) >= MIN_LETTERS
 
 
 def held_back(text: str, cursor: CursorContext) -> str:
-    """Leave out of an unfinished line what may be the rest, and all behind it."""
+    """Remove from an unfinished line what may be a repetition of the rest, and all behind it."""
     tail = cursor.rest.strip()
     if not tail:
         return text
@@ -71,7 +72,7 @@ def held_back(text: str, cursor: CursorContext) -> str:
 
 
 def _without_part(text: str, tail: str) -> str:
-    """Cut off an end that is only the beginning of the rest, or a bracket that the rest closes."""
+    """Cut an end that repeats the beginning of the rest, or a bracket that the rest has."""
     closers = {char for char in tail if char in OPENER}
     for at, char in enumerate(text):
         if char in closers and not _closes_own(text[:at], char) and _surplus(text, char) > 0:
@@ -85,7 +86,7 @@ def _without_part(text: str, tail: str) -> str:
 
 
 def _closes_own(before: str, char: str) -> bool:
-    """Whether a closing bracket closes one that the text itself has opened."""
+    """Whether a closing bracket closes one that the text itself opened."""
     return char in OPENER and OPENER[char] in syntax.unclosed(_marks(before))
 
 

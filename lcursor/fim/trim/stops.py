@@ -1,6 +1,6 @@
-"""Rules that end a text: each says how many of its last lines do not belong to it any more.
+"""Rules that end a text. Each returns how many of the last lines do not belong to it.
 
-A rule sees the lines so far, the cursor's whole line first, and never what comes behind.
+A rule gets the lines so far, beginning with the cursor's whole line, and never what follows.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import OPENER
 
 MARKERS = ("```", "[/code]", "# end of file", "// end of file")
-"""How instruction-tuned models end code before they explain; no source file has a line that begins
-so but those that are about Markdown."""
+"""How instruction-tuned models end code before they explain it. Only files about Markdown have
+lines that begin like this."""
 LONG_LINE = 30
-"""Characters from which on a line is hardly ever written twice in a row."""
+"""A line of at least so many characters is hardly ever wanted twice in a row."""
 
 Rule = Callable[[Sequence[str], CursorContext], int]
 
 
 def end(text: str, cursor: CursorContext) -> int:
-    """Return the index where the first rule ends the text; its length when none does."""
+    """Return the index where the first rule ends the text; the length of the text if none does."""
     limit = unmatched_closer(text, cursor)
     lines = text.split("\n")
     lines[0] = cursor.line + lines[0]
@@ -30,30 +30,30 @@ def end(text: str, cursor: CursorContext) -> int:
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     for number in range(len(lines)):
-        rules = ALWAYS if number == len(lines) - 1 else (*ALWAYS, *WHOLE)
+        rules = LINE_RULES if number == len(lines) - 1 else (*LINE_RULES, *WHOLE_LINE_RULES)
         for rule in rules:
             if gone := rule(lines[: number + 1], cursor):
                 return min(limit, max(starts[number + 1 - gone] - 1, 0))
     return limit
 
 
-def marker(lines: Sequence[str], cursor: CursorContext) -> int:
-    """A code fence, or words that say that the code is over."""
+def end_marker(lines: Sequence[str], cursor: CursorContext) -> int:
+    """End at a code fence, or at words that end the code."""
     is_own = cursor.line.lstrip().lower().startswith(MARKERS)
     return int(not is_own and lines[-1].lstrip().lower().startswith(MARKERS))
 
 
-def too_many(lines: Sequence[str], cursor: CursorContext) -> int:
-    """More lines than were asked for."""
+def too_many_lines(lines: Sequence[str], cursor: CursorContext) -> int:
+    """End after as many lines as were asked for."""
     return int(len(lines) > (1 if cursor.single_line else cursor.max_lines))
 
 
 def out_of_scope(lines: Sequence[str], cursor: CursorContext) -> int:
-    """A line outside the scope that was begun.
+    """End at a line outside the scope in which the text begins.
 
-    It is indented less than the first one; or, where the first had text already, it is back at that
-    depth after deeper ones and neither closes nor continues the block. One line that closes the
-    block around the cursor belongs to it, where nobody below does that.
+    Such a line is indented less than the first one. Or the first line had text already, and the
+    line is back at its depth after deeper ones and neither closes nor continues the block. One line
+    that closes the block around the cursor is kept, if no line below closes it.
     """
     line = lines[-1]
     written = [_indent(other) for other in lines[:-1] if other.strip()]
@@ -78,33 +78,37 @@ def _closes_around(line: str, cursor: CursorContext) -> bool:
 
 
 def repeats_next_line(lines: Sequence[str], cursor: CursorContext) -> int:
-    """The next line of the file, or that one's bracket and the line after it."""
+    """End at a repetition of the file's next line, or of its closing bracket and the line below."""
     line = lines[-1]
-    if has_content(line) and normal(line) == normal(cursor.next_line):
+    if has_content(line) and normalize(line) == normalize(cursor.next_line):
         return 1
-    if len(cursor.below) < 2 or not has_content(line) or normal(line) != normal(cursor.below[1]):
+    if (
+        len(cursor.below) < 2
+        or not has_content(line)
+        or normalize(line) != normalize(cursor.below[1])
+    ):
         return 0
     before = next((at for at in range(len(lines) - 2, -1, -1) if lines[at].strip()), -1)
-    is_pair = before >= 0 and normal(lines[before]) == normal(cursor.next_line)
-    return len(lines) - before if is_pair and closes_the_next(lines[: before + 1], cursor) else 0
+    is_pair = before >= 0 and normalize(lines[before]) == normalize(cursor.next_line)
+    return len(lines) - before if is_pair and closes_next_line(lines[: before + 1], cursor) else 0
 
 
 def repeats_line_above(lines: Sequence[str], cursor: CursorContext) -> int:
-    """In a blank line, the long line above anew."""
+    """Remove a repetition of the long line above in a blank line."""
     if len(lines) > 1 or cursor.line.strip() or not is_long_line_above(cursor):
         return 0
-    return int(normal(lines[0]) == normal(cursor.above[-1]))
+    return int(normalize(lines[0]) == normalize(cursor.above[-1]))
 
 
 def is_long_line_above(cursor: CursorContext) -> bool:
-    """Whether the line above is so long that nobody writes it twice."""
+    """Whether the line above is so long that it is not wanted twice."""
     return bool(cursor.above) and len(cursor.above[-1].strip()) >= LONG_LINE
 
 
 def triple_repeat(lines: Sequence[str], cursor: CursorContext) -> int:
-    """The same line for the third time in a row, those above the cursor counted.
+    """End at the same line for the third time in a row, counting those above the cursor.
 
-    A line that was begun by hand is wanted, however often.
+    A line that the user began to type is wanted, however often.
     """
     if len(lines) == 1 and cursor.line.strip():
         return 0
@@ -115,7 +119,7 @@ def triple_repeat(lines: Sequence[str], cursor: CursorContext) -> int:
 
 
 def repeated_block(lines: Sequence[str], cursor: CursorContext) -> int:
-    """The block before for the second time."""
+    """End at a repetition of the block before."""
     for size in range(2, len(lines) // 2 + 1):
         block = lines[-size:]
         if block == lines[-2 * size : -size] and any(has_content(line) for line in block):
@@ -124,32 +128,33 @@ def repeated_block(lines: Sequence[str], cursor: CursorContext) -> int:
 
 
 def double_blank(lines: Sequence[str], cursor: CursorContext) -> int:
-    """Two blank lines."""
+    """End at two blank lines."""
     return int(len(lines) > 1 and not lines[-1].strip() and not lines[-2].strip())
 
 
 def looping_line(lines: Sequence[str], cursor: CursorContext) -> int:
-    """A later line that repeats itself without an end."""
+    """End at a later line that repeats its own end."""
     return int(len(lines) > 1 and is_looping(lines[-1]))
 
 
-ALWAYS: tuple[Rule, ...] = (marker, too_many, out_of_scope, looping_line)
-"""Rules that look at a line while it is written."""
-WHOLE: tuple[Rule, ...] = (
+LINE_RULES: tuple[Rule, ...] = (end_marker, too_many_lines, out_of_scope, looping_line)
+"""Rules for every line, complete or not."""
+WHOLE_LINE_RULES: tuple[Rule, ...] = (
     repeats_next_line,
     repeats_line_above,
     triple_repeat,
     repeated_block,
     double_blank,
 )
-"""Rules that wait for its end."""
+"""Rules for complete lines."""
 
 
 def unmatched_closer(text: str, cursor: CursorContext) -> int:
-    """Return the index of a closing bracket that the text did not open and nobody wants.
+    """Return the index of a closing bracket that closes nothing; the length of the text if none.
 
-    A line may yet open another that is closed below, as in `PyAPI_FUNC(int) f(`: that shows at its
-    end. Brackets at the start of a line are for `out_of_scope` and `drop_closed_below` to judge.
+    A line may still open another bracket that is closed below, as in `PyAPI_FUNC(int) f(`: that is
+    known at its end. Brackets at the start of a line are left to `out_of_scope` and
+    `drop_closed_below`.
     """
     if not cursor.syntax.pairs:
         return len(text)
@@ -167,7 +172,7 @@ def unmatched_closer(text: str, cursor: CursorContext) -> int:
 
 
 def is_looping(line: str) -> bool:
-    """Whether a line ends in the same letters again and again; rules and zeros may."""
+    """Whether a line ends in repetitions of the same text with letters; `----` and `000` may."""
     line = line[-300:]
     for size in range(3, len(line) // 4 + 1):
         unit = line[-size:]
@@ -177,14 +182,14 @@ def is_looping(line: str) -> bool:
 
 
 def drop_closed_below(lines: list[str], cursor: CursorContext) -> list[str]:
-    """Return the lines without a last one that closes what the next line of the file closes."""
+    """Remove a last line that closes what the file's next line closes."""
     while lines and not lines[-1].strip():
         lines = lines[:-1]
-    return lines[:-1] if closes_the_next(lines, cursor) else lines
+    return lines[:-1] if closes_next_line(lines, cursor) else lines
 
 
-def closes_the_next(lines: Sequence[str], cursor: CursorContext) -> bool:
-    """Whether the last line is the next one of the file, and closes what the text did not open."""
+def closes_next_line(lines: Sequence[str], cursor: CursorContext) -> bool:
+    """Whether the last line equals the file's next line, and closes what the text did not open."""
     if not lines or lines[-1].rstrip() != cursor.next_line.rstrip() or not _CLOSES.match(lines[-1]):
         return False
     line, before = lines[-1], "\n".join(lines[:-1])[len(cursor.line) :]
@@ -199,7 +204,7 @@ def closes_the_next(lines: Sequence[str], cursor: CursorContext) -> bool:
 
 
 def without_begun_block(lines: list[str]) -> list[str]:
-    """Leave out last lines that may be the beginning of a block's second time."""
+    """Remove last lines that may be the beginning of a repeated block."""
     for left in range(2, len(lines)):
         last = lines[left:]
         for size in range(max(len(last) + 1, 2), left + 1):
@@ -210,26 +215,26 @@ def without_begun_block(lines: list[str]) -> list[str]:
 
 
 def may_repeat(line: str, cursor: CursorContext) -> bool:
-    """Whether an unfinished first line may become one that a rule takes away."""
+    """Whether an unfinished first line may become one that a rule removes."""
     if not cursor.line.strip() and any(one.startswith(line.strip().lower()) for one in MARKERS):
         return True
     again = [cursor.next_line]
     is_third = len(cursor.above) == 2 and cursor.above[0] == cursor.above[1]
     if not cursor.line.strip() and (is_third or is_long_line_above(cursor)):
         again.append(cursor.above[-1])
-    return any(other and normal(other).startswith(normal(line)) for other in again)
+    return any(other and normalize(other).startswith(normalize(line)) for other in again)
 
 
-def normal(line: str) -> str:
-    """Return what is compared of lines: not blanks, the kind of quotes, or a last comma.
+def normalize(line: str) -> str:
+    """Normalize a line for comparison: ignore blanks, the kind of quotes, and a last comma.
 
-    A distance in letters would also take `FLAG_B = 2` for `FLAG_A = 1`.
+    An edit distance would also take `FLAG_B = 2` for `FLAG_A = 1`.
     """
     return "".join(line.split()).replace("'", '"').rstrip(",;")
 
 
 def has_content(line: str) -> bool:
-    """Whether a line says anything; what only closes a block does not."""
+    """Whether a line has content, other than closing a block."""
     has_letters = len(line.strip()) > 1 and any(char.isalnum() for char in line)
     return has_letters and not _CLOSES.match(line)
 

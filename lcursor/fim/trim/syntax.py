@@ -1,7 +1,7 @@
-"""What a language's text looks like, as far as the rules need it: comments, strings, brackets.
+"""Comments, strings and brackets of languages, as far as the rules need them.
 
-A table by file ending and one scanner. No parser: it may be wrong about a regular expression or a
-heredoc, and is right again on the next line.
+A table by file extension, and one scanner. It is no parser: it may be wrong about a regular
+expression or a heredoc, and recovers on the next line.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ CLOSER = {"(": ")", "[": "]", "{": "}"}
 OPENER = {closer: opener for opener, closer in CLOSER.items()}
 
 Mark = tuple[int, str]
-"""Where a bracket or a comment's leader stands, and which."""
+"""Offset of a bracket or of the start of a comment, and its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """Of one language."""
+    """The syntax of one language.
+
+    Attributes:
+        comment: start of a comment that ends with the line; "" if unknown.
+        quotes: characters that begin and end a string; a backquote may span lines.
+        pairs: whether brackets come in pairs, as in code; a shell's `case` and prose have lone
+            ones.
+    """
 
     comment: str = ""
-    """What begins a comment to the end of the line; "" where nobody knows."""
     quotes: str = "\"'"
-    """What begins and ends a string; a backquote may span lines."""
     pairs: bool = False
-    """Whether brackets come in pairs, as in code; a shell's `case` and prose have lone ones."""
 
 
 UNKNOWN = Syntax()
@@ -51,7 +55,7 @@ _BY_NAME = dict.fromkeys(("makefile", "dockerfile", "cmakelists.txt"), Syntax("#
 
 
 def for_path(path: str) -> Syntax:
-    """Return the syntax of a file by its name, `UNKNOWN` where it tells nothing."""
+    """Return the syntax of a file by its name; `UNKNOWN` if the name is not in the table."""
     name = PurePosixPath(path.lower())
     return _BY_NAME.get(name.name) or _BY_ENDING.get(name.suffix[1:], UNKNOWN)
 
@@ -66,14 +70,14 @@ _PREFIXES = {"", "b", "br", "f", "fr", "l", "r", "rb", "rf", "u", "u8"}
 
 
 def scan(text: str, syntax: Syntax, inside: str = "") -> tuple[list[Mark], str]:
-    """Find the brackets and comment leaders that are neither in strings nor in comments.
+    """Find the brackets and comment starts that are neither in strings nor in comments.
 
-    What is found up to a place depends only on the text up to there.
+    What is found up to an offset depends only on the text before it.
 
     Args:
-        text: from the start of a line on.
-        syntax: its language.
-        inside: what is open at the start: a quote, or a comment's leader.
+        text: text from the start of a line on.
+        syntax: its syntax.
+        inside: what is open at its start: a quote, or the start of a comment.
 
     Returns:
         The marks, and what is open at the end.
@@ -99,13 +103,13 @@ def scan(text: str, syntax: Syntax, inside: str = "") -> tuple[list[Mark], str]:
 
 
 def _begins_string(text: str, at: int) -> bool:
-    """Whether an apostrophe begins a string; within a word, as in `don't`, it does not."""
+    """Whether an apostrophe begins a string; inside a word, as in `don't`, it does not."""
     word = re.search(r"\w*$", text[max(at - 4, 0) : at])
     return word is None or word[0].lower() in _PREFIXES
 
 
 def unclosed(marks: list[Mark]) -> list[str]:
-    """Return the opening brackets that nothing closes, the outermost first."""
+    """Return the opening brackets that are not closed, the outermost first."""
     stack: list[str] = []
     for _, sign in marks:
         if sign in CLOSER:
@@ -116,7 +120,7 @@ def unclosed(marks: list[Mark]) -> list[str]:
 
 
 def unopened(marks: list[Mark]) -> list[Mark]:
-    """Return the closing brackets that nothing opened."""
+    """Return the closing brackets that were not opened."""
     stack: list[str] = []
     found = []
     for at, sign in marks:
