@@ -33,7 +33,7 @@ from bench.report import (
     run_facts,
 )
 from bench.shapes import SHAPES, TINY, Shape
-from lcursor.catalog import gguf, hardware, manifest, store
+from lcursor.catalog import gguf, hardware, manifest, memory, store
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
 from lcursor.errors import Cancelled, LcursorError, OutOfMemory
@@ -72,7 +72,7 @@ class Run:
     gpu_bytes: int | None
     """GPU memory allocated by the engine; None without a GPU."""
     estimated_bytes: int
-    """The estimate of `placement` for weights and cache."""
+    """Estimate for weights and KV cache."""
     figures: list[Figure]
 
 
@@ -98,7 +98,7 @@ def command(
     known = {**SHAPES, TINY.name: TINY}
     if shape not in (*known, "all"):
         raise typer.BadParameter(f"unknown shape: {shape}; one of {', '.join(known)}, all")
-    if kv_type not in placement.CELL_BYTES:
+    if kv_type not in memory.KV_TYPE_BYTES:
         raise typer.BadParameter(f"unknown type: {kv_type}; one of f16, q8_0")
     check_gpu(cpu)
     place = folder or weights.default_folder()
@@ -206,7 +206,7 @@ def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, kv_type: str 
             kv_type=kv_type,
             cells=cells,
             gpu_bytes=None if free is None or left is None else free - left,
-            estimated_bytes=head.file_bytes + placement.cache_bytes(head, cells, kv_type),
+            estimated_bytes=head.file_bytes + memory.kv_cache_bytes(head, cells, kv_type),
             figures=figures,
         )
     finally:

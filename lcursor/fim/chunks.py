@@ -1,4 +1,4 @@
-"""Pieces of files that may be shown to the model: where they are cut, how alike two of them are.
+"""Pieces of files that may be shown to the model: their borders, and their similarity.
 
 Pure functions of text.
 """
@@ -14,10 +14,10 @@ from typing import Literal
 Kind = Literal["visited", "edited", "yanked", "import", "diagnostics", "changes", "retrieved"]
 Words = Counter[str]
 
-ALONE = frozenset({"import", "diagnostics", "changes"})
-"""Kinds of which a file has one chunk: a newer one replaces it, an empty one takes it away."""
-PASSED = frozenset({"visited", "edited"})
-"""Kinds that are a stretch around a cursor, so that their ends are nobody's choice."""
+SINGLE = frozenset({"import", "diagnostics", "changes"})
+"""Kinds of which a file has one chunk: a newer one replaces it, an empty one removes it."""
+AROUND_CURSOR = frozenset({"visited", "edited"})
+"""Kinds that are lines around a cursor, so that their ends are arbitrary."""
 MAX_LINES = 64
 MIN_LINES = 3
 
@@ -27,9 +27,9 @@ class Chunk:
     """A piece of a file.
 
     Attributes:
-        path: as the model shall see it, relative to the project.
-        first_row: of its first line in the file.
-        at_ms: when it was offered, on a clock that only grows.
+        path: the path that the model sees, relative to the project.
+        first_row: row of its first line in the file.
+        at_ms: when it was added, on a monotonic clock.
     """
 
     path: str
@@ -40,13 +40,13 @@ class Chunk:
 
 
 def clip(chunk: Chunk) -> Chunk:
-    """Cut a chunk to size, at borders of the code where that costs little of it."""
+    """Cut a chunk to size, at borders of the code where that loses few lines."""
     lines = chunk.text.split("\n")
     first, end = 0, len(lines)
     if end > MAX_LINES:
-        first = (end - MAX_LINES) // 2 if chunk.kind in PASSED else 0
+        first = (end - MAX_LINES) // 2 if chunk.kind in AROUND_CURSOR else 0
         end = first + MAX_LINES
-    if chunk.kind in PASSED:
+    if chunk.kind in AROUND_CURSOR:
         first, end = _at_borders(lines, first, end, chunk.first_row == 0)
     while first < end and not lines[first].strip():
         first += 1
@@ -57,9 +57,9 @@ def clip(chunk: Chunk) -> Chunk:
 
 
 def _at_borders(lines: list[str], first: int, end: int, is_top: bool) -> tuple[int, int]:
-    """Move both ends inwards to a border, by a quarter of the lines at most.
+    """Move both ends inwards to a border, by at most a quarter of the lines.
 
-    A border is where a line without indentation begins something, or else where a blank line ends.
+    A border is before a line without indentation that begins something, or else after a blank line.
     """
     room = (end - first) // 4
     if not (is_top and first == 0):
@@ -91,12 +91,12 @@ def words(text: str) -> Words:
 
 
 def dice(one: Words, other: Words) -> float:
-    """Return how alike two texts are by their words, 0 to 1."""
+    """Return the Dice similarity of two texts by their words, 0 to 1."""
     total = one.total() + other.total()
     return 2 * (one & other).total() / total if total else 0.0
 
 
 def share_in(text: str, window: Container[str]) -> float:
-    """Return the share of the lines of a text that stand in a window as well."""
+    """Return the share of the lines of a text that are in a window as well."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return sum(line in window for line in lines) / len(lines) if lines else 0.0

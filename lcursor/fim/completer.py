@@ -1,8 +1,8 @@
-"""Turns messages of the wire into work for the engine, and its results into messages.
+"""The completion service: turns messages into work for the engine, and results into messages.
 
-Owns the engine's life: it is opened, configured and closed on the scheduler's thread alone, one at
-a time, so that two models are never in memory. Methods return at once on any thread, except
-`close`. `emit` is called on the engine's thread, and by whoever cancels a request that never ran.
+Owns the engine, which is opened, configured and closed on the scheduler's thread alone, one at a
+time, so that two models are never in memory. Every method but `close` returns at once, on any
+thread. `emit` is called on the engine's thread, and on the thread that cancels a waiting request.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ from lcursor.telling import Tell, failure, log_raised
 
 
 @dataclass(frozen=True, slots=True)
-class More:
-    """Work of a job: find alternatives to the answer of the request with the job's number."""
+class Alternatives:
+    """Work of a job: find alternatives to the answer of the request with the job's number.
+
+    Attributes:
+        typed: what of the answer has been typed since.
+    """
 
     typed: str = ""
-    """What of the answer has been typed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Warm:
     place: FimWarm
 
 
-Work = FimRequest | More | Warm
+Work = FimRequest | Alternatives | Warm
 
 NEEDS_MODEL = (
     "backend",
@@ -66,7 +69,7 @@ NEEDS_MODEL = (
     "context_tokens",
     "kv_type",
 )
-"""Settings for which a model in this process is loaded again; the others apply to a loaded one."""
+"""Settings that need the model to be loaded again; the others apply to a loaded one."""
 NEEDS_SERVER = (
     "backend",
     "endpoint_url",
@@ -76,10 +79,10 @@ NEEDS_SERVER = (
     "endpoint_key_env",
     "endpoint_key_command",
 )
-"""Settings for which the connection to a server is opened again."""
+"""Settings that need the connection to the server to be opened again."""
 
 Progress = Callable[[float], bool]
-"""Told how far a load is, 0 to 1; returning False stops it."""
+"""Called with how far a load is, 0 to 1; returning False stops it."""
 
 
 def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
@@ -89,7 +92,7 @@ def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
 
 
 def open_engine(config: CompletionConfig, progress: Progress) -> Any:
-    """Load the model that the settings name, in this process.
+    """Load the configured model in this process.
 
     Raises:
         LcursorError: the model is missing, or see `engine.Engine`.
@@ -102,15 +105,15 @@ def open_engine(config: CompletionConfig, progress: Progress) -> Any:
 
 
 class Completer:
-    """The completion slot.
+    """The completion service.
 
     Args:
         config: its settings.
         emit: sends a message to the editor; callable on any thread.
         retriever: finds pieces of the project; none by default.
-        open_engine: loads the model of a backend "inproc"; called on the engine's thread.
-        power: tells whether the machine runs on battery, where nothing is read in advance.
-        clock: returns seconds, to know for how long nothing was asked.
+        open_engine: loads the model for the backend "inproc"; called on the engine's thread.
+        power: whether the machine runs on battery, where nothing is evaluated in advance.
+        clock: returns seconds; measures how long the model has been idle.
     """
 
     def __init__(
@@ -122,23 +125,23 @@ class Completer:
         power: hardware.Power | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._wanted = config  # replaced by any thread; the engine's thread applies it
-        self._config = config  # what the engine has; of the engine's thread
+        self._wanted = config  # replaced on any thread; applied on the engine's thread
+        self._config = config  # the engine's; used on the engine's thread alone
         self._emit = emit
         self._open_engine = open_engine
         self._power = power or hardware.Power()
-        self._engine: Any = None  # an Engine or an Endpoint; of the engine's thread
+        self._engine: Any = None  # an Engine or an Endpoint; used on the engine's thread
         self._clock, self._used_s = clock, clock()
-        self._is_unloaded = False  # because nothing was asked for long
-        self._is_stopped = threading.Event()  # by a newer request, also while there is no engine
+        self._is_unloaded = False  # after a long time without requests
+        self._is_stopped = threading.Event()  # also used while there is no engine
         self._is_closing = False
         self._shown_percent = -1
-        self._trouble: str | None = None  # what keeps the server away; None before the first try
+        self._connection_error: str | None = None  # None before the first attempt
         self.ring = ContextRing(retriever)
-        self._answered: FimRequest | None = None  # the engine still knows its answer
+        self._answered: FimRequest | None = None  # the last one, if the engine has its answer
         self._learning = threading.Lock()
         self._history: Sequence[tuple[str, float, bool]] = ()
-        self._base = 0.0  # the engine's threshold before anything was learned
+        self._base = 0.0  # the configured threshold
         self.thresholds: dict[str, float] = {"": 0.0}
         self._scheduler: Scheduler[Work] = Scheduler(
             prepare=self._prepare,
@@ -150,10 +153,10 @@ class Completer:
             failed=self._failed,
             finish=self._unload,
         )
-        self.ring.on_change = lambda: self._scheduler.call(_nothing)  # so that idle work goes on
+        self.ring.on_change = lambda: self._scheduler.call(_nothing)  # resumes idle work
 
     def start(self) -> None:
-        """Begin to load the model, in the background."""
+        """Start to load the model, in the background."""
         self._scheduler.start()
 
     def request(self, request: FimRequest) -> None:
@@ -164,21 +167,21 @@ class Completer:
         """Evaluate the text around a place in advance, unless a request waits."""
         self._scheduler.submit(Job(place["id"], Warm(place), is_ahead=True))
 
-    def more(self, number: int, typed: str = "") -> None:
+    def find_alternatives(self, number: int, typed: str = "") -> None:
         """Find alternatives to the answer of request `number`; `fim.alternatives` follows."""
-        self._scheduler.submit(Job(number, More(typed)))
+        self._scheduler.submit(Job(number, Alternatives(typed)))
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings; a model is loaded again only where they need it.
 
-        A running request is abandoned only for that; one that waits is answered afterwards.
+        Only that cancels a running request; a waiting one is answered afterwards.
         """
         before, self._wanted = self._wanted, config
         if before != config:
             self._scheduler.prepare_again(interrupts=needs_reload(before, config))
 
-    def offer(self, params: ContextChunk) -> None:
-        """Put a piece of a file where later completions may find it."""
+    def add_chunk(self, params: ContextChunk) -> None:
+        """Add a piece of a file to the context of later completions."""
         self._scheduler.call(lambda: self._take_chunk(params), interrupts=False)
 
     def _take_chunk(self, params: ContextChunk) -> None:
@@ -189,26 +192,26 @@ class Completer:
         self.ring.add(Chunk(path, params["first_row"], text, params["kind"], now_ms))
 
     def learn(self, history: Sequence[tuple[str, float, bool]]) -> None:
-        """Take what became of earlier suggestions: filetype, confidence, whether accepted."""
+        """Adapt the thresholds to earlier outcomes: filetype, confidence, whether accepted."""
         with self._learning:
             self._history = history
             self.thresholds = outcome_stats.thresholds(self._base, history)
 
     def prompt(self) -> None:
-        """Tell the last prompt, once the engine is free; `prompt` follows."""
+        """Send the last prompt, once the engine is free; `prompt` follows."""
         self._scheduler.call(self._tell_prompt)
 
     def cancel(self, number: int) -> None:
-        """Abandon request `number`, or whatever else has that number."""
+        """Cancel the job `number`."""
         self._scheduler.cancel(number)
 
     def close(self, timeout_s: float = 1.0) -> bool:
-        """Stop the engine and free the model; return whether that was done in time."""
+        """Stop the engine and free the model; return whether that happened in time."""
         self._is_closing = True
         return self._scheduler.close(timeout_s)
 
     def _prepare(self) -> None:
-        """Bring the engine to the settings that are wanted now."""
+        """Apply the latest settings to the engine."""
         before, self._config = self._config, self._wanted
         if self._engine is None or needs_reload(before, self._config):
             self._unload()
@@ -218,9 +221,9 @@ class Completer:
             self._set_threshold()
 
     def _unload(self) -> None:
-        """Free the model, and save what it has read."""
+        """Save the KV cache, and free the model."""
         engine, self._engine = self._engine, None
-        self._answered, self._shown_percent, self._trouble = None, -1, None
+        self._answered, self._shown_percent, self._connection_error = None, -1, None
         if engine is None:
             return
         engine.abort.clear()  # it may be set because the scheduler was closed
@@ -230,7 +233,7 @@ class Completer:
             engine.close()
 
     def _set_threshold(self) -> None:
-        # A server tells no probabilities, so there is nothing to compare with a threshold.
+        # Servers report no probabilities that could be compared with a threshold.
         self._base = self._config.min_confidence if self._config.backend == "inproc" else 0.0
         self.learn(self._history)
 
@@ -239,8 +242,8 @@ class Completer:
         self._set_threshold()
         if self._config.backend == "endpoint":
             self._state("loading_model", self._config.endpoint_url)
-            if self._reach():
-                self._is_reached()
+            if self._connect():
+                self._set_connected()
             return
         self._state("loading_model", self._config.model, 0.0)
         started = time.perf_counter()
@@ -262,15 +265,15 @@ class Completer:
         self._state("ready", self._engine.model.path.name)
 
     def _report_warnings(self) -> None:
-        """Tell what the engine has to say though all goes on."""
+        """Report the engine's warnings."""
         for warning in self._engine.warnings:
             self._report(warning)
         self._engine.warnings.clear()
 
-    def _reach(self) -> bool:
-        """Find the server; return whether it is known. Tried again before each request till then.
+    def _connect(self) -> bool:
+        """Connect to the server; return whether that worked. Tried again before each request.
 
-        The same failure is told once: who types on without a server knows it by now.
+        Report each failure only once.
         """
         try:
             from lcursor.fim.endpoint import Endpoint
@@ -283,21 +286,21 @@ class Completer:
         except Cancelled:
             return False
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._lost(error)
+            self._set_disconnected(error)
             return False
         return True
 
-    def _is_reached(self) -> None:
-        """Say that the server answers, if it was not known to."""
-        if self._trouble != "":
-            self._trouble = ""
+    def _set_connected(self) -> None:
+        """Report that the server answers, unless that is known."""
+        if self._connection_error != "":
+            self._connection_error = ""
             self._emit("log", {"level": "info", "message": self._engine.description})
             self._state("ready", self._engine.description)
 
-    def _lost(self, error: Exception, number: int = 0) -> None:
-        """Say that the server does not answer, once for each reason."""
-        if str(error) != self._trouble:
-            self._trouble = str(error)
+    def _set_disconnected(self, error: Exception, number: int = 0) -> None:
+        """Report that the server does not answer, once for each reason."""
+        if str(error) != self._connection_error:
+            self._connection_error = str(error)
             self._state("failed", self._report(error, number))
 
     def _progress(self, fraction: float) -> bool:
@@ -316,10 +319,10 @@ class Completer:
         if isinstance(job.work, Warm):
             return self._warm(job.work.place)
         is_remote = self._config.backend == "endpoint"
-        if not (self._reach() if is_remote else self._engine):
+        if not (self._connect() if is_remote else self._engine):
             return self._done(job, "cancelled" if self._is_stopped.is_set() else "failed")
-        if isinstance(job.work, More):
-            return self._find_more(job)
+        if isinstance(job.work, Alternatives):
+            return self._run_alternatives(job)
         request = job.work
         self._answered = None
         began = time.perf_counter()
@@ -339,17 +342,17 @@ class Completer:
         except LcursorError as error:
             if not is_remote or self._engine.is_connected:
                 raise
-            self._lost(error, job.id)
+            self._set_disconnected(error, job.id)
             return self._done(job, "failed")
         if is_remote:
-            self._is_reached()
+            self._set_connected()
         self._report_warnings()
         self._answered = request
         stats = result.stats(threshold, (began - job.arrived_s) * 1000)
         return self._done(job, result.reason, result.text, stats, result.replace_bytes)
 
     def _improved(self, result: Result) -> None:
-        """Send a better answer to the request that was answered last; called by the engine."""
+        """Send a better answer to the last request; called by the engine."""
         request = self._answered
         if request is None:
             return
@@ -363,8 +366,8 @@ class Completer:
         )
         self._emit("fim.improved", improved)
 
-    def _find_more(self, job: Job[Work]) -> None:
-        typed = job.work.typed if isinstance(job.work, More) else ""
+    def _run_alternatives(self, job: Job[Work]) -> None:
+        typed = job.work.typed if isinstance(job.work, Alternatives) else ""
         if self._answered is None or job.id != self._answered["id"]:
             return self._done(job, "end")
         try:
@@ -383,7 +386,7 @@ class Completer:
     ) -> None:
         if isinstance(job.work, Warm):
             return None
-        if isinstance(job.work, More):  # nothing came of it, whatever the reason
+        if isinstance(job.work, Alternatives):  # none were found, whatever the reason
             return self._emit("fim.alternatives", FimAlternatives(id=job.id, texts=[]))
         done = FimDone(
             id=job.id,
@@ -431,7 +434,7 @@ class Completer:
         return self._unload_if_unused()
 
     def _unload_if_unused(self) -> float | None:
-        """Free the model after `idle_minutes` without a job; return the seconds till then."""
+        """Free the model after `idle_minutes` without a job; return the seconds until then."""
         minutes = self._engine.config.idle_minutes
         if minutes <= 0:
             return None
@@ -439,14 +442,14 @@ class Completer:
         if left_s > 0:
             return left_s
         self._is_unloaded = True
-        with contextlib.suppress(Cancelled):  # a request came: it loads the model again
+        with contextlib.suppress(Cancelled):  # by a request, which loads the model again
             self._unload()
         message = f"freed {self._config.model}: no request came for {minutes} minutes"
         self._emit("log", {"level": "info", "message": message})
         return None
 
     def _failed(self, error: Exception, job: Job[Work] | None) -> None:
-        """Report what broke off a piece of work; a job has its answer all the same."""
+        """Report an exception; a job gets its answer nevertheless."""
         try:
             self._report(error, job.id if job else 0)
         finally:
@@ -468,7 +471,7 @@ class Completer:
         self._emit("state", {"state": state, "detail": detail, "progress": progress})
 
     def _report(self, error: Exception, number: int = 0) -> str:
-        """Tell the user what failed; return it in one line."""
+        """Report an error to the user; return its message."""
         if not isinstance(error, LcursorError):
             log_raised(self._emit, error)
             error = EngineFailed(f"the engine broke ({error!r})", "See :LCursor log")
@@ -477,7 +480,7 @@ class Completer:
 
 
 def _nothing() -> None:
-    """Do nothing; idle work begins again behind it."""
+    """Do nothing; idle work resumes after it."""
 
 
 def _source(place: FimRequest | FimWarm) -> Source:

@@ -1,6 +1,6 @@
-"""The memory of the GPUs that llama.cpp can use, as ggml tells it.
+"""The memory of the GPUs that llama.cpp can use, as reported by ggml.
 
-llama-cpp-python has no names for these functions. Asking makes llama.cpp initialize the GPUs.
+llama-cpp-python has no wrappers for these functions. The first call initializes the GPUs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ GPU, INTEGRATED_GPU = 1, 2  # enum ggml_backend_dev_type
 
 
 def free_bytes(number: int, ggml: Any = llama.library) -> int | None:
-    """Return the free memory of a GPU, or of all GPUs for -1; None where there is none.
+    """Return the free memory of a GPU, or of all GPUs for -1; None if there is none.
 
-    GPUs are numbered as by llama.cpp: integrated ones count only where there are no others.
+    GPUs are numbered as by llama.cpp: integrated ones count only if there are no others.
 
     Raises:
         ConfigInvalid: there are GPUs, but none of that number.

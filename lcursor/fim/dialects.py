@@ -1,4 +1,4 @@
-"""The three ways in which servers take a prompt and tell what they write. Pure.
+"""The completion APIs of llama.cpp, Ollama and OpenAI-like servers. Pure.
 
 Source: llama.cpp's tools/server/README.md (`/completion`, `/props`), Ollama's docs/api.md
 (`/api/generate` with `raw`), and the OpenAI API reference, legacy completions.
@@ -19,52 +19,58 @@ from lcursor.http import detect
 from lcursor.http.detect import Kind
 
 KEEP_ALIVE = "30m"
-"""How long Ollama keeps the model loaded; its own 5 minutes are over after a coffee."""
+"""How long Ollama keeps the model loaded; its default is 5 minutes."""
 MAX_STOPS = 4
-"""What the OpenAI API takes."""
+"""Limit of the OpenAI API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One object of a stream, read; -1 is what the server does not say."""
+    """One object of a stream; -1 is an unknown number.
+
+    Attributes:
+        reason: why the answer ended; set in the last object.
+    """
 
     text: str = ""
     reason: Reason | None = None
-    """Set on the last one."""
     prompt_tokens: int = -1
     read_tokens: int = -1
 
 
 class Dialect(Protocol):
-    """What one kind of server wants and says."""
+    """The API of one kind of server.
+
+    Attributes:
+        models: the path that lists the models.
+        path: the path for prompts.
+    """
 
     models: str
-    """A path that lists its models, or tells the one."""
     path: str
-    """Where prompts go."""
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
-        """Return the names in its list of models."""
+        """Return the names in the list of models."""
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """Return what is posted."""
+        """Return the body of a request."""
 
     def read(self, found: Mapping[str, Any]) -> Piece:
-        """Read one object of what it sends back."""
+        """Parse one object of the answer."""
 
 
 class LlamaCpp:
-    """llama-server, by its own API: it caches, and says what the prompt cost."""
+    """The API of llama-server, which caches prompts and reports their cost."""
 
     models, path = "/props", "/completion"
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
-        """Return the file's name; the alias may be anything."""
+        """Return the name of the model's file, or else its alias, which may be anything."""
         path, alias = str(found.get("model_path") or ""), str(found.get("model_alias") or "")
         return [name for name in (PurePath(path).name, alias) if name][:1]
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """Ask greedily; the model is what the server was started with."""
+        """Request greedy sampling; the model is the one the server was started with."""
         return {
             "prompt": prompt.text,
             "n_predict": config.max_tokens,
@@ -78,7 +84,7 @@ class LlamaCpp:
         }
 
     def read(self, found: Mapping[str, Any]) -> Piece:
-        """Read the text and what the prompt cost."""
+        """Parse the text and the cost of the prompt."""
         times = found.get("timings")
         read_tokens, cached = _count(times, "prompt_n"), max(_count(times, "cache_n"), 0)
         reason: Reason | None = None
@@ -94,16 +100,16 @@ class LlamaCpp:
 
 
 class Ollama:
-    """Ollama, with `raw`, so that it puts nothing around the prompt."""
+    """The API of Ollama, with `raw`, so that it adds nothing to the prompt."""
 
     models, path = "/api/tags", "/api/generate"
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
-        """Return what was pulled."""
+        """Return the models that were pulled."""
         return detect.model_names(found.get("models"), "name")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """Ask greedily, and for the model to stay loaded."""
+        """Request greedy sampling, and that the model stays loaded."""
         return {
             "model": model,
             "prompt": prompt.text,
@@ -114,14 +120,14 @@ class Ollama:
                 "temperature": 0,
                 "top_k": 1,
                 "num_predict": config.max_tokens,
-                # Its own choice may be less than the prompt, and it cuts without saying so.
+                # Its default may be less than the prompt, which it then cuts silently.
                 "num_ctx": config.context_tokens,
                 "stop": list(prompt.stops),
             },
         }
 
     def read(self, found: Mapping[str, Any]) -> Piece:
-        """Read the text; the last object has the counts."""
+        """Parse the text; the last object has the counts."""
         reason: Reason | None = None
         if found.get("done") is True:
             reason = "tokens" if found.get("done_reason") == "length" else "end"
@@ -130,7 +136,7 @@ class Ollama:
 
 
 class OpenAi:
-    """vLLM and whatever else has `/v1/completions`."""
+    """The API of vLLM and others with `/v1/completions`."""
 
     models, path = "/v1/models", "/v1/completions"
 
@@ -139,7 +145,7 @@ class OpenAi:
         return detect.model_names(found.get("data"), "id")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """Ask greedily, with nothing that only some of these servers know."""
+        """Request greedy sampling, with no option that only some of these servers know."""
         return {
             "model": model,
             "prompt": prompt.text,
@@ -150,7 +156,7 @@ class OpenAi:
         }
 
     def read(self, found: Mapping[str, Any]) -> Piece:
-        """Read the first choice; the object with the usage has none."""
+        """Parse the first choice; the object with the usage has none."""
         choices = found.get("choices")
         first = choices[0] if isinstance(choices, list) and choices else {}
         reason: Reason | None = None
@@ -165,7 +171,7 @@ def _line(stop: object) -> Reason:
 
 
 def _count(table: object, field: str) -> int:
-    """Return a number of tokens, -1 where the server does not say it."""
+    """Return a number of tokens, -1 if the server does not report it."""
     value = table.get(field) if isinstance(table, Mapping) else None
     return value if isinstance(value, int) else -1
 

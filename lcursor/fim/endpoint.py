@@ -1,7 +1,7 @@
-"""The completion slot on a server: the same prompt, sent as text, and what comes back, trimmed.
+"""Completion by a server: the same prompt, sent as text; the answer goes through the same rules.
 
-Has the surface of `engine.Engine` that the completer uses, and needs no llama.cpp. Runs on the
-scheduler's thread; `abort` may be set from any, and drops the connection at once.
+Has the interface of `engine.Engine` that the completer uses, and needs no llama.cpp. Runs on the
+scheduler's thread; `abort` may be set from any thread, and closes the connection at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_FAMILY = Family("", "psm", {}, "")
 
 
 class Abort:
-    """The flag that stops what runs; it reaches the connection itself."""
+    """The flag that stops a request; it closes the connection."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,8 +60,8 @@ class Abort:
         return self._is_set
 
     @contextmanager
-    def over(self, call: Call) -> Iterator[Call]:
-        """Watch over a call, and close it at the end whatever is left of it."""
+    def watching(self, call: Call) -> Iterator[Call]:
+        """Close a call when the flag is set, and at the end in any case."""
         with self._lock:
             self._call = call
             is_late = self._is_set
@@ -78,26 +78,26 @@ class Abort:
 class Endpoint:
     """A server that completes.
 
-    Nothing is asked before `connect`, or the first `complete`.
+    Nothing is sent before `connect`, or the first `complete`.
 
     Args:
         config: the address, and the budgets.
 
     Raises:
-        ConfigInvalid: the address is none.
-        KeyMissing: there is no key where the configuration says.
+        ConfigInvalid: the address is not valid.
+        KeyMissing: the configured source has no key.
     """
 
     def __init__(self, config: CompletionConfig) -> None:
         self.config = placement.resolve(config, "server")
         self.abort = Abort()
         self.read_tokens = 0
-        """Tokens of the prompt that the last request read, as far as the server says."""
+        """Prompt tokens that the last request evaluated, as far as the server reports them."""
         self.ring: ContextRing | None = None
         self.warnings: list[LcursorError] = []
-        """Nothing; see `engine.Engine`."""
+        """Always empty; see `engine.Engine`."""
         self.threshold = 0.0
-        """For the completer's sake: without probabilities there is nothing to judge by."""
+        """Not used, as servers report no probabilities; see `engine.Engine`."""
         self.model = ""
         self._dialect: Dialect | None = None
         self._family: Family | None = None
@@ -105,36 +105,36 @@ class Endpoint:
         self._asked: Query | None = None
         base = endpoint.check_url(config.endpoint_url, f"{SETTING}_url")
         key = endpoint.read_key(config.endpoint_key_env, config.endpoint_key_command, SETTING)
-        # People write the address of an OpenAI-like server with its version, and without.
+        # Addresses of OpenAI-like servers are written with the version and without.
         self._has_key = bool(key)
         self._client = Client(base.removesuffix("/v1"), key, SETTING)
 
     @property
     def is_connected(self) -> bool:
-        """Whether it is known what the server speaks and which model it has."""
+        """Whether the API and the model of the server are known."""
         return self._family is not None
 
     @property
     def description(self) -> str:
-        """What was found, in one line."""
+        """Model, API and address, in one line."""
         api = next((name for name, one in DIALECTS.items() if one is self._dialect), "?")
         family = self._family.name if self._family else "?"
         return f"{self.model or 'no model'} ({family}) by {api} at {self._client.name}"
 
     def configure(self, config: CompletionConfig) -> None:
-        """Apply settings that need no other server; see `completer.NEEDS_SERVER`."""
+        """Apply settings that need no new connection; see `completer.NEEDS_SERVER`."""
         self.config = placement.resolve(config, "server")
 
     def save(self) -> None:
-        """Do nothing: the server keeps what it has read; see `engine.Engine`."""
+        """Do nothing: the server has its own cache; see `engine.Engine`."""
 
     def close(self) -> None:
-        """Drop the connections."""
+        """Close the connections."""
         self.abort.set()
         self._client.close()
 
     def idle(self) -> bool:
-        """Take in one piece of another file; return whether there was one."""
+        """Admit one piece of another file; return whether there was one."""
         if self.ring is None:
             return False
         if self._asked:
@@ -142,19 +142,19 @@ class Endpoint:
         return self.ring.admit()
 
     def alternatives(self, typed: str = "") -> list[str]:
-        """Return nothing: a server tells no probabilities to branch at."""
+        """Return nothing: without probabilities there is no token to branch at."""
         return []
 
     @property
     def family(self) -> Resolved:
-        """The family, its markers numbered as `last_prompt` does: their ids are the server's."""
+        """The family, with the marker numbers of `last_prompt` as ids."""
         family = self._family or _NO_FAMILY
         return Resolved(family, {name: at for at, name in enumerate(family.markers)}, frozenset())
 
     def last_prompt(self) -> list[tuple[int, bytes, bool]]:
         """Return the last prompt in pieces: a marker's number or -1, the text, and False.
 
-        What the server had of it in its cache, only the server knows.
+        The last says that the piece was not cached, as only the server knows that.
         """
         pieces = self._latest.pieces if self._latest else ()
         numbers = {text: at for at, text in enumerate(self.family.family.markers.values())}
@@ -164,11 +164,11 @@ class Endpoint:
         ]
 
     def connect(self) -> None:
-        """Find out what the server speaks and which model it has.
+        """Detect the API and the model of the server.
 
         Raises:
-            ServerError: nothing answers, or nothing that can be used.
-            ConfigInvalid, ModelUnsuitable: it is not said which model or family to use.
+            ServerError: nothing answers, or with no supported API.
+            ConfigInvalid, ModelUnsuitable: the model or its family is ambiguous.
             Cancelled: `abort` was set.
         """
         self._dialect, names = self._find()
@@ -184,15 +184,15 @@ class Endpoint:
         single_line: bool = False,
         bypass_cache: bool = True,
     ) -> Result:
-        """Send a prompt, and read until a rule or a budget says stop.
+        """Send a prompt, and read the answer until a rule or a budget ends it.
 
         Args:
             source: the text around the cursor.
-            on_text: told all text so far, each time it has grown.
-            single_line: write no newline.
+            on_text: called with all text so far, each time it has grown.
+            single_line: generate no newline.
 
         Returns:
-            The suggestion; its text begins with everything that `on_text` was told.
+            The suggestion; its text begins with everything that `on_text` was called with.
 
         Raises:
             Cancelled: `abort` was set.
@@ -210,10 +210,10 @@ class Endpoint:
         most = self.config.max_lines
         cursor = trim.cursor_context(built.prefix, built.suffix, single_line, most, source.path)
         try:
-            with self.abort.over(self._client.stream(self._dialect.path, body)) as call:
+            with self.abort.watching(self._client.stream(self._dialect.path, body)) as call:
                 self._write(call, self._dialect, built, cursor, on_text, result, started)
         except (ServerUnreachable, ServerModelMissing):
-            self._family = None  # another server may answer there next time
+            self._family = None  # another server may answer next time
             raise
         result.total_ms = _ms_since(started)
         return result
@@ -270,7 +270,7 @@ class Endpoint:
             if began and _ms_since(began) > self.config.budget_ms:
                 result.reason = "time"
                 break
-        else:  # it ended without a word about why
+        else:  # the stream ended without a reason
             text, _ = prompt_text.before_stop(written, built.stops, is_done=True)
         if not is_told:
             raise ServerGarbled(f"{self._client.name} answers with nothing", sse.HINT)
@@ -287,7 +287,7 @@ class Endpoint:
             result.read_tokens = self.read_tokens = piece.read_tokens
 
     def _find(self) -> tuple[Dialect, list[str]]:
-        """Return what the server speaks, and the models it names."""
+        """Return the API of the server, and the models it lists."""
         wanted = self.config.endpoint_api
         if wanted not in ("auto", *DIALECTS):
             raise ConfigInvalid(
@@ -309,15 +309,15 @@ class Endpoint:
             return list(dialect.names(self._ask(dialect.models)))
         except ServerGarbled:
             if self.config.endpoint_model:
-                return []  # a gateway need not list what it has
+                return []  # a gateway may not list its models
             raise
 
     def _ask(self, path: str) -> dict[str, object]:
-        with self.abort.over(self._client.request(path)) as call:
+        with self.abort.watching(self._client.request(path)) as call:
             return call.json()
 
     def _only(self, names: list[str]) -> str:
-        """Return the one model that is meant."""
+        """Return the only model that can be meant."""
         known = [name for name in names if prompt_text.family_of(name)]
         candidates = names if len(names) == 1 else known
         if len(candidates) == 1:

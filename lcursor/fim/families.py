@@ -1,8 +1,8 @@
-"""The families of FIM models: which markers they know, and in what order a prompt goes.
+"""The families of FIM models: their markers, and the order of a prompt.
 
-A table and its reading; pure. A template names markers as `<pre>` and takes `{prefix}`, `{suffix}`,
-`{repo}`, `{path}` and `{code}` from the request. PSM families read prefix, suffix, then write the
-middle; SPM families read the suffix first, so that typing only appends.
+A table and pure functions. A template names markers as `<pre>` and takes `{prefix}`, `{suffix}`,
+`{repo}`, `{path}` and `{code}` from the request. PSM families have the prefix, the suffix, then the
+middle; SPM families have the suffix first, so that typing only appends.
 Source: the models' cards and papers; the llama.cpp vocabulary code for the spellings of markers.
 """
 
@@ -18,19 +18,19 @@ from lcursor.errors import ModelUnsuitable
 
 Order = Literal["psm", "spm"]
 Tokenize = Callable[[str, bool], list[int]]
-"""Text to token ids; True reads markers."""
+"""Turns text into token ids; True tokenizes markers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How one family of models wants its prompt.
+    """The prompt format of one family of models.
 
     Attributes:
         name: as in the manifest.
         order: "psm" or "spm".
         markers: name to spelling; `pre` and `suf` are needed, `mid` may be missing.
         single: template of a file on its own.
-        project: template with the project's name and other files; "" where there is none.
+        project: template with the project's name and other files; "" if there is none.
         file: template of one other file inside `{files}` of `project`.
     """
 
@@ -155,7 +155,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
     }
 )
 
-# Tried in this order on a model that the manifest does not name.
+# Tried in this order for a model that is not in the manifest.
 _GUESSES = (
     "qwen2.5-coder",
     "deepseek-coder-v2",
@@ -171,7 +171,7 @@ _GUESSES = (
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A family with its markers as token ids of one model."""
+    """A family, with its markers as token ids of one model."""
 
     family: Family
     ids: Mapping[str, int]
@@ -179,7 +179,7 @@ class Resolved:
 
     @property
     def template(self) -> str:
-        """The project template where all its markers exist, else the single-file one."""
+        """The project template if the model has all its markers, else the single-file one."""
         template = self.family.project
         known = all(name in self.ids for name in re.findall(r"<(\w+)>", template))
         return template if template and known else self.family.single
@@ -189,7 +189,7 @@ def resolve(name: str, tokenize: Tokenize) -> Resolved:
     """Find a family's markers in a model's vocabulary.
 
     Args:
-        name: of the family; "" tries all.
+        name: name of the family; "" tries all.
         tokenize: the model's tokenizer.
 
     Raises:

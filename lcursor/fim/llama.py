@@ -1,8 +1,8 @@
 """llama.cpp through llama-cpp-python's low-level calls: the only importer of `llama_cpp`.
 
-Owns the C objects and their life; knows tokens and positions, nothing of code or completions.
-A `Model` may be read from any thread; a `Context` belongs to one thread at a time, but its
-`abort` may be raised from any. Every C call releases the GIL.
+Owns the C objects and their lifetime; knows tokens and positions, nothing of code or completions.
+A `Model` may be used on any thread; a `Context` belongs to one thread at a time, but its `abort`
+may be set on any. Every C call releases the GIL.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ NO_ROOM, ABORTED, NO_MEMORY = 1, 2, -2  # llama_decode
 
 library: ctypes.CDLL = L.llama_cpp._lib
 _libc = ctypes.CDLL(None)
-_complaints: list[str] = []
+_errors: list[str] = []
 
 
 @L.llama_log_callback  # kept by the module: a collected callback would crash llama.cpp
 def _collect(level: int, text: bytes, _data: object) -> None:
     if level == ERROR:
-        _complaints.append(text.decode("utf-8", "replace").strip())
+        _errors.append(text.decode("utf-8", "replace").strip())
 
 
 def _listen(listening: bool) -> None:
-    """Collect llama.cpp's errors, or let libc's `abs` swallow its log without taking the GIL."""
+    """Collect llama.cpp's errors, or discard its log in libc's `abs`, without taking the GIL."""
     sink = _collect if listening else ctypes.cast(_libc.abs, L.llama_log_callback)
     L.llama_log_set(sink, ctypes.c_void_p(0))
 
@@ -68,7 +68,7 @@ L.llama_backend_init()
 
 
 def has_gpu() -> bool:
-    """Whether this build can put layers on a GPU that is here."""
+    """Whether this build can use a GPU of this machine."""
     return bool(L.llama_supports_gpu_offload())
 
 
@@ -79,13 +79,13 @@ def version() -> str:
 
 
 def system_info() -> str:
-    """Return llama.cpp's own words on what it was built with."""
+    """Return llama.cpp's description of its build and the CPU features it uses."""
     text: bytes = L.llama_print_system_info()
     return text.decode()
 
 
 def quantize(source: Path, target: Path, file_type: int) -> None:
-    """Write a model in another format; llama.cpp chooses what each tensor becomes.
+    """Write a model in another format; llama.cpp chooses the type of each tensor.
 
     Args:
         source: a GGUF file in any format.
@@ -93,14 +93,14 @@ def quantize(source: Path, target: Path, file_type: int) -> None:
         file_type: an `enum llama_ftype`.
 
     Raises:
-        EngineFailed: llama.cpp refused, or the disk is full; what it wrote stays.
+        EngineFailed: llama.cpp failed, or the disk is full; a partial file stays.
 
     Cost: a few seconds for 0.5B; cannot be interrupted.
     """
     params = L.llama_model_quantize_default_params()
     params.ftype = file_type
     params.allow_requantize = True
-    _complaints.clear()
+    _errors.clear()
     _listen(True)
     try:
         code = L.llama_model_quantize(
@@ -109,7 +109,7 @@ def quantize(source: Path, target: Path, file_type: int) -> None:
     finally:
         _listen(False)
     if code != 0:
-        reason = _complaints[-1] if _complaints else "llama.cpp gives no reason"
+        reason = _errors[-1] if _errors else "llama.cpp gives no reason"
         raise EngineFailed(f"{source.name} could not be requantized ({reason})")
 
 
@@ -119,7 +119,7 @@ class Model:
     Args:
         path: the file.
         gpu_layers: layers on the GPU; -1 is all.
-        progress: told how far the load is; may stop it.
+        progress: called with how far the load is; may stop it.
         main_gpu: number of the GPU that takes these layers; -1 spreads them over all.
 
     Raises:
@@ -148,7 +148,7 @@ class Model:
         if params.n_gpu_layers and main_gpu >= 0:
             params.split_mode, params.main_gpu = L.LLAMA_SPLIT_MODE_NONE, main_gpu
         params.progress_callback = callback
-        _complaints.clear()
+        _errors.clear()
         _listen(True)
         try:
             self.handle = L.llama_model_load_from_file(str(path).encode(), params)
@@ -168,8 +168,8 @@ class Model:
         if L.llama_model_is_recurrent(self.handle) or L.llama_model_is_hybrid(self.handle):
             self.close()
             raise ModelUnsuitable(
-                f"{path.name} is a recurrent or hybrid model: it cannot take back single tokens, "
-                "so each keystroke would read everything anew",
+                f"{path.name} is a recurrent or hybrid model: its cache cannot drop single tokens, "
+                "so each keystroke would evaluate the whole prompt",
                 "Choose another completion.model; see: python -m lcursor models list",
             )
 
@@ -223,8 +223,8 @@ class Model:
 
 
 def _load_error(path: Path) -> Exception:
-    reason = next((line for line in _complaints if line), "llama.cpp gives no reason")
-    text = " ".join(_complaints).lower()
+    reason = next((line for line in _errors if line), "llama.cpp gives no reason")
+    text = " ".join(_errors).lower()
     if "unknown model architecture" in text:
         return ModelUnsuitable(
             f"{path.name}: this llama.cpp does not know the model's architecture ({reason})",
@@ -260,25 +260,25 @@ class Abort:
         L.llama_set_abort_callback(context, poll, ctypes.cast(self._polled, ctypes.c_void_p))
 
     def set(self) -> None:
-        """Ask the running decode to stop."""
+        """Stop the running decode."""
         with self._lock:
             self._is_set = True
             if not self._holds:
                 self._polled[0] = b"\x01"
 
     def clear(self) -> None:
-        """Forget it, before the next piece of work."""
+        """Clear the flag, before the next piece of work."""
         with self._lock:
             self._is_set = False
             self._polled[0] = b"\x00"
 
     def is_set(self) -> bool:
-        """Whether someone asked."""
+        """Whether the flag is set."""
         return self._is_set
 
     @contextmanager
     def between_batches(self) -> Iterator[None]:
-        """Let a decode that has begun come to its end: `is_set` tells what was asked meanwhile."""
+        """Let running decodes finish; `is_set` tells whether the flag was set meanwhile."""
         with self._lock:
             self._holds += 1
             self._polled[0] = b"\x00"
@@ -293,20 +293,23 @@ class Abort:
 
 @dataclass(frozen=True, slots=True)
 class ContextSize:
-    """What a context holds and how it computes."""
+    """The size of a context.
+
+    Attributes:
+        cells: tokens of the KV cache, over all sequences; llama.cpp rounds up to 256.
+        batch: most tokens of one decode; the abort flag is checked in between.
+        ubatch: tokens computed at once.
+        outputs: most tokens of one batch that give logits.
+        kv_type: type of keys and values: "f16" or "q8_0".
+    """
 
     cells: int = 4096
-    """Tokens of the KV cache, over all sequences; rounded up to 256 by llama.cpp."""
     batch: int = 512
-    """Most tokens of one decode; the abort flag is looked at in between."""
     ubatch: int = 64
-    """Tokens computed at once."""
     sequences: int = 3
     outputs: int = 8
-    """Most positions of one batch that give logits."""
     threads: int = 0
     kv_type: str = "f16"
-    """Type of keys and values: "f16" or "q8_0"."""
 
 
 class Context:
@@ -360,7 +363,7 @@ class Context:
     def decode(
         self, tokens: Sequence[int], position: int, sequence: int = 0, outputs: int = 1
     ) -> None:
-        """Read tokens into a sequence; afterwards `logits()` are those behind the last one.
+        """Evaluate tokens in a sequence; `logits()` then returns those behind the last one.
 
         Args:
             tokens: 1 to `batch_tokens` ids.
@@ -369,9 +372,9 @@ class Context:
             outputs: how many of the last tokens give logits.
 
         Raises:
-            Cancelled: `abort` was set; what is in the cache is told by `length()`.
+            Cancelled: `abort` was set; `length()` tells how much was evaluated.
             OutOfMemory: the cache is full.
-            EngineFailed: llama.cpp refused.
+            EngineFailed: llama.cpp failed.
         """
         count = len(tokens)
         self._token[:count] = tokens
@@ -383,7 +386,7 @@ class Context:
         self._decode_batch(count)
 
     def decode_each(self, tokens: Sequence[tuple[int, int, int]]) -> None:
-        """Read tokens into several sequences; there are logits behind each of them.
+        """Evaluate one token in each of several sequences, with logits behind each.
 
         Args:
             tokens: id, position and sequence of each, at most `ContextSize.outputs`.
@@ -397,7 +400,7 @@ class Context:
         self._decode_batch(len(tokens))
 
     def _decode_batch(self, count: int) -> None:
-        """Read the first `count` tokens of the batch."""
+        """Decode the first `count` tokens of the batch."""
         self._batch.n_tokens = count
         position = int(self._pos[0])
         result = L.llama_decode(self.handle, self._batch)
@@ -432,11 +435,11 @@ class Context:
         return np.ctypeslib.as_array(pointer, shape=(self._model.n_vocab,))
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
-        """Take the positions [start, end) out of a sequence; -1 is the end. False if impossible."""
+        """Remove the positions [start, end) from a sequence; -1 is the end. False if impossible."""
         return bool(L.llama_memory_seq_rm(self._memory, sequence, start, end))
 
     def copy(self, source: int, target: int, start: int, end: int) -> None:
-        """Give the cells [start, end) of one sequence to another as well. Copies nothing."""
+        """Add the cells [start, end) of one sequence to another. Copies no data."""
         L.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def move(self, sequence: int, start: int, end: int, by: int) -> None:
@@ -447,11 +450,11 @@ class Context:
         L.llama_memory_seq_add(self._memory, sequence, start, end, by)
 
     def state(self, sequence: int, max_bytes: int) -> memoryview:
-        """Return the cells of a sequence, with their positions, in llama.cpp's own form.
+        """Return the KV data of a sequence, with positions, in llama.cpp's format.
 
         Args:
             sequence: its id.
-            max_bytes: where they are more, nothing is copied and the result is empty.
+            max_bytes: if there is more, nothing is copied and the result is empty.
 
         Cost: a copy; 12 kB a token for a model of 0.5B.
         """
@@ -463,9 +466,9 @@ class Context:
         return memoryview(buffer).cast("B")[:count]
 
     def restore(self, sequence: int, state: bytes | memoryview) -> bool:
-        """Fill a sequence with what `state` gave, also in another run; False if it does not fit.
+        """Load what `state` returned, perhaps in another process; return False if it does not fit.
 
-        llama.cpp compares shapes and types, not the model: whoever calls must know that it is the
+        llama.cpp compares shapes and types, not the model: the caller must make sure that it is the
         same one.
         """
         data = np.frombuffer(state, dtype=np.uint8)

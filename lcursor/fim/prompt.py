@@ -1,8 +1,8 @@
-"""From a request to tokens: what of the file the model sees, and in what order.
+"""Lays out a prompt: chooses what of the file the model sees, and in what order.
 
-Pure functions of text; the tokenizer is passed in. The window before the cursor starts at a line
-whose number is a multiple of `STEP_LINES` where it can, so that typing on leaves its beginning, and
-with it the KV cache, as it was.
+Pure functions of text; the tokenizer is passed in. If possible, the window before the cursor starts
+at a line whose number is a multiple of `STEP_LINES`, so that typing does not change its beginning,
+and with it the KV cache.
 """
 
 from __future__ import annotations
@@ -19,42 +19,45 @@ from lcursor.fim.related import related_lines
 
 STEP_LINES = 32
 GROWTH = 4
-"""A short window grows with what is typed to this many times its first size."""
+"""While the user types, a short window grows to this many times its first size."""
 MAX_HEADS, MAX_LINE_CHARS, MAX_LINES_TO_HEAD = 4, 100, 400
 LINES_BELOW, NEAR_LINES, RELATED_LINES = 2, 5, 8
-MAX_BYTES_A_TOKEN = 8
-"""Text of budget × this is tokenized at most: denser code than that is very rare."""
+MAX_CHARS_PER_TOKEN = 8
+"""At most budget times this is tokenized; code with more characters per token is very rare."""
 
 _CLOSES = re.compile(r"\s*([\])}#*]|//|--|(end|else|elif|except|finally|case|default)\b)")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text around a cursor, as far as the editor sent it."""
+    """The text around a cursor, as far as the editor sent it.
+
+    Attributes:
+        first_row: row of the first line of `prefix` in the file.
+        top: the first lines of the file, if `prefix` does not begin with them.
+        root: absolute path of the folder that `path` is relative to; not part of a prompt.
+    """
 
     prefix: str
     suffix: str
     first_row: int = 0
-    """Row of the first line of `prefix` in the file."""
     path: str = ""
     repo: str = ""
     top: str = ""
-    """The first lines of the file, where `prefix` does not begin with them."""
     root: str = ""
-    """Absolute path of the folder that `path` is in; no part of a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Tokens to read, ready for the model to go on.
+    """The tokens of a prompt; the model generates behind the last one.
 
     Attributes:
-        before: all up to the cursor: names, and for an SPM family the suffix as well.
-        marker: the suffix marker where the suffix comes behind the cursor (PSM), else None.
+        before: everything up to the cursor: names, and for an SPM family the suffix as well.
+        marker: the suffix marker if the suffix follows the cursor (PSM), else None.
         after: the suffix behind the marker.
-        middle: what the model is to go on from; one or two tokens.
-        prefix: what of the text before the cursor is in the prompt.
-        suffix: what of the text after it.
+        middle: the tokens that generation starts from; one or two, or none.
+        prefix: the text before the cursor that is in the prompt.
+        suffix: the text after the cursor that is in the prompt.
     """
 
     before: tuple[int, ...]
@@ -66,7 +69,7 @@ class Prompt:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """All of it, in the order in which the model reads."""
+        """All tokens, in the order in which the model evaluates them."""
         marker = () if self.marker is None else (self.marker,)
         return (*self.before, *marker, *self.after, *self.middle)
 
@@ -88,21 +91,20 @@ def build(
     Args:
         source: text around the cursor.
         family: its template and the ids of its markers.
-        tokenize: the model's tokenizer; buffer text is never read as markers.
+        tokenize: the model's tokenizer; buffer text is never tokenized as markers.
         prefix_tokens: most tokens of text before the cursor.
         suffix_tokens: most tokens of text after the cursor.
-        bos: id to begin with, where the model wants one.
-        files: pieces of other files, in the order in which they are shown; a family that has no
-            place for them does without.
-        files_tokens: most tokens of them, and of the file's own top where the window begins
-            further down.
-        cache: keeps their tokens from one call to the next.
+        bos: id of the first token, if the model wants one.
+        files: pieces of other files in their order; ignored if the template has no place for them.
+        files_tokens: most tokens of these, and of the file's own imports if the window begins
+            below them.
+        cache: keeps the tokens of files from one call to the next.
     """
     cache = cache or FileTokens()
     prefix, before, start = _window_before(source, tokenize, prefix_tokens)
     suffix, after = _window_after(source.suffix, tokenize, suffix_tokens)
     others = cache.fill(files, family, tokenize, room_for_files(files_tokens))
-    others += cache.fill(_top(source, start), family, tokenize, room_for_top(files_tokens))
+    others += cache.fill(top_of_file(source, start), family, tokenize, room_for_top(files_tokens))
     return _lay_out(source, family, tokenize, bos, (prefix, before), (suffix, after), others)
 
 
@@ -116,9 +118,9 @@ def build_short(
     first_row: int = -1,
     bos: int | None = None,
 ) -> tuple[Prompt, int]:
-    """Lay out a prompt that is read in a moment: the lines at the cursor and what encloses them.
+    """Lay out a prompt that can be evaluated quickly: the lines at the cursor and their context.
 
-    Before them stand the heads of the definitions and blocks around the first of them, each with
+    The headers of the definitions and blocks around the first of these lines come first, each with
     less indentation than the next.
 
     Args:
@@ -126,10 +128,10 @@ def build_short(
         family: its template and the ids of its markers.
         tokenize: the model's tokenizer.
         prefix_tokens: most tokens of the lines before the cursor.
-        suffix: tokens that stand behind the cursor, see `short_suffix`.
-        first_row: row of the file where the window begins, as an earlier call returned it, so that
-            typing on leaves its beginning as it was; -1 chooses one.
-        bos: id to begin with, where the model wants one.
+        suffix: tokens behind the cursor, see `short_suffix`.
+        first_row: row of the file where the window begins, as returned by an earlier call, so that
+            typing does not change its beginning; -1 chooses one.
+        bos: id of the first token, if the model wants one.
 
     Returns:
         The prompt, and the row where its window begins.
@@ -139,17 +141,17 @@ def build_short(
     if not 0 <= start < len(lines) or first_row < 0:
         start = _short_start(lines, tokenize, prefix_tokens)
     most = GROWTH * prefix_tokens
-    text = "\n".join([*_heads(lines, start), *lines[start:]])[-MAX_BYTES_A_TOKEN * most :]
+    text = "\n".join([*_heads(lines, start), *lines[start:]])[-MAX_CHARS_PER_TOKEN * most :]
     before = tokenize(text, False)[-most:]
     short = _lay_out(source, family, tokenize, bos, (text, before), ("", list(suffix)), [])
     return short, source.first_row + start
 
 
 def short_suffix(source: Source, tokenize: Tokenize, budget: int) -> list[int]:
-    """Return what stands behind the cursor in a short window: at most `budget` tokens.
+    """Return the tokens behind the cursor in a short window, at most `budget`.
 
-    The rest of the cursor's line, the next two, and then the lines of the file that share most with
-    the text at the cursor: they have the names that it is likely to go on with.
+    These are the rest of the cursor's line, the next two lines, and then the lines of the file that
+    share most words with the text at the cursor: they have the names that are likely to come next.
     """
     above, below = source.prefix.split("\n"), source.suffix.split("\n")
     head, near = above[-1], above[-1 - NEAR_LINES : -1]
@@ -170,7 +172,7 @@ def _lay_out(
     after: tuple[str, list[int]],
     others: list[int],
 ) -> Prompt:
-    """Fill the family's template; `before` and `after` are texts with their tokens."""
+    """Fill the family's template; `before` and `after` are texts and their tokens."""
     filled = {
         "prefix": before[1],
         "suffix": after[1],
@@ -212,7 +214,7 @@ def _short_start(lines: list[str], tokenize: Tokenize, budget: int) -> int:
 
 
 def _heads(lines: list[str], start: int) -> list[str]:
-    """Return the lines above `start` that open what it stands in, the outermost first."""
+    """Return the lines above `start` that open the enclosing blocks, the outermost first."""
     own = next((line for line in lines[start:] if line.strip()), "")
     depth, heads = _depth(own), list[str]()
     for at in range(start - 1, max(-1, start - MAX_LINES_TO_HEAD), -1):
@@ -223,7 +225,7 @@ def _heads(lines: list[str], start: int) -> list[str]:
             continue
         depth = _depth(line)
         heads.append(line[:MAX_LINE_CHARS])
-        if line.strip() == "{" and at > 0:  # the head stands on the line above
+        if line.strip() == "{" and at > 0:  # the header is on the line above
             heads.append(lines[at - 1][:MAX_LINE_CHARS])
     return heads[::-1]
 
@@ -233,10 +235,11 @@ def _depth(line: str) -> int:
     return len((line[: len(line) - len(line.lstrip())]).expandtabs(4))
 
 
-def _top(source: Source, start: int) -> tuple[File, ...]:
-    """Return the file's imports, where the window begins below them at line `start` of the source.
+def top_of_file(source: Source, start: int) -> tuple[File, ...]:
+    """Return the file's imports if the window, from line `start` of the source on, lacks them.
 
-    They are the last slot: what changes them, moving the window, makes the prefix anew as well.
+    They come last of the files: they change only when the window moves, which changes the prefix
+    as well.
     """
     above = source.top.split("\n")[: source.first_row + start]
     if source.first_row == 0:
@@ -246,23 +249,23 @@ def _top(source: Source, start: int) -> tuple[File, ...]:
 
 
 def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str, list[int], int]:
-    """Return the text before the cursor that fits, its tokens, and the line where it begins."""
+    """Return the text before the cursor that fits, its tokens, and its first line in the source."""
     lines = source.prefix.split("\n")
-    room = budget * MAX_BYTES_A_TOKEN
-    start = _skip(lines, 0, room)
+    room = budget * MAX_CHARS_PER_TOKEN
+    start = first_line_within(lines, 0, room)
     while True:
-        start = _next_anchor(start, source.first_row, len(lines))
+        start = next_anchor(start, source.first_row, len(lines))
         text = "\n".join(lines[start:])[-room:]
         tokens = tokenize(text, False)
         if len(tokens) <= budget:
             return text, tokens, start
         if start == len(lines) - 1:
             return text, tokens[-budget:], start
-        start = _skip(lines, start + 1, len(text) * budget // len(tokens))
+        start = first_line_within(lines, start + 1, len(text) * budget // len(tokens))
 
 
-def _skip(lines: list[str], start: int, room: int) -> int:
-    """Return the first line from `start` on whose text to the end is at most `room` long."""
+def first_line_within(lines: list[str], start: int, room: int) -> int:
+    """Return the first line at or after `start` from which at most `room` characters remain."""
     size = sum(len(line) + 1 for line in lines[start:])
     while size > room and start < len(lines) - 1:
         size -= len(lines[start]) + 1
@@ -270,10 +273,10 @@ def _skip(lines: list[str], start: int, room: int) -> int:
     return start
 
 
-def _next_anchor(start: int, first_row: int, count: int) -> int:
+def next_anchor(start: int, first_row: int, count: int) -> int:
     """Return the first line at or after `start` where a window may begin.
 
-    The last stretch before the cursor is shorter than a step; there any line will do.
+    That is a multiple of `STEP_LINES` in the file, or any line if none is left before the cursor.
     """
     if start == 0:
         return 0
@@ -283,10 +286,10 @@ def _next_anchor(start: int, first_row: int, count: int) -> int:
 
 
 def _window_after(suffix: str, tokenize: Tokenize, budget: int) -> tuple[str, list[int]]:
-    """Return whole lines after the cursor that fit, and their tokens."""
+    """Return the complete lines after the cursor that fit, and their tokens."""
     if budget == 0:
         return "", []
-    text = suffix[: budget * MAX_BYTES_A_TOKEN]
+    text = suffix[: budget * MAX_CHARS_PER_TOKEN]
     tokens = tokenize(text, False)
     while len(tokens) > budget:
         cut = text.rfind("\n", 0, len(text) - 1)

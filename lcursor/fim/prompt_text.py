@@ -1,8 +1,8 @@
 """A prompt as text, for a server that tokenizes it itself.
 
-The layout is that of `prompt.py`, with the spellings of markers where that has their ids. Pure.
-Without the tokenizer, budgets are estimated. The window before the cursor moves in
-the same steps, so that the server finds the beginning of the prompt in its cache.
+The layout is that of `prompt.py`, with the spellings of markers instead of their ids. Without the
+tokenizer, budgets are estimated. The window before the cursor moves in the same steps, so that the
+server finds the beginning of the prompt in its cache. Pure functions.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lcursor.fim.families import FAMILIES, Family, parts
-from lcursor.fim.files import File, imports_of, room_for_files, room_for_top
-from lcursor.fim.prompt import STEP_LINES, Source
+from lcursor.fim.files import File, room_for_files, room_for_top
+from lcursor.fim.prompt import Source, first_line_within, next_anchor, top_of_file
 
-CHARS_A_TOKEN = 3.2
-"""Of source code, on the low side: a prompt must not come out longer than it may be."""
+CHARS_PER_TOKEN = 3.2
+"""Estimate for source code, on the low side: a prompt must not exceed its budget."""
 
 _NAMES: tuple[tuple[str, str], ...] = (
     (r"qwen-?3.*coder", "qwen3-coder"),
@@ -31,7 +31,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
     (r"seed-?coder", "seed-coder"),
 )
 _CHAT_MARKER = r"<[|｜][^<>|｜\s]{1,40}[|｜]>"
-"""The form of special tokens in most vocabularies; a model has more than its family needs."""
+"""The form of special tokens in most vocabularies; a model has more of them than its markers."""
 
 
 Piece = tuple[str, bool]
@@ -39,13 +39,13 @@ Piece = tuple[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
-    """What is sent, and what the rules after the model need to know.
+    """The text to send, and what the rules for the answer need.
 
     Attributes:
-        pieces: the prompt, in texts and whole markers; True marks a marker.
-        stops: texts that end the answer, the most needed first.
-        prefix: what of the text before the cursor is in it, as it is in the buffer.
-        suffix: what of the text after it.
+        pieces: the prompt as texts and markers; True marks a marker.
+        stops: texts that end the answer, the most important first.
+        prefix: the text before the cursor that is in the prompt, as it is in the buffer.
+        suffix: the text after the cursor that is in the prompt.
     """
 
     pieces: tuple[Piece, ...]
@@ -55,12 +55,12 @@ class TextPrompt:
 
     @property
     def text(self) -> str:
-        """What is sent."""
+        """The text to send."""
         return _joined(self.pieces)
 
 
 def family_of(model: str) -> Family | None:
-    """Find a model's family by its name; None when the name says nothing."""
+    """Return a model's family by its name; None if the name does not match any."""
     name = re.sub(r"[\s_]+", "-", model.lower())
     if name in FAMILIES:
         return FAMILIES[name]
@@ -69,7 +69,7 @@ def family_of(model: str) -> Family | None:
 
 def tokens(text: str) -> int:
     """Estimate how many tokens a text has."""
-    return -int(-len(text) // CHARS_A_TOKEN)
+    return -int(-len(text) // CHARS_PER_TOKEN)
 
 
 def text(
@@ -87,17 +87,17 @@ def text(
     Args:
         source: text around the cursor.
         family: its template and markers.
-        prefix_tokens: most tokens of text before the cursor, about.
-        suffix_tokens: most tokens of text after it.
+        prefix_tokens: estimated most tokens of text before the cursor.
+        suffix_tokens: estimated most tokens of text after the cursor.
         single_line: end at a newline.
-        files: pieces of other files, where the family has a place for them.
-        files_tokens: most tokens of them and of the file's own top together.
+        files: pieces of other files; ignored if the template has no place for them.
+        files_tokens: estimated most tokens of these and of the file's own imports together.
     """
     marks = _marks(family)
     prefix, start = _before(source, _chars(prefix_tokens))
     suffix = _after(source.suffix, _chars(suffix_tokens))
-    others = _slots(files, family, marks, _chars(room_for_files(files_tokens)))
-    top = _slots(_top(source, start), family, marks, _chars(room_for_top(files_tokens)))
+    others = _files(files, family, marks, _chars(room_for_files(files_tokens)))
+    top = _files(top_of_file(source, start), family, marks, _chars(room_for_top(files_tokens)))
     filled = {
         "prefix": [(_plain(prefix, marks), False)],
         "suffix": [(_plain(suffix, marks), False)],
@@ -112,12 +112,12 @@ def text(
 
 
 def before_stop(written: str, stops: Sequence[str], *, is_done: bool) -> tuple[str, bool]:
-    """Cut an answer at the first stop in it, for servers that do not.
+    """Cut an answer at the first stop text in it, for servers that do not.
 
     Args:
-        written: all that the server said.
+        written: the answer so far.
         stops: see `TextPrompt.stops`.
-        is_done: nothing more comes; else an end that may become a marker is held back.
+        is_done: whether it is complete; else an end that may become a marker is held back.
 
     Returns:
         The text before it, and whether there was one.
@@ -139,11 +139,11 @@ def _marks(family: Family) -> re.Pattern[str]:
 
 
 def _plain(text: str, marks: re.Pattern[str]) -> str:
-    """Write the markers in a text in another way.
+    """Replace the markers in a text by a harmless spelling.
 
-    The server reads each of them as the marker itself, and there is no way to escape one: a file
-    about FIM models would end its own prompt. The signs put around the name are in no marker, so
-    that no new one can come together from what stands beside it.
+    The server would tokenize each of them as the marker itself, and there is no way to escape one:
+    a file about FIM models would end its own prompt. The signs around the name are in no marker, so
+    that no new marker can arise with the text beside it.
     """
     return marks.sub(lambda found: "‹" + re.sub(r"^\W+|\W+$", "", found[0]) + "›", text)
 
@@ -162,8 +162,8 @@ def _joined(pieces: Iterable[Piece]) -> str:
     return "".join(text for text, _ in pieces)
 
 
-def _slots(files: Sequence[File], family: Family, marks: re.Pattern[str], room: int) -> list[Piece]:
-    """Return files in the family's template, as many as there is room for."""
+def _files(files: Sequence[File], family: Family, marks: re.Pattern[str], room: int) -> list[Piece]:
+    """Return files in the family's template, as many as fit."""
     made: list[Piece] = []
     if not family.file or "{files}" not in family.project:
         return made
@@ -180,31 +180,17 @@ def _slots(files: Sequence[File], family: Family, marks: re.Pattern[str], room: 
     return made
 
 
-def _top(source: Source, start: int) -> tuple[File, ...]:
-    """Return the file's imports, where the window begins below them."""
-    above = source.top.split("\n")[: source.first_row + start]
-    if source.first_row == 0:
-        above = source.prefix.split("\n")[:start]
-    code = imports_of(above)
-    return (File(source.path or "untitled", code),) if code else ()
-
-
 def _before(source: Source, room: int) -> tuple[str, int]:
-    """Return the text before the cursor that fits, and the line of the source where it begins."""
+    """Return the text before the cursor that fits, and its first line in the source."""
     lines = source.prefix.split("\n")
-    start, size = 0, len(source.prefix)
-    while size > room and start < len(lines) - 1:
-        size -= len(lines[start]) + 1
-        start += 1
-    if start:
-        anchored = -(-(source.first_row + start) // STEP_LINES) * STEP_LINES - source.first_row
-        start = anchored if anchored < len(lines) else start
+    start = first_line_within(lines, 0, room + 1)  # which counts a newline behind the last line
+    start = next_anchor(start, source.first_row, len(lines))
     kept = "\n".join(lines[start:])
     return kept[max(len(kept) - room, 0) :], start
 
 
 def _after(suffix: str, room: int) -> str:
-    """Return whole lines after the cursor that fit; of one that is too long, its beginning."""
+    """Return the complete lines after the cursor that fit, or the beginning of a long line."""
     return _whole_lines(suffix, room) or suffix[:room]
 
 
@@ -216,4 +202,4 @@ def _whole_lines(text: str, room: int) -> str:
 
 
 def _chars(budget: int) -> int:
-    return int(budget * CHARS_A_TOKEN)
+    return int(budget * CHARS_PER_TOKEN)

@@ -172,7 +172,7 @@ class PromptReader:
         return Completion(source, single_line, chosen, forced, cursor, Result(), full)
 
     def _back_off(self, built: prompt.Prompt) -> tuple[prompt.Prompt, bytes]:
-        """Remove the token at the cursor for healing; return also the bytes it stands for."""
+        """Remove the token at the cursor for healing; return also its bytes."""
         if not self.heals or not self.vocabulary:
             return built, b""
         before, forced = self.vocabulary.back_off(built.before)

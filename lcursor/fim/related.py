@@ -1,4 +1,4 @@
-"""Which other lines of a file say most about the one at the cursor. Pure."""
+"""Finds the lines of a file that share most words with the text at the cursor. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 MIN_CHARS = 8
-"""A line with fewer says too little."""
+"""Shorter lines are not chosen."""
 NEAR_LINES = 50
-"""Of two lines that share as much, the one nearer to the cursor counts more; in this many lines
-that advantage is halved."""
+"""Of two equal lines, the nearer one is preferred; its advantage is halved within so many lines."""
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _BEGUN = re.compile(r"[^\W\d]\w+$")
@@ -23,15 +22,15 @@ def related_lines(
 ) -> list[str]:
     """Return the lines that share most words with the text at the cursor.
 
-    A shared word counts more the rarer it is, and the nearer to the cursor it stands. A line that
-    has a word with which the one at the cursor may go on counts most.
+    A shared word counts more the rarer it is, and the nearer to the cursor. A line with a word that
+    completes the one at the cursor counts most.
 
     Args:
         above: lines to choose from, the nearest to the cursor last.
         below: other lines to choose from, the nearest first.
         near: the lines just before the cursor's, the nearest last; they are not chosen.
         head: the cursor's line up to the cursor.
-        count: how many.
+        count: how many to return.
 
     Returns:
         At most `count` lines, no two of the same text, in their order in the file.

@@ -2,8 +2,8 @@
 
     python -m lcursor.fim.requantize SOURCE TARGET
 
-is the child process in which llama.cpp works: its call cannot be interrupted and may end the
-process. The parent gives the file its name only when it is complete, and removes it otherwise.
+is the child process that calls llama.cpp: the call cannot be interrupted and may end the process.
+The parent renames the file once it is complete, and deletes it otherwise.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _POLL_S = 0.1
 
 
 def requantize(source: Path, watch: download.Watcher) -> Path:
-    """Write the Q4_0 copy of a model for completion beside its file, and its receipt.
+    """Write the Q4_0 copy of a completion model next to its file, and its receipt.
 
     Args:
-        source: a GGUF file; a copy that is there already is replaced.
-        watch: is told how it goes.
+        source: a GGUF file; an existing copy is replaced.
+        watch: gets the progress.
 
     Returns:
         The new file.
 
     Raises:
-        ModelError: `source` is broken, is no model for completion or is Q4_0 already, or the copy
-            does not fit on the disk.
+        ModelError: `source` is damaged, is no completion model or is Q4_0 already, or the disk is
+            too full.
         EngineFailed: llama.cpp could not do it.
     """
     head = gguf.check_for_completion(source)
@@ -64,7 +64,7 @@ def requantize(source: Path, watch: download.Watcher) -> Path:
 
 
 def _run(source: Path, partial: Path, watch: download.Watcher) -> None:
-    """Let the child write the file, and end it when this process is interrupted."""
+    """Run the child that writes the file; kill it when this process is interrupted."""
     files = (source.absolute(), partial.absolute())
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         child = subprocess.Popen(

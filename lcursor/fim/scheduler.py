@@ -1,9 +1,9 @@
-"""Who runs next: one thread that owns llama.cpp, and a mailbox of one request.
+"""Schedules jobs on the one thread that uses llama.cpp; a mailbox holds at most one waiting job.
 
-The latest request wins: it takes the place of a waiting one and aborts a running one. When nobody
-has asked for a moment, idle work runs, which any request aborts as well. Nothing here waits for the
-model, so every method but `close` returns at once on any thread. An exception in a callback is
-reported and never ends the thread.
+The latest request wins: it replaces a waiting one and aborts a running one. After a short pause
+without requests, idle work runs, which any request aborts as well. No method waits for the model,
+so every one but `close` returns at once, on any thread. An exception in a callback is reported and
+never ends the thread.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ IDLE_S = 0.25
 """Pause after the last request before idle work begins."""
 
 Step = Callable[[], float | None]
-"""Does one piece of work; returns the longest wait before the next one, None for no limit."""
+"""Does one step of work; returns the longest pause before the next one, None for no limit."""
 
 
 @dataclass(slots=True)
 class Job(Generic[Work]):
-    """A request in the mailbox."""
+    """A request in the mailbox.
+
+    Attributes:
+        is_ahead: whether it is work in advance, which never replaces a job with an answer.
+    """
 
     id: int
     work: Work
     arrived_s: float = field(default_factory=time.perf_counter)
     is_ahead: bool = False
-    """Nobody waits for its end, so it never takes the place of a job that somebody waits for."""
 
 
 class Scheduler(Generic[Work]):
@@ -44,14 +47,14 @@ class Scheduler(Generic[Work]):
     Args:
         prepare: called on the thread before the first job (loads the model), and again after
             `prepare_again`.
-        run: called for each job that still matters.
+        run: called for each job that was not superseded.
         abort: makes a running `run` or `idle` return soon; called on any thread.
-        resume: takes the abort back, on the thread, before the next job.
-        idle: does one piece of work that nobody waits for; returns the seconds after which it
-            wants to be called again, None for not before the next job or call.
-        dropped: told of each job that was superseded or cancelled before it ran.
-        failed: told what a callback raised, and the job that ran, if one did.
-        finish: called on the thread, once, as its last act (frees the model).
+        resume: clears the abort; called on the thread before the next job.
+        idle: does one step of work in advance; returns the seconds after which it is called again,
+            None for not before the next job or call.
+        dropped: called with each job that was superseded or cancelled before it ran.
+        failed: called with what a callback raised, and the job that ran, if any.
+        finish: called on the thread, once, at its end (frees the model).
         changed: guards the mailbox and wakes the thread.
     """
 
@@ -85,9 +88,9 @@ class Scheduler(Generic[Work]):
         self._thread.start()
 
     def submit(self, job: Job[Work]) -> None:
-        """Make this the next job; everything older is abandoned.
+        """Make this the next job, and cancel older ones.
 
-        A job that `is_ahead` is ignored while a request waits, and lets a running one end.
+        A job that `is_ahead` is ignored while a request waits, and does not abort a running one.
         """
         with self._changed:
             older, running = self._waiting, self._running
@@ -101,7 +104,7 @@ class Scheduler(Generic[Work]):
             self._dropped(older)
 
     def cancel(self, number: int) -> None:
-        """Abandon job `number`, waiting or running."""
+        """Cancel job `number`, waiting or running."""
         with self._changed:
             older = None
             if self._waiting and self._waiting.id == number:
@@ -116,7 +119,7 @@ class Scheduler(Generic[Work]):
 
         Args:
             work: what to run.
-            interrupts: abort idle work that runs now; otherwise `work` waits for its end.
+            interrupts: abort running idle work; otherwise wait for its end.
         """
         with self._changed:
             self._calls.append(work)
@@ -125,10 +128,10 @@ class Scheduler(Generic[Work]):
             self._changed.notify()
 
     def prepare_again(self, *, interrupts: bool) -> None:
-        """Run `prepare` before the next job; a job that waits runs after it.
+        """Run `prepare` before the next job, also before a waiting one.
 
         Args:
-            interrupts: abort what runs now, be it a job, idle work or `prepare` itself.
+            interrupts: abort whatever runs now: a job, idle work or `prepare` itself.
         """
         with self._changed:
             self._must_prepare = True
@@ -156,7 +159,7 @@ class Scheduler(Generic[Work]):
         self._guard(self._finish)
 
     def _next(self, timeout_s: float | None) -> Step | None:
-        """Wait for work, or until it is time for idle work; None when the scheduler was closed."""
+        """Wait for work, or until it is time for idle work; return None after `close`."""
         with self._changed:
             self._running, self._is_idling = None, False
             self._changed.wait_for(self._has_work, timeout_s)
@@ -191,10 +194,10 @@ class Scheduler(Generic[Work]):
         return self._guard(self._idle)
 
     def _guard(self, work: Callable[[], Returned], job: Job[Work] | None = None) -> Returned | None:
-        """Do some work; report what it raises and return None then."""
+        """Call `work`; report an exception and return None then."""
         try:
             return work()
         except Exception as error:  # noqa: BLE001 - the root of the thread
-            with contextlib.suppress(Exception):  # nobody is left to report it to
+            with contextlib.suppress(Exception):  # reporting it failed as well
                 self._failed(error, job)
             return None

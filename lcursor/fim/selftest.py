@@ -1,4 +1,4 @@
-"""The child process of the engine's self-test: read fixed tokens, compare the logits.
+"""The child process of the engine's self-test: evaluates fixed tokens and compares the logits.
 
     python -m lcursor.fim.selftest [--gpu-layers N] [--record MODEL] [--times MODEL]
 

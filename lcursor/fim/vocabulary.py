@@ -1,9 +1,9 @@
-"""The model's tokens as bytes, and which of them may come next when text is already typed.
+"""Token healing: the model's tokens as bytes, and which of them may come next.
 
-Token healing: the cursor is usually inside what the tokenizer would have made one token, and a
-prompt that ends in half a token misleads the model. So the last piece is taken back, and what is
-written must begin with its text. Pure once built; any thread. Reading the pieces of a model takes
-a second, so they are kept on disk.
+The cursor is usually inside of what the tokenizer would make one token, and a prompt that ends in
+half a token misleads the model. So the last tokens are removed from the prompt, and the generated
+text must begin with theirs. Immutable once built; any thread. Reading the pieces of a model takes a
+second, so they are saved on disk.
 
 Source: the idea and its name are Guidance's ("token healing").
 """
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 PROBE = 'def F(x):\n\treturn "é – 日本 \U0001f600" + x  # 1e-9\n\n    if x != {}:  \r\n'
-"""Text with what tokenizers are known to change: blanks, tabs, line ends, what is not ASCII."""
+"""Text with what tokenizers are known to change: blanks, tabs, line ends, non-ASCII letters."""
 
 
 MAGIC = b"lcursor vocabulary 1\n"
 DIGEST_BYTES = 32
 MAX_FILES = 4
-"""Vocabularies that are kept on disk, 2 MB each; the one used longest ago goes first."""
+"""Vocabularies kept on disk, 2 MB each; the least recently used one is deleted first."""
 
 
 class Vocabulary:
     """All pieces of a model, sorted.
 
     Args:
-        text: the pieces, one after the other; those of markers are empty.
-        starts: where each begins in there, and the end of the last: int32 [n_vocab + 1].
+        text: the pieces of all tokens in a row; those of markers are empty.
+        starts: offset of each piece, and the end of the last: int32 [n_vocab + 1].
         order: ids of the tokens that have a piece, sorted by it: int32 [n].
     """
 
@@ -71,9 +71,9 @@ class Vocabulary:
         return self._tokens[self._find(text) : self._find(after) if after else None]
 
     def allowed(self, text: bytes) -> NDArray[np.int64]:
-        """Return the tokens that may come next when `text` must be written first: [n].
+        """Return the tokens that may come next if the generated text must begin with `text`: [n].
 
-        Those that begin with it, and those that are a beginning of it.
+        Their pieces begin with it, or are a beginning of it.
         """
         parts = [
             self._order[at]
@@ -83,13 +83,13 @@ class Vocabulary:
         return np.concatenate([self.starting_with(text), np.array(parts, dtype=np.int64)])
 
     def back_off(self, tokens: Sequence[int]) -> tuple[list[int], bytes]:
-        """Take off the end of a prompt what may be the beginning of one longer token.
+        """Remove the last tokens of a prompt that may be the beginning of one longer token.
 
-        As many tokens go as together begin a token of the vocabulary, so that typing on inside a
-        word changes nothing of what stays. A line's end always stays.
+        As many are removed as together begin a token of the vocabulary, so that typing inside a
+        word does not change the tokens that stay. The end of a line always stays.
 
         Returns:
-            The tokens that stay, and the text that must be written first.
+            The tokens that stay, and the text that the generated text must begin with.
         """
         end, text = len(tokens), b""
         while end:
@@ -111,9 +111,9 @@ class Vocabulary:
         return self.piece(self._order[number]) if number < len(self._order) else b""
 
     def save(self, folder: Path, fingerprint: str) -> None:
-        """Write a file for `load`, and delete the files of other models that are too many.
+        """Write a file for `load`, and delete the oldest files of other models.
 
-        Where the disk is full or may not be written to, nothing is kept.
+        Nothing is saved if the disk is full or read-only.
         """
         path = _path(folder, fingerprint)
         sizes = np.array([len(self._starts), len(self._order)], dtype=np.int32)
@@ -127,13 +127,13 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: Path, fingerprint: str) -> Vocabulary | None:
-        """Return what was saved for a model; None where there is none. A damaged file is deleted.
+        """Return what was saved for a model, or None. A damaged file is deleted.
 
         Cost: 5 ms for 152,000 tokens.
 
         Args:
             folder: where `save` put it.
-            fingerprint: names the model and the version of its tokenizer.
+            fingerprint: identifies the model and the version of its tokenizer.
         """
         path = _path(folder, fingerprint)
         try:
@@ -155,7 +155,7 @@ class Vocabulary:
 def read(
     piece: Callable[[int], bytes], n_vocab: int, is_stopped: Callable[[], bool]
 ) -> Vocabulary | None:
-    """Ask a model for all of its pieces; None where that was stopped.
+    """Read all pieces of a model; return None if that was stopped.
 
     Cost: 0.9 s of Python for 152,000 tokens.
     """
@@ -184,7 +184,7 @@ def _digest(fingerprint: str, *parts: bytes) -> bytes:
 
 
 def round_trips(tokenize: Callable[[str], list[int]], piece: Callable[[int], bytes]) -> bool:
-    """Whether tokens read back are the text that was read; else nothing can be taken back.
+    """Whether tokenizing a text and joining the pieces gives the text; healing needs that.
 
     A blank that a tokenizer puts before every text does no harm.
     """
@@ -193,7 +193,7 @@ def round_trips(tokenize: Callable[[str], list[int]], piece: Callable[[int], byt
 
 
 def _after(text: bytes) -> bytes:
-    """Return the least bytes above all that begin with `text`; b"" when there are none."""
+    """Return the smallest bytes above all that begin with `text`; b"" if there are none."""
     while text and text[-1] == 0xFF:
         text = text[:-1]
     return text[:-1] + bytes([text[-1] + 1]) if text else b""

@@ -1,6 +1,6 @@
 """Which function answers which message. Runs on the loop's thread; each handler returns at once.
 
-Owns the completer, the journal and what is said to the index. A bad message is answered with an
+Owns the completer, the outcomes and what is said to the index. A bad message is answered with an
 error; it never ends the host.
 """
 
@@ -55,8 +55,10 @@ class Dispatch:
             "fim.request": lambda params: self._slot().request(params),
             "fim.warm": lambda params: self._slot().warm(params),
             "fim.cancel": lambda params: self._slot().cancel(params["id"]),
-            "fim.more": lambda params: self._slot().more(params["id"], params["typed"]),
-            "context.chunk": lambda params: self._slot().offer(params),
+            "fim.more": lambda params: self._slot().find_alternatives(
+                params["id"], params["typed"]
+            ),
+            "context.chunk": lambda params: self._slot().add_chunk(params),
             "fim.outcome": self._outcome,
             "stats.request": lambda _: self._outcomes.read(self._tell_stats),
             "stats.reset": lambda _: self._outcomes.reset(self._tell_stats),

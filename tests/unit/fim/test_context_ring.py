@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lcursor.fim.chunks import MAX_LINES, MIN_LINES, Chunk, Kind, clip, dice, words
 from lcursor.fim.context_ring import (
-    AGAIN_MS,
-    MAX_A_FILE,
     MAX_CHUNKS,
+    MAX_PER_FILE,
+    RETRY_MS,
     SHORT_LIVED_MS,
     ContextRing,
     Found,
@@ -130,10 +130,10 @@ def test_what_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
 
 
 def test_a_file_has_few_chunks() -> None:
-    many = [chunk("a", text=body(f"a{chr(98 + n)}")) for n in range(MAX_A_FILE + 2)]
+    many = [chunk("a", text=body(f"a{chr(98 + n)}")) for n in range(MAX_PER_FILE + 2)]
     desk = Desk(*many, chunk("b"))
     assert [file.text for file in desk.files()] == [
-        *(each.text for each in many[-MAX_A_FILE:]),
+        *(each.text for each in many[-MAX_PER_FILE:]),
         body("b"),
     ]
 
@@ -235,7 +235,7 @@ def test_the_retriever_is_asked_once_for_each_line() -> None:
     ring.retrieve(Query("here.py", "a\nbcd\n", ""))
     ring.retrieve(Query("there.py", "a\nbcd\n", ""))
     assert len(index.asked) == 3
-    now_ms += AGAIN_MS + 1
+    now_ms += RETRY_MS + 1
     ring.retrieve(Query("there.py", "a\nbcd\n", ""))
     assert len(index.asked) == 4
 

@@ -30,7 +30,7 @@ def test_each_search_has_one_answer(number: int, act: Act, texts: list[str], err
     completer.start()
     completer.request(request(7))
     models.wait("fim.done", 7)
-    completer.more(number)
+    completer.find_alternatives(number)
     assert models.wait("fim.alternatives") == {"id": number, "texts": texts}
     assert completer.close(10)
     assert len(models.told("fim.alternatives")) == 1
@@ -40,6 +40,6 @@ def test_each_search_has_one_answer(number: int, act: Act, texts: list[str], err
 def test_a_search_that_never_ran_is_answered_too() -> None:
     models = Models()
     completer = Completer(CompletionConfig(), models._tell)
-    completer.more(3)
+    completer.find_alternatives(3)
     completer.cancel(3)
     assert models.sent == [("fim.alternatives", {"id": 3, "texts": []})]

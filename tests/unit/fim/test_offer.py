@@ -21,7 +21,7 @@ def files_of(chunk: ContextChunk, query: Query) -> tuple[File, ...]:
     models = Models()
     completer = Completer(CompletionConfig(), models._tell, open_engine=models.open)
     completer.start()
-    completer.offer(chunk)
+    completer.add_chunk(chunk)
     completer.prompt()  # behind the chunk in the queue
     models.wait("prompt")
     assert completer.close(10)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lcursor.catalog import memory
 from lcursor.catalog.gguf import Head
 from lcursor.catalog.hardware import GIB, MIB
 from lcursor.config import CompletionConfig
@@ -30,9 +31,9 @@ def head(scalars: Mapping[str, str | int] = QWEN_7B, file_bytes: int = 468307318
 
 
 def test_the_cache_of_qwen_is_56_kib_a_token() -> None:
-    assert placement.cache_bytes(head(), 1) == 56 * 1024
-    assert placement.cache_bytes(head(), 1, "q8_0") == 56 * 1024 * 17 // 32
-    assert placement.layers(head()) == 29
+    assert memory.kv_cache_bytes(head(), 1) == 56 * 1024
+    assert memory.kv_cache_bytes(head(), 1, "q8_0") == 56 * 1024 * 17 // 32
+    assert memory.layers(head()) == 29
 
 
 @pytest.mark.parametrize(
@@ -49,9 +50,9 @@ def test_what_is_offered_fits() -> None:
     for free in range(GIB, 6 * GIB, 256 * MIB):
         error = placement.advice(head(), "q", CONFIG, free)
         count = int(error.hint.split("= ")[1].split(",")[0])
-        each = (head().file_bytes + placement.cache_bytes(head(), 4096)) / 29
-        assert count * each + placement.BESIDES_BYTES <= free
-        assert (count + 1) * each + placement.BESIDES_BYTES > free or count == 28
+        each = (head().file_bytes + memory.kv_cache_bytes(head(), 4096)) / 29
+        assert count * each + placement.EXTRA_BYTES <= free
+        assert (count + 1) * each + placement.EXTRA_BYTES > free or count == 28
 
 
 def test_without_numbers_there_is_still_advice() -> None:

@@ -163,7 +163,7 @@ def test_an_exception_ends_a_piece_of_work_and_not_the_engine(
     completer.request(request(1))
     models.wait("fim.done", 1)
     if what == "alternatives":
-        completer.more(1)
+        completer.find_alternatives(1)
         assert models.wait("fim.alternatives", 1)["texts"] == []
     completer.warm(request(1))
     completer.configure(replace(CONFIG, max_tokens=2))

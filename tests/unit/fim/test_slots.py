@@ -1,14 +1,11 @@
 """The cache against a slow exact reference: any edits, any aborts, shadow and cells agree.
 
-The context here is a model of llama.cpp's own rules: cells with positions and sequences, a batch
-must follow its sequence's last position, a cell's position is shared by all sequences it is in.
+The context is `FakeContext`, a model of llama.cpp's own rules.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -20,89 +17,10 @@ from lcursor.fim.kv import GAP
 from lcursor.fim.prompt import Prompt
 from lcursor.fim.slot_cache import SequenceIds, SlotCache
 from lcursor.fim.slots import Slots
+from tests.fakes.llama import FakeContext
 
 SUF, MID = 100, 101
 FULL, PREFIX, _ = SequenceIds()
-
-
-class Flag:
-    """An abort that comes after a number of looks."""
-
-    def __init__(self) -> None:
-        self.looks_left = -1
-        self.is_held = False
-
-    @contextmanager
-    def between_batches(self) -> Iterator[None]:
-        self.is_held = True
-        yield
-        self.is_held = False
-
-    def is_set(self) -> bool:
-        if self.is_held:
-            return False
-        if self.looks_left > 0:
-            self.looks_left -= 1
-        return self.looks_left == 0
-
-
-class Memory:
-    """Cells as llama.cpp keeps them; stands where the context stands."""
-
-    def __init__(self, room: int = 10_000) -> None:
-        self.room = room
-        self.cells: list[tuple[int, int, set[int]]] = []  # token, position, sequences
-        self.abort = Flag()
-
-    def decode(
-        self, tokens: Sequence[int], position: int, sequence: int = 0, outputs: int = 1
-    ) -> None:
-        assert 0 < outputs <= len(tokens)
-        if len(self.cells) + len(tokens) > self.room:
-            raise OutOfMemory("full")
-        last = self.length(sequence)
-        assert position == last, f"sequence {sequence} ends at {last}, batch begins at {position}"
-        for start in range(0, len(tokens), 2):  # what was computed before an abort stays
-            if self.abort.is_set():
-                raise Cancelled("aborted inside")
-            for i, token in enumerate(tokens[start : start + 2], start):
-                self.cells.append((token, position + i, {sequence}))
-
-    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
-        for _, position, owners in self.cells:
-            if position >= start and (end < 0 or position < end):
-                owners.discard(sequence)
-        self.cells = [cell for cell in self.cells if cell[2]]
-        return True
-
-    def copy(self, source: int, target: int, start: int, end: int) -> None:
-        for _, position, owners in self.cells:
-            if source in owners and start <= position < end:
-                owners.add(target)
-
-    def move(self, sequence: int, start: int, end: int, by: int) -> None:
-        for i, (token, position, owners) in enumerate(self.cells):
-            if sequence in owners and position >= start and (end < 0 or position < end):
-                assert owners == {sequence}, "a shift moves the cell for every sequence"
-                self.cells[i] = (token, position + by, owners)
-
-    def length(self, sequence: int = 0) -> int:
-        return max((p for _, p, owners in self.cells if sequence in owners), default=-1) + 1
-
-    def state(self, sequence: int, max_bytes: int) -> memoryview:
-        return memoryview(json.dumps(self.of(sequence)).encode())
-
-    def restore(self, sequence: int, state: memoryview) -> bool:
-        cells = json.loads(bytes(state))
-        if len(self.cells) + len(cells) > self.room:
-            return False
-        self.remove(sequence, 0)
-        self.cells += [(token, position, {sequence}) for position, token in cells]
-        return True
-
-    def of(self, sequence: int) -> list[tuple[int, int]]:
-        """Return (position, token) of a sequence, in order."""
-        return sorted((p, token) for token, p, owners in self.cells if sequence in owners)
 
 
 def prompt(before: Sequence[int], after: Sequence[int]) -> Prompt:
@@ -113,7 +31,7 @@ def spm(before: Sequence[int]) -> Prompt:
     return Prompt(tuple(before), None, (), (MID,), "", "")
 
 
-def agree(memory: Memory, cache: SlotCache) -> None:
+def agree(memory: FakeContext, cache: SlotCache) -> None:
     """Assert that the shadow says what the cells hold."""
     shadow, sequences = cache.shadow, cache.sequences
     assert memory.of(sequences.prefix) == list(enumerate(shadow.prefix))
@@ -151,7 +69,7 @@ def keep_short_suffixes() -> Iterator[None]:
 def test_any_edits_and_aborts(
     before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
 ) -> None:
-    memory = Memory()
+    memory = FakeContext()
     cache = SlotCache(memory)  # type: ignore[arg-type]
     for kind, some, patience in steps:
         if kind == "type":
@@ -192,7 +110,7 @@ def prefill(cache: SlotCache, before: Sequence[int], after: Sequence[int]) -> in
 
 @pytest.fixture
 def cache() -> SlotCache:
-    return SlotCache(Memory())  # type: ignore[arg-type]
+    return SlotCache(FakeContext())  # type: ignore[arg-type]
 
 
 def test_a_keystroke_reads_its_token_and_the_two_markers(cache: SlotCache) -> None:
@@ -222,7 +140,7 @@ def test_typing_on_without_a_rest_never_reads_the_suffix(cache: SlotCache) -> No
 
 
 def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
-    memory = Memory()
+    memory = FakeContext()
     cache = SlotCache(memory)  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))
     prefill(cache, before, after)
@@ -248,7 +166,7 @@ def test_without_a_suffix_there_is_no_gap(cache: SlotCache) -> None:
 
 
 def test_a_family_without_a_middle_marker_goes_on_from_its_last_token() -> None:
-    memory = Memory()
+    memory = FakeContext()
     cache = SlotCache(memory)  # type: ignore[arg-type]
     cache.prefill(Prompt((1, 2, 3), None, (), (), "", ""))
     assert [token for _, token in memory.of(FULL)] == [1, 2, 3]
@@ -262,7 +180,7 @@ def test_a_family_without_a_middle_marker_goes_on_from_its_last_token() -> None:
 def test_any_seats_agree_after_any_edits_forks_and_aborts(
     before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
 ) -> None:
-    memory = Memory()
+    memory = FakeContext()
     slots = Slots(memory)  # type: ignore[arg-type]
     for kind, some, patience in steps:
         if kind == "type":
@@ -300,7 +218,7 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
 
 
 def test_what_was_read_ahead_costs_nothing_when_it_comes() -> None:
-    slots = Slots(Memory())  # type: ignore[arg-type]
+    slots = Slots(FakeContext())  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))
     slots.prefill(prompt(before, after))
     back = slots.prefill_ahead(prompt([*before, 7, 8, 9], after))
@@ -311,7 +229,7 @@ def test_what_was_read_ahead_costs_nothing_when_it_comes() -> None:
 
 
 def test_another_buffer_takes_another_seat_and_the_first_is_found_again() -> None:
-    slots = Slots(Memory())  # type: ignore[arg-type]
+    slots = Slots(FakeContext())  # type: ignore[arg-type]
     one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 360)), [80])
     slots.prefill(one)
     slots.prefill(other)
@@ -320,7 +238,7 @@ def test_another_buffer_takes_another_seat_and_the_first_is_found_again() -> Non
 
 
 def test_a_full_cache_costs_the_other_seats_and_nothing_else() -> None:
-    memory = Memory(room=150)
+    memory = FakeContext(room=150)
     slots = Slots(memory)  # type: ignore[arg-type]
     one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 390)), [80])
     slots.prefill(one)
@@ -336,11 +254,11 @@ def test_a_full_cache_costs_the_other_seats_and_nothing_else() -> None:
 def test_a_restored_cache_is_gone_on_with(
     before: list[int], after: list[int], typed: list[int], later: list[int]
 ) -> None:
-    old = SlotCache(Memory())  # type: ignore[arg-type]
+    old = SlotCache(FakeContext())  # type: ignore[arg-type]
     old.prefill(prompt(before, after))
     old.prefill(prompt([*before, *typed], after))
     old.append([5, 6])
-    memory = Memory()
+    memory = FakeContext()
     new = SlotCache(memory)  # type: ignore[arg-type]
     assert new.restore(old.shadow, old.state(1 << 20))
     agree(memory, new)
@@ -352,9 +270,9 @@ def test_a_restored_cache_is_gone_on_with(
 
 
 def test_what_does_not_fit_leaves_an_empty_cache() -> None:
-    old = SlotCache(Memory())  # type: ignore[arg-type]
+    old = SlotCache(FakeContext())  # type: ignore[arg-type]
     old.prefill(prompt(range(1, 60), [70]))
-    memory = Memory(room=50)
+    memory = FakeContext(room=50)
     new = SlotCache(memory)  # type: ignore[arg-type]
     assert not new.restore(old.shadow, old.state(1 << 20))
     assert new.is_empty
@@ -362,7 +280,7 @@ def test_what_does_not_fit_leaves_an_empty_cache() -> None:
 
 
 def test_reading_far_ahead_leaves_the_present_prompt_as_it_was() -> None:
-    memory = Memory()
+    memory = FakeContext()
     slots = Slots(memory)  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))
     slots.prefill(prompt(before, after))
@@ -376,7 +294,7 @@ def test_reading_far_ahead_leaves_the_present_prompt_as_it_was() -> None:
 
 
 def test_an_aborted_suffix_is_read_on_and_not_again() -> None:
-    memory = Memory()
+    memory = FakeContext()
     cache = SlotCache(memory)  # type: ignore[arg-type]
     wanted = prompt(range(1, 60), range(200, 400))
     read = 0
@@ -394,7 +312,7 @@ def test_an_aborted_suffix_is_read_on_and_not_again() -> None:
 
 
 def test_a_stopped_prefix_is_kept_to_the_last_token_read() -> None:
-    memory = Memory()
+    memory = FakeContext()
     cache = SlotCache(memory)  # type: ignore[arg-type]
     wanted = prompt(range(1, 100), range(200, 220))
     memory.abort.looks_left = 21  # inside the second slice
@@ -426,7 +344,7 @@ def test_tokens_read_ahead_are_in_the_batch_of_the_middle(cache: SlotCache) -> N
 
 
 def test_going_back_to_a_place_that_was_left_costs_nothing() -> None:
-    slots = Slots(Memory())  # type: ignore[arg-type]
+    slots = Slots(FakeContext())  # type: ignore[arg-type]
     there = prompt(range(1, 400), range(500, 560))
     above = prompt(range(1, 200), [*range(200, 400), *range(500, 560)])
     slots.prefill(there)
@@ -437,7 +355,7 @@ def test_going_back_to_a_place_that_was_left_costs_nothing() -> None:
 
 
 def test_a_half_read_prompt_is_gone_on_with_in_its_seat() -> None:
-    memory = Memory()
+    memory = FakeContext()
     slots = Slots(memory)  # type: ignore[arg-type]
     short, whole = prompt(range(900, 960), [1]), prompt(range(1, 400), range(500, 560))
     slots.prefill(short)
@@ -452,7 +370,7 @@ def test_a_half_read_prompt_is_gone_on_with_in_its_seat() -> None:
 
 
 def test_the_part_of_a_suffix_that_was_read_makes_a_prompt_cheap() -> None:
-    slots = Slots(Memory())  # type: ignore[arg-type]
+    slots = Slots(FakeContext())  # type: ignore[arg-type]
     whole = prompt(range(1, 100), range(500, 600))
     assert len(slots.shorten(whole, 24).after) == 24
     slots.prefill(prompt(range(1, 90), range(500, 540)))

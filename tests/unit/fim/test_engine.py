@@ -1,0 +1,263 @@
+"""The engine with a model that continues the texts it knows, in a cache with llama.cpp's rules."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lcursor.catalog import gguf
+from lcursor.config import CompletionConfig
+from lcursor.errors import Cancelled
+from lcursor.fim import llama
+from lcursor.fim.chunks import Chunk
+from lcursor.fim.context_ring import ContextRing
+from lcursor.fim.engine import MIN_STALE, Engine
+from lcursor.fim.prompt import Source
+from lcursor.fim.result import Result
+from tests.fakes.llama import FakeContext, opener
+
+KNOWN = {"return ": ["first + second", "first * second"], "first + second": ["\n    pass"]}
+BEFORE = "def combine(first, second):\n    return "
+AFTER = "\n\n\nprint(combine(1, 2))\n"
+FILLER = "".join(f"value_{number} = compute({number})\n" for number in range(40))
+CONFIG = CompletionConfig(min_confidence=0.0)
+Open = Callable[..., Engine]
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Open]:
+    """Open engines."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(gguf, "check_for_completion", lambda path: None)
+    monkeypatch.setattr(llama, "has_gpu", lambda: False)
+    monkeypatch.setattr(llama, "Model", opener(KNOWN))
+    monkeypatch.setattr(llama, "Context", FakeContext.open)
+    path = tmp_path / "model.gguf"
+    path.touch()
+    opened = []
+
+    def start(config: CompletionConfig = CONFIG, family: str = "qwen2.5-coder") -> Engine:
+        engine = Engine(path, family, config, lambda fraction: True)
+        engine.reader.window = "full"
+        opened.append(engine)
+        while engine._vocabulary.is_alive():
+            engine._vocabulary.join()
+        return engine
+
+    yield start
+    for engine in opened:
+        engine.close()
+
+
+@pytest.fixture
+def engine(start: Open) -> Engine:
+    return start()
+
+
+def source(before: str = BEFORE, after: str = AFTER) -> Source:
+    return Source(before, after, 0, "a.py", "demo", root="/demo/")
+
+
+def complete(engine: Engine, where: Source, **options: Any) -> tuple[Result, list[str]]:
+    told = list[str]()
+    result = engine.complete(where, told.append, single_line=True, **options)
+    return result, told
+
+
+def context(engine: Engine) -> FakeContext:
+    found: Any = engine._context
+    return found
+
+
+def rest(engine: Engine) -> int:
+    """Do all idle work; return the number of steps."""
+    steps = 1
+    while engine.idle():
+        steps += 1
+        assert steps < 50
+    return steps
+
+
+def test_a_text_is_generated_and_streamed(engine: Engine) -> None:
+    result, told = complete(engine, source())
+    assert (result.text, result.source, result.window) == ("first + second", "model", "full")
+    assert told[-1] == result.text
+    assert all(result.text.startswith(part) for part in told)
+    assert result.prompt_tokens == result.read_tokens
+
+
+def test_the_text_inside_a_word_is_healed(engine: Engine) -> None:
+    assert complete(engine, source(BEFORE + "fir"))[0].text == "st + second"
+    before, _ = complete(engine, source(BEFORE + "first + sec"))
+    assert before.text == "ond"
+
+
+def test_a_keystroke_reads_its_token_and_the_markers(engine: Engine) -> None:
+    complete(engine, source(FILLER + BEFORE))
+    result, _ = complete(engine, source(FILLER + BEFORE + "fi"), bypass_cache=True)
+    assert (result.text, result.read_tokens <= 4) == ("rst + second", True)
+    kept = [is_cached for _, _, is_cached in engine.last_prompt()]
+    assert kept.count(False) == result.read_tokens
+
+
+def test_a_known_answer_needs_no_model(engine: Engine) -> None:
+    complete(engine, source())
+    batches = len(context(engine).batches)
+    again, told = complete(engine, source())
+    typed, _ = complete(engine, source(BEFORE + "first"))
+    assert (again.text, again.source, told) == ("first + second", "cache", ["first + second"])
+    assert (typed.text, typed.source) == (" + second", "cache")
+    assert len(context(engine).batches) == batches
+    assert complete(engine, source(), bypass_cache=True)[0].source == "model"
+
+
+def test_idle_work_generates_what_follows(engine: Engine) -> None:
+    complete(engine, source())
+    rest(engine)
+    ahead, _ = complete(engine, source(BEFORE + "first + second"))
+    assert ahead.source == "speculation"
+
+
+def test_idle_work_refreshes_the_suffix(engine: Engine) -> None:
+    for typed in range(MIN_STALE + 2):
+        complete(engine, source(BEFORE + "x" * typed))
+    assert engine._slots.current.shadow.stale >= MIN_STALE
+    rest(engine)
+    assert engine._slots.current.shadow.stale == 0
+
+
+def test_a_short_window_is_improved_in_idle_time(engine: Engine) -> None:
+    engine.reader.window = "staged"
+    better = list[Result]()
+    engine.on_improved = better.append
+    result, _ = complete(engine, source(FILLER + BEFORE))
+    assert (result.text, result.window) == ("first + second", "short")
+    rest(engine)
+    assert [(each.text, each.window) for each in better] == [("first + second", "full")]
+    later, _ = complete(engine, source(FILLER + BEFORE + "f"), bypass_cache=True)
+    assert (later.window, later.read_tokens <= 4) == ("full", True)
+
+
+@pytest.mark.parametrize("looks", [1, 40, 90])
+def test_an_aborted_request_is_continued_by_the_next(engine: Engine, looks: int) -> None:
+    where = source(FILLER + BEFORE)
+    context(engine).abort.looks_left = looks
+    with pytest.raises(Cancelled):
+        engine.warm(where)
+    engine.abort.clear()
+    done = engine.read_tokens
+    result, _ = complete(engine, where)
+    assert result.text == "first + second"
+    assert result.read_tokens <= result.prompt_tokens - done + 2
+
+
+def test_alternatives_differ_at_the_least_certain_token(engine: Engine) -> None:
+    complete(engine, source())
+    assert engine.alternatives() == ["first * second"]
+    assert engine.alternatives(typed="first ") == ["first * second"]
+    result, _ = complete(engine, source(BEFORE + "first "))
+    assert result.text == "+ second"
+
+
+def test_a_saved_cache_spares_the_next_start_the_prompt(start: Open) -> None:
+    first = start()
+    where = source(FILLER + BEFORE)
+    read = complete(first, where)[0].read_tokens
+    rest(first)
+    second = start()
+    result, _ = complete(second, where)
+    assert result.text == "first + second"
+    assert result.read_tokens <= 2 < read
+    other = start(replace(CONFIG, save_cache=False))
+    assert complete(other, where)[0].read_tokens == read
+
+
+def test_pieces_of_other_files_come_into_the_prompt(engine: Engine) -> None:
+    engine.ring = ContextRing()
+    piece = "def helper(a):\n    b = a\n    c = b\n    return c"
+    engine.ring.add(Chunk("other.py", 0, piece, "visited"))
+    complete(engine, source())
+    rest(engine)
+    complete(engine, source(), bypass_cache=True)
+    text = b"".join(data for _, data, _ in engine.last_prompt()).decode()
+    assert text.index("other.py") < text.index("def helper") < text.index("def combine")
+
+
+def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:
+    engine = start(replace(CONFIG, context_tokens=1500))
+    before = engine.reader.prefix_tokens
+    context(engine).room = 700
+    result, _ = complete(engine, source(FILLER + BEFORE))
+    assert result.text == "first + second"
+    assert engine.reader.prefix_tokens < before
+    [warning] = engine.warnings
+    assert "tokens before the cursor are read for a while" in warning.message
+
+
+def test_settings_apply_without_another_load(engine: Engine) -> None:
+    complete(engine, source())
+    engine.configure(replace(CONFIG, max_tokens=3))
+    result, _ = complete(engine, source())
+    assert (result.reason, result.generated_tokens) == ("tokens", 3)
+
+
+def test_the_likelihood_of_a_text(engine: Engine) -> None:
+    likely, unlikely = (engine.nll(source(), text) for text in ("first", "third"))
+    assert len(likely) == len(unlikely) == 5
+    assert sum(likely) < sum(unlikely)
+
+
+edits = st.lists(
+    st.tuples(
+        st.sampled_from(["type", "delete", "jump", "below", "accept", "idle", "abort", "again"]),
+        st.integers(1, 30),
+    ),
+    max_size=8,
+)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(edits)
+def test_after_any_edits_the_cache_has_the_prompt_and_the_answer_is_that_of_a_fresh_engine(
+    start: Open, steps: list[tuple[str, int]]
+) -> None:
+    used, fresh = start(), start(replace(CONFIG, save_cache=False))
+    before, after = FILLER[-200:] + BEFORE, AFTER
+    for kind, size in steps:
+        if kind == "type":
+            before += "first + second = 3\n    return "[:size]
+        elif kind == "delete":
+            before = before[:-size]
+        elif kind == "jump":
+            half = len(before) // 2
+            before, after = before[:half], before[half:] + after
+        elif kind == "below":
+            after = after[:size]
+        elif kind == "accept":
+            before += complete(used, source(before, after))[0].text
+        elif kind == "idle":
+            for _ in range(size % 5):
+                used.idle()
+        elif kind == "abort":
+            used.abort.looks_left = size  # type: ignore[attr-defined]
+            with contextlib.suppress(Cancelled):
+                used.warm(source(before, after))
+            used.abort.clear()
+        found, _ = complete(used, source(before, after), bypass_cache=kind != "again")
+        for slot in fresh._slots.all():
+            slot.clear()
+        exact, _ = complete(fresh, source(before, after), bypass_cache=True)
+        assert found.text == exact.text
+        if found.source == "model":
+            wanted = [token for token, _, _ in used.last_prompt()]
+            cached = context(used).of(used._slots.current.sequences.full)
+            assert [token for _, token in cached][: len(wanted)] == wanted
