@@ -167,7 +167,7 @@ def test_the_cells_of_a_buffer(kept: Path) -> None:
     assert saved is not None
     assert saved.state == b"\x00\x01cells"
     assert saved.files == (File("b.py", "def b(): ...\n"),)
-    assert (saved.cells.prefix, saved.cells.suffix, saved.cells.suffix_at) == (
+    assert (saved.shadow.prefix, saved.shadow.suffix, saved.shadow.suffix_at) == (
         [1, 2, 3],
         (4, 5),
         28,

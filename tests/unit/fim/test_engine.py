@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,7 +27,7 @@ KNOWN = {"return ": ["first + second", "first * second"], "first + second": ["\n
 BEFORE = "def combine(first, second):\n    return "
 AFTER = "\n\n\nprint(combine(1, 2))\n"
 FILLER = "".join(f"value_{number} = compute({number})\n" for number in range(40))
-CONFIG = CompletionConfig(min_confidence=0.0)
+CONFIG = CompletionConfig(min_confidence=0.0, budget_ms=60_000)
 Open = Callable[..., Engine]
 
 
@@ -72,8 +72,7 @@ def complete(engine: Engine, where: Source, **options: Any) -> tuple[Result, lis
 
 
 def context(engine: Engine) -> FakeContext:
-    found: Any = engine._context
-    return found
+    return cast(FakeContext, engine._context)
 
 
 def rest(engine: Engine) -> int:
@@ -88,8 +87,7 @@ def rest(engine: Engine) -> int:
 def test_a_text_is_generated_and_streamed(engine: Engine) -> None:
     result, told = complete(engine, source())
     assert (result.text, result.source, result.window) == ("first + second", "model", "full")
-    assert told[-1] == result.text
-    assert all(result.text.startswith(part) for part in told)
+    assert told == ["first"]  # the next part of the line that makes sense is all of it
     assert result.prompt_tokens == result.read_tokens
 
 
@@ -193,7 +191,7 @@ def test_pieces_of_other_files_come_into_the_prompt(engine: Engine) -> None:
 def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:
     engine = start(replace(CONFIG, context_tokens=1500))
     before = engine.reader.prefix_tokens
-    context(engine).room = 700
+    context(engine).room = 200
     result, _ = complete(engine, source(FILLER + BEFORE))
     assert result.text == "first + second"
     assert engine.reader.prefix_tokens < before

@@ -1,4 +1,4 @@
-"""From rows to the message of `:LCursor stats`, and to what the gate learns from."""
+"""The statistics of `:LCursor stats`, and the threshold that adapts to what the user accepts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any, cast, get_args
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from lcursor import protocol
 from lcursor.fim import outcome_stats
@@ -67,3 +69,102 @@ def test_every_outcome_of_the_wire_is_counted() -> None:
             "dict[str, Any]", outcome_stats.stats([row(outcome=outcome)], {}, "/x")["total"]
         )
         assert total[outcome] == 1
+
+
+BASE = 0.4
+LOW, HIGH = 0.2, 0.7
+History = list[tuple[float, bool]]
+
+
+def many(confidence: float, accepts: int, rejects: int) -> History:
+    """Return so many outcomes at one confidence."""
+    return [(confidence, True)] * accepts + [(confidence, False)] * rejects
+
+
+@pytest.mark.parametrize(
+    ("history", "wanted"),
+    [
+        ([], BASE),
+        (many(0.41, 0, 29), BASE),  # too few to say anything
+        (many(0.41, 29, 0), BASE),
+        (many(0.9, 500, 500), BASE),  # what is far above the threshold says nothing about it
+        (many(0.9, 0, 500), BASE),
+        (many(0.41, 0, 30), 0.46),  # the first step is closed
+        (many(0.41, 0, 30) + many(0.47, 0, 30), 0.52),  # and the second
+        (many(0.47, 0, 500), BASE),  # the first step stands before it
+        (many(0.41, 10, 30), BASE),  # one of four is accepted: it is worth its place
+        (many(0.41, 30, 30), 0.36),  # one step is opened, not more
+        (many(0.41, 30, 30) + many(0.37, 30, 0), 0.32),
+        (many(0.41, 30, 30) + many(0.37, 0, 13), BASE),  # it was opened, and that was wrong
+        (many(0.41, 3, 0) + many(0.9, 100, 0), BASE),  # three are chance
+    ],
+)
+def test_the_rule(history: History, wanted: float) -> None:
+    assert outcome_stats.threshold(BASE, history) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("accepted", "wanted"), [(True, LOW), (False, HIGH)])
+def test_the_bounds(accepted: bool, wanted: float) -> None:
+    history = [(number / 1000, accepted) for number in range(1001)]
+    assert outcome_stats.threshold(BASE, history) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("base", [0.0, 1.0])
+def test_all_and_nothing_are_the_users_word(base: float) -> None:
+    assert outcome_stats.threshold(base, many(0.5, 100, 0) + many(0.0, 0, 100)) == base
+
+
+HISTORIES = st.lists(
+    st.tuples(
+        st.sampled_from([0.05, 0.3, 0.35, 0.39, 0.4, 0.43, 0.47, 0.55, 0.69, 0.9]), st.booleans()
+    ),
+    max_size=60,
+).flatmap(lambda some: st.integers(1, 12).map(lambda times: some * times))
+BASES = st.floats(0.01, 0.99)
+CONFIDENCES = st.floats(0, 1)
+
+
+@given(BASES, HISTORIES)
+def test_it_stays_within_its_bounds(base: float, history: History) -> None:
+    moved = outcome_stats.threshold(base, history)
+    assert base / 2 <= moved <= (1 + base) / 2
+    if len(history) < 30:
+        assert moved == base
+
+
+@given(BASES, HISTORIES, CONFIDENCES, st.integers(1, 40))
+def test_rejections_never_lower_it(
+    base: float, history: History, confidence: float, count: int
+) -> None:
+    more = history + many(confidence, 0, count)
+    assert outcome_stats.threshold(base, more) >= outcome_stats.threshold(base, history)
+
+
+@given(BASES, HISTORIES, CONFIDENCES, st.integers(1, 40))
+def test_accepts_never_raise_it(
+    base: float, history: History, confidence: float, count: int
+) -> None:
+    more = history + many(confidence, count, 0)
+    assert outcome_stats.threshold(base, more) <= outcome_stats.threshold(base, history)
+
+
+@given(HISTORIES, st.randoms(use_true_random=False))
+def test_the_order_does_not_matter(history: History, shuffler: object) -> None:
+    shuffled = list(history)
+    shuffler.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert outcome_stats.threshold(BASE, shuffled) == outcome_stats.threshold(BASE, history)
+
+
+def test_a_filetype_with_outcomes_enough_has_its_own() -> None:
+    history = [("lua", 0.41, False)] * 40 + [("c", 0.41, True)] * 29
+    found = outcome_stats.thresholds(BASE, history)
+    assert found["lua"] == pytest.approx(0.46)
+    assert set(found) == {"lua", ""}
+    assert found[""] == BASE  # 29 of 69 accepted
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "lua"]), CONFIDENCES, st.booleans()), max_size=50))
+def test_there_is_always_one_for_all(history: list[tuple[str, float, bool]]) -> None:
+    assume(history)
+    found = outcome_stats.thresholds(BASE, history)
+    assert found[""] == outcome_stats.threshold(BASE, [(one, took) for _, one, took in history])

@@ -240,5 +240,7 @@ def test_a_short_window_of_a_family_with_the_suffix_first() -> None:
 def test_a_short_window_ends_at_the_cursor_and_keeps_its_size(text: str, budget: int) -> None:
     short, _ = lay_out_short(Source(text, ""), before=budget)
     before = short.partition("<pre>")[2].partition("<suf>")[0]
-    assert text.endswith(before[-budget:]) or len(before) < budget
+    _, *lines, last = ["", *before.split("\n")]
+    assert text.rpartition("\n")[2].endswith(last)
+    assert all(line in text.split("\n") for line in lines[len(before) == 4 * budget :])
     assert len(before) <= 4 * budget

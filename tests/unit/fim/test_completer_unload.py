@@ -12,7 +12,7 @@ from lcursor.config import CompletionConfig
 from lcursor.errors import OutOfMemory
 from lcursor.fim.completer import Completer
 from tests.fakes.engine import Models, request, wait_for
-from tests.unit.fim.test_ahead import place
+from tests.unit.fim.test_completer_ahead import place
 
 CONFIG = CompletionConfig(model="one", idle_minutes=30)
 
