@@ -153,7 +153,7 @@ class Completer:
             failed=self._failed,
             finish=self._unload,
         )
-        self.ring.on_change = lambda: self._scheduler.call(_nothing)  # resumes idle work
+        self.ring.on_change = lambda: self._scheduler.call(lambda: None)  # resumes idle work
 
     def start(self) -> None:
         """Start to load the model, in the background."""
@@ -477,10 +477,6 @@ class Completer:
             error = EngineFailed(f"the engine broke ({error!r})", "See :LCursor log")
         self._emit("error", failure(error, number))
         return error.message
-
-
-def _nothing() -> None:
-    """Do nothing; idle work resumes after it."""
 
 
 def _source(place: FimRequest | FimWarm) -> Source:
