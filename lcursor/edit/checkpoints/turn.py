@@ -274,11 +274,10 @@ def place_hunks(
     Returns:
         The pieces, whether any hunk is new, and whether it is unclear where one belongs.
     """
-    pieces, is_fresh, is_lost = (
-        file.pieces_before(is_fresh=bool(hunks) and not is_undone),
-        False,
-        False,
-    )
+    pieces = file.pieces_before(is_fresh=bool(hunks) and not is_undone)
+    is_fresh = is_lost = False
+    if file.is_undone and is_undone:  # another editor undid the turn; this one read the file again
+        return pieces, is_fresh, is_lost
     for hunk in hunks:
         was, will = tuple(hunk["old"]), tuple(hunk["new"])
         if is_undone:

@@ -146,3 +146,11 @@ def test_what_makes_no_sense_changes_nothing(op: dict[str, Any]) -> None:
         turns.apply(op)
     assert list(turns.turns) == ["k"]
     assert not turns.turns["k"].is_applied
+
+
+def test_an_undone_turn_ignores_hunks_that_are_taken_back() -> None:
+    """Another editor undid it, and this one read the file again: it can still be redone."""
+    file = FileTurn(FileChange("a", base=digest(BASE), changes=ALL), is_undone=True)
+    file.pieces = list(pieces((3, "C D E f")))
+    found = place_hunks(file, BASE, [hunk("c d e", "C D E f")], is_undone=True)
+    assert found == (pieces((3, "C D E f")), False, False)
