@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Final, Literal
 
 from lcursor.errors import ServerEnded
 from lcursor.llm.fit import Device, Plan
+from lcursor.process.run import run
 
 Kind = Literal["llama-server", "xllamacpp"]
 MIN_BUILD = 9600
@@ -29,6 +29,7 @@ UNKNOWN_BUILDS = (0, 1)
 PROCESS = Path(__file__).with_name("server_process.py")
 PROBE_S = 20.0
 """The first start of a program with a GPU takes seconds."""
+MAX_PROBE_BYTES = 1 << 16
 OWN_VARIABLES = re.compile(r"LLAMA_(ARG_.*|API_KEY)")
 """Environment variables that a user may have set for another server."""
 BATCH_STEP = 64
@@ -209,19 +210,5 @@ def _parse_devices(text: str) -> tuple[Device, ...]:
 
 def _output(*words: str) -> str:
     """Return what a command prints, "" if it cannot be run."""
-    try:
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=PROBE_S,
-            check=False,
-            env=environment(),
-            cwd="/",
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout
+    found = run(words, Path("/"), env=environment(), max_error_bytes=MAX_PROBE_BYTES, max_s=PROBE_S)
+    return (found.errors + found.data).decode("utf-8", "replace")

@@ -1,10 +1,15 @@
-"""Run a command with limits on its output and its time. Blocks; on the caller's thread."""
+"""Run a command with limits on its output and its time. Blocks; on the caller's thread.
+
+The command runs in a process group of its own, and all of that is killed when it ends: nothing that
+it started goes on.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import tempfile
 import time
@@ -18,19 +23,25 @@ Cancel = Callable[[], bool]
 """Called now and then; true ends what is being done, with `Cancelled`."""
 
 POLL_S = 0.05
+FIRST_POLL_S = 0.0005
 BLOCK_BYTES = 1 << 16
 MAX_ERROR_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command wrote to its standard output."""
+    """What a command wrote, and how it ended."""
 
     data: bytes
+    """Its standard output."""
     is_cut: bool = False
     """A limit ended it; there may have been more."""
     failure: str = ""
     """Why there is no output, or only a part: the command's own words, or the limit."""
+    errors: bytes = b""
+    """Its standard error."""
+    status: int | None = None
+    """Its exit status; None if it cannot be run."""
 
 
 def run(
@@ -40,6 +51,8 @@ def run(
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
     max_bytes: int | None = None,
+    max_error_bytes: int = MAX_ERROR_BYTES,
+    drops_excess: bool = False,
     max_s: float | None = 10.0,
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
@@ -52,6 +65,8 @@ def run(
         stdin: its standard input.
         env: its environment; this process's by default.
         max_bytes: of output, after which it is killed.
+        max_error_bytes: of standard error; more is dropped.
+        drops_excess: drop more than `max_bytes`, and let it go on.
         max_s: that it may take, after which it is killed.
         ok: exit statuses that mean success.
         cancel: called every 50 ms; kills it.
@@ -74,55 +89,86 @@ def run(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=env,
+                start_new_session=True,
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, IndexError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            return Output(b"", failure=f"{command[0]} cannot be run: {reason}")
+            name = command[0] if command else "the command"
+            return Output(b"", failure=f"{name} cannot be run: {reason}")
         stack.enter_context(process)
+        reader = _Reader(process, max_bytes, max_error_bytes, drops_excess)
         try:
-            end_s = None if max_s is None else time.monotonic() + max_s
-            data, complaint, limit = _read(process, max_bytes, end_s, cancel)
+            limit = reader.read(None if max_s is None else time.monotonic() + max_s, cancel)
         finally:
-            if process.poll() is None:
-                process.kill()
-    if limit:
-        return Output(data, is_cut=True, failure=limit)
-    if process.returncode not in ok:
-        lines = complaint.decode(errors="replace").strip().splitlines()
-        lines = lines or [f"{command[0]} exits with {process.returncode}"]
-        return Output(data, failure=lines[0])
-    return Output(data)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    data, errors, status = bytes(reader.data), bytes(reader.errors), process.returncode
+    if limit or status in ok:
+        return Output(data, bool(limit), limit, errors, status)
+    lines = errors.decode(errors="replace").strip().splitlines()
+    lines = lines or [f"{command[0]} exits with {status}"]
+    return Output(data, False, lines[0], errors, status)
 
 
-def _read(
-    process: subprocess.Popen[bytes],
-    max_bytes: int | None,
-    end_s: float | None,
-    cancel: Cancel | None,
-) -> tuple[bytes, bytes, str]:
-    """Return standard output, standard error, and the limit that was reached."""
-    assert process.stdout
-    assert process.stderr
-    data, complaint = bytearray(), bytearray()
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ, data)
-        selector.register(process.stderr, selectors.EVENT_READ, complaint)
-        # A command that closes its output may go on; one that ended may leave output to read.
-        while selector.get_map() or process.poll() is None:
-            if cancel and cancel():
-                raise Cancelled("a command was stopped")
-            if end_s is not None and time.monotonic() > end_s:
-                return bytes(data), bytes(complaint), "it took too long"
-            if not selector.get_map():
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(POLL_S)
-                continue
-            for key, _ in selector.select(POLL_S):
-                block = os.read(key.fd, BLOCK_BYTES)
-                if not block:
-                    selector.unregister(key.fileobj)
-                elif key.data is data or len(complaint) < MAX_ERROR_BYTES:
-                    key.data.extend(block)
-            if max_bytes is not None and len(data) > max_bytes:
-                return bytes(data[:max_bytes]), bytes(complaint), f"over {max_bytes:,} bytes"
-    return bytes(data), bytes(complaint), ""
+class _Reader:
+    """Reads the output of a process until it has ended, or a limit is reached."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        max_bytes: int | None,
+        max_error_bytes: int,
+        drops_excess: bool,
+    ) -> None:
+        self.data, self.errors = bytearray(), bytearray()
+        self._process, self._max_bytes = process, max_bytes
+        self._max_error_bytes, self._drops_excess = max_error_bytes, drops_excess
+
+    def read(self, ends_s: float | None, cancel: Cancel | None) -> str:
+        """Return the limit that was reached, "" for none."""
+        assert self._process.stdout
+        assert self._process.stderr
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ, self.data)
+            selector.register(self._process.stderr, selectors.EVENT_READ, self.errors)
+            pause_s = FIRST_POLL_S
+            while True:
+                # Asked before the pipes are: what it wrote last is in them by then.
+                has_ended = _has_ended(self._process)
+                if cancel and cancel():
+                    raise Cancelled("a command was stopped")
+                if ends_s is not None and time.monotonic() > ends_s:
+                    return "it took too long"
+                if not selector.get_map():
+                    if has_ended:
+                        return ""
+                    time.sleep(pause_s)  # it closed its output, and is about to end, or goes on
+                    pause_s = min(2 * pause_s, POLL_S)
+                    continue
+                events = selector.select(0 if has_ended else POLL_S)
+                if has_ended and not events:
+                    return ""  # something that it started holds its output open
+                for key, _ in events:
+                    block = os.read(key.fd, BLOCK_BYTES)
+                    if not block:
+                        selector.unregister(key.fileobj)
+                    else:
+                        key.data.extend(block)
+                if self._is_too_much():
+                    return f"over {self._max_bytes:,} bytes"
+
+    def _is_too_much(self) -> bool:
+        del self.errors[self._max_error_bytes :]
+        if self._max_bytes is None or len(self.data) <= self._max_bytes:
+            return False
+        del self.data[self._max_bytes :]
+        return not self._drops_excess
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether a process has ended; where possible it keeps its number until `wait`."""
+    if hasattr(os, "waitid"):  # not on macOS before Python 3.13
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, process.pid, flags) is not None
+    return process.poll() is not None

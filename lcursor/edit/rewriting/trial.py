@@ -13,9 +13,7 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import stat
-import subprocess
 import tempfile
 import threading
 import time
@@ -27,6 +25,7 @@ from typing import Final
 from lcursor.config import EditConfig
 from lcursor.edit.records import Check, Lines
 from lcursor.errors import Cancelled, CheckFailed
+from lcursor.process.run import run
 from lcursor.project import git, listing
 
 MAX_FILES: Final = 20_000
@@ -35,7 +34,6 @@ MAX_BYTES: Final = 256 << 20
 MAX_OUTPUT_BYTES: Final = 4 << 20
 MAX_TOLD_CHARS: Final = 1200
 """Of what a command says, for the model and for people; its end says most."""
-STEP_S: Final = 0.02
 COPY_S: Final = 20.0
 LIST_BYTES: Final = 16 << 20
 PRIVATE: Final = re.compile(
@@ -380,84 +378,21 @@ def _run(
         CheckFailed: it cannot be run.
         Cancelled: `cancel` was set.
     """
-    try:
-        process = subprocess.Popen(
-            words,
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(environment),
-            start_new_session=True,
-        )
-    except (OSError, ValueError, IndexError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        name = words[0] if words else "the command"
-        raise CheckFailed(
-            f"{name} cannot be run: {reason}", "Look at edit.formatter, edit.lint and edit.test"
-        ) from error
-    heard = _Heard(process, given)
-    end_s = time.monotonic() + most_s
-    is_late = False
-    try:
-        while not _has_ended(process.pid):
-            if cancel.is_set():
-                raise Cancelled("the edit was stopped")
-            if time.monotonic() > end_s:
-                is_late = True
-                break
-            time.sleep(STEP_S)
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        heard.close()
-    text = (heard.out + heard.err).decode("utf-8", "replace")
-    return Ran(process.returncode, text, bytes(heard.out), is_late)
-
-
-def _has_ended(pid: int) -> bool:
-    """Whether a child is over; it keeps its number until it is waited for."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-class _Heard:
-    """What a process says, read on threads of its own so that it never waits for us."""
-
-    def __init__(self, process: subprocess.Popen[bytes], given: bytes) -> None:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        self.out, self.err = bytearray(), bytearray()
-        self._pipes = (process.stdin, process.stdout, process.stderr)
-        self._threads = [
-            threading.Thread(target=self._give, args=(given,), daemon=True),
-            threading.Thread(target=self._read, args=(process.stdout, self.out), daemon=True),
-            threading.Thread(target=self._read, args=(process.stderr, self.err), daemon=True),
-        ]
-        for each in self._threads:
-            each.start()
-
-    def close(self) -> None:
-        """Wait for the rest."""
-        for each in self._threads:
-            each.join(1.0)  # who left the group may hold a pipe open; it is not waited for
-        for pipe in self._pipes:
-            with contextlib.suppress(OSError):
-                pipe.close()
-
-    def _give(self, given: bytes) -> None:
-        with contextlib.suppress(OSError):
-            self._pipes[0].write(given)
-            self._pipes[0].close()
-
-    def _read(self, pipe: object, into: bytearray) -> None:
-        try:
-            while block := os.read(pipe.fileno(), 1 << 16):  # type: ignore[attr-defined]
-                if len(into) < MAX_OUTPUT_BYTES:
-                    into += block
-        except (OSError, ValueError):
-            pass
+    output = run(
+        words,
+        folder,
+        stdin=given,
+        env=environment,
+        max_bytes=MAX_OUTPUT_BYTES,
+        max_error_bytes=MAX_OUTPUT_BYTES,
+        drops_excess=True,
+        max_s=most_s,
+        cancel=cancel.is_set,
+    )
+    if output.status is None:
+        raise CheckFailed(output.failure, "Look at edit.formatter, edit.lint and edit.test")
+    text = (output.data + output.errors).decode("utf-8", "replace")
+    return Ran(output.status, text, output.data, output.is_cut)
 
 
 def _remove(folder: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from lcursor.errors import Cancelled
-from lcursor.process.run import run
+from lcursor.process.run import Output, run
+from tests.waiting import is_running, wait_for
 
 
 def test_a_program_that_says_too_much_or_nothing_is_ended(tmp_path: Path) -> None:
@@ -37,3 +40,30 @@ def test_a_command_gets_its_input(tmp_path: Path) -> None:
     assert run(["cat"], tmp_path, stdin=data).data == data
     assert run(["cat"], tmp_path).data == b""
     assert run(["true"], tmp_path, stdin=data).failure == ""  # it reads nothing
+
+
+def test_more_than_the_limit_is_dropped_where_that_is_wanted(tmp_path: Path) -> None:
+    code = "import sys; sys.stderr.write('e' * 300_000); print('x' * 300_000); sys.exit(3)"
+    said = run([sys.executable, "-c", code], tmp_path, max_bytes=1000, drops_excess=True, ok=(3,))
+    assert (len(said.data), said.is_cut, said.failure, said.status) == (1000, False, "", 3)
+    assert len(said.errors) == 4096
+
+
+def test_cancelling_ends_all_that_it_started(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    command = ["sh", "-c", f"sleep 600 & echo $! > {path}; wait"]
+    with pytest.raises(Cancelled):
+        run(command, tmp_path, cancel=lambda: bool(path.exists() and path.read_text().strip()))
+    wait_for(lambda: not is_running(int(path.read_text())), what="what it started ends")
+
+
+def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path) -> None:
+    said = run(["sh", "-c", "sleep 600 & echo $!"], tmp_path, max_s=300)
+    assert said.failure == ""
+    wait_for(lambda: not is_running(int(said.data)), what="what it started ends")
+
+
+def test_without_waitid_as_on_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "waitid")
+    said = run(["sh", "-c", "echo a; exit 4"], tmp_path, ok=(4,))
+    assert said == Output(b"a\n", status=4)
