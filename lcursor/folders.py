@@ -35,6 +35,11 @@ def cache_home() -> Path:
     return Path(home).expanduser() / "lcursor"
 
 
+def vectors_home() -> Path:
+    """Return the folder of the vectors of all projects; it need not exist."""
+    return cache_home() / "vectors"
+
+
 def own(place: Path) -> Path:
     """Make a folder of mode 0700; refuse one that another user made, or may write to.
 

@@ -160,12 +160,12 @@ def _size(folder: Path) -> int:
 
 def _index(embedder: str) -> Fact:
     from lcursor import folders
-    from lcursor.catalog import store
+    from lcursor.catalog import manifest, store
     from lcursor.catalog.sink import human
-    from lcursor.index import embed, vector_store
     from lcursor.project.root import BEGUN
 
-    folder, vectors = folders.data_home() / "index", vector_store.default_folder()
+    folder, vectors = folders.data_home() / "index", folders.vectors_home()
+    files = manifest.find(embedder).files if embedder else ()
     projects = len([*folder.glob(f"*/{BEGUN}")])
     sizes = _size(folder), _size(vectors)
     data = {
@@ -175,7 +175,7 @@ def _index(embedder: str) -> Fact:
         "vectors_path": str(vectors),
         "vectors_bytes": sizes[1],
         "embedder": embedder,
-        "is_embedder_here": bool(embedder) and embed.find(embedder).is_here(),
+        "is_embedder_here": bool(files) and all(store.path_of(each).is_file() for each in files),
     }
     many = "1 project" if projects == 1 else f"{projects} projects"
     text = f"{many} in {folder} ({human(sizes[0])}), vectors in {vectors} ({human(sizes[1])})"

@@ -45,11 +45,6 @@ BATCH = 500
 BUSY_MS = 3_000
 
 
-def default_folder() -> Path:
-    """Return `$XDG_CACHE_HOME/lcursor/vectors`."""
-    return folders.cache_home() / "vectors"
-
-
 class VectorStore:
     """All vectors that one embedder made.
 
@@ -61,7 +56,7 @@ class VectorStore:
 
     def __init__(self, folder: Path | None, embedder: str, *, max_bytes: int = MAX_BYTES) -> None:
         name = re.sub(r"[^\w.-]", "_", embedder)
-        self.path = (folder or default_folder()) / f"{name}.sqlite3"
+        self.path = (folder or folders.vectors_home()) / f"{name}.sqlite3"
         self.remarks: list[str] = []
         self._max_bytes = max_bytes
         self._lock = threading.Lock()

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import folders
 from lcursor.index import vector_store
-from lcursor.index.vector_store import VectorStore, default_folder
+from lcursor.index.vector_store import VectorStore
 from tests.fakes.disk import full_disk
 from tests.unit.index.pieces import key, pairs, vector
 
@@ -58,14 +59,14 @@ def test_more_than_one_question_takes(tmp_path: Path) -> None:
 
 def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "lcursor" / "vectors"
+    assert folders.vectors_home() == tmp_path / "lcursor" / "vectors"
     cache = VectorStore(None, "m")
     cache.put(pairs(1))
     cache.close()
     path = tmp_path / "lcursor" / "vectors" / "m.sqlite3"
     assert path.stat().st_mode & 0o077 == 0
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert default_folder() == Path("~/.cache/lcursor/vectors").expanduser()
+    assert folders.vectors_home() == Path("~/.cache/lcursor/vectors").expanduser()
 
 
 def test_what_was_not_used_for_longest_goes_first(
