@@ -77,7 +77,7 @@ HOSTS = {"dead": "sleep 0.01", "slow": "cat > /dev/null"}
 
 @contextmanager
 def _editor(neovim: Path, init: str, **more: object) -> Iterator[Editor]:
-    with tempfile.TemporaryDirectory(prefix="lcursor-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lcursor-bench-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         (home / "engine.py").write_bytes(SOURCE.read_bytes())
         with Editor(neovim, home, init=init, files=("engine.py",), lines=40) as editor:
@@ -87,7 +87,7 @@ def _editor(neovim: Path, init: str, **more: object) -> Iterator[Editor]:
 def startup(neovim: Path) -> Figure:
     """Measure what sourcing the plugin adds to Neovim's start, by `--startuptime`."""
     samples = []
-    with tempfile.TemporaryDirectory(prefix="lcursor-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lcursor-bench-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         environment = {"PATH": "/usr/bin:/bin", **prepare_home(home, "", plugin=True)}
         for number in range(STARTS + 1):

@@ -38,7 +38,9 @@ class WhileIndexing(Lcursor):
 
     def __init__(self, model: str, source: Path) -> None:
         super().__init__(model)
-        self._folder = tempfile.TemporaryDirectory(prefix="lcursor-bench-")
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="lcursor-bench-", ignore_cleanup_errors=True
+        )
         self._copy = Copy(source, Path(self._folder.name) / "indexed")
         self._pid = 0
 

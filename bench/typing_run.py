@@ -269,7 +269,7 @@ def _opened(
     """Open a copy of the file; yield the editor, the model's name and the list of screens drawn."""
     lines = read_lines(file)
     columns = max(120, 80 + max(len(lines[spot.row].expandtabs()) for spot in spots))
-    with tempfile.TemporaryDirectory(prefix="lcursor-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lcursor-bench-", ignore_cleanup_errors=True) as folder:
         project = Path(folder) / "project"
         project.mkdir()
         path = project / file.name

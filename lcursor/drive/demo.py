@@ -66,7 +66,7 @@ def run(neovim: Path, model: str = "") -> None:
     Raises:
         TimeoutError: a screen that must come did not.
     """
-    with tempfile.TemporaryDirectory(prefix="lcursor-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lcursor-demo-", ignore_cleanup_errors=True) as folder:
         project = Path(folder) / "project"
         target = project / SOURCE
         target.parent.mkdir(parents=True)
