@@ -331,7 +331,7 @@ def _engine(vendor: str, installed: dict[str, str]) -> Fact:
 
 def _guarded(section: str, find: Callable[[], Fact]) -> Fact:
     """Keep one broken check from taking the others with it."""
-    hint = "Mend what is said about the packages first"
+    hint = "Fix the packages first"
     try:
         return find()
     except ModuleNotFoundError as error:

@@ -11,7 +11,7 @@ local function check_state(state)
   local name = vim.fn.fnamemodify(state.root, ":~")
   local text = ("%s: %s"):format(name, states.sentence(state))
   if state.phase == "failed" then
-    local advice = "Mend what is said here, then run `:LCursor index rebuild` in a file of it"
+    local advice = "Fix this, then run `:LCursor index rebuild` in a file of it"
     health.error(text, { advice, "See `:LCursor log`" })
   elseif state.phase == "absent" then
     health.warn(text, "Enter a file of it, or run `:LCursor index`")

@@ -238,9 +238,10 @@ def test_a_short_window_of_a_family_with_the_suffix_first() -> None:
 
 @given(st.text(alphabet="a \n{:", max_size=200), st.integers(1, 50))
 def test_a_short_window_ends_at_the_cursor_and_keeps_its_size(text: str, budget: int) -> None:
-    short, _ = lay_out_short(Source(text, ""), before=budget)
+    short, row = lay_out_short(Source(text, ""), before=budget)
+    window = "\n".join(text.split("\n")[row:])
     before = short.partition("<pre>")[2].partition("<suf>")[0]
-    _, *lines, last = ["", *before.split("\n")]
-    assert text.rpartition("\n")[2].endswith(last)
-    assert all(line in text.split("\n") for line in lines[len(before) == 4 * budget :])
+    assert before.endswith(window[-4 * budget :])
+    heads = before.removesuffix(window).split("\n")[:-1]
+    assert all(line in text.split("\n") for line in heads[len(before) == 4 * budget :])
     assert len(before) <= 4 * budget
