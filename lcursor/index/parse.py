@@ -139,7 +139,7 @@ class ParsePool:
         return []
 
     def close(self) -> None:
-        """End the processes and forget what was submitted."""
+        """Forget what was submitted; the processes end after the files that they are parsing."""
         self._groups.clear()
         self._suspects.clear()
         self._stop()
@@ -197,9 +197,8 @@ class ParsePool:
 
     def _stop(self) -> None:
         executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(wait=False, cancel_futures=True)
-            self.kill()
+        if executor is not None:  # not killed: one might be sending a result, for whose rest a
+            executor.shutdown(wait=False, cancel_futures=True)  # thread here would wait forever
 
     def _is_outdated(self, result: ParseResult) -> bool:
         """Whether a file changed since it was read; the watcher may not know it yet."""

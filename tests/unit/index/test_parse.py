@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,11 @@ def crash_on_n7(root: Path, group: Sequence[parse.Wanted]) -> list[ParseResult]:
 
 def crash_always(*_: object) -> list[ParseResult]:
     os.abort()
+
+
+def return_much(root: Path, group: Sequence[parse.Wanted]) -> list[ParseResult]:
+    """Return more than fits into a pipe, so that sending it takes a while."""
+    return [ParseResult(path + "x" * 500_000) for path, _ in group]
 
 
 class Project:
@@ -146,6 +152,27 @@ def test_a_file_that_changed_since_is_parsed_again(project: Project) -> None:
     assert project.symbols() == sorted(
         ["in_later", *(f"in_n{number}" for number in range(GROUP_FILES) if number != 2)]
     )
+
+
+def test_closing_while_results_are_sent_leaves_no_thread_behind(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parse, "parse_group", return_much)
+    project.start()
+    before = threading.active_count()
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(10.0)
+    try:
+        project.pool._submit(deque(project.names))
+        time.sleep(0.05)  # the groups go out
+        end_s = time.monotonic() + 0.5
+        while time.monotonic() < end_s:  # nobody reads, so the processes wait in the middle
+            pass
+        project.pool.close()
+    finally:
+        sys.setswitchinterval(interval_s)
+    wait_for(lambda: threading.active_count() < before, what="the thread that reads ends")
+    wait_for(lambda: not multiprocessing.active_children(), what="the processes end")
 
 
 def test_the_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
