@@ -152,13 +152,14 @@ class Editor:
         """Return the ghost text as it stands on the screen."""
         return self.screen.text_of(GHOST)
 
-    def wait_ghost(self, predicate: Callable[[str], bool] = bool, timeout_s: float = 20) -> str:
-        """Wait until the ghost on the screen satisfies `predicate`, and return it.
+    def wait_ghost(self, wanted: str | Callable[[str], bool] = bool, timeout_s: float = 20) -> str:
+        """Wait until the ghost on the screen is a text or satisfies a predicate, and return it.
 
         Raises:
             TimeoutError: it did not; the message holds the screen.
         """
-        if not self.screen.wait(lambda s: predicate(s.text_of(GHOST)), timeout_s):
+        is_wanted = wanted.__eq__ if isinstance(wanted, str) else wanted
+        if not self.screen.wait(lambda s: is_wanted(s.text_of(GHOST)), timeout_s):
             raise TimeoutError(f"no such ghost in {timeout_s} s; the screen:\n{self._shown()}")
         return self.ghost()
 

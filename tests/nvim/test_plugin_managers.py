@@ -82,7 +82,7 @@ def completes(nvim: Pilot) -> None:
     """Enter insert mode, see a suggestion, and accept it."""
     request = nvim.insert("o")
     nvim.host.done(request, "return a + b")
-    assert nvim.wait_ghost() == "return a + b"
+    nvim.wait_ghost("return a + b")
     nvim.press("<Tab><Esc>")
     assert nvim.lines()[-1].strip() == "return a + b"
 
