@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests import skips
@@ -17,6 +18,9 @@ from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
 
 ROOT = Path(__file__).resolve().parent.parent
+
+hypothesis.settings.register_profile("lcursor", deadline=None)  # no test measures time
+hypothesis.settings.load_profile("lcursor")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
