@@ -13,6 +13,7 @@ from bench.report import Figure, figure
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
 from lcursor.fim.completer import Completer
+from lcursor.host.backends import open_backend
 from lcursor.protocol import FimRequest
 
 STOPS = 40
@@ -27,7 +28,7 @@ class Recorder:
         self.events: list[tuple[float, str, Mapping[str, Any]]] = []
         config = CompletionConfig(min_confidence=0.0)  # show every suggestion
         config = replace(config, model=model) if model else config
-        self.completer = Completer(config, self._emit)
+        self.completer = Completer(config, self._emit, open_backend)
 
     def _emit(self, method: str, params: Mapping[str, Any]) -> None:
         with self._changed:

@@ -160,7 +160,7 @@ def _interruptible(words: str) -> Iterator[None]:
 def _make(model: Model, watch: Watcher) -> Path:
     """Return the file of a Q4_0 copy; download its source and make it where it is not here."""
     from lcursor.catalog import download, manifest, store
-    from lcursor.fim.requantize import requantize
+    from lcursor.catalog.requantize import requantize
 
     path = store.path_of(model)
     if store.read_receipt(path, model):
@@ -184,8 +184,8 @@ def requantize(
     The copy is written beside the model, and is used by the model's name with -q4_0 behind it.
     """
     from lcursor.catalog import manifest, store
+    from lcursor.catalog.requantize import requantize as make
     from lcursor.cli.progress import watching
-    from lcursor.fim.requantize import requantize as make
 
     if to.upper() != "Q4_0":
         raise typer.BadParameter(f"unknown format: {to}; only Q4_0", param_hint="--to")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lcursor.catalog import hardware, manifest, store
+from lcursor.catalog import hardware
 from lcursor.code.headers import header_lines
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
@@ -83,6 +83,8 @@ NEEDS_SERVER = (
 
 Progress = Callable[[float], bool]
 """Called with how far a load is, 0 to 1; returning False stops it."""
+OpenBackend = Callable[[CompletionConfig, Progress], Any]
+"""Opens the configured `Engine` or `Endpoint`; called on the engine's thread."""
 
 
 def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
@@ -91,27 +93,14 @@ def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
     return any(getattr(before, name) != getattr(after, name) for name in names)
 
 
-def open_engine(config: CompletionConfig, progress: Progress) -> Any:
-    """Load the configured model in this process.
-
-    Raises:
-        LcursorError: the model is missing, or see `engine.Engine`.
-        Cancelled: `progress` returned False.
-    """
-    from lcursor.fim.engine import Engine  # imports llama.cpp: 0.3 s, only on the engine's thread
-
-    path = store.resolve(config.model, "completion")
-    return Engine(path, manifest.family_of(path), config, progress)
-
-
 class Completer:
     """The completion service.
 
     Args:
         config: its settings.
         emit: sends a message to the editor; callable on any thread.
+        open_backend: opens what completes.
         retriever: finds pieces of the project; none by default.
-        open_engine: loads the model for the backend "inproc"; called on the engine's thread.
         power: whether the machine runs on battery, where nothing is evaluated in advance.
         clock: returns seconds; measures how long the model has been idle.
     """
@@ -120,15 +109,15 @@ class Completer:
         self,
         config: CompletionConfig,
         emit: Tell,
+        open_backend: OpenBackend,
         retriever: Retriever | None = None,
-        open_engine: Callable[[CompletionConfig, Progress], Any] = open_engine,
         power: hardware.Power | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._wanted = config  # replaced on any thread; applied on the engine's thread
         self._config = config  # the engine's; used on the engine's thread alone
         self._emit = emit
-        self._open_engine = open_engine
+        self._open_backend = open_backend
         self._power = power or hardware.Power()
         self._engine: Any = None  # an Engine or an Endpoint; used on the engine's thread
         self._clock, self._used_s = clock, clock()
@@ -248,7 +237,7 @@ class Completer:
         self._state("loading_model", self._config.model, 0.0)
         started = time.perf_counter()
         try:
-            self._engine = self._open_engine(self._config, self._progress)
+            self._engine = self._open_backend(self._config, self._progress)
         except Cancelled:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the state of the host
@@ -276,10 +265,8 @@ class Completer:
         Report each failure only once.
         """
         try:
-            from lcursor.fim.endpoint import Endpoint
-
             if self._engine is None:
-                self._engine = Endpoint(self._config)
+                self._engine = self._open_backend(self._config, self._progress)
                 self._engine.ring = self.ring
             if not self._engine.is_connected:
                 self._engine.connect()

@@ -25,6 +25,7 @@ from typing import Any
 from lcursor.catalog import hardware, manifest, selftest_model, store
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError
+from lcursor.fim import llama
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,9 +56,6 @@ def _say(**line: Any) -> None:
 
 
 def _test(tiny: Path, gpu_layers: int) -> dict[str, Any]:
-    _say(doing="loading the library")
-    from lcursor.fim import llama
-
     if gpu_layers and not llama.has_gpu():
         return {"result": "no-gpu", "message": "the engine finds no GPU that it can use"}
     cores = 2 if gpu_layers else hardware.physical_cores()
@@ -124,8 +122,6 @@ def _run(
 def _decode(
     name: str, path: Path, gpu_layers: int, threads: int, is_secondary: bool
 ) -> Iterator[tuple[int, list[float]]]:
-    from lcursor.fim import llama
-
     _say(doing=f"loading the model {name}")
     model = llama.Model(path, gpu_layers, lambda _: True)
     size = llama.ContextSize(cells=1024, batch=512, ubatch=512, threads=threads)
@@ -150,8 +146,6 @@ def _print_samples(name: str, path: Path) -> None:
 
 def _print_times(path: Path, gpu_layers: int, rounds: int = 5) -> None:
     """Print the median time of each batch size in ms."""
-    from lcursor.fim import llama
-
     threads = hardware.physical_cores()
     model = llama.Model(path, gpu_layers, lambda _: True)
     size = llama.ContextSize(cells=1024, batch=512, ubatch=512, threads=threads)

@@ -19,6 +19,7 @@ from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
 from lcursor.fim import outcome_stats
 from lcursor.fim.completer import Completer
 from lcursor.fim.outcomes import OutcomeStore, Row, Rows
+from lcursor.host.backends import open_backend
 from lcursor.host.brains import Brains
 from lcursor.host.chatting import Chatting
 from lcursor.host.editing import Editing
@@ -129,7 +130,7 @@ class Dispatch:
         if self._completer:
             self._completer.configure(own)
         else:
-            self._completer = Completer(own, self._send, IndexRetriever(self._index))
+            self._completer = Completer(own, self._send, open_backend, IndexRetriever(self._index))
             self._completer.start()
             self._outcomes.refresh()
 

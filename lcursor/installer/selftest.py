@@ -121,7 +121,7 @@ def _lines(out: str) -> list[dict[str, str]]:
 
 def _last_step(out: str) -> str:
     steps = [line["doing"] for line in _lines(out) if "doing" in line]
-    return steps[-1] if steps else "starting"
+    return steps[-1] if steps else "loading its libraries"
 
 
 def main() -> int:

@@ -125,7 +125,7 @@ class Models(Heard):
         self.progress: Callable[[float], bool] = lambda fraction: True
 
     def open(self, config: CompletionConfig, progress: Callable[[float], bool]) -> FakeEngine:
-        """Stand in for `completer.open_engine`."""
+        """Stand in for `host.backends.open_backend`."""
         self.note("open", config)
         self.progress = progress
         self.acts.get("open", lambda: None)()

@@ -15,6 +15,7 @@ from lcursor.errors import OutOfMemory
 from lcursor.fim import llama
 from lcursor.fim.completer import Completer
 from lcursor.fim.engine import Engine
+from lcursor.host.backends import open_backend
 from tests.fakes.engine import request
 from tests.fakes.heard import Heard
 
@@ -34,7 +35,7 @@ class Desk(Heard):
         self.config = CompletionConfig(
             model=str(path), min_confidence=0.0, context_tokens=1024, budget_ms=60_000
         )
-        self.completer = Completer(self.config, self._tell)
+        self.completer = Completer(self.config, self._tell, open_backend)
 
     def ask(self, number: int) -> None:
         text = {"prefix": f"# {number}\n{BEFORE}", "suffix": "\n\n\nprint(add(2, 3))\n"}
@@ -127,7 +128,7 @@ def test_an_unused_model_is_freed_and_answers_again(desk: Desk) -> None:
     now_s = [0.0]
     without = memory_bytes()
     desk.completer = Completer(
-        replace(desk.config, idle_minutes=30), desk._tell, clock=lambda: now_s[0]
+        replace(desk.config, idle_minutes=30), desk._tell, open_backend, clock=lambda: now_s[0]
     )
     desk.completer.start()
     desk.wait_ready(1)

@@ -28,7 +28,7 @@ def models() -> Models:
 @pytest.fixture
 def completer(models: Models, tmp_path: Path) -> Iterator[Completer]:
     config, power = CompletionConfig(model="one"), Power(tmp_path)
-    slot = Completer(config, models._tell, open_engine=models.open, power=power)
+    slot = Completer(config, models._tell, models.open, power=power)
     slot.start()
     models.wait("state", count=2)
     yield slot
@@ -91,7 +91,7 @@ def test_reading_a_place_is_stopped(models: Models, completer: Completer, stop: 
 
 def test_a_place_that_was_cancelled_before_it_was_read() -> None:
     models = Models()
-    completer = Completer(CompletionConfig(), models._tell, open_engine=models.open)
+    completer = Completer(CompletionConfig(), models._tell, models.open)
     completer.warm(place(1))
     completer.cancel(1)
     assert models.sent == []

@@ -26,7 +26,7 @@ def stop() -> None:
 def test_each_search_has_one_answer(number: int, act: Act, texts: list[str], errors: int) -> None:
     models = Models()
     models.acts["alternatives"] = act
-    completer = Completer(CompletionConfig(), models._tell, open_engine=models.open)
+    completer = Completer(CompletionConfig(), models._tell, models.open)
     completer.start()
     completer.request(request(7))
     models.wait("fim.done", 7)
@@ -39,7 +39,7 @@ def test_each_search_has_one_answer(number: int, act: Act, texts: list[str], err
 
 def test_a_search_that_never_ran_is_answered_too() -> None:
     models = Models()
-    completer = Completer(CompletionConfig(), models._tell)
+    completer = Completer(CompletionConfig(), models._tell, models.open)
     completer.find_alternatives(3)
     completer.cancel(3)
     assert models.sent == [("fim.alternatives", {"id": 3, "texts": []})]

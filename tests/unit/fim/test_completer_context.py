@@ -19,7 +19,7 @@ TEXT = "import os\n\n\ndef shown(a):\n    return a\n\n\ndef other():\n    pass"
 def files_of(chunk: ContextChunk, query: Query) -> tuple[File, ...]:
     """Offer a chunk; return what the ring would show."""
     models = Models()
-    completer = Completer(CompletionConfig(), models._tell, open_engine=models.open)
+    completer = Completer(CompletionConfig(), models._tell, models.open)
     completer.start()
     completer.add_chunk(chunk)
     completer.prompt()  # behind the chunk in the queue

@@ -26,7 +26,7 @@ def models() -> Models:
 
 @pytest.fixture
 def completer(models: Models, tmp_path: Path) -> Iterator[Completer]:
-    slot = Completer(CONFIG, models._tell, open_engine=models.open, power=Power(tmp_path))
+    slot = Completer(CONFIG, models._tell, models.open, power=Power(tmp_path))
     slot.start()
     models.wait("state", count=2)
     yield slot

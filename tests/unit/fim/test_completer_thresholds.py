@@ -22,7 +22,7 @@ def models() -> Models:
 
 @pytest.fixture
 def completer(models: Models) -> Iterator[Completer]:
-    slot = Completer(CompletionConfig(min_confidence=0.4), models._tell, open_engine=models.open)
+    slot = Completer(CompletionConfig(min_confidence=0.4), models._tell, models.open)
     slot.start()
     models.wait("state", count=2)
     yield slot
@@ -74,7 +74,7 @@ def test_the_prompt_as_the_model_read_it(models: Models, completer: Completer) -
 
 def test_there_is_no_prompt_without_a_model(models: Models) -> None:
     models.acts["open"] = fail
-    completer = Completer(CompletionConfig(), models._tell, open_engine=models.open)
+    completer = Completer(CompletionConfig(), models._tell, models.open)
     completer.start()
     completer.prompt()
     assert models.wait("prompt") == {"pieces": []}

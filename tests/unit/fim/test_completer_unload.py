@@ -38,7 +38,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def completer(models: Models, clock: Clock) -> Iterator[Completer]:
-    slot = Completer(CONFIG, models._tell, open_engine=models.open, clock=clock)
+    slot = Completer(CONFIG, models._tell, models.open, clock=clock)
     slot.start()
     models.wait("state", count=2)
     yield slot

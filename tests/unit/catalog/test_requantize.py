@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lcursor.catalog import gguf, manifest, store
+from lcursor.catalog import gguf, manifest, requantize, store
 from lcursor.errors import DiskFull, EngineFailed, ModelCorrupt, ModelUnsuitable
-from lcursor.fim import llama, requantize
+from lcursor.fim import llama
 from tests.gguf_files import write_model
 
 ENTRY = """

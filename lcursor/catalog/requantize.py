@@ -1,9 +1,7 @@
-"""Makes the Q4_0 copy of a model, for which llama.cpp has faster kernels on many CPUs.
+"""Make the Q4_0 copy of a model, for which llama.cpp has faster kernels on many CPUs.
 
-    python -m lcursor.fim.requantize SOURCE TARGET
-
-is the child process that calls llama.cpp: the call cannot be interrupted and may end the process.
-The parent renames the file once it is complete, and deletes it otherwise.
+A child process, `fim/quantize.py`, calls llama.cpp: the call cannot be interrupted and may end the
+process. The file is renamed once it is complete, and deleted otherwise.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import Final
 
 from lcursor.catalog import download, gguf, manifest, store
 from lcursor.catalog.sink import check_space
-from lcursor.errors import EngineFailed, LcursorError, ModelUnsuitable
+from lcursor.errors import EngineFailed, ModelUnsuitable
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 Q4_0 = 2  # LLAMA_FTYPE_MOSTLY_Q4_0
@@ -68,7 +66,7 @@ def _run(source: Path, partial: Path, watch: download.Watcher) -> None:
     files = (source.absolute(), partial.absolute())
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         child = subprocess.Popen(
-            [sys.executable, "-m", "lcursor.fim.requantize", *files],
+            [sys.executable, "-m", "lcursor.fim.quantize", *files],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -97,17 +95,3 @@ def _run(source: Path, partial: Path, watch: download.Watcher) -> None:
         "See whether the disk and the memory have room, and check the file: "
         "python -m lcursor models verify",
     )
-
-
-def main() -> None:
-    """Requantize the file of the first argument into that of the second."""
-    from lcursor.fim import llama
-
-    try:
-        llama.quantize(Path(sys.argv[1]), Path(sys.argv[2]), Q4_0)
-    except LcursorError as error:
-        sys.exit(error.message)
-
-
-if __name__ == "__main__":
-    main()
