@@ -85,7 +85,7 @@ DROP = "require('lcursor.edit.store').drop('t1')"
 CHANNEL = """
 local channel = vim.fn.jobstart({ "sh", "-c", "cat > /dev/null" }, { rpc = true })
 require("lcursor.rpc").connect(channel)
-require("lcursor.report").request = require("lcursor.rpc").notify
+require("lcursor.requests").send = require("lcursor.rpc").notify
 require("lcursor.edit")
 """
 ASK = """
@@ -93,7 +93,7 @@ local region = require("lcursor.edit.region")
 local last = vim.api.nvim_buf_line_count(0)
 _G.run = region.ask(0, math.floor(last / 2), math.floor(last / 2) + 1, "Make it faster.", {})
 """
-STOP = "require('lcursor.edit.requests').fail_all('the next round')"
+STOP = "require('lcursor.requests').fail_all('the next round')"
 
 
 def big(count: int, seed: int) -> list[str]:

@@ -77,7 +77,7 @@ def from_lua() -> dict[str, list[dict[str, str]]]:
         local function rows(module) return require("lcursor." .. module).describe() end
         io.stdout:write(vim.json.encode({
           config = rows("config"), commands = rows("commands"),
-          highlights = rows("highlights"), events = rows("events"), plugs = rows("commands.maps"),
+          highlights = rows("ui.highlights"), events = rows("events"), plugs = rows("commands.maps"),
         }))
     """.replace('rows("commands.maps")', 'require("lcursor.commands").describe_maps()').replace(
         'rows("events")', 'require("lcursor.status").describe_events()'

@@ -72,7 +72,7 @@ local COMMANDS = {
     name = "status",
     text = "Show the state of the Python half, its model and the cost of the last completion.",
     run = function()
-      require("lcursor.report").float(M.status_lines(), "lcursor")
+      require("lcursor.ui.window").float(M.status_lines(), "lcursor")
     end,
   },
   {

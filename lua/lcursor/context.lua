@@ -164,6 +164,12 @@ function M.file(buf)
   end
 end
 
+--- The place that a command is about: the file of the current buffer, else the working folder.
+---@return string absolute
+function M.here()
+  return M.file(0) or assert(vim.uv.cwd())
+end
+
 --- Where a buffer's file stands in its project.
 ---@param buf integer
 ---@return lcursor.Place

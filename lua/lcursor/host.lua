@@ -40,9 +40,6 @@ local crashes = 0 -- since the last start that the user asked for
 ---@type uv.uv_timer_t? runs while hello is unanswered, or before a restart
 local timer
 
----@type (fun(err: lcursor.Error))[]
-local hearers = {}
-
 ---@param ms integer
 ---@param fn fun()
 local function after(ms, fn)
@@ -276,12 +273,6 @@ function M.version()
   return text:match('__version__ = "([^"]+)"') or "unknown"
 end
 
---- Hear of every error that the host tells, after the user was told.
----@param hear fun(err: lcursor.Error)
-function M.on_error(hear)
-  table.insert(hearers, hear)
-end
-
 rpc.on("ready", function(params)
   calm()
   host.ready_ms = vim.uv.now() - host.started_ms
@@ -312,9 +303,6 @@ rpc.on("error", function(params)
     fail(params.message, params.hint)
   else
     notify.error(params)
-    for _, hear in ipairs(hearers) do
-      hear(params)
-    end
   end
 end)
 

@@ -24,7 +24,7 @@ function M.edit()
       return require("lcursor.chat.spelled").word(before, is_first)
     end,
     words = function(path, word, done)
-      local requests = require("lcursor.chat.requests")
+      local requests = require("lcursor.requests")
       requests.ask("chat.complete", { path = path, word = word }, function(answer)
         done(answer.words)
       end)

@@ -1,5 +1,5 @@
--- The wire's Lua end: the only caller of vim.rpcnotify, and the one function that Python calls.
--- Owns the channel's number and the table of handlers; starts nothing (host.lua does).
+-- The connection to the Python host: sends messages (the only caller of vim.rpcnotify) and hands
+-- those that arrive to their handlers. host.lua starts the process.
 
 local log = require("lcursor.log")
 local notify = require("lcursor.notify")
@@ -9,28 +9,40 @@ local M = {}
 
 ---@type integer? channel of the running host
 local channel
----@type fun()? called once when the channel turns out to be closed
+---@type fun()? called once if the channel turns out to be closed
 local on_broken
----@type table<string, fun(params: table)>
+---@type table<string, (fun(params: table))[]> by message
 local handlers = {}
+---@type fun()[]
+local disconnected = {}
 
---- Say who handles a message. One handler a message. An error in it is logged and reported: Neovim
---- hands it to nobody.
+--- Call a function with each message of a name. An error in it is logged and reported: Neovim
+--- reports it to nobody.
 ---@param method string one of protocol.to_lua
 ---@param handler fun(params: table)
 function M.on(method, handler)
   assert(protocol.to_lua[method], method)
-  handlers[method] = notify.guarded(handler)
+  handlers[method] = handlers[method] or {}
+  table.insert(handlers[method], notify.guarded(handler))
 end
 
----@param number integer? nil when the host is gone
----@param broken? fun() called, later, when a message could not be sent
+--- Call a function whenever the host is disconnected.
+---@param callback fun()
+function M.on_disconnect(callback)
+  table.insert(disconnected, callback)
+end
+
+---@param number integer? nil if the host is gone
+---@param broken? fun() called, later, if a message could not be sent
 function M.connect(number, broken)
   channel, on_broken = number, broken
+  for _, callback in ipairs(number and {} or disconnected) do
+    callback()
+  end
 end
 
---- Send a message; never waits, never throws. Neovim closes a channel over which came something
---- else than msgpack-RPC, while the process behind it may live on: this is where that shows.
+--- Send a message; never waits, never throws. Neovim closes a channel on which something other than
+--- msgpack-RPC arrived, though its process may live on: sending then fails.
 ---@param method string one of protocol.to_python
 ---@param params? table
 ---@return boolean sent
@@ -49,7 +61,7 @@ function M.notify(method, params)
   return ok
 end
 
---- Everything that Python says arrives here.
+--- Handle a message. Python calls this function and no other.
 ---@param from integer channel it came over
 ---@param method string
 ---@param params table
@@ -58,16 +70,17 @@ function M.receive(from, method, params)
     return log.debug("%s from a host that is gone", method)
   end
   local fields = protocol.to_lua[method]
-  local handler = handlers[method]
-  if not fields or not handler or type(params) ~= "table" then
-    return log.warn("message that nobody knows: %s", tostring(method))
+  if not fields or not handlers[method] or type(params) ~= "table" then
+    return log.warn("unknown message: %s", tostring(method))
   end
   for _, field in ipairs(fields) do
     if params[field] == nil then
       return log.warn("%s: field %s is missing", method, field)
     end
   end
-  handler(params)
+  for _, handler in ipairs(handlers[method]) do
+    handler(params)
+  end
 end
 
 return M

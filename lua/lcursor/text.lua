@@ -130,6 +130,26 @@ function M.many(count, one, more)
   return count == 1 and ("1 " .. one) or ("%d %s"):format(count, more or (one .. "s"))
 end
 
+--- Align the columns of a table: the first one to the left, the others to the right.
+---@param rows string[][] of equally many cells
+---@return string[] lines
+function M.columns(rows)
+  local widths = {}
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do
+      widths[i] = math.max(widths[i] or 0, vim.api.nvim_strwidth(cell))
+    end
+  end
+  return vim.tbl_map(function(row)
+    local line = {}
+    for i, cell in ipairs(row) do
+      local blanks = (" "):rep(widths[i] - vim.api.nvim_strwidth(cell))
+      table.insert(line, i == 1 and cell .. blanks or blanks .. cell)
+    end
+    return table.concat(line, "  ")
+  end, rows)
+end
+
 --- How long ago something was.
 ---@param seconds number
 ---@return string

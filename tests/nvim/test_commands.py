@@ -342,9 +342,9 @@ def test_the_ghosts_colour_follows_the_colour_scheme_and_the_user(editor: Start)
     nvim.command("colorscheme habamax")
     assert nvim.lua(link) == "Comment"
     nvim.command("hi! link LCursorGhost Error")
-    nvim.lua("require('lcursor.highlights').apply()")
+    nvim.lua("require('lcursor.ui.highlights').apply()")
     assert nvim.lua(link) == "Error"
-    assert nvim.lua("return require('lcursor.highlights').describe()[1].name") == "LCursorGhost"
+    assert nvim.lua("return require('lcursor.ui.highlights').describe()[1].name") == "LCursorGhost"
 
 
 def test_a_ghost_has_a_colour_without_true_colours(editor: Start) -> None:
@@ -354,7 +354,7 @@ def test_a_ghost_has_a_colour_without_true_colours(editor: Start) -> None:
     read = "return vim.api.nvim_get_hl(0, { name = ... })"
     assert nvim.lua(read, "LCursorGhost")["link"] == "Comment"
     nvim.client.request("nvim_ui_set_option", "rgb", False)
-    nvim.lua("require('lcursor.highlights').apply()")
+    nvim.lua("require('lcursor.ui.highlights').apply()")
     ghost = nvim.lua(read, "LCursorGhost")
     assert ghost["ctermfg"] in (8, 244)
     assert ghost["fg"] == nvim.lua(read, "Comment")["fg"]
@@ -364,11 +364,11 @@ def test_a_ghost_has_a_colour_without_true_colours(editor: Start) -> None:
     nvim.command("colorscheme default")
     assert nvim.lua(read, "LCursorEditBadge")["ctermfg"] in (8, 244)
     nvim.command("hi LCursorGhost ctermfg=5")
-    nvim.lua("require('lcursor.highlights').apply()")
+    nvim.lua("require('lcursor.ui.highlights').apply()")
     assert nvim.lua(read, "LCursorGhost")["ctermfg"] == 5
     nvim.command("hi clear LCursorGhost")
     nvim.client.request("nvim_ui_set_option", "rgb", True)
-    nvim.lua("require('lcursor.highlights').apply()")
+    nvim.lua("require('lcursor.ui.highlights').apply()")
     assert nvim.lua(read, "LCursorGhost")["link"] == "Comment"
     assert nvim.lua(read, "LCursorEditBadge")["link"] == "Comment"
 
@@ -383,7 +383,7 @@ def test_nothing_of_a_report_is_folded(editor: Start, host: FakeHost) -> None:
     assert "state       ready" in "\n".join(nvim.screen.rows())
     assert nvim.lua("return vim.fn.foldclosed(1)") == -1
     nvim.press("q")
-    nvim.lua("require('lcursor.report').open('x', { 'one', 'two' }, 'head')")
+    nvim.lua("require('lcursor.ui.window').split('x', { 'one', 'two' }, 'head')")
     assert nvim.lua("return vim.fn.foldclosed(1)") == -1
 
 

@@ -123,7 +123,7 @@ def test_a_report_that_cannot_be_had(editor: Start, host: FakeHost) -> None:
         init=NOTES + "require('lcursor.host').argv = function() return { '/no/python' } end\n",
     )
     nvim.command("LCursor prompt")
-    assert any("failed, so it cannot be asked" in str(text) for text, _ in notes(nvim))
+    assert any("is not running (failed)" in str(text) for text, _ in notes(nvim))
 
 
 def test_prompt(editor: Start, host: FakeHost) -> None:

@@ -5,8 +5,8 @@ local buffer = require("lcursor.chat.buffer")
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
 local place = require("lcursor.chat.place")
-local requests = require("lcursor.chat.requests")
-local sheet = require("lcursor.sheet")
+local requests = require("lcursor.requests")
+local sheet = require("lcursor.ui.list")
 local state = require("lcursor.chat.state")
 local tables = require("lcursor.chat.table")
 local turns = require("lcursor.chat.turns")
@@ -19,7 +19,7 @@ local api = vim.api
 ---@class (exact) lcursor.ChatBill
 ---@field session lcursor.ChatSession
 ---@field span lcursor.ChatSpan that would be sent
----@field sheet lcursor.Sheet
+---@field sheet lcursor.List
 ---@field billed? lcursor.ChatBilled
 ---@field asked? integer
 ---@field undone string[][] keys that were dropped together, the last at the end

@@ -2,7 +2,7 @@
 -- the headings say what belongs to which message. Writes only what is whole; stream.lua writes what
 -- comes piece by piece.
 
-local highlights = require("lcursor.highlights")
+local highlights = require("lcursor.ui.highlights")
 local paint = require("lcursor.chat.paint")
 local words = require("lcursor.chat.words")
 

@@ -3,7 +3,7 @@
 
 local buffer = require("lcursor.chat.buffer")
 local config = require("lcursor.config")
-local door = require("lcursor.door")
+local requests = require("lcursor.requests")
 local keys = require("lcursor.chat.keys")
 local notify = require("lcursor.notify")
 local state = require("lcursor.chat.state")
@@ -146,7 +146,7 @@ end
 ---@return lcursor.ChatSession? nil where the chat is switched off
 function M.open(opts)
   opts = opts or {}
-  if not door.is_on("chat", "the chat is") then
+  if not requests.is_enabled("chat", "the chat is") then
     return nil
   end
   start()

@@ -128,7 +128,7 @@ local KEYS = {
     modes = { "n" },
     text = "List these keys.",
     run = function()
-      require("lcursor.report").float(M.lines(), "chat")
+      require("lcursor.ui.window").float(M.lines(), "chat")
     end,
   },
 }

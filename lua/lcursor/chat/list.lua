@@ -1,9 +1,9 @@
 -- `:LCursor chats`: the stored chats in a window, to resume, rename, delete or export. What is
 -- stored is Python's; this shows it and asks.
 
-local report = require("lcursor.report")
-local requests = require("lcursor.chat.requests")
-local sheet = require("lcursor.sheet")
+local window = require("lcursor.ui.window")
+local requests = require("lcursor.requests")
+local sheet = require("lcursor.ui.list")
 local state = require("lcursor.chat.state")
 local ago = require("lcursor.text").ago
 local many = require("lcursor.text").many
@@ -16,7 +16,7 @@ local api = vim.api
 local MOST_TITLE, MOST_PREVIEW = 48, 80
 
 ---@class (exact) lcursor.ChatShelf
----@field sheet lcursor.Sheet
+---@field sheet lcursor.List
 ---@field path string absolute: of the project; "" for all
 ---@field home string absolute: of the project that one is in
 ---@field rows lcursor.ChatRow[]
@@ -130,7 +130,7 @@ local function delete(rows)
   end
   local what = #rows == 1 and ('the chat "%s"'):format(short(rows[1].title, MOST_TITLE))
     or ("%d chats"):format(#rows)
-  report.confirm(("Delete %s for good?"):format(what), function()
+  window.confirm(("Delete %s for good?"):format(what), function()
     for _, row in ipairs(rows) do
       M.delete(row.chat, function()
         shelf.rows = vim.tbl_filter(function(other)

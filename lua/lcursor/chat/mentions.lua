@@ -3,7 +3,7 @@
 
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
-local requests = require("lcursor.chat.requests")
+local requests = require("lcursor.requests")
 local spelled = require("lcursor.chat.spelled")
 local state = require("lcursor.chat.state")
 

@@ -3,15 +3,14 @@
 
 local bill = require("lcursor.chat.bill")
 local blocks = require("lcursor.chat.blocks")
-local door = require("lcursor.door")
 local keys = require("lcursor.chat.keys")
 local list = require("lcursor.chat.list")
 local many = require("lcursor.text").many
 local models = require("lcursor.chat.models")
 local notify = require("lcursor.notify")
 local receipts = require("lcursor.chat.receipts")
-local report = require("lcursor.report")
-local requests = require("lcursor.chat.requests")
+local window = require("lcursor.ui.window")
+local requests = require("lcursor.requests")
 local shown = require("lcursor.chat.shown")
 local state = require("lcursor.chat.state")
 local transcript = require("lcursor.chat.transcript")
@@ -111,7 +110,7 @@ end
 ---@param session lcursor.ChatSession
 local function delete(session)
   local title = session.title ~= "" and session.title or "new chat"
-  report.confirm(('Delete the chat "%s" for good?'):format(title), function()
+  window.confirm(('Delete the chat "%s" for good?'):format(title), function()
     list.delete(session.chat)
   end)
 end
@@ -157,7 +156,7 @@ end
 --- `:LCursor chats {words}`.
 ---@param args string[]
 function M.command(args)
-  if not door.is_on("chat", "the chat is") then
+  if not requests.is_enabled("chat", "the chat is") then
     return
   end
   local word, rest = args[1], table.concat(vim.list_slice(args, 2), " ")

@@ -4,7 +4,7 @@
 local buffer = require("lcursor.chat.buffer")
 local notify = require("lcursor.notify")
 local place = require("lcursor.chat.place")
-local sheet = require("lcursor.sheet")
+local sheet = require("lcursor.ui.list")
 local tables = require("lcursor.chat.table")
 local window = require("lcursor.chat.window")
 

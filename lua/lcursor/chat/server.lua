@@ -1,8 +1,8 @@
 -- `:LCursor server`: how the local server of the chat is, and what can be done with it.
 
 local notify = require("lcursor.notify")
-local report = require("lcursor.report")
-local requests = require("lcursor.chat.requests")
+local window = require("lcursor.ui.window")
+local requests = require("lcursor.requests")
 
 local M = {}
 
@@ -63,7 +63,7 @@ function M.command(args)
     if word == "log" then
       return open_log(told.log)
     elseif word == "status" then
-      return report.float(M.lines(told), "server")
+      return window.float(M.lines(told), "server")
     end
     local name = told.model ~= "" and ("%s, %s"):format(NAMES[told.state] or told.state, told.model)
     notify.info("the local server " .. (name or NAMES[told.state] or told.state))

@@ -3,7 +3,7 @@
 
 local buffer = require("lcursor.chat.buffer")
 local notify = require("lcursor.notify")
-local requests = require("lcursor.chat.requests")
+local requests = require("lcursor.requests")
 local running = require("lcursor.chat.running")
 local winbar = require("lcursor.chat.winbar")
 local window = require("lcursor.chat.window")

@@ -2,7 +2,7 @@
 -- functions; the file is written only where there is none yet, or the user says so.
 
 local notify = require("lcursor.notify")
-local report = require("lcursor.report")
+local window = require("lcursor.ui.window")
 local words = require("lcursor.chat.words")
 
 local M = {}
@@ -82,7 +82,7 @@ function M.save(title, messages, path)
       write(target, lines)
     end
     if is_there then
-      report.confirm(question, save)
+      window.confirm(question, save)
     else
       save()
     end

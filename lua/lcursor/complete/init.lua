@@ -9,7 +9,7 @@ local debounce = require("lcursor.complete.debounce")
 local gate = require("lcursor.complete.gate")
 local gather = require("lcursor.complete.gather")
 local ghost = require("lcursor.complete.ghost")
-local highlights = require("lcursor.highlights")
+local highlights = require("lcursor.ui.highlights")
 local keys = require("lcursor.complete.keys")
 local notify = require("lcursor.notify")
 local outcome = require("lcursor.complete.outcome")
@@ -353,7 +353,6 @@ function M.start()
         requests.stop("failed")
       end
     end,
-    colors = highlights.apply,
   })
   gather.start()
   warm.start()

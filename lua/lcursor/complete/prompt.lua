@@ -1,10 +1,11 @@
 -- `:LCursor prompt`: the tokens of the last request as the model read them. The buffer's text is
 -- the prompt itself; borders, numbers and what was read anew are highlights and virtual text.
 
-local highlights = require("lcursor.highlights")
+local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
-local report = require("lcursor.report")
+local requests = require("lcursor.requests")
 local rpc = require("lcursor.rpc")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -123,7 +124,7 @@ local function decorate(buf, spans)
 end
 
 function M.show()
-  report.request("prompt.request")
+  requests.send("prompt.request")
 end
 
 rpc.on("prompt", function(params)
@@ -133,7 +134,7 @@ rpc.on("prompt", function(params)
   highlights.apply()
   local lines, spans = M.layout(params.pieces)
   local head = M.count(params.pieces) .. "  (t borders, i ids, q close)"
-  decorate(report.open("prompt", lines, head), spans)
+  decorate(window.split("prompt", lines, head), spans)
 end)
 
 return M

@@ -6,6 +6,7 @@
 local config = require("lcursor.config")
 local host = require("lcursor.host")
 local privacy = require("lcursor.privacy")
+local next_id = require("lcursor.requests").next_id
 local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")
 
@@ -21,8 +22,6 @@ local live
 local answered
 ---@type { id: integer, tell: fun(texts: string[]?) }? who waits for alternatives
 local asked
----@type integer id of the last request
-local last_id = 0
 ---@type lcursor.Answer? of the last request that was answered
 local last_answer
 
@@ -90,15 +89,14 @@ function M.ask(request, waiter)
     return live.request.id
   end
   local older = live
-  last_id = last_id + 1
-  request.id = last_id
+  request.id = next_id()
   live, answered = { request = request, waiters = { waiter } }, nil
   rpc.notify("fim.request", request)
   give_up_more()
   if older then
     give_up(older, "cancelled")
   end
-  return last_id
+  return request.id
 end
 
 --- Let the host evaluate the text around a position in advance; nothing answers.
@@ -108,12 +106,12 @@ function M.warm(request)
   if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
     return nil
   end
-  last_id, answered = last_id + 1, nil
-  local place = { id = last_id }
+  answered = nil
+  local place = { id = next_id() }
   for _, field in ipairs(WARM) do
     place[field] = request[field]
   end
-  return rpc.notify("fim.warm", place) and last_id or nil
+  return rpc.notify("fim.warm", place) and place.id or nil
 end
 
 --- Stop evaluating in advance.

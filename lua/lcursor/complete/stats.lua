@@ -1,8 +1,10 @@
 -- `:LCursor stats`: what became of the suggestions, as the host keeps it. Computes lines of text
 -- from the message; report.lua shows them.
 
-local report = require("lcursor.report")
+local requests = require("lcursor.requests")
 local rpc = require("lcursor.rpc")
+local text = require("lcursor.text")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -81,7 +83,7 @@ function M.lines(stats)
       table.insert(cells, cells_of(row, row.filetype ~= "" and row.filetype or "(none)"))
     end
     table.insert(cells, cells_of(stats.total, "all"))
-    vim.list_extend(lines, report.aligned(cells))
+    vim.list_extend(lines, text.columns(cells))
     vim.list_extend(lines, { "" })
     vim.list_extend(lines, LEGEND)
     vim.list_extend(lines, { "" })
@@ -101,16 +103,16 @@ local function head(stats)
 end
 
 function M.show()
-  report.request("stats.request")
+  requests.send("stats.request")
 end
 
 --- Forget everything, and show that.
 function M.reset()
-  report.request("stats.reset")
+  requests.send("stats.reset")
 end
 
 rpc.on("stats", function(params)
-  report.open("stats", M.lines(params), head(params))
+  window.split("stats", M.lines(params), head(params))
 end)
 
 return M

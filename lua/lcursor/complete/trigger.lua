@@ -13,7 +13,6 @@ local api = vim.api
 ---@field leave fun() insert mode or the buffer is being left
 ---@field forget fun(buf: integer) a buffer was unloaded
 ---@field host fun(state: lcursor.HostState) the host's state changed
----@field colors fun() the colour scheme changed
 
 ---@type uv.uv_timer_t?
 local timer
@@ -79,7 +78,6 @@ function M.listen(on)
   at("User", "LCursorHostState", function(event)
     on.host(event.data.state)
   end)
-  at("ColorScheme", nil, on.colors)
 end
 
 return M

@@ -1,7 +1,7 @@
 -- The small window in which one says what shall be done: history of what was said before, mentions
 -- completed as in a chat. Owns the window and the history; what is made of it is the caller's.
 
-local highlights = require("lcursor.highlights")
+local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
 
 local M = {}

@@ -3,7 +3,7 @@
 -- them all.
 
 local direct = require("lcursor.edit.direct")
-local highlights = require("lcursor.highlights")
+local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
 local words = require("lcursor.edit.words")
 

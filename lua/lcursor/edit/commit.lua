@@ -4,7 +4,7 @@
 local free = require("lcursor.edit.free")
 local notify = require("lcursor.notify")
 local reader = require("lcursor.edit.reader")
-local report = require("lcursor.report")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -42,7 +42,7 @@ local function show(text, note, buf)
   free.when("the commit message", function()
     return true
   end, function()
-    local sheet = report.open("commit", lines, head)
+    local sheet = window.split("commit", lines, head)
     vim.bo[sheet].modifiable, vim.bo[sheet].filetype = true, "gitcommit"
   end)
 end

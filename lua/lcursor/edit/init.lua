@@ -4,12 +4,11 @@
 
 local colours = require("lcursor.edit.colours")
 local direct = require("lcursor.edit.direct")
-local door = require("lcursor.door")
 local free = require("lcursor.edit.free")
 local keys = require("lcursor.edit.keys")
 local look = require("lcursor.edit.look")
 local notify = require("lcursor.notify")
-local requests = require("lcursor.edit.requests")
+local requests = require("lcursor.requests")
 local running = require("lcursor.edit.running")
 local status = require("lcursor.status")
 local store = require("lcursor.edit.store")
@@ -140,7 +139,7 @@ end
 
 ---@return boolean whether there may be edits; tells where not
 function M.is_on()
-  local is_on = door.is_on("edit", "edits are")
+  local is_on = requests.is_enabled("edit", "edits are")
   if is_on then
     M.start()
   end

@@ -2,7 +2,7 @@
 -- becomes of it is the caller's.
 
 local notify = require("lcursor.notify")
-local sheet = require("lcursor.sheet")
+local sheet = require("lcursor.ui.list")
 local words = require("lcursor.edit.words")
 
 local M = {}

@@ -4,7 +4,7 @@
 -- typed. Never the text.
 
 local config = require("lcursor.config")
-local highlights = require("lcursor.highlights")
+local highlights = require("lcursor.ui.highlights")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local short = require("lcursor.text").short

@@ -69,7 +69,7 @@ end
 ---@return lcursor.ServerTold?
 local function ask_server()
   local told
-  require("lcursor.chat.requests").ask("server.ask", { ["do"] = "status" }, function(answer)
+  require("lcursor.requests").ask("server.ask", { ["do"] = "status" }, function(answer)
     told = answer
   end)
   vim.wait(SERVER_MS, function()

@@ -2,10 +2,10 @@
 -- is done in a process of its own, which the Python half starts.
 
 local buffers = require("lcursor.index.buffers")
-local door = require("lcursor.door")
+local context = require("lcursor.context")
 local host = require("lcursor.host")
 local notify = require("lcursor.notify")
-local requests = require("lcursor.index.requests")
+local requests = require("lcursor.requests")
 local search = require("lcursor.index.search")
 local states = require("lcursor.index.states")
 local survey = require("lcursor.index.survey")
@@ -45,7 +45,7 @@ end
 
 ---@return boolean whether the index may be used; tells where not
 local function is_on()
-  local may_be = door.is_on("index", "the index is")
+  local may_be = requests.is_enabled("index", "the index is")
   if may_be then
     M.start()
   end
@@ -58,7 +58,7 @@ function M.command(args)
   if not is_on() then
     return
   end
-  local word, here = args[1], requests.here()
+  local word, here = args[1], context.here()
   if word == nil then
     survey.show(here)
   elseif word == "why" then
@@ -81,7 +81,7 @@ end
 
 ---@return string? one sentence about the index of the project that one is in; nil where none is
 function M.describe()
-  local state = states.of(requests.here())
+  local state = states.of(context.here())
   return state and states.sentence(state)
 end
 

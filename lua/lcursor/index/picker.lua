@@ -1,11 +1,10 @@
 -- `:LCursor search` without words: three floats, in which one types, chooses and sees what is found
 -- at once. There is one picker at a time; it owns its windows and closes them all.
 
-local highlights = require("lcursor.highlights")
+local highlights = require("lcursor.ui.highlights")
 local hits = require("lcursor.index.hits")
 local notify = require("lcursor.notify")
 local preview = require("lcursor.index.preview")
-local requests = require("lcursor.index.requests")
 local search = require("lcursor.index.search")
 
 local M = {}
@@ -59,7 +58,7 @@ local function close()
   current = nil
   p.timer:close()
   api.nvim_clear_autocmds({ group = group })
-  requests.forget("index.search")
+  search.forget()
   vim.cmd.stopinsert()
   for _, win in ipairs(p.wins) do
     if api.nvim_win_is_valid(win) then

@@ -3,29 +3,39 @@
 
 local buffers = require("lcursor.index.buffers")
 local config = require("lcursor.config")
+local context = require("lcursor.context")
 local hits = require("lcursor.index.hits")
 local notify = require("lcursor.notify")
-local requests = require("lcursor.index.requests")
+local requests = require("lcursor.requests")
 
 local M = {}
 
 local api = vim.api
 
+---@type integer? id of the request whose answer is awaited
+local asked
+
+--- Forget the search whose answer is awaited.
+function M.forget()
+  requests.forget(asked)
+end
+
 --- Ask for what a text is about; `@name` asks for definitions.
 ---@param path string absolute, in the project
 ---@param text string
 ---@param done fun(found: lcursor.IndexFound)
----@return boolean sent
 function M.ask(path, text, done)
+  M.forget()
   buffers.flush()
   local limit = config.get().index.limit
   local name = text:match("^%s*@%s*(.-)%s*$")
   if name then
     local params = { path = path, name = name, limit = limit }
-    return requests.ask("index.symbols", params, done)
+    asked = requests.ask("index.symbols", params, done)
+    return
   end
   local params = { path = path, text = text, limit = limit, mode = "hybrid" }
-  return requests.ask("index.search", params, done)
+  asked = requests.ask("index.search", params, done)
 end
 
 --- Put what was found into the quickfix list, and open it unless the user is typing.
@@ -100,7 +110,7 @@ end
 --- `:LCursor search {text}`; without a text a window to type into.
 ---@param text string
 function M.run(text)
-  local path = requests.here()
+  local path = context.here()
   if text:find("%S") then
     M.ask(path, text, M.quickfix)
   elseif config.get().index.picker == "select" then

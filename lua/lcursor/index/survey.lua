@@ -1,10 +1,11 @@
 -- `:LCursor index`: what indexing a project would read, asked before it begins, and what the index
 -- holds when it has. Also `:LCursor index why PATH`. Computes lines; report.lua shows them.
 
+local columns = require("lcursor.text").columns
 local notify = require("lcursor.notify")
-local report = require("lcursor.report")
-local requests = require("lcursor.index.requests")
+local requests = require("lcursor.requests")
 local states = require("lcursor.index.states")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -57,7 +58,7 @@ end
 ---@param cells fun(row: lcursor.IndexRow): string[]
 ---@return string[] lines
 local function table_of(rows, head, cells)
-  return report.aligned(vim.list_extend({ head }, vim.tbl_map(cells, rows)))
+  return columns(vim.list_extend({ head }, vim.tbl_map(cells, rows)))
 end
 
 ---@param state lcursor.IndexState
@@ -173,7 +174,7 @@ end
 function M.show(path)
   notify.progress("looking which files there are ...")
   requests.ask("index.report", { path = path }, function(said)
-    local buf = report.open("index", M.lines(said, states.of(said.root)), head(said))
+    local buf = window.split("index", M.lines(said, states.of(said.root)), head(said))
     local function map(lhs, fn)
       vim.keymap.set("n", lhs, notify.guarded(fn), { buffer = buf, nowait = true })
     end

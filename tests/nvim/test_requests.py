@@ -1,4 +1,4 @@
-"""What each feature asks of the host, and who hears the answer."""
+"""Requests to the host: each answer and each error reaches who asked, once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from tests.nvim.pilot import Pilot
 
 ASK = """
 _G.heard = _G.heard or {}
-local method, feature = ...
-return require(("lcursor.%s.requests"):format(feature)).ask(
-  method,
+return require("lcursor.requests").ask(
+  ...,
   { path = "/x" },
   function(answer) table.insert(_G.heard, { "answer", answer.id }) end,
   function(err) table.insert(_G.heard, { err.code, err.id }) end
@@ -37,10 +36,10 @@ def heard(nvim: Pilot) -> list[list[object]]:
     return [list(each) for each in nvim.lua("return _G.heard")]
 
 
-def test_an_answer_and_an_error_go_to_who_asked_and_to_nobody_twice(
+def test_answers_and_errors_are_delivered_once(
     nvim: Pilot, host: FakeHost
 ) -> None:
-    chat, edit = nvim.lua(ASK, "chat.list", "chat"), nvim.lua(ASK, "edit.turns", "edit")
+    chat, edit = nvim.lua(ASK, "chat.list"), nvim.lua(ASK, "edit.turns")
     assert chat != edit
     host.wait(lambda: host.messages("edit.turns"))
     for _ in range(2):
@@ -49,10 +48,10 @@ def test_an_answer_and_an_error_go_to_who_asked_and_to_nobody_twice(
         assert heard(nvim) == [["chat_failed", chat], ["answer", edit]]
 
 
-def test_what_was_asked_of_a_host_that_ends_fails_at_every_door(
+def test_open_requests_fail_when_the_host_ends(
     nvim: Pilot, host: FakeHost
 ) -> None:
-    numbers = [nvim.lua(ASK, "chat.list", "chat"), nvim.lua(ASK, "edit.turns", "edit")]
+    numbers = [nvim.lua(ASK, "chat.list"), nvim.lua(ASK, "edit.turns")]
     host.wait(lambda: host.messages("edit.turns"))
     host.kill()
     nvim.wait_lua("return #_G.heard == 2")
@@ -60,20 +59,20 @@ def test_what_was_asked_of_a_host_that_ends_fails_at_every_door(
     assert sorted(heard(nvim)) == [["host_died", number] for number in numbers]
 
 
-def test_what_nobody_waits_for_any_more_is_not_heard(nvim: Pilot, host: FakeHost) -> None:
-    number = nvim.lua(ASK, "chat.list", "chat")
+def test_a_forgotten_request_is_not_answered(nvim: Pilot, host: FakeHost) -> None:
+    number = nvim.lua(ASK, "chat.list")
     host.wait(lambda: host.messages("chat.list"))
-    nvim.lua("require('lcursor.chat.requests').forget(...)", number)
+    nvim.lua("require('lcursor.requests').forget(...)", number)
     host.send("chat.listed", {"id": number, "chats": [], "note": ""})
     assert heard(nvim) == []
 
 
-def test_what_was_asked_before_a_host_that_dies_had_answered_hello_fails(
+def test_requests_fail_when_the_host_ends_before_hello(
     editor: Callable[..., Pilot], host: FakeHost
 ) -> None:
     host.is_polite = False
     nvim = editor()
-    number = nvim.lua(ASK, "chat.list", "chat")
+    number = nvim.lua(ASK, "chat.list")
     host.wait(lambda: host.messages("chat.list"))
     host.is_polite = True  # the next one
     host.kill()

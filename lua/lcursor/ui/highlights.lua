@@ -1,0 +1,117 @@
+-- The highlight groups: links that a colour scheme or the user may override.
+
+local M = {}
+
+---@type { [1]: string, [2]: string, [3]: string }[] name, what it links to, what it is for
+local GROUPS = {
+  { "LCursorGhost", "Comment", "The suggestion at the cursor and below it." },
+  { "LCursorGhostCount", "NonText", "Which of several suggestions is shown, as (2/3)." },
+  { "LCursorTokenMarker", "Special", "A special token of the model in :LCursor prompt." },
+  { "LCursorTokenRead", "DiffAdd", "Tokens in :LCursor prompt that were not in the cache." },
+  { "LCursorTokenBorder", "Visual", "Every other token in :LCursor prompt, after `t`." },
+  { "LCursorTokenId", "NonText", "The id of a token in :LCursor prompt, after `i`." },
+  { "LCursorHit", "Visual", "The result in the preview of :LCursor search." },
+  { "LCursorHitFile", "Directory", "File and line of a search result." },
+  { "LCursorHitChosen", "CursorLine", "The selected search result." },
+  { "LCursorChatUser", "Title", "The heading of your messages in a chat." },
+  { "LCursorChatModel", "Function", "The heading of the model's messages." },
+  { "LCursorChatSummary", "Special", "The heading of a summary of earlier messages." },
+  { "LCursorChatNote", "Comment", "Notes in a chat: branches, attachments, key hints." },
+  { "LCursorChatFailed", "DiagnosticError", "Why there is no answer." },
+  { "LCursorChatTitle", "Title", "The title of a chat, in its winbar." },
+  { "LCursorChatTokens", "Number", "The tokens of an item of the context." },
+  { "LCursorChatBusy", "DiagnosticInfo", "The progress of an answer, in the winbar." },
+  { "LCursorEditAdded", "DiffAdd", "A line that a hunk adds." },
+  { "LCursorEditAddedWord", "DiffText", "The words of it that are new." },
+  { "LCursorEditRemoved", "DiffDelete", "A line that a hunk removes." },
+  { "LCursorEditRemovedWord", "DiffText", "The words of it that are removed." },
+  { "LCursorEditDisputed", "DiffChange", "Lines that were modified since a hunk was proposed." },
+  { "LCursorEditConflict", "DiagnosticWarn", "The message about such a hunk." },
+  { "LCursorEditBadge", "Comment", "Text at the end of a hunk: checks, number, key hints." },
+  { "LCursorEditFailed", "DiagnosticError", "A check that an edit did not pass." },
+  { "LCursorEditKey", "Special", "The keys in these hints." },
+  { "LCursorEditRegion", "CursorLine", "The lines that are being rewritten." },
+  { "LCursorEditTitle", "Title", "The title of the prompt window; the kind of a plan's step." },
+  { "LCursorEditDropped", "NonText", "A step of a plan that was dropped." },
+}
+
+-- Neovim 0.12 has its own group for ghost text.
+local NEWER = { LCursorGhost = "ComplHint" }
+
+--- What groups look like where Neovim's default scheme gives them no terminal colours: without
+--- these a ghost looks like text.
+---@return table<string, vim.api.keyset.highlight> by the group that is linked to
+local function terminal_colours()
+  local has_256 = (tonumber(vim.fn.eval("&t_Co")) or 0) >= 256
+  local dim = { ctermfg = has_256 and 244 or 8 }
+  local band = has_256 and { ctermbg = vim.o.background == "light" and 252 or 238 }
+    or { cterm = { underline = true } }
+  return { Comment = dim, ComplHint = dim, NonText = dim, CursorLine = band, DiffChange = band }
+end
+
+---@return boolean whether a user interface shows terminal colours, not RGB
+local function is_terminal()
+  local uis = vim.api.nvim_list_uis()
+  return #uis > 0
+    and not vim.o.termguicolors
+    and not vim.iter(uis):any(function(ui)
+      return ui.rgb
+    end)
+end
+
+---@type table<string, vim.api.keyset.get_hl_info> our definitions, to tell them from the user's
+local own = {}
+local is_listening = false
+
+local function listen()
+  is_listening = true
+  local group = vim.api.nvim_create_augroup("lcursor.highlights", {})
+  vim.api.nvim_create_autocmd({ "ColorScheme", "UIEnter" }, { group = group, callback = M.apply })
+  vim.api.nvim_create_autocmd("OptionSet", {
+    group = group,
+    pattern = "termguicolors",
+    callback = M.apply,
+  })
+end
+
+---@param name string
+---@return vim.api.keyset.get_hl_info
+local function read(name)
+  return vim.api.nvim_get_hl(0, { name = name, create = false })
+end
+
+--- Define the groups, now and after each ColorScheme, which clears them.
+function M.apply()
+  if not is_listening then
+    listen()
+  end
+  local colours = is_terminal() and terminal_colours() or {}
+  for _, group in ipairs(GROUPS) do
+    local name, link = group[1], group[2]
+    local newer = NEWER[name]
+    link = newer and vim.fn.hlexists(newer) == 1 and newer or link
+    local now = read(name)
+    if vim.tbl_isempty(now) or now.link == link or vim.deep_equal(now, own[name]) then
+      local linked = vim.api.nvim_get_hl(0, { name = link, link = false })
+      local attributes = { link = link }
+      if colours[link] and not (linked.cterm or linked.ctermfg or linked.ctermbg) then
+        linked.default = nil
+        attributes = vim.tbl_extend("force", linked, colours[link])
+      end
+      vim.api.nvim_set_hl(0, name, attributes)
+      own[name] = read(name)
+    end
+  end
+end
+
+--- Return the groups, for the help.
+---@return { name: string, text: string, default: string }[]
+function M.describe()
+  return vim.tbl_map(function(group)
+    local newer = NEWER[group[1]]
+    local more = newer and (" Links to %s if Neovim has it."):format(newer) or ""
+    return { name = group[1], text = group[3] .. more, default = group[2] }
+  end, GROUPS)
+end
+
+return M

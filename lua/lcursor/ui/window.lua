@@ -1,0 +1,107 @@
+-- Windows for reading: a float for a page, a split for a longer report. `q` closes either.
+
+local M = {}
+
+local api = vim.api
+
+---@param buf integer
+---@param lines string[]
+function M.set_lines(buf, lines)
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].modifiable = false
+end
+
+--- Return the buffer of a name in lcursor://, wiped once it is hidden; made if it does not exist.
+---@param name string
+---@return integer
+function M.buffer(name)
+  local buf = vim.fn.bufnr("^lcursor://" .. name .. "$")
+  if buf == -1 then
+    buf = api.nvim_create_buf(false, true)
+    api.nvim_buf_set_name(buf, "lcursor://" .. name)
+  end
+  vim.bo[buf].bufhidden, vim.bo[buf].modifiable = "wipe", false
+  return buf
+end
+
+--- Open a window without numbers, signs, folds and spelling, for its buffer only.
+---@param buf integer
+---@param enter boolean
+---@param config vim.api.keyset.win_config
+---@return integer win
+function M.open(buf, enter, config)
+  local win = api.nvim_open_win(buf, enter, config)
+  local wo = vim.wo[win][0]
+  wo.number, wo.relativenumber, wo.signcolumn, wo.foldcolumn = false, false, "no", "0"
+  wo.foldenable, wo.spell, wo.list, wo.colorcolumn = false, false, false, ""
+  return win
+end
+
+--- Show text in a winbar; its end is cut off where it is too long.
+---@param win integer
+---@param text string
+function M.set_winbar(win, text)
+  vim.wo[win][0].winbar = text:gsub("%%", "%%%%") .. "%<"
+end
+
+--- Show lines in the middle of the screen.
+---@param lines string[]
+---@param title string
+function M.float(lines, title)
+  local width = #title + 4
+  for _, line in ipairs(lines) do
+    width = math.max(width, api.nvim_strwidth(line))
+  end
+  local buf = api.nvim_create_buf(false, true)
+  M.set_lines(buf, lines)
+  vim.bo[buf].bufhidden = "wipe"
+  width = math.min(width, vim.o.columns - 4)
+  local height = math.min(#lines, vim.o.lines - 4)
+  M.open(buf, true, {
+    relative = "editor",
+    width = width,
+    height = height,
+    col = math.floor((vim.o.columns - width) / 2),
+    row = math.floor((vim.o.lines - height) / 2),
+    style = "minimal",
+    border = "rounded",
+    title = " " .. title .. " ",
+  })
+  for _, lhs in ipairs({ "q", "<Esc>" }) do
+    vim.keymap.set("n", lhs, "<Cmd>close<CR>", { buffer = buf, nowait = true })
+  end
+end
+
+--- Show lines in a split, which is reused; the cursor moves there.
+---@param name string the buffer is lcursor://{name}
+---@param lines string[]
+---@param head string shown in the winbar
+---@return integer buf
+function M.split(name, lines, head)
+  local buf = M.buffer(name)
+  local win = vim.fn.bufwinid(buf)
+  M.set_lines(buf, lines)
+  if win == -1 then
+    local height = math.max(math.min(#lines + 1, math.floor(vim.o.lines * 0.6)), 1)
+    win = M.open(buf, true, { split = "below", height = height })
+  end
+  api.nvim_set_current_win(win)
+  vim.cmd.stopinsert()
+  M.set_winbar(win, head)
+  vim.keymap.set("n", "q", "<Cmd>bwipeout<CR>", { buffer = buf, nowait = true })
+  return buf
+end
+
+--- Ask a yes-or-no question; closing the prompt means no.
+---@param question string
+---@param yes fun()
+function M.confirm(question, yes)
+  vim.ui.select({ "No", "Yes" }, { prompt = question }, function(_, index)
+    if index == 2 then
+      yes()
+    end
+  end)
+end
+
+return M
