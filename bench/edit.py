@@ -24,7 +24,7 @@ from lcursor.edit.records import Region
 from lcursor.edit.rewriting.rewrite import Rewriter, Silent
 from lcursor.edit.rewriting.task import Task
 from lcursor.errors import LcursorError, ReplyUnusable
-from lcursor.llm.reach import Models, Reached
+from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Usage
 
 MODEL: Final = "qwen2.5-coder-0.5b"
@@ -254,7 +254,7 @@ def task_of(case: Case) -> Task:
     )
 
 
-def _answer(reached: Reached, task: Task) -> Answer:
+def _answer(reached: Connection, task: Task) -> Answer:
     config = EditConfig(max_tokens=MAX_TOKENS, temperature=0.0)
     try:
         written = Rewriter(reached, config).run(task, Silent(), threading.Event())
@@ -266,13 +266,13 @@ def _answer(reached: Reached, task: Task) -> Answer:
 
 
 @contextmanager
-def _server(folder: Path, model: str, *, speculate: bool) -> Iterator[Reached]:
+def _server(folder: Path, model: str, *, speculate: bool) -> Iterator[Connection]:
     config = ChatConfig(
         model=model or MODEL, context_tokens=CONTEXT_TOKENS, temperature=0.0, speculate=speculate
     )
-    models = Models(config, folder, lambda _: None)
+    models = ModelPool(config, folder, lambda _: None)
     try:
-        yield models.reach(models.names()[0], threading.Event())
+        yield models.connect(models.names()[0], threading.Event())
     finally:
         models.local_server().stop()
         models.close()

@@ -26,7 +26,6 @@ from evals import bugs, examples, run, sandbox
 from evals.bugs import Bug
 from evals.corpus import ROOT
 from evals.edit_answers import OURS, PLAIN, Answer, AnswerCache, as_dict, as_markdown, complete
-from lcursor import folders
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Format, Lines
 from lcursor.edit.rewriting import checks, prompt
@@ -36,8 +35,9 @@ from lcursor.edit.rewriting.rewrite import Rewriter, Silent
 from lcursor.edit.rewriting.task import Task
 from lcursor.edit.rewriting.trial import Trial
 from lcursor.errors import ReplyUnusable
-from lcursor.llm.reach import Models, Reached
-from lcursor.llm.records import Finished, Message, Text, Wish
+from lcursor.llm.pool import Connection, ModelPool
+from lcursor.llm.records import Finished, Message, SamplingParams, Text
+from lcursor.storage import folders
 
 MODEL: Final = "qwen2.5-coder-1.5b"
 CONTEXT_TOKENS: Final = 4096
@@ -96,15 +96,15 @@ def command(
 
 
 @contextmanager
-def running(model: str) -> Iterator[Reached]:
+def running(model: str) -> Iterator[Connection]:
     """Run a local server with a model, speculative decoding on."""
     with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder:
         config = ChatConfig(
             model=model, context_tokens=CONTEXT_TOKENS, temperature=0.0, idle_minutes=1
         )
-        models = Models(config, Path(folder), lambda _: None)
+        models = ModelPool(config, Path(folder), lambda _: None)
         try:
-            yield models.reach(model, threading.Event())
+            yield models.connect(model, threading.Event())
         finally:
             models.local_server().stop()
             models.close()
@@ -119,7 +119,7 @@ class Judge:
         retries: for ours.
     """
 
-    def __init__(self, reached: Reached, cache: AnswerCache, retries: int = RETRIES) -> None:
+    def __init__(self, reached: Connection, cache: AnswerCache, retries: int = RETRIES) -> None:
         self._reached, self._cache = reached, cache
         self._config = EditConfig(retries=retries, max_tokens=MAX_TOKENS, temperature=0.0)
 
@@ -132,7 +132,7 @@ class Judge:
         began_s = time.monotonic()
         reply = ""
         prompt_tokens = answer_tokens = passes = 0
-        stream = self._reached.client.stream(asked, Wish(MAX_TOKENS, 0.0))
+        stream = self._reached.client.stream(asked, SamplingParams(MAX_TOKENS, 0.0))
         for event in stream:
             if isinstance(event, Text):
                 reply += event.text

@@ -13,10 +13,10 @@ import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from lcursor import folders
 from lcursor.catalog import manifest
 from lcursor.catalog.manifest import Model, Slot
 from lcursor.errors import ModelMissing, ModelUnsuitable
+from lcursor.storage import folders
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor import folders
 from lcursor.chat.conversation import VERSION, Conversation, Op, preview_of, rescue
 from lcursor.errors import ChatFailed, ChatMissing
+from lcursor.storage import folders
 
 ENDING = ".jsonl"
 KEY = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}", re.ASCII)

@@ -18,9 +18,9 @@ from lcursor.chat.attach import Retrieve
 from lcursor.chat.stored import Stored
 from lcursor.chat.turn import Tools
 from lcursor.errors import LcursorError
-from lcursor.lane import Failed, Lane
+from lcursor.executor import OnError, SerialExecutor
 from lcursor.llm import tokens
-from lcursor.llm.reach import status_message
+from lcursor.llm.pool import status_message
 from lcursor.llm.tokens import Counter
 
 
@@ -39,25 +39,25 @@ class Aside:
         tools: Tools,
         stored: Callable[[str], Stored],
         knows: Retrieve,
-        failed: Failed,
+        failed: OnError,
     ) -> None:
         self._tools, self._stored, self._knows, self._failed = tools, stored, knows, failed
         self._tell, self._models = tools.tell, tools.models
         self._bills = self._words = 0
-        self._bill_lane = Lane("lcursor-chat-bill", failed)
-        self._word_lane = Lane("lcursor-chat-words", failed)
+        self._bill_lane = SerialExecutor("lcursor-chat-bill", failed)
+        self._word_lane = SerialExecutor("lcursor-chat-words", failed)
         self._starting = threading.Event()
         """Set to wait no longer for a server that starts."""
 
     def bill(self, params: wire.ChatBill) -> None:
         """Say what would be sent, and what it costs; the newest question only."""
         self._bills = params["id"]
-        self._bill_lane.put(partial(self._bill, params), params["id"])
+        self._bill_lane.submit(partial(self._bill, params), params["id"])
 
     def complete(self, params: wire.ChatComplete) -> None:
         """Say what could stand after `@` or `/`; the newest question only."""
         self._words = params["id"]
-        self._word_lane.put(partial(self._complete, params), params["id"])
+        self._word_lane.submit(partial(self._complete, params), params["id"])
 
     def server(self, params: wire.ServerAsk) -> None:
         """Say how the local server is, or have something done to it."""
@@ -65,7 +65,7 @@ class Aside:
 
     def load(self) -> None:
         """Import what the first question will need, while it is typed."""
-        self._word_lane.put(_load)
+        self._word_lane.submit(_load)
 
     def close(self) -> None:
         """Wait for nothing any more."""
@@ -109,7 +109,7 @@ class Aside:
     def _warm_up(self, name: str, cancel: threading.Event) -> None:
         """Have a server started that will be asked soon; who asks hears what is wrong with it."""
         try:
-            self._models.reach(name, cancel)
+            self._models.connect(name, cancel)
         except LcursorError as error:
             self._tell("log", {"level": "info", "message": str(error)})
 

@@ -14,7 +14,7 @@ from lcursor.chat.conversation import Conversation, Op
 from lcursor.chat.stored import Make, Stored
 from lcursor.config import ChatConfig
 from lcursor.llm import tokens
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 from lcursor.llm.records import Event, Message, Text
 
 MOST_SUMMARIES = 4
@@ -53,7 +53,7 @@ class Room:
     def __init__(
         self,
         stored: Stored,
-        reached: Reached,
+        reached: Connection,
         config: ChatConfig,
         ask: Callable[[Sequence[Message], int], Iterable[Event]],
         change: Callable[[Make], list[Op]],

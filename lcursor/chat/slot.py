@@ -26,9 +26,9 @@ from lcursor.chat.turn import Tools, Turn
 from lcursor.chat.warm import IDLE_S, Warmth
 from lcursor.config import ChatConfig
 from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
-from lcursor.lane import Lane
-from lcursor.llm.reach import Models
-from lcursor.telling import Tell, failure, tell_failed
+from lcursor.executor import SerialExecutor
+from lcursor.llm.pool import ModelPool
+from lcursor.reporting import Notify, error_message, report_error
 
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
@@ -59,11 +59,11 @@ class ChatSlot:
     def __init__(
         self,
         config: ChatConfig,
-        tell: Tell,
+        tell: Notify,
         codebase: Retrieve | None = None,
         *,
         secrets: Sequence[str] = (),
-        models: Models | None = None,
+        models: ModelPool | None = None,
         folder: Path | None = None,
         server: Path | None = None,
         busy: Callable[[bool], None] = lambda _: None,
@@ -72,7 +72,7 @@ class ChatSlot:
         self._tell, self._busy = tell, busy
         self._codebase, self._secrets = codebase, tuple(secrets)
         self._archive = Archive(folder)
-        self._models = models or Models(config, server, self._log)
+        self._models = models or ModelPool(config, server, self._log)
         self._owns_models = models is None
         awake_s = config.idle_minutes * 60 * AWAKE_SHARE
         self._warmth = Warmth(self._models.slot_path, idle_s, self._models.is_asleep, awake_s)
@@ -81,9 +81,9 @@ class ChatSlot:
         self._lock = threading.Lock()
         self._chats: dict[str, Stored] = {}
         self._turns: dict[int, Turn] = {}
-        self._front = Lane("lcursor-chat", self._failed)
+        self._front = SerialExecutor("lcursor-chat", self._failed)
         self._aside = Aside(self._tools, self._stored, self._knows, self._failed)
-        self._models.listen(self._server_says, self._warmth.hush)
+        self._models.add_listener(self._server_says, self._warmth.hush)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return which method answers which message."""
@@ -118,24 +118,24 @@ class ChatSlot:
             stored.refresh()
             self._show(stored, params["id"])
             if stored.note:
-                self._tell("error", failure(ChatDamaged(stored.note)))
+                self._tell("error", error_message(ChatDamaged(stored.note)))
 
-        self._front.put(job, params["id"])
+        self._front.submit(job, params["id"])
         self._aside.load()
 
     def send(self, params: wire.ChatSend) -> None:
         """Say something, and have it answered."""
-        self._front.put(partial(self._send, params), params["id"])
+        self._front.submit(partial(self._send, params), params["id"])
 
     def stop(self, params: wire.ChatStop) -> None:
         """Stop a turn."""
         with self._lock:
             turn = self._turns.get(params["id"])
         if turn is None:  # it has not begun yet, or it has ended
-            self._front.put(partial(self._stop_late, params["id"]))
+            self._front.submit(partial(self._stop_late, params["id"]))
             return
         turn.stop()
-        self._front.put(partial(turn.leave, STOP_S))
+        self._front.submit(partial(turn.leave, STOP_S))
 
     def list(self, params: wire.ChatList) -> None:
         """List the chats of a project, or all."""
@@ -146,7 +146,7 @@ class ChatSlot:
             path = params["path"]
             self._listed(params["id"], str(root_of(Path(path))) if path else "")
 
-        self._front.put(job, params["id"])
+        self._front.submit(job, params["id"])
 
     def rename(self, params: wire.ChatRename) -> None:
         """Give a chat another title."""
@@ -179,7 +179,7 @@ class ChatSlot:
             self._warmth.erase(key)
             self._listed(params["id"], root)
 
-        self._front.put(job, params["id"])
+        self._front.submit(job, params["id"])
 
     def branch(self, params: wire.ChatTurn) -> None:
         """Show another branch."""
@@ -218,7 +218,7 @@ class ChatSlot:
             stored.hold()
             self._begin(Turn(params["id"], stored, self._tools, asked=0, ended=self._after))
 
-        self._front.put(job, params["id"])
+        self._front.submit(job, params["id"])
 
     def edited(self, key: str, edits: Sequence[Mapping[str, Any]]) -> None:
         """Write down changes of files that came out of a chat, as `conversation.Edit` has them."""
@@ -230,7 +230,7 @@ class ChatSlot:
             with contextlib.suppress(ChatMissing):  # it was deleted meanwhile
                 self._stored(key).change(make)
 
-        self._front.put(job)
+        self._front.submit(job)
 
     def seen(self, key: str, number: int) -> Sequence[Seen]:
         """Return what the model had read when it wrote a message, the newest first.
@@ -262,7 +262,7 @@ class ChatSlot:
         self._warmth.close(LEAVE_S if is_leaving else 0.0)
         for stored in chats:
             stored.close()
-        self._models.leave(self._server_says)
+        self._models.remove_listener(self._server_says)
         if self._owns_models:
             self._models.close()
 
@@ -354,7 +354,7 @@ class ChatSlot:
                 ) from None
             self._show(stored, params["id"])
 
-        self._front.put(job, params["id"])
+        self._front.submit(job, params["id"])
 
     def _show(self, stored: Stored, number: int) -> None:
         chat = stored.snapshot()
@@ -399,8 +399,8 @@ class ChatSlot:
         return stored
 
     def _complain(self, error: LcursorError) -> None:
-        self._tell("error", failure(error))
+        self._tell("error", error_message(error))
 
     def _failed(self, error: Exception, number: int) -> None:
         """Thread: a lane's."""
-        tell_failed(self._tell, error, number, "the chat could not do that")
+        report_error(self._tell, error, number, "the chat could not do that")

@@ -1,6 +1,6 @@
 """A chat and its file, which always agree: each change is written as a line before it is seen.
 
-Owns what the file says; `linefile.py` has the file, which several Neovims may add to. Who has an
+Owns what the file says; `log_file.py` has the file, which several Neovims may add to. Who has an
 answer written holds the chat's other lock until that has ended. A file that cannot be written is
 told once; the chat goes on in memory, and all of it is written as soon as that works again. Any
 thread.
@@ -19,7 +19,7 @@ from lcursor.chat import archive
 from lcursor.chat.conversation import VERSION, Conversation, Op, to_json
 from lcursor.errors import ChatBusy, ChatFailed, ChatUnsaved, LcursorError
 from lcursor.index.lock import Lock
-from lcursor.linefile import LineFile
+from lcursor.storage.log_file import LogFile
 
 Make = Callable[[Conversation], Sequence[Op]]
 
@@ -52,7 +52,7 @@ class Stored:
         """What could not be read."""
         self._complain = complain
         self._reading = archive.Reading()
-        self._file = LineFile(path)
+        self._file = LogFile(path)
         self._unsaved: list[Op] = []
         self._is_lost = False
         self._turn: Lock | None = None
@@ -67,7 +67,7 @@ class Stored:
         """
         stored = cls(path, Conversation(key=path.stem), complain)
         try:
-            with stored._file.read() as fd:
+            with stored._file.lock_for_reading() as fd:
                 stored._catch_up(fd)
         except OSError as error:
             raise ChatFailed(
@@ -93,7 +93,7 @@ class Stored:
             KeyError: an operation speaks of a message that is not there; those before it stay.
             ValueError: it makes no sense.
         """
-        with self.lock, self._file.written() as fd:
+        with self.lock, self._file.lock_for_writing() as fd:
             if not isinstance(fd, OSError):
                 try:
                     self._catch_up(fd)
@@ -119,13 +119,13 @@ class Stored:
 
     def refresh(self) -> None:
         """Take in what other Neovims wrote."""
-        with self.lock, contextlib.suppress(OSError), self._file.read() as fd:
+        with self.lock, contextlib.suppress(OSError), self._file.lock_for_reading() as fd:
             self._catch_up(fd)
 
     def firm(self) -> None:
         """Have all that was written survive also when the power fails."""
         with contextlib.suppress(OSError):
-            self._file.firm()
+            self._file.fsync()
 
     def hold(self) -> None:
         """Keep others from having an answer written, until `let_go`.
@@ -198,9 +198,9 @@ class Stored:
         if not os.fstat(fd).st_size:
             if self._file.read_bytes:  # someone deleted the chat, and here it goes on
                 self._unsaved, self._reading.seen = [self._whole()], 0
-                self._file.forget()
+                self._file.reset()
             return
-        lines, is_fresh = self._file.news(fd)
+        lines, is_fresh = self._file.read_new(fd)
         if is_fresh:  # it is read first, or someone wrote it anew
             self._forget()
         before = self._reading.damaged
@@ -230,7 +230,7 @@ class Stored:
             return
         first = self._reading.seen + 1
         lines = [archive.line_of(op, n) for n, op in enumerate(self._unsaved, first)]
-        count, error = self._file.append(fd, lines, is_firm=is_firm)
+        count, error = self._file.append(fd, lines, fsync=is_firm)
         del self._unsaved[:count]
         self._reading.seen += count
         if error is not None:
@@ -264,12 +264,12 @@ class Stored:
         except ChatBusy:
             return
         try:
-            with self._file.written() as fd:
+            with self._file.lock_for_writing() as fd:
                 if isinstance(fd, OSError) or self._turn is None:
                     return
                 self._catch_up(fd)
                 whole = archive.line_of(self._whole(), self._reading.seen)
-                self._file.replace(fd, whole, keeps_time=True)
+                self._file.replace(fd, whole, keep_mtime=True)
         except OSError:
             pass  # it stays long
         finally:

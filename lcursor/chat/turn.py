@@ -31,11 +31,20 @@ from lcursor.errors import (
     ServerGarbled,
 )
 from lcursor.llm import tokens
-from lcursor.llm.reach import Models, Reached
-from lcursor.llm.records import Event, Finished, Message, Progress, Reasoning, Text, Usage, Wish
+from lcursor.llm.pool import Connection, ModelPool
+from lcursor.llm.records import (
+    Event,
+    Finished,
+    Message,
+    Progress,
+    Reasoning,
+    SamplingParams,
+    Text,
+    Usage,
+)
 from lcursor.llm.tokens import Counter
 from lcursor.protocol_chat import ChatEnd, ChatPhase
-from lcursor.telling import Tell, failure, foreseen, log_raised
+from lcursor.reporting import Notify, as_lcursor_error, error_message, log_exception
 
 if TYPE_CHECKING:
     from lcursor.llm.client import Stream
@@ -49,10 +58,10 @@ class Tools:
     """What all turns share."""
 
     config: ChatConfig
-    models: Models
+    models: ModelPool
     gatherer: Gatherer
     warmth: Warmth
-    tell: Tell
+    tell: Notify
 
 
 class Turn:
@@ -137,7 +146,7 @@ class Turn:
         except Cancelled:
             reason = "stopped"
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            told = foreseen(self._tools.tell, error, "the chat could not answer")
+            told = as_lcursor_error(self._tools.tell, error, "the chat could not answer")
             self._why = told.message
             self._fail(told)
         self._finish(reason)
@@ -153,7 +162,7 @@ class Turn:
         again = partial(self._reach, chosen)
         return tools.models.with_retry(again(), self._said_by, again)
 
-    def _said_by(self, reached: Reached) -> ChatEnd:
+    def _said_by(self, reached: Connection) -> ChatEnd:
         """Have a model answer."""
         stored, warmth = self.stored, self._tools.warmth
         warmth.bring(reached, stored.snapshot(), self.asked)
@@ -190,7 +199,7 @@ class Turn:
             raise ChatMissing("there is nothing to summarize yet", "Go on: it is asked for later")
         return "stop"
 
-    def _summarized_by(self, reached: Reached) -> bool:
+    def _summarized_by(self, reached: Connection) -> bool:
         return self._room(reached).summarize(self.stored.snapshot().last)
 
     def _chosen(self) -> str:
@@ -230,20 +239,20 @@ class Turn:
                 raise Cancelled("the turn has ended")
             return self.stored.change(make, is_firm=is_firm)
 
-    def _reach(self, name: str) -> Reached:
+    def _reach(self, name: str) -> Connection:
         known = self._tools.models.known(name)
         if known is None:
             self._progress("server")
-        reached = self._tools.models.reach(name, self._stopped)
+        reached = self._tools.models.connect(name, self._stopped)
         self._check()
         self._server = reached.server
         self._cost = replace(self._cost, context_tokens=reached.context_tokens)
         return reached
 
-    def _room(self, reached: Reached) -> Room:
+    def _room(self, reached: Connection) -> Room:
         def ask(messages: Sequence[Message], max_tokens: int) -> Iterable[Event]:
             self._tools.warmth.hush()
-            wish = Wish(max_tokens, self._config.temperature, self._slot(reached))
+            wish = SamplingParams(max_tokens, self._config.temperature, self._slot(reached))
             return self._events(reached, messages, wish)
 
         return Room(
@@ -271,8 +280,10 @@ class Turn:
             },
         )
 
-    def _streamed(self, reached: Reached, messages: Sequence[Message]) -> ChatEnd:
-        wish = Wish(self._config.max_tokens, self._config.temperature, self._slot(reached))
+    def _streamed(self, reached: Connection, messages: Sequence[Message]) -> ChatEnd:
+        wish = SamplingParams(
+            self._config.max_tokens, self._config.temperature, self._slot(reached)
+        )
         relay = self._relay = Relay(self._delta, self._more)
         began_s = told_s = time.monotonic()
         cost = replace(self._cost, prompt_tokens=tokens.estimate_messages(messages))
@@ -297,12 +308,12 @@ class Turn:
                         self._reading(event)
                 elif isinstance(event, Finished):
                     cost, reason = _paid(cost, event.usage), event.reason
-                    self._tools.models.learn(reached.name, event.usage)
+                    self._tools.models.record_usage(reached.name, event.usage)
         except ServerGarbled:
             self._tools.models.invalidate(reached)
             raise
         except ContextFull as error:  # the next turn makes room
-            self._tools.models.learn_context(reached.name, error.context_tokens)
+            self._tools.models.record_context(reached.name, error.context_tokens)
             raise
         finally:
             if reason == "failed":
@@ -310,7 +321,9 @@ class Turn:
             self._cost = cost
         return reason
 
-    def _events(self, reached: Reached, messages: Sequence[Message], wish: Wish) -> Stream:
+    def _events(
+        self, reached: Connection, messages: Sequence[Message], wish: SamplingParams
+    ) -> Stream:
         stream = reached.client.stream(messages, wish)
         with self._lock:
             self._stream = stream
@@ -321,7 +334,7 @@ class Turn:
         threading.Thread(target=self.stored.firm, name="lcursor-chat-firm", daemon=True).start()
         return stream
 
-    def _slot(self, reached: Reached) -> int:
+    def _slot(self, reached: Connection) -> int:
         return SLOT if reached.served.can_keep else -1
 
     def _delta(self, text: str, reasoning: str) -> None:
@@ -337,9 +350,9 @@ class Turn:
         except Cancelled:
             pass  # it came after the end
         except Exception as error:  # noqa: BLE001 - what is shown goes on
-            log_raised(self._tools.tell, error)
+            log_exception(self._tools.tell, error)
 
-    def _expect(self, reached: Reached, messages: Sequence[Message]) -> None:
+    def _expect(self, reached: Connection, messages: Sequence[Message]) -> None:
         """Tell about how long the reading takes, as long as the server has said nothing."""
         chat = self.stored.snapshot()
         total, cached = tokens.estimate_messages(messages), 0
@@ -349,7 +362,7 @@ class Turn:
             if known == messages[: len(known)]:  # no summary has come between
                 cached = counted[-1].cost.prompt_tokens + counted[-1].cost.answer_tokens
                 total = cached + tokens.estimate_messages(messages[len(known) :])
-        pace = self._tools.models.pace(reached.name)
+        pace = self._tools.models.prompt_speed(reached.name)
         left = (total - cached) / pace / 1000 if pace > 0 else -1.0
         self._progress("reading", "", 0, total, 0, left)
 
@@ -389,7 +402,7 @@ class Turn:
 
     def _fail(self, error: LcursorError) -> None:
         if not self._is_ending:
-            self._tools.tell("error", failure(error, self.number))
+            self._tools.tell("error", error_message(error, self.number))
 
     def _finish(self, reason: ChatEnd) -> None:
         """Write down and tell how it ended; only the first end counts. Thread: any."""
@@ -400,7 +413,7 @@ class Turn:
         try:
             self._keep_end(reason)
         except Exception as error:  # noqa: BLE001 - who waits for the end has to hear of it
-            log_raised(self._tools.tell, error)
+            log_exception(self._tools.tell, error)
         self._is_over.set()
         title = self.stored.snapshot().name()
         self._ended(self)

@@ -19,7 +19,7 @@ from pathlib import Path
 from lcursor.chat.conversation import Conversation
 from lcursor.errors import LcursorError
 from lcursor.llm import slots
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 
 IDLE_S = 20.0
 LEAST_TOKENS = 512
@@ -67,7 +67,7 @@ class Warmth:
         self,
         path: Callable[[str], Path],
         idle_s: float = IDLE_S,
-        is_asleep: Callable[[Reached], bool] = lambda _: False,
+        is_asleep: Callable[[Connection], bool] = lambda _: False,
         awake_s: float = 0.0,
         timer: Callable[..., threading.Timer] = threading.Timer,
     ) -> None:
@@ -79,7 +79,7 @@ class Warmth:
         self._erased: set[str] = set()
         self._saved: dict[str, int] = {}
 
-    def bring(self, reached: Reached, chat: Conversation, last: int) -> bool:
+    def bring(self, reached: Connection, chat: Conversation, last: int) -> bool:
         """Restore what the server read of a chat, where it is not in its memory any more."""
         self.hush()
         written = [each.server for each in chat.line(last) if each.server]
@@ -98,7 +98,7 @@ class Warmth:
             break
         return False
 
-    def keep_later(self, reached: Reached, chat: Conversation, last: int, read: int) -> None:
+    def keep_later(self, reached: Connection, chat: Conversation, last: int, read: int) -> None:
         """Save what the server has read of a chat, unless something comes before.
 
         Args:
@@ -154,13 +154,13 @@ class Warmth:
             saving.start()
             saving.join(wait_s)
 
-    def _has(self, reached: Reached) -> bool:
+    def _has(self, reached: Connection) -> bool:
         """Return whether a server still has what it read."""
         used_s = self._used_s.get(reached.server)
         is_recent = used_s is not None and time.monotonic() - used_s < self._awake_s
         return is_recent or not self._is_asleep(reached)
 
-    def _keep(self, reached: Reached, name: str, key: str, read: int) -> None:
+    def _keep(self, reached: Connection, name: str, key: str, read: int) -> None:
         """Save a state. Thread: the timer's, or one of `close`."""
         with contextlib.suppress(LcursorError, OSError):
             folder = self._path("")

@@ -159,10 +159,10 @@ def _size(folder: Path) -> int:
 
 
 def _index(embedder: str) -> Fact:
-    from lcursor import folders
     from lcursor.catalog import manifest, store
     from lcursor.catalog.sink import human
     from lcursor.project.root import BEGUN
+    from lcursor.storage import folders
 
     folder, vectors = folders.data_home() / "index", folders.vectors_home()
     files = manifest.find(embedder).files if embedder else ()

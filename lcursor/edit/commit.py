@@ -24,8 +24,8 @@ from lcursor.edit.sources import project_of
 from lcursor.edit.talk import stopping
 from lcursor.edit.tools import Tools
 from lcursor.errors import Cancelled, EditFailed, NothingStaged
-from lcursor.llm.reach import Reached
-from lcursor.llm.records import Message, Text, Wish
+from lcursor.llm.pool import Connection
+from lcursor.llm.records import Message, SamplingParams, Text
 from lcursor.project.reading import Reader
 
 ANSWER_TOKENS: Final = 400
@@ -95,7 +95,7 @@ def ask(job: Job, tools: Tools, params: wire.EditCommit) -> End:
     job.progress("writing")
     known = rules_of(root, tools)
 
-    def write(model: Reached) -> tuple[str, str]:
+    def write(model: Connection) -> tuple[str, str]:
         return message(model, root, job.cancel, rules=known, secrets=tools.secrets)
 
     text, note = common.surely(job, tools, reached, write)
@@ -113,7 +113,7 @@ def rules_of(root: Path, tools: Tools) -> str:
 
 
 def message(
-    reached: Reached,
+    reached: Connection,
     root: Path,
     cancel: threading.Event,
     *,
@@ -166,7 +166,7 @@ def message(
     return fitted(text), note
 
 
-def _said(reached: Reached, asked: Sequence[Message], cancel: threading.Event) -> str:
+def _said(reached: Connection, asked: Sequence[Message], cancel: threading.Event) -> str:
     """Return what the model says.
 
     Raises:
@@ -174,7 +174,7 @@ def _said(reached: Reached, asked: Sequence[Message], cancel: threading.Event) -
         LcursorError: the model cannot be asked.
     """
     reply = ""
-    stream = reached.client.stream(asked, Wish(ANSWER_TOKENS, TEMPERATURE))
+    stream = reached.client.stream(asked, SamplingParams(ANSWER_TOKENS, TEMPERATURE))
     with stopping(stream, cancel):
         for event in stream:
             if isinstance(event, Text):
@@ -235,7 +235,7 @@ def _wrapped(rows: Sequence[str]) -> str:
 
 
 def _asked(
-    reached: Reached,
+    reached: Connection,
     seen: Sequence[Item],
     hidden: Sequence[Item],
     rules: str,

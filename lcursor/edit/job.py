@@ -17,7 +17,7 @@ from lcursor.edit.records import Lines, Region
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
 from lcursor.protocol_edit import EditChoice, EditEnd, EditLooked, EditPhase, EditStep
-from lcursor.telling import Tell, failure, foreseen
+from lcursor.reporting import Notify, as_lcursor_error, error_message
 
 NOTHING = frozenset({"empty", "prose"})
 """Reasons of an unusable reply that mean that no code was written at all."""
@@ -74,7 +74,7 @@ class Job:
     def __init__(
         self,
         number: int,
-        tell: Tell,
+        tell: Notify,
         work: Callable[[Job], End],
         works: Callable[[bool], None] = lambda _: None,
         ended: Callable[[Job], None] = lambda _: None,
@@ -232,7 +232,7 @@ class Job:
         except ReplyUnusable as error:
             end = End("nothing" if error.reason in NOTHING else "refused", str(error))
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._fail(foreseen(self._tell, error, "the edit could not be made"))
+            self._fail(as_lcursor_error(self._tell, error, "the edit could not be made"))
         finally:
             self._works(False)
         self._finish(End("stopped") if self.cancel.is_set() else end)
@@ -240,7 +240,7 @@ class Job:
     def _fail(self, error: LcursorError) -> None:
         with self._lock:
             if not self._is_ending and not self.cancel.is_set():
-                self._tell("error", failure(error, self.number))
+                self._tell("error", error_message(error, self.number))
 
     def _finish(self, end: End) -> None:
         """Tell how it ended; only the first end counts. Thread: any."""

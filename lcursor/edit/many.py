@@ -24,7 +24,7 @@ from lcursor.edit.rewriting.trial import Trial
 from lcursor.edit.sources import Sources
 from lcursor.edit.tools import Tools
 from lcursor.errors import Cancelled, LcursorError, ServerError
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 
 MAX_HELPERS = 8
 """Files that are written at once, however many slots a server has."""
@@ -71,7 +71,7 @@ class Orders:
     context: str
     root_texts: Sources
     tools: Tools
-    reached: Reached
+    reached: Connection
     trial: Trial
     is_whole_edit: bool = False
     """Whether there is one place, and nothing else changes."""
@@ -245,7 +245,7 @@ def apart(spots: Sequence[Spot]) -> list[Spot]:
 
 
 def _works(
-    tools: Tools, reached: Reached, texts: Sources, places: Sequence[wire.EditPlace]
+    tools: Tools, reached: Connection, texts: Sources, places: Sequence[wire.EditPlace]
 ) -> tuple[list[Work], list[str]]:
     """Return the files of a list with the regions around its rows, and which cannot be read."""
     rows: dict[str, list[wire.EditPlace]] = {}

@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from lcursor import folders
 from lcursor.config import EditConfig
 from lcursor.edit.checkpoints import history
 from lcursor.edit.job import Job
 from lcursor.errors import LcursorError
 from lcursor.protocol_edit import EditChoice
+from lcursor.storage import folders
 
 NAME: Final = "commands.json"
 """In the project's folder of the edit history."""
@@ -91,10 +91,10 @@ class Permissions:
         """Keep answers; where that cannot be written, the next edit asks again."""
         place = history.place(root, self._folder)
         with contextlib.suppress(OSError, LcursorError):
-            folders.own(place.parent)
-            folders.own(place)
+            folders.make_private(place.parent)
+            folders.make_private(place)
             text = json.dumps(self.answers(root) | dict(answers), indent=1)
-            folders.write(place / NAME, text.encode())
+            folders.write_file(place / NAME, text.encode())
 
     def _ask(self, job: Job, root: Path, unknown: Mapping[str, str]) -> dict[str, bool]:
         """Ask about commands; the first choice, which a stray key takes, runs nothing."""

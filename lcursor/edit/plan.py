@@ -24,8 +24,8 @@ from lcursor.edit.records import FileKind
 from lcursor.edit.rewriting.attempts import added
 from lcursor.edit.sources import Sources
 from lcursor.errors import ReplyUnusable
-from lcursor.llm.reach import Reached
-from lcursor.llm.records import Message, Usage, Wish
+from lcursor.llm.pool import Connection
+from lcursor.llm.records import Message, SamplingParams, Usage
 
 UNKNOWN_TOKENS: Final = 8192
 LIST_SHARE: Final = 3
@@ -88,7 +88,7 @@ class Plan:
 
 
 def plan(
-    reached: Reached,
+    reached: Connection,
     config: EditConfig,
     instruction: str,
     root: Path,
@@ -129,7 +129,9 @@ def plan(
     read: tuple[str, list[dict[str, Any]]] | None = None
     steps, notes, spent = list[Step](), list[str](), list[Usage]()
     for temperature in (config.temperature, max(config.temperature, AGAIN_TEMPERATURE)):
-        wish = Wish(max_tokens=ANSWER_TOKENS, temperature=temperature, schema=schema(shown, named))
+        wish = SamplingParams(
+            max_tokens=ANSWER_TOKENS, temperature=temperature, schema=schema(shown, named)
+        )
         said = talk.answer(reached, asked, wish, cancel)
         spent.append(said.usage)
         read = parsed(said.text) or read
@@ -222,7 +224,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fitting(known: Sequence[Candidate], most_tokens: int, reached: Reached) -> list[list[str]]:
+def _fitting(known: Sequence[Candidate], most_tokens: int, reached: Connection) -> list[list[str]]:
     """Return the lines for candidates, with fewer symbols or files where there is no room."""
 
     def is_much(shown: Sequence[Sequence[str]]) -> bool:
@@ -397,7 +399,7 @@ def _inside(path: str, root: Path, *, is_new: bool) -> str:
 
 
 def _sketched(
-    step: Step, reached: Reached, instruction: str, files: Sources, cancel: threading.Event
+    step: Step, reached: Connection, instruction: str, files: Sources, cancel: threading.Event
 ) -> Step:
     """Return a step with how the planner would do it."""
     if step.kind not in ("edit", "create"):
@@ -413,5 +415,7 @@ def _sketched(
         "what goes where, and what to keep. Show only the few lines of code that are not obvious."
     )
     asked = [Message("system", SKETCHING), Message("user", text)]
-    said = talk.answer(reached, asked, Wish(max_tokens=SKETCH_TOKENS, temperature=0.0), cancel)
+    said = talk.answer(
+        reached, asked, SamplingParams(max_tokens=SKETCH_TOKENS, temperature=0.0), cancel
+    )
     return replace(step, sketch=said.text.strip())

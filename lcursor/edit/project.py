@@ -21,7 +21,7 @@ from lcursor.edit.rewriting.trial import Trial
 from lcursor.edit.sources import DISK, Sources
 from lcursor.edit.tools import Tools
 from lcursor.errors import LcursorError
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 
 NEW_FILE = "a new file"
 
@@ -47,7 +47,7 @@ def ask(job: Job, tools: Tools, params: wire.EditAsk) -> End:
     context, note = question.context(limit, common.counter(planner))
     job.progress("planning")
 
-    def make(model: Reached) -> Plan:
+    def make(model: Connection) -> Plan:
         return plan.plan(
             model,
             tools.config,

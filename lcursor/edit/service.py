@@ -23,9 +23,9 @@ from lcursor.edit.job import End, Job
 from lcursor.edit.permission import Permissions
 from lcursor.edit.tools import Alternatives, Retrieve, Sees, Tools
 from lcursor.errors import LcursorError
-from lcursor.lane import Lane
-from lcursor.llm.reach import Models
-from lcursor.telling import Tell, failure, tell_failed
+from lcursor.executor import SerialExecutor
+from lcursor.llm.pool import ModelPool
+from lcursor.reporting import Notify, error_message, report_error
 
 STOP_S = 0.1
 """An edit that was told to stop gets this long to say so itself."""
@@ -53,8 +53,8 @@ class EditService:
     def __init__(
         self,
         config: EditConfig,
-        tell: Tell,
-        models: Models,
+        tell: Notify,
+        models: ModelPool,
         codebase: Retrieve | None = None,
         *,
         secrets: Sequence[str] = (),
@@ -73,15 +73,15 @@ class EditService:
             self._secrets,
             self._histories,
             Permissions(folder),
-            partial(models.use, self._server_says),
+            partial(models.claim_cache, self._server_says),
             chat_seen,
         )
         self._lock = threading.Lock()
         self._jobs: dict[int, Job] = {}
         self._working = 0
         self._known: OrderedDict[int, Alternatives] = OrderedDict()
-        self._front = Lane("lcursor-edits", self._failed)
-        models.listen(self._server_says)
+        self._front = SerialExecutor("lcursor-edits", self._failed)
+        models.add_listener(self._server_says)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return which method answers which message."""
@@ -146,11 +146,11 @@ class EditService:
 
     def decided(self, params: wire.EditDecided) -> None:
         """Write down what the user took and refused."""
-        self._front.put(partial(self._histories.decided, params))
+        self._front.submit(partial(self._histories.decided, params))
 
     def write(self, params: wire.EditWrite) -> None:
         """Make changes in files that no buffer has open."""
-        self._front.put(
+        self._front.submit(
             lambda: self._tell("edit.written", self._histories.write(params)), params["id"]
         )
 
@@ -160,11 +160,11 @@ class EditService:
         def job() -> None:
             self._tell("edit.reverted", self._histories.revert(params))
 
-        self._front.put(job, params["id"])
+        self._front.submit(job, params["id"])
 
     def turns(self, params: wire.EditTurns) -> None:
         """List the turns of a project."""
-        self._front.put(
+        self._front.submit(
             lambda: self._tell("edit.turned", self._histories.rows(params)), params["id"]
         )
 
@@ -174,7 +174,7 @@ class EditService:
         def job() -> None:
             self._tell("edit.proposed", self._histories.resume(params))
 
-        self._front.put(job, params["id"])
+        self._front.submit(job, params["id"])
 
     def close(self) -> None:
         """End all edits; what was decided is written down. Waits no longer than a moment."""
@@ -185,7 +185,7 @@ class EditService:
             job.stop()
         for job in jobs:
             job.leave(LEAVE_S)
-        self._models.leave(self._server_says)
+        self._models.remove_listener(self._server_says)
 
     def _begin(
         self, number: int, work: Work, params: wire.EditAsk | wire.EditMany | None = None
@@ -241,8 +241,8 @@ class EditService:
         self._tell("log", {"level": "warn", "message": words})
 
     def _complain(self, error: LcursorError) -> None:
-        self._tell("error", failure(error))
+        self._tell("error", error_message(error))
 
     def _failed(self, error: Exception, number: int) -> None:
         """Thread: the lane's."""
-        tell_failed(self._tell, error, number, "the edit could not be done")
+        report_error(self._tell, error, number, "the edit could not be done")

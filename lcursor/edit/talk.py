@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from lcursor.errors import Cancelled
 from lcursor.llm.client import Stream
-from lcursor.llm.reach import Reached
-from lcursor.llm.records import Finished, Message, Text, Usage, Wish
+from lcursor.llm.pool import Connection
+from lcursor.llm.records import Finished, Message, SamplingParams, Text, Usage
 
 LOOK_S = 0.02
 """How often it is looked whether the edit was stopped, while the server says nothing."""
@@ -30,7 +30,7 @@ class Answer:
 
 
 def answer(
-    reached: Reached, messages: Sequence[Message], wish: Wish, cancel: threading.Event
+    reached: Connection, messages: Sequence[Message], wish: SamplingParams, cancel: threading.Event
 ) -> Answer:
     """Return what a model says.
 

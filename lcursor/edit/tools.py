@@ -28,7 +28,7 @@ from lcursor.edit.rewriting.rewrite import Rewriter
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.edit.rewriting.trial import Trial
 from lcursor.edit.sources import Sources, project_of
-from lcursor.llm.reach import Models, Reached
+from lcursor.llm.pool import Connection, ModelPool
 from lcursor.protocol_chat import ChatAttachment
 from lcursor.protocol_edit import EditBuffer
 
@@ -52,7 +52,7 @@ class Tools:
     """What all edits share."""
 
     config: EditConfig
-    models: Models
+    models: ModelPool
     codebase: Retrieve
     secrets: tuple[str, ...]
     histories: Histories
@@ -151,7 +151,7 @@ def asked(
     return Asked(clean(expanded.text), tuple(items), expanded.note)
 
 
-def reach(job: Job, tools: Tools, wished: str, own: str = "") -> Reached:
+def reach(job: Job, tools: Tools, wished: str, own: str = "") -> Connection:
     """Return a model that can be asked, after its server was found or started.
 
     Args:
@@ -163,18 +163,18 @@ def reach(job: Job, tools: Tools, wished: str, own: str = "") -> Reached:
     name = tools.models.choose(wished or own or tools.config.model, "", "")
     if tools.models.known(name) is None:
         job.progress("server")
-    reached = tools.models.reach(name, job.cancel)
+    reached = tools.models.connect(name, job.cancel)
     job.check()
     tools.using()
     return reached
 
 
-def surely(job: Job, tools: Tools, reached: Reached, ask: Callable[[Reached], T]) -> T:
+def surely(job: Job, tools: Tools, reached: Connection, ask: Callable[[Connection], T]) -> T:
     """Ask a model that was reached; once more where our own server went before it was asked."""
     return tools.models.with_retry(reached, ask, lambda: reach(job, tools, reached.name))
 
 
-def room(reached: Reached, old: Lines = ()) -> int:
+def room(reached: Connection, old: Lines = ()) -> int:
     """Return how many tokens what is attached may have; 0 where nobody knows.
 
     Args:
@@ -188,13 +188,13 @@ def room(reached: Reached, old: Lines = ()) -> int:
     return max(min(total // CONTEXT_SHARE, total - own - FIXED_TOKENS), 1)
 
 
-def counter(reached: Reached) -> Callable[[str], int]:
+def counter(reached: Connection) -> Callable[[str], int]:
     """Return what counts a text's tokens without waiting for a server."""
     return lambda text: reached.counter.known(text)[0]
 
 
 def region_of(
-    tools: Tools, reached: Reached, lines: Lines, language: str, first_row: int, last_row: int
+    tools: Tools, reached: Connection, lines: Lines, language: str, first_row: int, last_row: int
 ) -> Region:
     """Return the rows that are written anew for a selection or a cursor."""
     return region.grow(
@@ -219,7 +219,7 @@ def format_of(tools: Tools, old: Lines) -> Format:
 def written(
     job: Job,
     tools: Tools,
-    reached: Reached,
+    reached: Connection,
     texts: Sources,
     task: Task,
     teller: Teller,
@@ -259,12 +259,12 @@ def written(
     tools.using()
     failed = (Failed((), before),) if before else ()
 
-    def write(model: Reached) -> Made:
+    def write(model: Connection) -> Made:
         attempts = Attempts(Rewriter(model, config), trial, config, looks)
         return attempts.run(task, teller, job.cancel, remark, before=failed)
 
     made = surely(job, tools, reached, write)
-    tools.models.learn(reached.name, made.usage)
+    tools.models.record_usage(reached.name, made.usage)
     job.cost.add(made.usage, made.attempts, made.passes)
     job.check()
     return made

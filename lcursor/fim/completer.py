@@ -37,7 +37,7 @@ from lcursor.protocol import (
     PromptPiece,
     StopReason,
 )
-from lcursor.telling import Tell, failure, log_raised
+from lcursor.reporting import Notify, error_message, log_exception
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Completer:
     def __init__(
         self,
         config: CompletionConfig,
-        emit: Tell,
+        emit: Notify,
         open_backend: OpenBackend,
         retriever: Retriever | None = None,
         power: hardware.Power | None = None,
@@ -460,9 +460,9 @@ class Completer:
     def _report(self, error: Exception, number: int = 0) -> str:
         """Report an error to the user; return its message."""
         if not isinstance(error, LcursorError):
-            log_raised(self._emit, error)
+            log_exception(self._emit, error)
             error = EngineFailed(f"the engine broke ({error!r})", "See :LCursor log")
-        self._emit("error", failure(error, number))
+        self._emit("error", error_message(error, number))
         return error.message
 
 

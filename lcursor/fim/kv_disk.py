@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor import folders
 from lcursor.errors import Cancelled
 from lcursor.fim.files import File
 from lcursor.fim.kv import KVShadow
+from lcursor.storage import folders
 
 MAGIC = b"lcursor kv 1\n"
 DIGEST_BYTES = 32
@@ -119,7 +119,7 @@ class KVDiskCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._make_room(len(head) + len(saved.state) + DIGEST_BYTES, path)
-            with folders.replacing(path) as file:
+            with folders.open_replacement(path) as file:
                 parts: list[bytes | memoryview] = [head, *_parts(saved.state)]
                 for part in parts:
                     if is_aborted():

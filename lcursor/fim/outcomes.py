@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.errors import JournalFailed, LcursorError
-from lcursor.lane import Lane
+from lcursor.executor import SerialExecutor
 
 if TYPE_CHECKING:
     import sqlite3
@@ -100,7 +100,7 @@ class OutcomeStore:
         self.path = path or default_path()
         self.problem = ""
         self._report, self._changed = report, changed
-        self._lane = Lane("lcursor-outcomes", lambda error, _: self._give_up(repr(error)))
+        self._lane = SerialExecutor("lcursor-outcomes", lambda error, _: self._give_up(repr(error)))
         self._waiting: deque[Row] = deque(maxlen=WAITING_ROWS)
         self._is_closed = False
         self._is_useless = False
@@ -128,15 +128,15 @@ class OutcomeStore:
         """Write the rows that wait, and end the thread."""
         if self._lane.is_started:
             self._is_closed = True
-            self._lane.put(self._write)
-            self._lane.put(self._close)
+            self._lane.submit(self._write)
+            self._lane.submit(self._close)
             self._lane.close(timeout_s)
 
     def _do(self, work: Callable[[], None]) -> None:
         """Write the rows that wait, then call `work`, on the store's thread."""
         if not self._is_closed:
-            self._lane.put(self._write)
-            self._lane.put(work)
+            self._lane.submit(self._write)
+            self._lane.submit(work)
 
     def _write(self) -> None:
         if self._flush() and not self._is_closed:

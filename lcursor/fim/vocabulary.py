@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lcursor import folders
+from lcursor.storage import folders
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,7 +120,7 @@ class Vocabulary:
         parts = [sizes.tobytes(), self._starts.tobytes(), self._order.tobytes(), self._text]
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            folders.write(path, MAGIC, _digest(fingerprint, *parts), *parts)
+            folders.write_file(path, MAGIC, _digest(fingerprint, *parts), *parts)
             by_age = sorted(folder.glob(f"*{path.suffix}"), key=lambda each: each.stat().st_mtime)
             for old in by_age[:-MAX_FILES]:
                 old.unlink(missing_ok=True)

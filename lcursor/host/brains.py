@@ -10,10 +10,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from lcursor.config import ChatConfig
-from lcursor.telling import Tell
+from lcursor.reporting import Notify
 
 if TYPE_CHECKING:
-    from lcursor.llm.reach import Models
+    from lcursor.llm.pool import ModelPool
 
 
 class Brains:
@@ -23,13 +23,13 @@ class Brains:
         send: sends a message to Neovim, from any thread.
     """
 
-    def __init__(self, send: Tell) -> None:
+    def __init__(self, send: Notify) -> None:
         self._send = send
         self._config = ChatConfig()
         self._completion = ""
         self._lock = threading.Lock()
-        self._newest: Models | None = None
-        self._users: list[Models] = []
+        self._newest: ModelPool | None = None
+        self._users: list[ModelPool] = []
 
     def configure(self, config: ChatConfig, completion: str) -> None:
         """Take settings; models that are lent stay as they are until they are given back.
@@ -42,17 +42,17 @@ class Brains:
             if (config, completion) != (self._config, self._completion):
                 self._config, self._completion, self._newest = config, completion, None
 
-    def borrow(self) -> Models:
+    def borrow(self) -> ModelPool:
         """Return the models of the settings as they are now."""
-        from lcursor.llm.reach import Models
+        from lcursor.llm.pool import ModelPool
 
         with self._lock:
             if self._newest is None:
-                self._newest = Models(self._config, tell=self._says, completion=self._completion)
+                self._newest = ModelPool(self._config, tell=self._says, completion=self._completion)
             self._users.append(self._newest)
             return self._newest
 
-    def give_back(self, models: Models) -> None:
+    def give_back(self, models: ModelPool) -> None:
         """Use them no more; the last one who does closes them."""
         with self._lock:
             self._users.remove(models)

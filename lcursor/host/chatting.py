@@ -12,12 +12,12 @@ from lcursor.errors import LcursorError
 from lcursor.host.brains import Brains
 from lcursor.host.door import Door
 from lcursor.host.indexing import Indexing
-from lcursor.telling import Tell
+from lcursor.reporting import Notify
 
 if TYPE_CHECKING:
     from lcursor.chat.slot import ChatSlot
     from lcursor.context.items import Seen
-    from lcursor.llm.reach import Models
+    from lcursor.llm.pool import ModelPool
 
 SEEN_S = 5.0
 """The lane imports the slot at first, and reads a chat from its file."""
@@ -31,12 +31,12 @@ class Chatting(Door[ChatConfig, "ChatSlot"]):
     OFF = ("the chat is switched off", "Set chat.enabled to true")
     FAILED = "the chat could not do that"
 
-    def __init__(self, send: Tell, index: Indexing, brains: Brains) -> None:
+    def __init__(self, send: Notify, index: Indexing, brains: Brains) -> None:
         super().__init__(ChatConfig(), send, index, brains)
 
     def edited(self, chat: str, edits: Sequence[Mapping[str, Any]]) -> None:
         """Write into a chat which of its changes were taken. Thread: any."""
-        self._lane.put(lambda: self._made().edited(chat, edits))
+        self._lane.submit(lambda: self._made().edited(chat, edits))
 
     def seen(self, chat: str, message: int) -> Sequence[Seen]:
         """Return what the model had read when it wrote a message, the newest first.
@@ -52,13 +52,13 @@ class Chatting(Door[ChatConfig, "ChatSlot"]):
             except LcursorError:
                 found.put(())
 
-        self._lane.put(job)
+        self._lane.submit(job)
         try:
             return found.get(timeout=SEEN_S)
         except queue.Empty:
             return ()
 
-    def _make(self, models: Models) -> ChatSlot:
+    def _make(self, models: ModelPool) -> ChatSlot:
         from lcursor.chat.slot import ChatSlot
 
         return ChatSlot(

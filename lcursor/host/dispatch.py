@@ -28,7 +28,7 @@ from lcursor.host.retriever import IndexRetriever
 from lcursor.host.workers import Workers
 from lcursor.http import endpoint
 from lcursor.protocol import FimOutcome, Hello
-from lcursor.telling import Tell, failure, tell_failed
+from lcursor.reporting import Notify, error_message, report_error
 
 Handler = Callable[[Any], None]
 
@@ -41,7 +41,7 @@ class Dispatch:
         stop: ends the host's loop.
     """
 
-    def __init__(self, send: Tell, stop: Callable[[], None]) -> None:
+    def __init__(self, send: Notify, stop: Callable[[], None]) -> None:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
         self._outcomes = OutcomeStore(self._error, self._learn)
@@ -84,7 +84,7 @@ class Dispatch:
         try:
             self.handlers.get(method, _unknown)(protocol.check(method, params))
         except Exception as error:  # noqa: BLE001 - the root of every handler
-            tell_failed(self._send, error, 0, f"{method} failed")
+            report_error(self._send, error, 0, f"{method} failed")
 
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
@@ -183,7 +183,7 @@ class Dispatch:
         return self._completer
 
     def _error(self, error: LcursorError) -> None:
-        self._send("error", failure(error))
+        self._send("error", error_message(error))
 
 
 def _unknown(_params: object) -> None:

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from lcursor.errors import ConfigInvalid
+from lcursor.executor import SerialExecutor
 from lcursor.host.beside import Beside
 from lcursor.host.brains import Brains
 from lcursor.host.indexing import Indexing
-from lcursor.lane import Lane
-from lcursor.telling import Tell, tell_failed
+from lcursor.reporting import Notify, report_error
 
 if TYPE_CHECKING:
     from lcursor.context.codebase import Codebase
-    from lcursor.llm.reach import Models
+    from lcursor.llm.pool import ModelPool
 
 CLOSE_S = 1.0
 
@@ -68,14 +68,16 @@ class Door(ABC, Generic[SettingsT, SlotT]):
     FAILED: ClassVar[str]
     """What is said where a message could not be handled and nobody foresaw why."""
 
-    def __init__(self, config: SettingsT, send: Tell, index: Indexing, brains: Brains) -> None:
+    def __init__(self, config: SettingsT, send: Notify, index: Indexing, brains: Brains) -> None:
         self._config, self._send, self._brains = config, send, brains
         self._beside = Beside(index)
         self._secrets: tuple[str, ...] = ()
         self._others: object = None
-        self._lane = Lane(self.LANE, lambda error, id_: tell_failed(send, error, id_, self.FAILED))
+        self._lane = SerialExecutor(
+            self.LANE, lambda error, id_: report_error(send, error, id_, self.FAILED)
+        )
         self._slot: SlotT | None = None
-        self._models: Models | None = None
+        self._models: ModelPool | None = None
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return what answers each message."""
@@ -93,22 +95,22 @@ class Door(ABC, Generic[SettingsT, SlotT]):
         if settings != (self._config, self._secrets, self._others):
             self._config, self._secrets, self._others = settings
             if self._lane.is_started:
-                self._lane.put(self._leave)
+                self._lane.submit(self._leave)
 
     def close(self) -> None:
         """Stop what runs, and keep what there is to keep; waits no longer than a moment."""
         if self._lane.is_started:
             done = threading.Event()
-            self._lane.put(self._leave)
-            self._lane.put(done.set)
+            self._lane.submit(self._leave)
+            self._lane.submit(done.set)
             done.wait(CLOSE_S)
 
     @abstractmethod
-    def _make(self, models: Models) -> SlotT:
+    def _make(self, models: ModelPool) -> SlotT:
         """Import the slot and return one. Thread: the lane's."""
 
     def _take(self, name: str, params: Any) -> None:
-        self._lane.put(partial(self._hand, name, params), params.get("id", 0))
+        self._lane.submit(partial(self._hand, name, params), params.get("id", 0))
 
     def _hand(self, name: str, params: Any) -> None:
         """Thread: the lane's."""

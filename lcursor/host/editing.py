@@ -10,12 +10,12 @@ from lcursor.config import EditConfig
 from lcursor.host.brains import Brains
 from lcursor.host.door import Door
 from lcursor.host.indexing import Indexing
-from lcursor.telling import Tell
+from lcursor.reporting import Notify
 
 if TYPE_CHECKING:
     from lcursor.context.items import Seen
     from lcursor.edit.service import EditService
-    from lcursor.llm.reach import Models
+    from lcursor.llm.pool import ModelPool
 
 Edited = Callable[[str, Sequence[Mapping[str, Any]]], None]
 Sees = Callable[[str, int], "Sequence[Seen]"]
@@ -39,7 +39,7 @@ class Editing(Door[EditConfig, "EditService"]):
 
     def __init__(
         self,
-        send: Tell,
+        send: Notify,
         index: Indexing,
         brains: Brains,
         chat_edited: Edited = lambda _chat, _edits: None,
@@ -48,7 +48,7 @@ class Editing(Door[EditConfig, "EditService"]):
         super().__init__(EditConfig(), send, index, brains)
         self._chat_edited, self._chat_seen = chat_edited, chat_seen
 
-    def _make(self, models: Models) -> EditService:
+    def _make(self, models: ModelPool) -> EditService:
         from lcursor.edit.service import EditService
 
         return EditService(

@@ -17,6 +17,7 @@ from typing import Any
 from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import LcursorError
+from lcursor.executor import SerialExecutor
 from lcursor.host.project import (
     Project,
     Projects,
@@ -24,8 +25,7 @@ from lcursor.host.project import (
     hit_message,
     report_message,
 )
-from lcursor.lane import Lane
-from lcursor.telling import Tell, tell_failed
+from lcursor.reporting import Notify, report_error
 
 Around = Callable[[Project, Sequence[Mapping[str, Any]]], None]
 """Told what belongs to a place, and in which project. Thread: the project's lane."""
@@ -39,11 +39,11 @@ class Indexing:
         projects: finds them, and their workers.
     """
 
-    def __init__(self, send: Tell, projects: Projects) -> None:
+    def __init__(self, send: Notify, projects: Projects) -> None:
         self._send, self._projects = send, projects
         self._config = IndexConfig()
         self._secrets: tuple[str, ...] = ()
-        self._front = Lane("lcursor-projects", self._failed)
+        self._front = SerialExecutor("lcursor-projects", self._failed)
         self._lock = threading.Lock()
         self._known: dict[Path, Project] = {}
         self._newest = 0
@@ -56,7 +56,7 @@ class Indexing:
         if self._secrets != tuple(secrets):
             self._secrets = tuple(secrets)
             for project in self._all():
-                self._front.put(partial(project.lane.put, partial(project.hide, secrets)))
+                self._front.submit(partial(project.lane.submit, partial(project.hide, secrets)))
 
     def close(self) -> None:
         """Let go of every worker; none of them ends by it."""
@@ -166,7 +166,7 @@ class Indexing:
         """Let every worker rest for a moment."""
         for project in self._all():
             if project.is_awake:
-                self._front.put(partial(project.lane.put, partial(project.tell, "typing")))
+                self._front.submit(partial(project.lane.submit, partial(project.tell, "typing")))
 
     def _find(
         self,
@@ -203,10 +203,10 @@ class Indexing:
                 project = Project(root, self._projects, self._send, self._failed, self._secrets)
                 with self._lock:
                     self._known[root] = project
-            project.lane.put(partial(job, project), number)
+            project.lane.submit(partial(job, project), number)
 
-        self._front.put(find, number)
+        self._front.submit(find, number)
 
     def _failed(self, error: Exception, number: int) -> None:
         """Thread: a lane's."""
-        tell_failed(self._send, error, number, "the index could not answer")
+        report_error(self._send, error, number, "the index could not answer")

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import IndexRefused
-from lcursor.lane import Failed, Lane
+from lcursor.executor import OnError, SerialExecutor
 from lcursor.project.root import relative_name
-from lcursor.telling import Tell
+from lcursor.reporting import Notify
 
 Hear = Callable[[Mapping[str, Any]], None]
 """Given an event of a worker."""
@@ -73,12 +73,12 @@ class Project:
         self,
         root: Path,
         projects: Projects,
-        send: Tell,
-        failed: Failed,
+        send: Notify,
+        failed: OnError,
         secrets: Sequence[str] = (),
     ) -> None:
         self.root = root
-        self.lane = Lane(f"lcursor-index-{root.name}", failed)
+        self.lane = SerialExecutor(f"lcursor-index-{root.name}", failed)
         self.is_awake = False
         self._send, self._projects = send, projects
         self._secrets = list(secrets)
@@ -169,7 +169,7 @@ class Project:
             self._state = event
         elif kind == "gone":
             self._state = {**self._state, "phase": "absent", "pid": 0}
-            self.lane.put(self._revive)
+            self.lane.submit(self._revive)
         else:
             return
         self._send("index.state", state_message(self.root, self._state))

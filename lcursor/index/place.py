@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lcursor import folders
 from lcursor.errors import IndexFailed, LcursorError
 from lcursor.project.root import data_folder
+from lcursor.storage import folders
 
 
 def socket_path(root: Path) -> Path:
@@ -50,7 +50,7 @@ def own_folder(root: Path) -> Path:
         IndexFailed: it cannot be made.
     """
     try:
-        return folders.own(data_folder(root))
+        return folders.make_private(data_folder(root))
     except LcursorError as error:
         raise IndexFailed(
             error.message, "See who may write there, or set XDG_DATA_HOME to another place"

@@ -17,7 +17,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lcursor import folders
 from lcursor.errors import IndexFailed, IndexRefused, LcursorError
 from lcursor.index import explain, place, priority, protocol, reading
 from lcursor.index.opened import Opened
@@ -28,6 +27,7 @@ from lcursor.index.report import summarize
 from lcursor.index.throttle import Throttle
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
+from lcursor.storage import folders
 
 KEEP = frozenset({BEGUN, "worker.lock", "worker.log"})
 """What stays when all else is forgotten."""
@@ -397,7 +397,7 @@ class Project:
         globs = list(self.own.globs)
         words = {"root": str(self.root), "is_confirmed": is_confirmed, secrets.KEY: globs}
         try:
-            folders.write(path, json.dumps(words).encode())
+            folders.write_file(path, json.dumps(words).encode())
         except OSError as error:
             raise IndexFailed(
                 f"the index cannot be begun: {error.strerror or error} ({self.folder})",

@@ -22,8 +22,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lcursor import folders
 from lcursor.index import database
+from lcursor.storage import folders
 
 T = TypeVar("T")
 

@@ -31,11 +31,11 @@ from lcursor.llm.records import (
     Finished,
     Message,
     Reasoning,
+    SamplingParams,
     Served,
     Target,
     Text,
     Usage,
-    Wish,
 )
 from lcursor.llm.streaming import ResponseReader
 
@@ -52,6 +52,7 @@ SAVE_S = 120.0
 """Time limit for saving a slot to disk, and for reading it back."""
 LOCAL = "chat"
 """`Target.setting` of the local server."""
+DEFAULTS = SamplingParams()
 ADVICE = "Try :LCursor server restart, and look at :LCursor server log"
 
 
@@ -63,7 +64,9 @@ class Stream:
     Thread: `close` on any.
     """
 
-    def __init__(self, client: ChatClient, messages: Sequence[Message], wish: Wish) -> None:
+    def __init__(
+        self, client: ChatClient, messages: Sequence[Message], wish: SamplingParams
+    ) -> None:
         self._client, self._messages, self._wish = client, messages, wish
         self._lock = threading.Lock()
         self._is_closed = False
@@ -200,7 +203,7 @@ class ChatClient:
         """
         return self._probe(None)
 
-    def stream(self, messages: Sequence[Message], wish: Wish = Wish()) -> Stream:  # noqa: B008
+    def stream(self, messages: Sequence[Message], wish: SamplingParams = DEFAULTS) -> Stream:
         """Return an answer, which begins when it is iterated over.
 
         The iteration raises `ServerError`, `ContextFull`, `ConfigInvalid`, `Cancelled`.
@@ -241,7 +244,7 @@ class ChatClient:
 
     # For streams.
 
-    def begin(self, stream: Stream, messages: Sequence[Message], wish: Wish) -> Call:
+    def begin(self, stream: Stream, messages: Sequence[Message], wish: SamplingParams) -> Call:
         """Send a request for an answer."""
         served = self._served or self._probe(stream)
         path, body = providers.chat_request(served, self._api, messages, wish, self._quirks)

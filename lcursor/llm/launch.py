@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from lcursor import folders
 from lcursor.catalog import hardware
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError, OutOfMemory, ServerEnded, ServerMissing
@@ -24,6 +23,7 @@ from lcursor.llm.llama_server import SPECULATIONS, Engine
 from lcursor.llm.server_process import Settings
 from lcursor.llm.server_state import ServerFolder
 from lcursor.process.supervise import Child, error_line
+from lcursor.storage import folders
 
 NO_MEMORY = re.compile(
     r"out of memory|OutOfDeviceMemory|failed to allocate(?!.*pinned)|unable to allocate"
@@ -189,7 +189,7 @@ def spawn(
     try:
         with contextlib.suppress(FileNotFoundError):
             socket.unlink()  # of a server that was killed: we hold the lock, so nobody listens
-        folders.write(path, json.dumps(asdict(settings)).encode())
+        folders.write_file(path, json.dumps(asdict(settings)).encode())
         return folder.spawn(
             [sys.executable, "-I", str(llama_server.PROCESS), str(path), str(lock)],
             lock,

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from lcursor.errors import ConfigInvalid, ServerError, ServerGarbled, ServerModelMissing
 from lcursor.http import detect, endpoint
 from lcursor.http.detect import Detected, Kind
-from lcursor.llm.records import Message, Served, Target, Wish
+from lcursor.llm.records import Message, SamplingParams, Served, Target
 
 OLLAMA_TOKENS = 16384
 """Context to ask Ollama for if nothing says one; its default may be 4,096."""
@@ -220,7 +220,7 @@ def quirk_of(words: str, field: str) -> Quirk | None:
 
 
 def chat_request(
-    served: Served, api: str, messages: Sequence[Message], wish: Wish, quirks: Set[Quirk]
+    served: Served, api: str, messages: Sequence[Message], wish: SamplingParams, quirks: Set[Quirk]
 ) -> tuple[str, dict[str, Any]]:
     """Return the path and the body of a request for an answer."""
     rows = message_rows(messages, quirks)
@@ -297,7 +297,7 @@ def count_tokens(
 
 
 def _ollama_request(
-    served: Served, rows: list[dict[str, str]], wish: Wish, quirks: Set[Quirk]
+    served: Served, rows: list[dict[str, str]], wish: SamplingParams, quirks: Set[Quirk]
 ) -> dict[str, Any]:
     """Use Ollama's own API: its OpenAI API cannot set the length of the context."""
     options: dict[str, Any] = {"temperature": wish.temperature}

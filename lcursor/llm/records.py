@@ -114,7 +114,7 @@ Event = Text | Reasoning | Progress | Finished
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SamplingParams:
     """Options of an answer."""
 
     max_tokens: int = 0

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lcursor import folders
 from lcursor.config import ChatConfig
 from lcursor.errors import (
     Cancelled,
@@ -31,6 +30,7 @@ from lcursor.llm import discovery, fit
 from lcursor.llm.launch import Launcher
 from lcursor.llm.records import Target
 from lcursor.llm.server_state import ServerFolder, ServerState, User
+from lcursor.storage import folders
 
 State = Literal["none", "starting", "running", "sleeping", "failed", "foreign"]
 STEP_S = 0.05

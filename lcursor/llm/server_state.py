@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from lcursor import folders
 from lcursor.errors import ServerFailed
 from lcursor.process import supervise
 from lcursor.process.supervise import Supervised
-from lcursor.storage import file_lock
+from lcursor.storage import file_lock, folders
 
 VERSION = 1
 
@@ -69,7 +68,7 @@ class ServerFolder(Supervised):
             LcursorError: it cannot be made, or belongs to another user.
         """
         for place in (self.path, self.users_path, self.slots_path):
-            folders.own(place)
+            folders.make_private(place)
 
     def try_lock(self) -> int | None:
         """Return a file descriptor that holds the lock; see `Supervised`."""

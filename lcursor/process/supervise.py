@@ -23,8 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lcursor import folders
-from lcursor.storage import file_lock
+from lcursor.storage import file_lock, folders
 
 STEP_S = 0.05
 STOP_S = 8.0
@@ -70,7 +69,7 @@ class Supervised:
         Raises:
             OSError: it cannot be written.
         """
-        folders.write(self.state_path, json.dumps(dict(state)).encode())
+        folders.write_file(self.state_path, json.dumps(dict(state)).encode())
 
     def clear_state(self) -> None:
         """Delete the state."""

@@ -10,7 +10,7 @@ import os
 import re
 from pathlib import Path
 
-from lcursor import folders
+from lcursor.storage import folders
 
 MARKERS = (
     "pyproject.toml",

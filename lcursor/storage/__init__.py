@@ -1,1 +1,1 @@
-"""Files on disk: locks; later the event log, atomic writes and caches."""
+"""Files on disk: where they are, locks, files written whole, and logs that processes share."""

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from lcursor.llm.client import ChatClient
-from lcursor.llm.reach import Models, Reached
+from lcursor.llm.pool import Connection, ModelPool
 from tests.fakes.chat_server import ChatServer
 
 
 def gone_once(patch: pytest.MonkeyPatch, *, is_ours: bool = True, times: int = 1) -> list[str]:
     """Have what is reached first be gone when it is asked; return the names that are reached."""
-    real, names = Models.reach, list[str]()
+    real, names = ModelPool.connect, list[str]()
 
-    def reach(self: Models, name: str, cancel: threading.Event) -> Reached:
+    def connect(self: ModelPool, name: str, cancel: threading.Event) -> Connection:
         names.append(name)
         found = real(self, name, cancel)
         if len(names) > times:
@@ -26,5 +26,5 @@ def gone_once(patch: pytest.MonkeyPatch, *, is_ours: bool = True, times: int = 1
         client = ChatClient(replace(found.target, url=url))
         return replace(found, client=client, server="run" if is_ours else "")
 
-    patch.setattr(Models, "reach", reach)
+    patch.setattr(ModelPool, "connect", connect)
     return names

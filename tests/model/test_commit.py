@@ -12,7 +12,7 @@ import pytest
 from lcursor.config import ChatConfig
 from lcursor.edit import commit
 from lcursor.llm import llama_server
-from lcursor.llm.reach import Models, Reached
+from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.server import LocalServer
 
 pytestmark = pytest.mark.timeout(240)
@@ -42,14 +42,14 @@ def git(root: Path, *words: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def reached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reached]:
+def reached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     if not llama_server.has_package():
         pytest.fail("the package xllamacpp is not installed. Run: make test")
     folder = tmp_path_factory.mktemp("server")
     config = ChatConfig(model=MODEL, context_tokens=4096)
-    models = Models(config, folder)
+    models = ModelPool(config, folder)
     try:
-        yield models.reach(MODEL, threading.Event())
+        yield models.connect(MODEL, threading.Event())
     finally:
         models.close()
         server = LocalServer(config, folder, lambda _: None)
@@ -57,7 +57,7 @@ def reached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reached]:
         server.close()
 
 
-def test_messages_have_the_form_that_git_wants(reached: Reached, tmp_path: Path) -> None:
+def test_messages_have_the_form_that_git_wants(reached: Connection, tmp_path: Path) -> None:
     for number, (name, files) in enumerate(CHANGES.items()):
         root = tmp_path / str(number)
         root.mkdir()

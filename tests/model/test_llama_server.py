@@ -17,7 +17,7 @@ from lcursor.fim.prompt import Source
 from lcursor.http.client import Client
 from lcursor.llm import llama_server
 from lcursor.llm.client import ChatClient
-from lcursor.llm.records import Finished, Message, Text, Wish
+from lcursor.llm.records import Finished, Message, SamplingParams, Text
 from tests.model.test_server import MODEL, TOKENS, Place, props, say
 from tests.waiting import wait_for
 
@@ -71,7 +71,7 @@ def test_a_chat_with_it_is_streamed_counted_cached_and_stopped(place: Place) -> 
     try:
         assert client.probe().can_keep
         words = [Message("system", "Be brief. " * 60), Message("user", "Say yes.")]
-        wish = Wish(8, 0.0, 0)
+        wish = SamplingParams(8, 0.0, 0)
         first = list(client.stream(words, wish))
         text = "".join(each.text for each in first if isinstance(each, Text))
         assert text.strip()
@@ -81,7 +81,9 @@ def test_a_chat_with_it_is_streamed_counted_cached_and_stopped(place: Place) -> 
         more = [*words, Message("assistant", text), Message("user", "And no?")]
         (end,) = [each for each in client.stream(more, wish) if isinstance(each, Finished)]
         assert end.usage.cached_tokens > 0.8 * end.usage.prompt_tokens
-        stream = client.stream([Message("user", "Count to a thousand.")], Wish(900, 0.0, 0))
+        stream = client.stream(
+            [Message("user", "Count to a thousand.")], SamplingParams(900, 0.0, 0)
+        )
         next(each for each in stream if isinstance(each, Text))
         stream.close()
         http = Client(target.url, target.key, "chat")
@@ -92,7 +94,7 @@ def test_a_chat_with_it_is_streamed_counted_cached_and_stopped(place: Place) -> 
 
 
 def test_the_completion_slot_asks_it_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcursor.folders.MOST_SOCKET_BYTES", 5)
+    monkeypatch.setattr("lcursor.storage.folders.MAX_SOCKET_BYTES", 5)
     target = place.server().ensure()
     monkeypatch.setenv("SERVER_KEY", target.key)
     config = CompletionConfig(

@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from lcursor import folders
 from lcursor.edit.checkpoints import turn as turns
 from lcursor.edit.checkpoints.images import Images
 from lcursor.edit.checkpoints.oplog import Op, OpLog
@@ -26,6 +25,7 @@ from lcursor.edit.checkpoints.turn import Deed, FileTurn, Turn, Turns
 from lcursor.edit.records import Change, FileChange, Lines
 from lcursor.errors import EditMissing, LcursorError
 from lcursor.protocol_edit import EditDecided, EditTurnRow
+from lcursor.storage import folders
 
 NAME: Final = "history.jsonl"
 OLD_NAME: Final = "turns.jsonl"

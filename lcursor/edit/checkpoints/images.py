@@ -14,9 +14,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from lcursor import folders
 from lcursor.edit.records import Lines
 from lcursor.errors import EditUnsaved, LcursorError
+from lcursor.storage import folders
 
 MIN_AGE_S: Final = 86_400.0
 """A younger image may belong to a turn that another Neovim is about to note."""
@@ -50,8 +50,8 @@ class Images:
             return key
         try:
             for place in (self.folder.parent.parent, self.folder.parent, self.folder):
-                folders.own(place)
-            folders.write(path, zlib.compress(data), is_firm=is_firm)
+                folders.make_private(place)
+            folders.write_file(path, zlib.compress(data), fsync=is_firm)
         except (OSError, LcursorError) as error:
             if is_firm:
                 raise EditUnsaved(

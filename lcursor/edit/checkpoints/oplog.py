@@ -1,6 +1,6 @@
 """Operations, one a line of JSON in a file that several Neovims add to and read.
 
-Owns which lines are operations; `linefile.py` has the file. Lines that make no sense are skipped
+Owns which lines are operations; `log_file.py` has the file. Lines that make no sense are skipped
 and counted. Where the file cannot be written that is told once; what was to be written waits for
 the next time. Any thread.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.errors import EditUnsaved, LcursorError
-from lcursor.linefile import LineFile
+from lcursor.storage.log_file import LogFile
 
 Op = dict[str, Any]
 
@@ -47,7 +47,7 @@ class OpLog:
         """Lines that were skipped."""
         self._version, self._give, self._forget, self._on_error = version, take, forget, on_error
         self._unsaved: list[Op] = []
-        self._file = LineFile(path, is_guarded=True)
+        self._file = LogFile(path, is_guarded=True)
         self._is_lost = False
 
     @property
@@ -65,7 +65,7 @@ class OpLog:
         Raises:
             EditUnsaved: see there.
         """
-        with self.lock, self._file.written() as fd:
+        with self.lock, self._file.lock_for_writing() as fd:
             error = fd if isinstance(fd, OSError) else self._write(fd, op)
             if error is None:
                 self._is_lost = False
@@ -85,8 +85,8 @@ class OpLog:
 
     def refresh(self) -> None:
         """Take in what other Neovims wrote."""
-        if self._file.has_news():
-            with contextlib.suppress(OSError), self._file.read() as fd:
+        if self._file.has_changed():
+            with contextlib.suppress(OSError), self._file.lock_for_reading() as fd:
                 self._catch_up(fd)
 
     def shorten(self, keep: Callable[[Sequence[tuple[Op, int]]], Sequence[Op]]) -> None:
@@ -99,14 +99,14 @@ class OpLog:
         Raises:
             OSError: it cannot be written; it stays as it is.
         """
-        with self._file.written() as fd:
+        with self._file.lock_for_writing() as fd:
             if isinstance(fd, OSError):
                 raise fd
             self._catch_up(fd)
-            parsed = map(_parsed, self._file.known(fd))
+            parsed = map(_parsed, self._file.read_again(fd))
             known = [(op, len(_line(op))) for op in parsed if op is not None]
             self._file.replace(fd, b"".join(_line(op) for op in keep(known)))
-            self._file.forget()
+            self._file.reset()
 
     def _write(self, fd: int, op: Op) -> OSError | None:
         """Add what waits and one more, all or none, and take the last in; return what failed."""
@@ -127,7 +127,7 @@ class OpLog:
 
     def _catch_up(self, fd: int) -> None:
         """Take in what is in the file and was not read."""
-        lines, is_fresh = self._file.news(fd)
+        lines, is_fresh = self._file.read_new(fd)
         if is_fresh:
             self.damaged = 0
             self._forget()

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from lcursor import folders
 from lcursor.edit.checkpoints.history import FileDeed, History
 from lcursor.edit.checkpoints.steps import Step, act_of, in_order, paths_of, planned, real_path
 from lcursor.edit.checkpoints.turn import Deed, Turn
@@ -32,6 +31,7 @@ from lcursor.errors import (
     LcursorError,
 )
 from lcursor.index.lock import Lock
+from lcursor.storage import folders
 
 LOCK: Final = "write.lock"
 LOCK_S: Final = 10.0
@@ -135,8 +135,8 @@ def locked(history: History) -> Iterator[None]:
     ends_s = time.monotonic() + LOCK_S
     while lock is None:
         try:
-            folders.own(history.folder.parent)
-            folders.own(history.folder)
+            folders.make_private(history.folder.parent)
+            folders.make_private(history.folder)
             lock = Lock.take(history.folder / LOCK)
         except (OSError, LcursorError) as error:
             raise EditUnsaved(

@@ -23,8 +23,8 @@ from lcursor.edit.talk import stopping
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable
 from lcursor.llm import tokens
 from lcursor.llm.client import Stream
-from lcursor.llm.reach import Reached
-from lcursor.llm.records import Finished, Message, Progress, Reasoning, Text, Usage, Wish
+from lcursor.llm.pool import Connection
+from lcursor.llm.records import Finished, Message, Progress, Reasoning, SamplingParams, Text, Usage
 from lcursor.protocol_edit import EditPhase
 
 GROWTH: Final = 3
@@ -102,7 +102,7 @@ class Rewriter:
     Thread: `run` on any, several at once.
     """
 
-    def __init__(self, reached: Reached, config: EditConfig) -> None:
+    def __init__(self, reached: Connection, config: EditConfig) -> None:
         self.reached, self.config = reached, config
 
     def run(
@@ -137,7 +137,7 @@ class Rewriter:
         tell.started(task.region, attempt)
         tell.progress("reading", "", 0, 0, -1.0, attempt)
         asked = self._fitting(task, feedback, remark)
-        wish = Wish(
+        wish = SamplingParams(
             max_tokens=self._most_tokens(task),
             temperature=self.config.temperature if temperature is None else temperature,
             has_counts=True,

@@ -8,7 +8,7 @@ import pytest
 
 from lcursor.chat.attach import REPEATED
 from lcursor.config import ChatConfig, ModelConfig
-from lcursor.llm.reach import Models
+from lcursor.llm.pool import ModelPool
 from tests.fakes.chat_server import ChatServer
 from tests.unit.chat.desk import Desk, attachment
 
@@ -89,4 +89,4 @@ def test_what_one_sees_stays_on_the_machine_unless_it_is_mentioned(
             ModelConfig(name="there", url="https://api.example.com"),
         )
     )
-    assert Models(config).may_see(name, question) is may
+    assert ModelPool(config).may_see(name, question) is may

@@ -11,7 +11,7 @@ import pytest
 from lcursor.chat.conversation import Conversation
 from lcursor.chat.warm import IDLE_S, Warmth, branch_of, file_name
 from lcursor.llm import slots
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 from lcursor.llm.records import Served, Target
 from lcursor.llm.tokens import Counter
 from tests.unit.chat.test_summary import chat_of
@@ -71,10 +71,10 @@ class Desk:
         self.timers.clear()
         return self.files()
 
-    def reached(self, server: str, can_keep: bool = True) -> Reached:
+    def reached(self, server: str, can_keep: bool = True) -> Connection:
         served = Served("llama.cpp", "m", 4096, can_keep=can_keep)
         target = Target("m", "http://127.0.0.1:1")
-        return Reached("m", target, self.client, served, Counter(), server)  # type: ignore[arg-type]
+        return Connection("m", target, self.client, served, Counter(), server)  # type: ignore[arg-type]
 
     def files(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob("*.kv"))

@@ -14,7 +14,7 @@ from lcursor.edit import diff
 from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Change, digest
 from lcursor.edit.service import EditService
-from lcursor.llm.reach import Models
+from lcursor.llm.pool import ModelPool
 from lcursor.protocol_edit import EditHunk
 from tests.fakes.chat_server import Answer, ChatServer, say
 from tests.fakes.heard import Heard, Told, config_of
@@ -55,7 +55,7 @@ class Desk(Heard):
         self.busy: list[bool] = []
         self.edited: list[tuple[str, Sequence[Mapping[str, Any]]]] = []
         self._number = 0
-        self.models = Models(config_of(*servers, **(chat or {})), place / "server")
+        self.models = ModelPool(config_of(*servers, **(chat or {})), place / "server")
         self.folder: Path = more.setdefault("folder", place / "edits")
         self.slot = EditService(
             edit or EditConfig(retries=0),

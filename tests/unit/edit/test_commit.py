@@ -13,14 +13,14 @@ import pytest
 from lcursor.edit import commit
 from lcursor.errors import Cancelled, EditFailed, NothingStaged
 from lcursor.llm.client import ChatClient
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target
 from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer as Said
 from tests.fakes.chat_server import ChatServer, Hang, say
 from tests.waiting import wait_for
 
-Reach = Callable[[ChatServer], Reached]
+Reach = Callable[[ChatServer], Connection]
 SUBJECT = "Say hello to the world"
 LONG = "Say hello to the world and to all those who live in it, whoever they are and wherever"
 DIFF = """\
@@ -54,11 +54,11 @@ def root(tmp_path: Path) -> Path:
 def reach() -> Iterator[Reach]:
     with ExitStack() as stack:
 
-        def reached(server: ChatServer) -> Reached:
+        def reached(server: ChatServer) -> Connection:
             stack.enter_context(server)
             client = ChatClient(Target("fake", server.url))
             stack.callback(client.close)
-            return Reached("fake", client.target, client, client.probe(), Counter(client))
+            return Connection("fake", client.target, client, client.probe(), Counter(client))
 
         yield reached
 

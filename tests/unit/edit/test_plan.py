@@ -19,7 +19,7 @@ from lcursor.edit.plan import Plan, parsed
 from lcursor.edit.sources import Sources
 from lcursor.errors import Cancelled, ReplyUnusable
 from lcursor.llm.client import ChatClient
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target
 from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer, ChatServer, Hang, Script, say
@@ -39,7 +39,7 @@ class Desk:
     def __init__(self, root: Path, server: ChatServer) -> None:
         self.root, self.server = root, server
         client = ChatClient(Target("fake", server.url))
-        self.reached = Reached("fake", client.target, client, client.probe(), Counter(None))
+        self.reached = Connection("fake", client.target, client, client.probe(), Counter(None))
         self.cancel = threading.Event()
 
     def ask(self, instruction: str = "Rename parse to parse_text", **more: Any) -> Plan:

@@ -16,7 +16,7 @@ from lcursor.edit.rewriting.rewrite import Rewriter, Written, is_tiny
 from lcursor.edit.rewriting.task import Failed, Task
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
 from lcursor.llm.client import ChatClient
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target, Usage
 from lcursor.llm.tokens import Counter
 from lcursor.protocol_edit import EditPhase
@@ -38,7 +38,7 @@ TASK = Task(
 )
 NEW: Lines = ("def area(w, height):", "    size = w * height", "    return size")
 REPLY = "```python\n" + "\n".join(NEW) + "\n```"
-Reach = Callable[[ChatServer], Reached]
+Reach = Callable[[ChatServer], Connection]
 
 
 class Heard:
@@ -74,10 +74,10 @@ def reach() -> Iterator[Reach]:
     """Reach models on servers; let go of them afterwards."""
     with ExitStack() as stack:
 
-        def begin(server: ChatServer) -> Reached:
+        def begin(server: ChatServer) -> Connection:
             client = ChatClient(Target("big", server.url))
             stack.callback(client.close)
-            return Reached("big", client.target, client, client.probe(), Counter(client))
+            return Connection("big", client.target, client, client.probe(), Counter(client))
 
         yield begin
 
@@ -87,7 +87,7 @@ def pieces(text: str, size: int = 3) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def run(reached: Reached, task: Task = TASK, heard: Heard | None = None, **more: Any) -> Written:
+def run(reached: Connection, task: Task = TASK, heard: Heard | None = None, **more: Any) -> Written:
     """Write a region once."""
     return Rewriter(reached, EditConfig()).run(task, heard or Heard(), threading.Event(), **more)
 

@@ -19,7 +19,7 @@ from evals.corpus import ROOT
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
 from lcursor.llm.client import ChatClient
-from lcursor.llm.reach import Reached
+from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target
 from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer, ChatServer, delta, say
@@ -167,7 +167,7 @@ def judge(stack: ExitStack, place: Path, *script: Answer) -> tuple[edit.Judge, C
     server = stack.enter_context(ChatServer(script))
     client = ChatClient(Target("fake", server.url))
     stack.callback(client.close)
-    reached = Reached("fake", client.target, client, client.probe(), Counter(client))
+    reached = Connection("fake", client.target, client, client.probe(), Counter(client))
     return edit.Judge(reached, edit_answers.AnswerCache(place / "answers.jsonl")), server
 
 

@@ -96,7 +96,7 @@ def test_a_handler_does_not_wait_for_the_slot(data: Path, server: ChatServer) ->
         has_begun.set()
         assert may_go_on.wait(20)
 
-    desk.chatting._lane.put(block)
+    desk.chatting._lane.submit(block)
     assert has_begun.wait(20)
     desk.handlers["chat.open"]({"id": 1, "chat": "", "path": str(data)})
     desk.handlers["chat.stop"]({"id": 7})

@@ -239,7 +239,7 @@ def test_a_handler_does_not_wait_for_the_slot(path: Path, server: ChatServer) ->
         has_begun.set()
         assert may_go_on.wait(20)
 
-    desk.editing._lane.put(block)
+    desk.editing._lane.submit(block)
     assert has_begun.wait(20)
     desk.ask(1, path)
     desk.do("edit.stop", id=1)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lcursor import folders
 from lcursor.errors import IndexFailed
 from lcursor.index import place
 from lcursor.project.root import begun_path, data_folder, is_begun, root_of
+from lcursor.storage import folders
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_a_socket_has_a_short_path(
         if "x" * 90 in runtime:
             Path(runtime).mkdir()
         path = place.socket_path(Path("/" + "deep/" * 100))
-        assert len(os.fsencode(path)) <= folders.MOST_SOCKET_BYTES
+        assert len(os.fsencode(path)) <= folders.MAX_SOCKET_BYTES
         assert path.parent.name == f"lcursor-{os.getuid()}"
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from lcursor import folders
 from lcursor.index import vector_store
 from lcursor.index.vector_store import VectorStore
+from lcursor.storage import folders
 from tests.fakes.disk import full_disk
 from tests.unit.index.pieces import key, pairs, vector
 

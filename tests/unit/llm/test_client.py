@@ -19,10 +19,10 @@ from lcursor.llm.records import (
     Message,
     Progress,
     Reasoning,
+    SamplingParams,
     Target,
     Text,
     Usage,
-    Wish,
 )
 from tests.fakes.chat_server import (
     Answer,
@@ -64,7 +64,7 @@ def test_an_answer(make: Make) -> None:
     progress = [{"total": 7, "cache": 5, "processed": 7, "time_ms": 3}]
     script = [say("Hel", "lo", reasoning=["hm"], timings=timings, progress=progress)]
     with ChatServer(script) as server:
-        found = list(make(server).stream(MESSAGES, Wish(9, 0.0, 0)))
+        found = list(make(server).stream(MESSAGES, SamplingParams(9, 0.0, 0)))
     assert found == [
         Progress(7, 5, 7, 3),
         Reasoning("hm"),
@@ -83,7 +83,7 @@ def test_what_it_cost_is_known_while_it_runs(make: Make) -> None:
         for n in (1, 2, 3)
     ]
     with ChatServer([Answer([*map(sse, rows), Hang()])]) as server:
-        stream = make(server).stream(MESSAGES, Wish(has_counts=True))
+        stream = make(server).stream(MESSAGES, SamplingParams(has_counts=True))
         assert stream.usage().answer_tokens == 0
         for event in stream:
             if event == Text("2"):
@@ -343,7 +343,7 @@ def test_a_field_that_a_server_does_not_know_is_left_out(
     with ChatServer(script, kind="openai") as server:
         client = make(server)
         for _ in range(2):
-            assert text(list(client.stream(MESSAGES, Wish(max_tokens=5)))) == "ok"
+            assert text(list(client.stream(MESSAGES, SamplingParams(max_tokens=5)))) == "ok"
         assert [field in body for body in server.bodies] == [True, False, False], "it remembers"
 
 
@@ -366,7 +366,7 @@ def test_several_quirks_in_a_row(make: Make) -> None:
         return say("ok")
 
     with ChatServer(script, kind="openai") as server:
-        assert text(list(make(server).stream(MESSAGES, Wish(max_tokens=5)))) == "ok"
+        assert text(list(make(server).stream(MESSAGES, SamplingParams(max_tokens=5)))) == "ok"
         assert len(server.bodies) == 4
 
 

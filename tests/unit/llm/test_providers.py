@@ -6,7 +6,7 @@ import pytest
 
 from lcursor.http.detect import Kind
 from lcursor.llm import providers
-from lcursor.llm.records import Message, Served, Wish
+from lcursor.llm.records import Message, SamplingParams, Served
 
 MESSAGES = [Message("system", "S"), Message("user", "U")]
 
@@ -35,7 +35,7 @@ def served(kind: Kind) -> Served:
 
 def test_a_llama_server_is_asked_for_its_progress() -> None:
     path, body = providers.chat_request(
-        served("llama.cpp"), "/v1", MESSAGES, Wish(7, 0.5, 2), set()
+        served("llama.cpp"), "/v1", MESSAGES, SamplingParams(7, 0.5, 2), set()
     )
     assert path == "/v1/chat/completions"
     assert body == {
@@ -47,13 +47,17 @@ def test_a_llama_server_is_asked_for_its_progress() -> None:
 
 
 def test_others_get_only_what_all_know() -> None:
-    path, body = providers.chat_request(served("openai"), "", MESSAGES, Wish(0, 0.5, 2), set())
+    path, body = providers.chat_request(
+        served("openai"), "", MESSAGES, SamplingParams(0, 0.5, 2), set()
+    )
     assert path == "/chat/completions"
     assert set(body) == {"model", "messages", "stream", "stream_options", "temperature"}
 
 
 SCHEMA = {"type": "object", "properties": {"ids": {"type": "array"}}}
-FULL = Wish(7, stop=("```",), schema=SCHEMA, grammar='root ::= "x"', seed=3, has_counts=True)
+FULL = SamplingParams(
+    7, stop=("```",), schema=SCHEMA, grammar='root ::= "x"', seed=3, has_counts=True
+)
 
 
 def test_each_server_is_told_in_its_words_what_the_answer_shall_be() -> None:
@@ -86,7 +90,7 @@ def test_what_a_server_cannot_be_held_to_is_left_out(kind: Kind) -> None:
 
 
 def test_ollama_is_told_how_long_its_context_is() -> None:
-    path, body = providers.chat_request(served("ollama"), "/v1", MESSAGES, Wish(7), set())
+    path, body = providers.chat_request(served("ollama"), "/v1", MESSAGES, SamplingParams(7), set())
     assert path == "/api/chat"
     assert body["options"] == {"temperature": 0.2, "num_ctx": 4096, "num_predict": 7}
     assert body["truncate"] is False
@@ -94,7 +98,7 @@ def test_ollama_is_told_how_long_its_context_is() -> None:
 
 def test_quirks_bend_the_question() -> None:
     quirks: set[providers.Quirk] = {"no_usage", "completion_tokens", "no_temperature", "no_system"}
-    _, body = providers.chat_request(served("openai"), "/v1", MESSAGES, Wish(7), quirks)
+    _, body = providers.chat_request(served("openai"), "/v1", MESSAGES, SamplingParams(7), quirks)
     assert body == {
         "model": "m", "messages": [{"role": "user", "content": "S\n\nU"}], "stream": True,
         "max_completion_tokens": 7,

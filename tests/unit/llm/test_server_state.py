@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lcursor import folders
 from lcursor.errors import LcursorError, ServerFailed
 from lcursor.llm.server_state import ServerFolder, ServerState
+from lcursor.storage import folders
 from tests.unit.llm.serving import mode
 
 
@@ -89,15 +89,15 @@ def test_a_folder_that_cannot_be_locked_is_said(tmp_path: Path) -> None:
 
 def test_a_folder_of_the_users_own(tmp_path: Path) -> None:
     place = tmp_path / "a" / "b"
-    assert mode(folders.own(place)) == 0o700
+    assert mode(folders.make_private(place)) == 0o700
     place.chmod(0o777)
-    assert mode(folders.own(place)) == 0o700
+    assert mode(folders.make_private(place)) == 0o700
     (tmp_path / "link").symlink_to(place)
     with pytest.raises(LcursorError, match="not a folder of yours"):
-        folders.own(tmp_path / "link")
+        folders.make_private(tmp_path / "link")
     (tmp_path / "file").write_text("")
     with pytest.raises(LcursorError, match="cannot be made"):
-        folders.own(tmp_path / "file" / "x")
+        folders.make_private(tmp_path / "file" / "x")
 
 
 def test_a_socket_has_a_short_path_that_ends_as_the_program_wants_it(
@@ -116,6 +116,6 @@ def test_a_socket_has_a_short_path_that_ends_as_the_program_wants_it(
     path = folders.socket_path(tmp_path)
     assert path is not None
     assert not path.is_relative_to(long)
-    assert len(os.fsencode(path)) <= folders.MOST_SOCKET_BYTES
-    monkeypatch.setattr(folders, "MOST_SOCKET_BYTES", 5)
+    assert len(os.fsencode(path)) <= folders.MAX_SOCKET_BYTES
+    monkeypatch.setattr(folders, "MAX_SOCKET_BYTES", 5)
     assert folders.socket_path(tmp_path) is None

@@ -15,23 +15,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.linefile import LineFile
+from lcursor.storage.log_file import LogFile
 from tests.fakes.disk import full_disk
 
 
-def add(file: LineFile, *lines: bytes) -> list[bytes]:
+def add(file: LogFile, *lines: bytes) -> list[bytes]:
     """Add lines; return the news that came before them."""
-    with file.written() as fd:
+    with file.lock_for_writing() as fd:
         assert isinstance(fd, int)
-        news, _ = file.news(fd)
+        news, _ = file.read_new(fd)
         assert file.append(fd, [line + b"\n" for line in lines]) == (len(lines), None)
     return news
 
 
-def news(file: LineFile) -> tuple[list[bytes], bool]:
+def news(file: LogFile) -> tuple[list[bytes], bool]:
     """Return what is new to a reader."""
-    with file.read() as fd:
-        return file.news(fd)
+    with file.lock_for_reading() as fd:
+        return file.read_new(fd)
 
 
 @pytest.fixture
@@ -40,19 +40,19 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_one_adds_is_new_to_the_other_once(path: Path) -> None:
-    one, two = LineFile(path), LineFile(path)
+    one, two = LogFile(path), LogFile(path)
     add(one, b"a", b"b")
     assert news(two) == ([b"a", b"b"], True)
-    assert not two.has_news()
+    assert not two.has_changed()
     assert add(two, b"c") == []
-    assert one.has_news()
+    assert one.has_changed()
     assert news(one) == ([b"c"], False)
     assert news(one) == ([], False)
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
 def test_only_the_user_can_read_it(path: Path, is_guarded: bool) -> None:
-    add(LineFile(path, is_guarded=is_guarded), b"a")
+    add(LogFile(path, is_guarded=is_guarded), b"a")
     modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, *path.parents[:2])]
     assert modes == [0o600, 0o700, 0o700]
 
@@ -62,19 +62,19 @@ def test_a_guarded_file_is_not_written_through_a_link(path: Path, tmp_path: Path
     target.write_bytes(b"")
     path.parent.mkdir(parents=True)
     path.symlink_to(target)
-    with LineFile(path, is_guarded=True).written() as fd:
+    with LogFile(path, is_guarded=True).lock_for_writing() as fd:
         assert isinstance(fd, OSError)
-    add(LineFile(path), b"a")
+    add(LogFile(path), b"a")
     assert target.read_bytes() == b"a\n"
 
 
 def test_a_file_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for is_guarded in (True, False):
-        file = LineFile(tmp_path / "file" / "folder" / "lines", is_guarded=is_guarded)
-        with file.written() as fd:
+        file = LogFile(tmp_path / "file" / "folder" / "lines", is_guarded=is_guarded)
+        with file.lock_for_writing() as fd:
             assert isinstance(fd, OSError)
-        assert not file.has_news()
+        assert not file.has_changed()
 
 
 @given(st.lists(st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line))))
@@ -82,20 +82,20 @@ def test_lines_come_back_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, turns: Sequence[Sequence[bytes]]
 ) -> None:
     path = tmp_path_factory.mktemp("lines") / "lines"
-    writers = [LineFile(path), LineFile(path)]
+    writers = [LogFile(path), LogFile(path)]
     for number, lines in enumerate(turns):
         add(writers[number % 2], *lines)
     if turns:
-        assert news(LineFile(path))[0] == [line for lines in turns for line in lines]
+        assert news(LogFile(path))[0] == [line for lines in turns for line in lines]
 
 
 def test_a_line_that_was_cut_off_does_not_take_the_next_one_along(path: Path) -> None:
-    file = LineFile(path)
+    file = LogFile(path)
     add(file, b"a")
     with path.open("ab") as other:
         other.write(b"half")
     assert add(file, b"b") == [b"half"]
-    assert news(LineFile(path))[0] == [b"a", b"half", b"b"]
+    assert news(LogFile(path))[0] == [b"a", b"half", b"b"]
     assert news(file) == ([], False)
 
 
@@ -103,18 +103,18 @@ def test_many_threads_and_processes_lose_nothing(path: Path) -> None:
     script = """
         import sys
         from pathlib import Path
-        from lcursor.linefile import LineFile
-        file = LineFile(Path(sys.argv[1]))
+        from lcursor.storage.log_file import LogFile
+        file = LogFile(Path(sys.argv[1]))
         for number in range(40):
-            with file.written() as fd:
-                file.news(fd)
-                file.append(fd, [b"%s %d\\n" % (sys.argv[2].encode(), number)], is_firm=False)
+            with file.lock_for_writing() as fd:
+                file.read_new(fd)
+                file.append(fd, [b"%s %d\\n" % (sys.argv[2].encode(), number)], fsync=False)
     """
     command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
     processes = [subprocess.Popen([*command, str(name)]) for name in range(3)]
 
     def write() -> None:
-        file = LineFile(path)
+        file = LogFile(path)
         for number in range(40):
             add(file, b"here %d" % number)
 
@@ -122,23 +122,23 @@ def test_many_threads_and_processes_lose_nothing(path: Path) -> None:
     thread.start()
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     thread.join(60)
-    lines, _ = news(LineFile(path))
+    lines, _ = news(LogFile(path))
     for name in (b"0", b"1", b"2", b"here"):
         mine = [line for line in lines if line.startswith(name + b" ")]
         assert mine == [b"%s %d" % (name, number) for number in range(40)]
 
 
 def test_a_full_disk_leaves_no_half_of_a_line(path: Path) -> None:
-    file = LineFile(path)
+    file = LogFile(path)
     add(file, b"a")
-    with full_disk(path.stat().st_size + 20), file.written() as fd:
+    with full_disk(path.stat().st_size + 20), file.lock_for_writing() as fd:
         assert isinstance(fd, int)
         count, error = file.append(fd, [b"b\n", b"c" * 100 + b"\n"])
         assert count == 0
         assert isinstance(error, OSError)
     assert path.read_bytes() == b"a\n"
     add(file, b"d")
-    assert news(LineFile(path))[0] == [b"a", b"d"]
+    assert news(LogFile(path))[0] == [b"a", b"d"]
 
 
 def test_lines_that_could_not_be_taken_out_again_are_told(
@@ -147,29 +147,29 @@ def test_lines_that_could_not_be_taken_out_again_are_told(
     def refuse(fd: int, size: int) -> None:
         raise OSError(5, "no")
 
-    file = LineFile(path)
+    file = LogFile(path)
     add(file, b"a")
     monkeypatch.setattr(os, "ftruncate", refuse)
-    with full_disk(path.stat().st_size + 20), file.written() as fd:
+    with full_disk(path.stat().st_size + 20), file.lock_for_writing() as fd:
         assert isinstance(fd, int)
         count, error = file.append(fd, [b"b\n", b"c" * 100 + b"\n"])
     assert (count, error is None) == (1, False)
     assert add(file, b"d") == []
-    assert news(LineFile(path))[0] == [b"a", b"b", b"c" * 18, b"d"]
+    assert news(LogFile(path))[0] == [b"a", b"b", b"c" * 18, b"d"]
 
 
 def test_a_file_written_anew_is_read_from_the_start(path: Path) -> None:
-    one, two, three = LineFile(path), LineFile(path), LineFile(path)
+    one, two, three = LogFile(path), LogFile(path), LogFile(path)
     add(one, *[b"%d" % number for number in range(100)])
     news(two)
     os.utime(path, ns=(1, 1))
-    with one.written() as fd:
+    with one.lock_for_writing() as fd:
         assert isinstance(fd, int)
-        assert len(one.known(fd)) == 100
-        one.replace(fd, b"all\n", keeps_time=True)
+        assert len(one.read_again(fd)) == 100
+        one.replace(fd, b"all\n", keep_mtime=True)
     assert path.stat().st_mtime_ns == 1
-    assert not one.has_news()
-    assert two.has_news()
+    assert not one.has_changed()
+    assert two.has_changed()
     assert add(two, b"new") == [b"all"]
     assert news(one) == ([b"new"], False)
     assert news(three) == ([b"all", b"new"], True)
@@ -177,25 +177,25 @@ def test_a_file_written_anew_is_read_from_the_start(path: Path) -> None:
 
 
 def test_another_file_is_known_also_where_it_has_the_same_number(path: Path) -> None:
-    file = LineFile(path)
+    file = LogFile(path)
     add(file, b"a")
     path.write_bytes(b"b\nc\n")  # the same inode
     assert news(file) == ([b"b", b"c"], True)
 
 
 def test_a_file_that_was_deleted_is_made_anew(path: Path) -> None:
-    one, two = LineFile(path), LineFile(path)
+    one, two = LogFile(path), LogFile(path)
     add(one, b"a", b"b")
     path.unlink()
-    assert not one.has_news()
+    assert not one.has_changed()
     add(two, b"c")
     assert news(one) == ([b"c"], True)
 
 
 def test_a_file_that_cannot_be_written_anew_stays(path: Path) -> None:
-    file = LineFile(path)
+    file = LogFile(path)
     add(file, b"a")
-    with file.written() as fd:
+    with file.lock_for_writing() as fd:
         assert isinstance(fd, int)
         with full_disk(50), pytest.raises(OSError, match="large"):
             file.replace(fd, b"x" * 100)

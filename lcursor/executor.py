@@ -1,4 +1,4 @@
-"""A thread that does one job after another, for who may not wait. Imports nothing of ours."""
+"""A thread that runs jobs one after another, for callers that must not wait."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import threading
 from collections.abc import Callable
 
 Job = Callable[[], None]
-Failed = Callable[[Exception, int], None]
-"""Told what a job raised, and the id of the request that it was for."""
+OnError = Callable[[Exception, int], None]
+"""Gets the exception of a job and the id of its request."""
 
 
-class Lane:
-    """A thread, started with its first job.
+class SerialExecutor:
+    """Runs jobs in their order on one thread, which starts with the first job.
 
     Args:
         name: of the thread.
-        failed: told about jobs that raise.
+        on_error: called on that thread for each job that raises.
     """
 
-    def __init__(self, name: str, failed: Failed) -> None:
-        self._name, self._failed = name, failed
+    def __init__(self, name: str, on_error: OnError) -> None:
+        self._name, self._on_error = name, on_error
         self._jobs: queue.SimpleQueue[tuple[Job, int] | None] = queue.SimpleQueue()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @property
     def is_started(self) -> bool:
-        """Whether it was ever given a job."""
+        """Whether it ever got a job."""
         return self._thread is not None
 
-    def put(self, job: Job, number: int = 0) -> None:
-        """Do a job when those before it are done. Thread: any."""
+    def submit(self, job: Job, number: int = 0) -> None:
+        """Run a job after all earlier ones. Thread: any."""
         self._jobs.put((job, number))
         with self._starting:
             if self._thread is None:
@@ -39,7 +39,7 @@ class Lane:
                 self._thread.start()
 
     def close(self, timeout_s: float) -> None:
-        """Do what waits, and end."""
+        """Finish the queued jobs, and stop."""
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(timeout_s)
@@ -50,4 +50,4 @@ class Lane:
             try:
                 job()
             except Exception as error:  # noqa: BLE001 - the root of the thread
-                self._failed(error, number)
+                self._on_error(error, number)

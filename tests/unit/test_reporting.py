@@ -7,13 +7,13 @@ from typing import Any
 
 from lcursor import protocol
 from lcursor.errors import ChatBusy, LcursorError
-from lcursor.telling import failure, foreseen, tell_failed
+from lcursor.reporting import as_lcursor_error, error_message, report_error
 
 
 def told(error: Exception, number: int) -> list[tuple[str, Mapping[str, Any]]]:
     """Return all that is told of an error."""
     said: list[tuple[str, Mapping[str, Any]]] = []
-    tell_failed(lambda method, params: said.append((method, params)), error, number, "it broke")
+    report_error(lambda method, params: said.append((method, params)), error, number, "it broke")
     for method, params in said:
         protocol.check(method, params, protocol.TO_LUA)
     return said
@@ -50,5 +50,5 @@ def test_what_nobody_foresaw_is_in_the_log_with_where_it_came_from() -> None:
 
 def test_an_error_of_ours_stays_itself_and_belongs_to_no_request_unless_said() -> None:
     error = LcursorError("as it is")
-    assert foreseen(lambda *_: None, error, "it broke") is error
-    assert failure(error)["id"] == 0
+    assert as_lcursor_error(lambda *_: None, error, "it broke") is error
+    assert error_message(error)["id"] == 0

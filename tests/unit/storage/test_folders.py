@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor import folders
+from lcursor.storage import folders
 from tests.fakes.disk import full_disk
 
 
@@ -16,7 +16,7 @@ def test_a_file_is_written_whole_and_for_the_user_alone(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"old")
     path.chmod(0o644)
-    folders.write(path, b"ne", b"w", is_firm=True)
+    folders.write_file(path, b"ne", b"w", fsync=True)
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [path]
@@ -24,9 +24,9 @@ def test_a_file_is_written_whole_and_for_the_user_alone(tmp_path: Path) -> None:
 
 def test_a_file_stays_where_its_new_content_has_no_room(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    folders.write(path, b"old")
+    folders.write_file(path, b"old")
     with full_disk(100), pytest.raises(OSError, match="large"):
-        folders.write(path, b"x" * 200)
+        folders.write_file(path, b"x" * 200)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -35,13 +35,13 @@ def test_a_file_stays_where_it_cannot_be_exchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "x"
-    folders.write(path, b"old")
+    folders.write_file(path, b"old")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space left"):
-        folders.write(path, b"new")
+        folders.write_file(path, b"new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -1,4 +1,4 @@
-"""Models that several share: who waits for a server hears its words, who has a cache is told."""
+"""ModelPool that several share: who waits for a server hears its words, who has a cache is told."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lcursor.config import ChatConfig
 from lcursor.http import endpoint
 from lcursor.http.client import Client
 from lcursor.llm.client import ChatClient
-from lcursor.llm.reach import Models, Reached
+from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Served
 from tests.unit.llm.serving import Machine, machine_of
 from tests.waiting import wait_for
@@ -44,7 +44,7 @@ def mine(name: str, heard: list[str]) -> Callable[[str], bool]:
     return says
 
 
-def started(models: Models, name: str) -> None:
+def started(models: ModelPool, name: str) -> None:
     """Have the server there, on a thread of that name."""
     thread = threading.Thread(target=models.local_server().ensure, name=name)
     thread.start()
@@ -54,9 +54,9 @@ def started(models: Models, name: str) -> None:
 
 def test_who_waits_for_a_server_hears_its_words(machine: Machine) -> None:
     chat, edit, nobody = list[str](), list[str](), list[str]()
-    models = Models(ChatConfig(model=str(machine.model)), machine.folder, nobody.append)
-    models.listen(mine("chat", chat))
-    models.listen(mine("edit", edit))
+    models = ModelPool(ChatConfig(model=str(machine.model)), machine.folder, nobody.append)
+    models.add_listener(mine("chat", chat))
+    models.add_listener(mine("edit", edit))
     started(models, "edit")
     assert edit[0].startswith("starting toy")
     assert (chat, nobody) == ([], [])
@@ -69,20 +69,20 @@ def test_who_waits_for_a_server_hears_its_words(machine: Machine) -> None:
 
 
 def test_the_others_are_told_who_fills_the_cache_now(machine: Machine) -> None:
-    models = Models(ChatConfig(), machine.folder)
+    models = ModelPool(ChatConfig(), machine.folder)
     told: list[str] = []
     chat, edit = mine("chat", []), mine("edit", [])
-    models.listen(chat, lambda: told.append("chat"))
-    models.listen(edit, lambda: told.append("edit"))
-    models.use(edit)
+    models.add_listener(chat, lambda: told.append("chat"))
+    models.add_listener(edit, lambda: told.append("edit"))
+    models.claim_cache(edit)
     assert told == ["chat"]
-    models.leave(chat)
-    models.use(edit)
+    models.remove_listener(chat)
+    models.claim_cache(edit)
     assert told == ["chat"]
     models.close()
 
 
-def pid_of(reached: Reached) -> int:
+def pid_of(reached: Connection) -> int:
     """Return the process of a server, which answers itself."""
     client = Client(reached.target.url, reached.target.key, "chat")
     try:
@@ -102,9 +102,12 @@ def is_refused(url: str) -> bool:
 def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
     machine: Machine, how: str
 ) -> None:
-    models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
+    models, cancel = (
+        ModelPool(ChatConfig(model=str(machine.model)), machine.folder),
+        threading.Event(),
+    )
     name = models.names()[0]
-    first = models.reach(name, cancel)
+    first = models.connect(name, cancel)
     before = pid_of(first)
     if how == "stopped":
         assert machine.server().stop()
@@ -113,12 +116,12 @@ def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
         wait_for(lambda: is_refused(first.target.url), what="it accepts no connection any more")
     asked: list[int] = []
 
-    def ask(reached: Reached) -> int:
+    def ask(reached: Connection) -> int:
         asked.append(1)
         reached.client.probe()
         return pid_of(reached)
 
-    assert models.with_retry(first, ask, lambda: models.reach(name, cancel)) != before
+    assert models.with_retry(first, ask, lambda: models.connect(name, cancel)) != before
     assert len(asked) == 2
     assert len(machine.commands()) == 2
     models.close()
@@ -129,12 +132,15 @@ def test_a_server_of_ours_that_dies_with_the_question_is_started_and_asked_once_
 ) -> None:
     die = machine.home / "die"
     machine.set(DIE=die)
-    models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
+    models, cancel = (
+        ModelPool(ChatConfig(model=str(machine.model)), machine.folder),
+        threading.Event(),
+    )
     name = models.names()[0]
-    first = models.reach(name, cancel)
+    first = models.connect(name, cancel)
     before = pid_of(first)
     die.touch()
-    assert models.with_retry(first, pid_of, lambda: models.reach(name, cancel)) != before
+    assert models.with_retry(first, pid_of, lambda: models.connect(name, cancel)) != before
     assert not die.exists()
     assert len(machine.commands()) == 2
     models.close()
@@ -145,10 +151,10 @@ def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
 ) -> None:
     heard = list[str]()
     config, cancel = ChatConfig(model=str(machine.model)), threading.Event()
-    models = Models(config, machine.folder)
+    models = ModelPool(config, machine.folder)
     name = models.names()[0]
-    pid = pid_of(models.reach(name, cancel))
-    others = Models(config, machine.folder, heard.append)
+    pid = pid_of(models.connect(name, cancel))
+    others = ModelPool(config, machine.folder, heard.append)
     probe, tries = ChatClient.probe, list[int]()
 
     def slow(client: ChatClient) -> Served:
@@ -162,7 +168,7 @@ def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
 
     monkeypatch.setattr(ChatClient, "probe", slow)
     try:
-        assert pid_of(others.reach(name, cancel)) == pid
+        assert pid_of(others.connect(name, cancel)) == pid
     finally:
         os.kill(pid, signal.SIGCONT)
     assert len(tries) == 3
@@ -173,11 +179,14 @@ def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
 
 
 def test_what_somebody_else_reached_anew_stays(machine: Machine) -> None:
-    models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
+    models, cancel = (
+        ModelPool(ChatConfig(model=str(machine.model)), machine.folder),
+        threading.Event(),
+    )
     name = models.names()[0]
-    first = models.reach(name, cancel)
+    first = models.connect(name, cancel)
     models.invalidate(first)
-    second = models.reach(name, cancel)
+    second = models.connect(name, cancel)
     models.invalidate(first)  # by another who asked it
     assert models.known(name) is second
     second.client.probe()
@@ -185,10 +194,14 @@ def test_what_somebody_else_reached_anew_stays(machine: Machine) -> None:
 
 
 def test_two_who_reach_a_model_at_once_share_it(machine: Machine) -> None:
-    models, cancel = Models(ChatConfig(model=str(machine.model)), machine.folder), threading.Event()
-    name, found = models.names()[0], list[Reached]()
+    models, cancel = (
+        ModelPool(ChatConfig(model=str(machine.model)), machine.folder),
+        threading.Event(),
+    )
+    name, found = models.names()[0], list[Connection]()
     both = [
-        threading.Thread(target=lambda: found.append(models.reach(name, cancel))) for _ in range(4)
+        threading.Thread(target=lambda: found.append(models.connect(name, cancel)))
+        for _ in range(4)
     ]
     for each in both:
         each.start()

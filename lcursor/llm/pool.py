@@ -37,7 +37,7 @@ thread is its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class Connection:
     """A model that is ready to use."""
 
     name: str
@@ -55,7 +55,7 @@ class Reached:
         return min((each for each in said if each > 0), default=0)
 
 
-class Models:
+class ModelPool:
     """The models of the settings.
 
     Args:
@@ -76,13 +76,13 @@ class Models:
         self._listeners: list[Listener] = []
         self._asked: list[Callable[[], None]] = []
         self._folder, self._tell, self._completion = folder, tell, completion
-        self._known: dict[str, Reached] = {}
-        self._pace: dict[str, float] = {}
+        self._known: dict[str, Connection] = {}
+        self._speeds: dict[str, float] = {}
         self._servers: dict[str, LocalServer] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def listen(self, listener: Listener, asked: Callable[[], None] = lambda: None) -> None:
+    def add_listener(self, listener: Listener, asked: Callable[[], None] = lambda: None) -> None:
         """Register a listener.
 
         Args:
@@ -93,13 +93,13 @@ class Models:
             self._listeners.append(listener)
             self._asked.append(asked)
 
-    def leave(self, listener: Listener) -> None:
+    def remove_listener(self, listener: Listener) -> None:
         """Unregister a listener."""
         with self._lock:
             at = self._listeners.index(listener)
             del self._listeners[at], self._asked[at]
 
-    def use(self, listener: Listener) -> None:
+    def claim_cache(self, listener: Listener) -> None:
         """Tell the other listeners that one uses a model now."""
         with self._lock:
             pairs = zip(self._listeners, self._asked, strict=True)
@@ -142,12 +142,12 @@ class Models:
         """
         return models.is_near(self.config, name) and not models.is_talk(question)
 
-    def known(self, name: str) -> Reached | None:
+    def known(self, name: str) -> Connection | None:
         """Return a model that was used before, without starting anything."""
         with self._lock:
             return self._known.get(name)
 
-    def reach(self, name: str, cancel: threading.Event) -> Reached:
+    def connect(self, name: str, cancel: threading.Event) -> Connection:
         """Return a model that is ready to use, after finding or starting its server.
 
         Raises:
@@ -174,7 +174,7 @@ class Models:
         except BaseException:
             client.close()
             raise
-        reached = Reached(name, target, client, served, Counter(client), run)
+        connection = Connection(name, target, client, served, Counter(client), run)
         with self._lock:
             if self._is_closed:
                 client.close()
@@ -182,21 +182,21 @@ class Models:
             old = self._known.get(name)
             is_same = old is not None and (old.target, old.server) == (target, run)
             if not is_same:
-                self._known[name] = reached
+                self._known[name] = connection
         if old is not None and is_same:  # somebody else was first
             client.close()
             return old
         if old is not None:
             old.client.close()
-        return reached
+        return connection
 
-    def learn(self, name: str, usage: Usage) -> None:
+    def record_usage(self, name: str, usage: Usage) -> None:
         """Remember how fast a model read a prompt."""
         read = usage.prompt_tokens - usage.cached_tokens
         if read >= MIN_READ_TOKENS and usage.prompt_ms > 0:
-            self._pace[name] = read / usage.prompt_ms
+            self._speeds[name] = read / usage.prompt_ms
 
-    def learn_context(self, name: str, context_tokens: int) -> None:
+    def record_context(self, name: str, context_tokens: int) -> None:
         """Remember the context that a server named when it refused a prompt."""
         with self._lock:
             found = self._known.get(name)
@@ -204,17 +204,20 @@ class Models:
                 served = replace(found.served, context_tokens=context_tokens)
                 self._known[name] = replace(found, served=served)
 
-    def pace(self, name: str) -> float:
+    def prompt_speed(self, name: str) -> float:
         """Return how many tokens a model reads per millisecond; 0 if that is not known yet."""
-        return self._pace.get(name, 0.0)
+        return self._speeds.get(name, 0.0)
 
     def with_retry(
-        self, reached: Reached, ask: Callable[[Reached], T], again: Callable[[], Reached]
+        self,
+        connection: Connection,
+        ask: Callable[[Connection], T],
+        again: Callable[[], Connection],
     ) -> T:
         """Use a model; try again if the local server ended before it took the request.
 
         Args:
-            reached: the model.
+            connection: the model.
             ask: uses it.
             again: finds or starts it again.
 
@@ -222,21 +225,21 @@ class Models:
             LcursorError: as `ask` and `again` do.
         """
         try:
-            return ask(reached)
+            return ask(connection)
         except ServerUnreachable:
-            self.invalidate(reached)
-            if not reached.server:
+            self.invalidate(connection)
+            if not connection.server:
                 raise
         return ask(again())
 
-    def invalidate(self, reached: Reached) -> None:
+    def invalidate(self, connection: Connection) -> None:
         """Find the server again next time, because it did not answer as it should."""
         with self._lock:
-            found = self._known.get(reached.name)
-            if found is None or found.client is not reached.client:
+            found = self._known.get(connection.name)
+            if found is None or found.client is not connection.client:
                 return  # somebody has looked again
-            del self._known[reached.name]
-            server = self._servers.get(_own(reached.name))
+            del self._known[connection.name]
+            server = self._servers.get(_own(connection.name))
         if server is not None:
             server.recheck()
         found.client.close()
@@ -249,7 +252,7 @@ class Models:
             if model not in self._servers:
                 config = replace(self.config, model=model)
                 self._servers[model] = LocalServer(
-                    config, self.server_folder, self._heard, completion=self._completion
+                    config, self.server_folder, self._report, completion=self._completion
                 )
             return self._servers[model]
 
@@ -277,9 +280,9 @@ class Models:
             except ServerSlow:
                 if cancel.is_set() or time.monotonic() > ends_s:
                     raise
-                self._heard("it is slow to answer")
+                self._report("it is slow to answer")
 
-    def _heard(self, words: str) -> None:
+    def _report(self, words: str) -> None:
         """Pass on what the server reports, on the thread that waits for it."""
         with self._lock:
             listeners = list(self._listeners)
@@ -291,9 +294,9 @@ class Models:
         state = ServerFolder(self.server_folder).last()
         return (state.run or str(state.pid)) if state else ""
 
-    def is_asleep(self, reached: Reached) -> bool:
+    def is_asleep(self, connection: Connection) -> bool:
         """Return whether the local server has unloaded its model, and with it its cache."""
-        if not reached.server:
+        if not connection.server:
             return False
         try:
             return self.local_server().status().state == "sleeping"

@@ -1,7 +1,6 @@
-"""Where the data of a user is; folders and files that are the user's alone.
+"""The folders of a user's data, and private files that are written whole or not at all.
 
-Vocabulary: imports only errors; reads the environment and the disk, nothing of a project. Any
-thread.
+Reads the environment and the disk, nothing of a project. Any thread.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import BinaryIO
 
 from lcursor.errors import LcursorError
 
-MOST_SOCKET_BYTES = 100
-"""The kernel takes 108, in which a terminating zero and some room for a suffix must fit."""
+MAX_SOCKET_BYTES = 100
+"""Length of a socket's path: the kernel allows 108, with the final zero; a suffix must fit, too."""
 
 
 def data_home() -> Path:
@@ -40,11 +39,11 @@ def vectors_home() -> Path:
     return cache_home() / "vectors"
 
 
-def own(place: Path) -> Path:
-    """Make a folder of mode 0700; refuse one that another user made, or may write to.
+def make_private(place: Path) -> Path:
+    """Create a folder of mode 0700, or check that an existing one is the user's alone.
 
     Raises:
-        LcursorError: it cannot be made, or is not ours.
+        LcursorError: it cannot be created, or belongs to somebody else.
     """
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,42 +54,42 @@ def own(place: Path) -> Path:
             return place
     except OSError as error:
         raise LcursorError(
-            f"the folder {place} cannot be made: {error.strerror or error}",
-            "See who may write there",
+            f"the folder {place} cannot be created: {error.strerror or error}",
+            "Check who may write there",
         ) from error
     raise LcursorError(
-        f"{place} is not a folder of yours, so what is put there would not be safe",
+        f"{place} is not a folder of yours, so files in it would not be safe",
         "Remove it, or set XDG_RUNTIME_DIR to a folder of your own",
     )
 
 
-def write(path: Path, *parts: bytes, is_firm: bool = False) -> None:
-    """Write a file that the user alone can read, whole or not at all.
+def write_file(path: Path, *parts: bytes, fsync: bool = False) -> None:
+    """Write a file of mode 0600, whole or not at all.
 
     Args:
-        path: of the file, in a folder that is there.
-        parts: what it shall have, one after the other.
-        is_firm: have it survive also when the power fails.
+        path: in a folder that exists.
+        parts: the content, in order.
+        fsync: make it survive a power failure.
 
     Raises:
-        OSError: it cannot be written; what was there stays.
+        OSError: it cannot be written; the old content stays.
     """
-    with replacing(path, is_firm=is_firm) as file:
+    with open_replacement(path, fsync=fsync) as file:
         file.writelines(parts)
 
 
 @contextlib.contextmanager
-def replacing(path: Path, *, is_firm: bool = False) -> Iterator[BinaryIO]:
-    """Write a file piece by piece; it takes its place when the block ends without an exception.
+def open_replacement(path: Path, *, fsync: bool = False) -> Iterator[BinaryIO]:
+    """Open a temporary file, which replaces `path` if the block ends without an exception.
 
     Raises:
-        OSError: see `write`.
+        OSError: see `write_file`.
     """
     fd, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)  # mode 0600
     try:
         with os.fdopen(fd, "wb") as file:
             yield file
-            if is_firm:
+            if fsync:
                 file.flush()
                 os.fsync(fd)
         os.replace(name, path)
@@ -101,23 +100,23 @@ def replacing(path: Path, *, is_firm: bool = False) -> Iterator[BinaryIO]:
 
 
 def socket_path(belongs_to: Path) -> Path | None:
-    """Return where a socket may be for what is in a folder; None where every path is too long.
+    """Return the path of the socket for a folder, None if every possible path is too long.
 
-    In `$XDG_RUNTIME_DIR/lcursor` where that exists, else in a folder of the user's own under the
-    temporary directory.
+    It is in `$XDG_RUNTIME_DIR/lcursor` if that exists, else in a private folder under the temporary
+    directory.
 
     Raises:
-        LcursorError: there is no folder that nobody else can write to.
+        LcursorError: there is no folder that is safe from other users.
     """
     digest = hashlib.sha256(os.fsencode(belongs_to)).hexdigest()[:16]
-    places = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 - checked by own
-    places = [place / f"lcursor-{os.getuid()}" for place in places]
+    temporary = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 - make_private checks it
+    places = [place / f"lcursor-{os.getuid()}" for place in temporary]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         places.insert(0, Path(runtime) / "lcursor")
     for place in places:
         path = place / f"{digest}.sock"
-        if len(os.fsencode(path)) <= MOST_SOCKET_BYTES:
-            own(place)
+        if len(os.fsencode(path)) <= MAX_SOCKET_BYTES:
+            make_private(place)
             return path
     return None
