@@ -96,7 +96,7 @@ def test_a_folder_of_the_users_own(tmp_path: Path) -> None:
     with pytest.raises(LcursorError, match="not a folder of yours"):
         folders.make_private(tmp_path / "link")
     (tmp_path / "file").write_text("")
-    with pytest.raises(LcursorError, match="cannot be made"):
+    with pytest.raises(LcursorError, match="cannot be created"):
         folders.make_private(tmp_path / "file" / "x")
 
 
