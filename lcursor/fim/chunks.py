@@ -61,10 +61,10 @@ def _at_borders(lines: list[str], first: int, end: int, is_top: bool) -> tuple[i
 
     A border is before a line without indentation that begins something, or else after a blank line.
     """
-    room = (end - first) // 4
+    slack = (end - first) // 4
     if not (is_top and first == 0):
-        first = _first_border(lines, range(first, first + room + 1), first)
-    end = _first_border(lines, range(end, end - room - 1, -1), end)
+        first = _first_border(lines, range(first, first + slack + 1), first)
+    end = _first_border(lines, range(end, end - slack - 1, -1), end)
     return first, end
 
 

@@ -25,7 +25,7 @@ from lcursor.fim.chunks import (
     share_in,
     words,
 )
-from lcursor.fim.files import File, cut, room_for_files
+from lcursor.fim.files import File, cut, other_files_budget
 from lcursor.fim.prompt import Source
 
 MAX_CHUNKS = 16
@@ -193,7 +193,7 @@ class ContextRing:
             now_ms = self._clock_ms()
             self._pool = [piece for piece in self._pool if not _is_expired(piece.chunk, now_ms)]
             pool, retrieved = list(self._pool), self._found
-        room = room_for_files(files_tokens)
+        budget = other_files_budget(files_tokens)
         near = words(_around(query))
         window = {line.strip() for line in (query.prefix + query.suffix).split("\n")}
         found = self._retrieved(retrieved, window)
@@ -202,8 +202,8 @@ class ContextRing:
         order += [piece for piece in fitting if piece not in order]
         others = {line.strip() for piece in order for line in piece.chunk.text.split("\n")}
         found = [chunk for chunk in found if share_in(chunk.text, others) <= MAX_REDUNDANCY]
-        hits, left = _fill(found, room // 2, count)
-        shown, dropped = _fit(order, room - (room // 2 - left if hits else 0), count)
+        hits, left = _fill(found, budget // 2, count)
+        shown, dropped = _fit(order, budget - (budget // 2 - left if hits else 0), count)
         with self._lock:  # drop what does not fit, or it would come and go
             self._pool = [piece for piece in self._pool if piece not in dropped]
         self._layout = [piece for piece in order if piece not in dropped]
@@ -259,23 +259,23 @@ def _around(query: Query) -> str:
 
 
 def _fit(
-    order: list[_Piece], room: int, count: Callable[[str], int]
+    order: list[_Piece], budget: int, count: Callable[[str], int]
 ) -> tuple[list[File], list[_Piece]]:
-    """Drop chunks from the front until the rest fits; no chunk gets more than half of the room.
+    """Drop chunks from the front until the rest fits; no chunk gets more than half of the budget.
 
-    Imported headers and other chunks share the room: the front of the group that takes more is
+    Imported headers and other chunks share the budget: the front of the group that takes more is
     dropped. So the newest chunk, at the end, is never dropped.
 
     Returns:
         The files to show, and the chunks that were dropped.
     """
-    made = [(piece, *_sized(piece.chunk, room // 2, count)) for piece in order]
+    made = [(piece, *_sized(piece.chunk, budget // 2, count)) for piece in order]
     once = {
         file: piece for piece, file, _ in reversed(made) if file.text
     }  # cut, two may be the same
     dropped = [piece for piece, file, _ in made if once.get(file) is not piece]
     made = [each for each in made if each[0] not in dropped]
-    while sum(size for _, _, size in made) > room:
+    while sum(size for _, _, size in made) > budget:
         headers = [each for each in made if each[0].chunk.kind == "import"]
         others = [each for each in made if each[0].chunk.kind != "import"]
         heavier = max(headers, others, key=lambda group: sum(size for _, _, size in group))
@@ -285,17 +285,17 @@ def _fit(
 
 
 def _fill(
-    chunks: Sequence[Chunk], room: int, count: Callable[[str], int]
+    chunks: Sequence[Chunk], budget: int, count: Callable[[str], int]
 ) -> tuple[list[File], int]:
-    """Return as many chunks as fit, and the room that is left."""
+    """Return as many chunks as fit, and the budget that is left."""
     files = []
     for chunk in chunks:
-        file, size = _sized(chunk, room, count)
+        file, size = _sized(chunk, budget, count)
         if not file.text:
             break
         files.append(file)
-        room -= size
-    return files, room
+        budget -= size
+    return files, budget
 
 
 def _sized(chunk: Chunk, limit: int, count: Callable[[str], int]) -> tuple[File, int]:

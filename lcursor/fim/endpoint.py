@@ -219,11 +219,11 @@ class Endpoint:
         return result
 
     def _built(self, source: Source, family: Family, single_line: bool) -> prompt_text.TextPrompt:
-        room = self.config.files_tokens
+        budget = self.config.files_tokens
         others: tuple[files.File, ...] = ()
-        if self.ring is not None and room:
+        if self.ring is not None and budget:
             self._asked = Query.of(source)
-            others = self.ring.layout(self._asked, room, prompt_text.tokens)
+            others = self.ring.layout(self._asked, budget, prompt_text.tokens)
         self._latest = prompt_text.text(
             source,
             family,
@@ -231,7 +231,7 @@ class Endpoint:
             suffix_tokens=self.config.suffix_tokens,
             single_line=single_line,
             files=others,
-            files_tokens=room,
+            files_tokens=budget,
         )
         return self._latest
 

@@ -30,7 +30,7 @@ class File:
     text: str
 
 
-def room_for_top(files_tokens: int) -> int:
+def file_top_budget(files_tokens: int) -> int:
     """Return the part of the budget that is reserved for the imports of the file itself.
 
     It is always reserved: else the files before them would be cut differently as they come and go.
@@ -38,9 +38,9 @@ def room_for_top(files_tokens: int) -> int:
     return files_tokens // 3
 
 
-def room_for_files(files_tokens: int) -> int:
+def other_files_budget(files_tokens: int) -> int:
     """Return the part of the budget for other files."""
-    return files_tokens - room_for_top(files_tokens)
+    return files_tokens - file_top_budget(files_tokens)
 
 
 class FileTokens:
@@ -104,9 +104,9 @@ def _lay_out(file: File, family: Resolved, tokenize: Tokenize, limit: int) -> li
             read += tokenize(file.path if kind == "field" else text, False)
     code = tokenize(file.text, False)
     if limit >= 0:
-        room = limit - len(before) - len(after)
+        left = limit - len(before) - len(after)
         code = tokenize(
-            cut(file.text, room, lambda text: len(tokenize(text, False)), len(code)), False
+            cut(file.text, left, lambda text: len(tokenize(text, False)), len(code)), False
         )
         if not code:
             return []

@@ -42,7 +42,7 @@ class Plan:
     """How to get from the cached tokens to a prompt.
 
     Attributes:
-        kind: "splice" keeps the suffix where it is; "exact" evaluates it anew.
+        kind: "splice" keeps the suffix where it is; "exact" evaluates it again.
         keep: prefix tokens that stay.
         keep_tail: whether the middle marker is already behind an unchanged prompt.
         widen: positions by which the suffix must be shifted, because the gap is full.

@@ -118,7 +118,7 @@ class KVDiskCache:
         digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._make_room(len(head) + len(saved.state) + DIGEST_BYTES, path)
+            self._delete_oldest(len(head) + len(saved.state) + DIGEST_BYTES, path)
             with folders.open_replacement(path) as file:
                 parts: list[bytes | memoryview] = [head, *_parts(saved.state)]
                 for part in parts:
@@ -167,7 +167,7 @@ class KVDiskCache:
             return None
         return SavedSlot(shadow, files, body[at + length :])
 
-    def _make_room(self, size: int, own: Path) -> None:
+    def _delete_oldest(self, size: int, own: Path) -> None:
         """Delete the least recently used files until `size` more bytes fit."""
         others = []
         for path in self.folder.glob("*/*.kv"):

@@ -195,9 +195,9 @@ class Model:
         Thread: any.
         """
         data = text.encode("utf-8", "surrogateescape")
-        room = len(data) + 8
-        tokens = (L.llama_token * room)()
-        count = L.llama_tokenize(self._vocab, data, len(data), tokens, room, False, special)
+        capacity = len(data) + 8
+        tokens = (L.llama_token * capacity)()
+        count = L.llama_tokenize(self._vocab, data, len(data), tokens, capacity, False, special)
         if count < 0:
             raise EngineFailed(f"{len(data)} bytes could not be tokenized")
         return list(tokens[:count])
@@ -335,7 +335,7 @@ class Context:
         self.handle = L.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise OutOfMemory(
-                f"no room for a cache of {size.cells} tokens",
+                f"not enough memory for a cache of {size.cells} tokens",
                 "Lower completion.context_tokens, or choose a smaller completion.model",
             )
         self.abort = Abort()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lcursor.fim.families import Resolved, Tokenize, parts
 from lcursor.fim.files import File as File
 from lcursor.fim.files import FileTokens as FileTokens
-from lcursor.fim.files import imports_of, room_for_files, room_for_top
+from lcursor.fim.files import file_top_budget, imports_of, other_files_budget
 from lcursor.fim.related import related_lines
 
 STEP_LINES = 32
@@ -103,8 +103,10 @@ def build(
     cache = cache or FileTokens()
     prefix, before, start = _window_before(source, tokenize, prefix_tokens)
     suffix, after = _window_after(source.suffix, tokenize, suffix_tokens)
-    others = cache.fill(files, family, tokenize, room_for_files(files_tokens))
-    others += cache.fill(top_of_file(source, start), family, tokenize, room_for_top(files_tokens))
+    others = cache.fill(files, family, tokenize, other_files_budget(files_tokens))
+    others += cache.fill(
+        top_of_file(source, start), family, tokenize, file_top_budget(files_tokens)
+    )
     return _lay_out(source, family, tokenize, bos, (prefix, before), (suffix, after), others)
 
 
@@ -251,11 +253,11 @@ def top_of_file(source: Source, start: int) -> tuple[File, ...]:
 def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str, list[int], int]:
     """Return the text before the cursor that fits, its tokens, and its first line in the source."""
     lines = source.prefix.split("\n")
-    room = budget * MAX_CHARS_PER_TOKEN
-    start = first_line_within(lines, 0, room)
+    chars = budget * MAX_CHARS_PER_TOKEN
+    start = first_line_within(lines, 0, chars)
     while True:
         start = next_anchor(start, source.first_row, len(lines))
-        text = "\n".join(lines[start:])[-room:]
+        text = "\n".join(lines[start:])[-chars:]
         tokens = tokenize(text, False)
         if len(tokens) <= budget:
             return text, tokens, start
@@ -264,10 +266,10 @@ def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str
         start = first_line_within(lines, start + 1, len(text) * budget // len(tokens))
 
 
-def first_line_within(lines: list[str], start: int, room: int) -> int:
-    """Return the first line at or after `start` from which at most `room` characters remain."""
+def first_line_within(lines: list[str], start: int, chars: int) -> int:
+    """Return the first line at or after `start` from which at most `chars` characters remain."""
     size = sum(len(line) + 1 for line in lines[start:])
-    while size > room and start < len(lines) - 1:
+    while size > chars and start < len(lines) - 1:
         size -= len(lines[start]) + 1
         start += 1
     return start

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lcursor.fim.families import FAMILIES, Family, parts
-from lcursor.fim.files import File, room_for_files, room_for_top
+from lcursor.fim.files import File, file_top_budget, other_files_budget
 from lcursor.fim.prompt import Source, first_line_within, next_anchor, top_of_file
 
 CHARS_PER_TOKEN = 3.2
@@ -96,8 +96,8 @@ def text(
     marks = _marks(family)
     prefix, start = _before(source, _chars(prefix_tokens))
     suffix = _after(source.suffix, _chars(suffix_tokens))
-    others = _files(files, family, marks, _chars(room_for_files(files_tokens)))
-    top = _files(top_of_file(source, start), family, marks, _chars(room_for_top(files_tokens)))
+    others = _files(files, family, marks, _chars(other_files_budget(files_tokens)))
+    top = _files(top_of_file(source, start), family, marks, _chars(file_top_budget(files_tokens)))
     filled = {
         "prefix": [(_plain(prefix, marks), False)],
         "suffix": [(_plain(suffix, marks), False)],
@@ -162,7 +162,9 @@ def _joined(pieces: Iterable[Piece]) -> str:
     return "".join(text for text, _ in pieces)
 
 
-def _files(files: Sequence[File], family: Family, marks: re.Pattern[str], room: int) -> list[Piece]:
+def _files(
+    files: Sequence[File], family: Family, marks: re.Pattern[str], budget: int
+) -> list[Piece]:
     """Return files in the family's template, as many as fit."""
     made: list[Piece] = []
     if not family.file or "{files}" not in family.project:
@@ -170,34 +172,34 @@ def _files(files: Sequence[File], family: Family, marks: re.Pattern[str], room: 
     for file in files:
         path = [(_plain(file.path, marks), False)]
         around = _joined(_fill(family.file, family, {"path": path, "code": []}))
-        code = _whole_lines(file.text, room - len(around))
+        code = _whole_lines(file.text, budget - len(around))
         if code:
             filled = {"path": path, "code": [(_plain(code, marks), False)]}
             made += _fill(family.file, family, filled)
-            room -= len(around) + len(code)
+            budget -= len(around) + len(code)
         if len(code) < len(file.text):
             break
     return made
 
 
-def _before(source: Source, room: int) -> tuple[str, int]:
+def _before(source: Source, budget: int) -> tuple[str, int]:
     """Return the text before the cursor that fits, and its first line in the source."""
     lines = source.prefix.split("\n")
-    start = first_line_within(lines, 0, room + 1)  # which counts a newline behind the last line
+    start = first_line_within(lines, 0, budget + 1)  # which counts a newline behind the last line
     start = next_anchor(start, source.first_row, len(lines))
     kept = "\n".join(lines[start:])
-    return kept[max(len(kept) - room, 0) :], start
+    return kept[max(len(kept) - budget, 0) :], start
 
 
-def _after(suffix: str, room: int) -> str:
+def _after(suffix: str, budget: int) -> str:
     """Return the complete lines after the cursor that fit, or the beginning of a long line."""
-    return _whole_lines(suffix, room) or suffix[:room]
+    return _whole_lines(suffix, budget) or suffix[:budget]
 
 
-def _whole_lines(text: str, room: int) -> str:
-    if len(text) <= room:
+def _whole_lines(text: str, budget: int) -> str:
+    if len(text) <= budget:
         return text
-    end = text.rfind("\n", 0, max(room, 0) + 1)
+    end = text.rfind("\n", 0, max(budget, 0) + 1)
     return text[:end] if end > 0 else ""
 
 

@@ -122,8 +122,8 @@ class PromptReader:
     def prefix_tokens(self) -> int:
         """Most tokens before the cursor, so that prompt and suggestion fit the cache."""
         behind = self._config.suffix_tokens + self._config.max_tokens
-        room = self._context.cells - self.files_tokens - behind - NAMES_TOKENS
-        return max(min(self._config.prefix_tokens, room) // self._shrunk, 1)
+        available = self._context.cells - self.files_tokens - behind - NAMES_TOKENS
+        return max(min(self._config.prefix_tokens, available) // self._shrunk, 1)
 
     def shrink(self) -> bool:
         """Halve the window before the cursor; return False if it would become too small."""

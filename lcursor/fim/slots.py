@@ -109,14 +109,14 @@ class Slots:
             A function that makes the slot current again that was the current one.
         """
         before = self.current
-        aside = min(self._by_age[:-1], key=lambda slot: slot.cost(prompt))
-        if aside.cost(prompt) >= before.cost(prompt):
-            aside = self._by_age[0]
-            aside.fork(before)
-        self._make_current(aside)
+        other = min(self._by_age[:-1], key=lambda slot: slot.cost(prompt))
+        if other.cost(prompt) >= before.cost(prompt):
+            other = self._by_age[0]
+            other.fork(before)
+        self._make_current(other)
         try:
             if self._sharing_shifted_suffix(prompt):
-                aside.drop_suffix()  # it evaluates a suffix of its own instead
+                other.drop_suffix()  # it evaluates a suffix of its own instead
                 prompt = replace(prompt, after=prompt.after[:AHEAD_SUFFIX_TOKENS])
             self._prefill_current(prompt, exact=False)
         except BaseException:
@@ -143,7 +143,7 @@ class Slots:
 
     def append(self, tokens: list[int]) -> None:
         """Evaluate tokens behind the current prompt. See `SlotCache.append`."""
-        self._making_room(lambda: self.current.append(tokens))
+        self._retrying_without_other_slots(lambda: self.current.append(tokens))
 
     def _make_current(self, slot: SlotCache) -> None:
         self._by_age.remove(slot)
@@ -152,7 +152,9 @@ class Slots:
     def _prefill_current(self, prompt: Prompt, exact: bool, draft: Sequence[int] = ()) -> Plan:
         for other in self._sharing_shifted_suffix(prompt):
             other.clear()  # a shift moves the cell in every sequence that has it
-        return self._making_room(lambda: self.current.prefill(prompt, exact=exact, draft=draft))
+        return self._retrying_without_other_slots(
+            lambda: self.current.prefill(prompt, exact=exact, draft=draft)
+        )
 
     def _sharing_shifted_suffix(self, prompt: Prompt) -> list[SlotCache]:
         """Return the slots that share the current one's suffix cells, if these must be shifted."""
@@ -161,7 +163,7 @@ class Slots:
             return []
         return [slot for slot in self._by_age[:-1] if slot.suffix_owner is current.suffix_owner]
 
-    def _making_room(self, work: Callable[[], T]) -> T:
+    def _retrying_without_other_slots(self, work: Callable[[], T]) -> T:
         """Call `work`; if the cache is full, clear the other slots and call it again."""
         try:
             return work()

@@ -20,7 +20,7 @@ The rules, by module:
 | stops | looping_line | ends at a line that repeats its own end |
 | stops | double_blank | ends at two blank lines |
 | stops | drop_closed_below | no last line that closes what the next line closes |
-| rest | settle | text right of the cursor is not repeated: cut, or replaced |
+| rest | cut_or_replace | text right of the cursor is not repeated: cut, or replaced |
 | partial | find_end | an unfinished line ends where it makes sense |
 
 `shown` returns what is certain while the text is generated: it holds back whatever a rule may still
@@ -100,7 +100,7 @@ def shown(text: str, cursor: CursorContext, behind: str = "") -> str:
         body = allowed[: allowed.rindex("\n")]
         lines = (cursor.line + body).split("\n")
         lines = stops.drop_closed_below(stops.without_begun_block(lines), cursor)
-        return rest.settle("\n".join(lines)[len(cursor.line) :], cursor)[0].rstrip()
+        return rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)[0].rstrip()
     if stops.may_repeat(cursor.line + allowed, cursor):
         return ""
     certain = rest.held_back(without_beginning_of_comment(allowed, cursor), cursor).rstrip()
@@ -117,7 +117,7 @@ def finish(text: str, cursor: CursorContext) -> tuple[str, int]:
     """
     allowed, _ = _apply_rules(text.rstrip() + "\n", cursor)
     lines = stops.drop_closed_below((cursor.line + allowed).split("\n"), cursor)
-    kept, replace_bytes = rest.settle("\n".join(lines)[len(cursor.line) :], cursor)
+    kept, replace_bytes = rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)
     kept = kept.rstrip()
     return (kept, replace_bytes) if kept.strip() else ("", 0)
 

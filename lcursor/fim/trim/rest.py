@@ -15,7 +15,7 @@ MIN_LETTERS = 3
 """A rest with fewer letters may be repeated by chance."""
 
 
-def settle(text: str, cursor: CursorContext) -> tuple[str, int]:
+def cut_or_replace(text: str, cursor: CursorContext) -> tuple[str, int]:
     """Return what to insert of a finished text, and how many bytes right of the cursor it replaces.
 
     The text replaces the whole rest of the line or nothing.

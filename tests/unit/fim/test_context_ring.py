@@ -19,7 +19,7 @@ from lcursor.fim.context_ring import (
     Found,
     Query,
 )
-from lcursor.fim.files import room_for_files
+from lcursor.fim.files import other_files_budget
 from lcursor.fim.prompt import File
 
 HERE = Query("here.py", "def here():\n    ", "\n")
@@ -174,7 +174,7 @@ def test_diagnostics_and_changes_grow_old() -> None:
 
 def test_where_room_is_short_the_oldest_goes_for_good() -> None:
     size = len(body("a")) + len("a.py") + 4
-    tokens = next(n for n in range(WIDE) if room_for_files(n) == 3 * size)
+    tokens = next(n for n in range(WIDE) if other_files_budget(n) == 3 * size)
     desk = Desk(chunk("a"), chunk("b"), chunk("c"), chunk("d"))
     assert desk.order(tokens=tokens) == "bcd"
     desk.ring.admit()
@@ -186,13 +186,13 @@ def test_no_slot_takes_more_than_half() -> None:
     tokens = 300
     files = desk.files(tokens=tokens)
     assert [file.path for file in files] == ["a.py", "b.py"]
-    assert all(len(file.text) < room_for_files(tokens) // 2 for file in files)
+    assert all(len(file.text) < other_files_budget(tokens) // 2 for file in files)
     assert all(file.text.endswith("()") for file in files)
 
 
 def test_headers_are_not_driven_out_by_what_is_visited() -> None:
     size = len(body("a")) + len("a.py") + 4
-    tokens = next(n for n in range(WIDE) if room_for_files(n) == 3 * size)
+    tokens = next(n for n in range(WIDE) if other_files_budget(n) == 3 * size)
     desk = Desk(chunk("a", "import"), chunk("b"), chunk("c"), chunk("d"), chunk("e"))
     assert desk.order(tokens=tokens) == "ade"
 
@@ -296,7 +296,7 @@ def test_slots_that_stay_keep_their_order_and_the_budget_holds(
         assert [file for file in after if file in kept] == kept
         added = [file for file in after if file not in kept]
         assert after == kept + added
-        assert sum(len(file.path) + len(file.text) for file in after) <= room_for_files(tokens)
+        assert sum(len(file.path) + len(file.text) for file in after) <= other_files_budget(tokens)
         before = after
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.fim.families import FAMILIES, Resolved
-from lcursor.fim.files import cut, imports_of, room_for_files
+from lcursor.fim.files import cut, imports_of, other_files_budget
 from lcursor.fim.prompt import File, FileTokens, Prompt, Source, build
 from tests.unit.fim.test_prompt import by_character, family, spell
 
@@ -72,7 +72,7 @@ def test_without_its_markers_a_family_has_no_files() -> None:
 
 def test_a_file_that_does_not_fit_is_cut_at_a_line_and_ends_it() -> None:
     name = len("<one.py\n\n") - 0
-    most = next(n for n in range(99) if room_for_files(n) == name + 7)
+    most = next(n for n in range(99) if other_files_budget(n) == name + 7)
     assert "<file>one.py\na = 1\n<file>x.py" in lay_out((ONE, TWO), most)
     assert "one.py" not in lay_out((ONE, TWO), 12)
 

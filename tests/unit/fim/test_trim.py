@@ -183,7 +183,7 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
         "if x then\n    y()\n  end",
     ),
     "a lone bracket that is below": (at("f(\n    a\n¦\n)"), ")", ""),
-    # settle: text right of the cursor
+    # cut_or_replace: text right of the cursor
     "repeats the rest": (at("print(¦)"), "'hi')", "'hi'"),
     "own bracket stays": (at("print(¦)"), "f(1)", "f(1)"),
     "repeats a longer rest": (at("x = ¦ + 1;"), "y + 1;", "y"),
