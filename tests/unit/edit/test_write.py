@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from lcursor import linefile
 from lcursor.edit.checkpoints import text
 from lcursor.edit.checkpoints import write as writes
 from lcursor.edit.checkpoints.history import History
@@ -24,6 +23,7 @@ from lcursor.errors import (
     EditUnsaved,
 )
 from lcursor.protocol_edit import EditChange
+from lcursor.storage import log_file
 
 
 class Project:
@@ -356,7 +356,7 @@ def test_a_turn_that_cannot_be_noted_is_not_written(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(linefile, "_append", fails)
+        patch.setattr(log_file, "_append", fails)
         with pytest.raises(EditUnsaved, match="record of edits"):
             write(changes, ledger, key)
         assert project.files() == {"a": b"a\n"}
