@@ -76,12 +76,13 @@ def from_lua() -> dict[str, list[dict[str, str]]]:
     script = """
         local function rows(module) return require("lcursor." .. module).describe() end
         io.stdout:write(vim.json.encode({
-          config = rows("config"), commands = rows("commands"),
-          highlights = rows("ui.highlights"), events = rows("events"), plugs = rows("commands.maps"),
+          config = rows("config"),
+          commands = rows("commands"),
+          highlights = rows("ui.highlights"),
+          events = require("lcursor.status").describe_events(),
+          plugs = require("lcursor.commands").describe_maps(),
         }))
-    """.replace('rows("commands.maps")', 'require("lcursor.commands").describe_maps()').replace(
-        'rows("events")', 'require("lcursor.status").describe_events()'
-    )
+    """
     neovim = find_neovim(ROOT / ".venv")
     if neovim is None:
         sys.exit("no Neovim found. Run: make test")

@@ -36,9 +36,7 @@ def heard(nvim: Pilot) -> list[list[object]]:
     return [list(each) for each in nvim.lua("return _G.heard")]
 
 
-def test_answers_and_errors_are_delivered_once(
-    nvim: Pilot, host: FakeHost
-) -> None:
+def test_answers_and_errors_are_delivered_once(nvim: Pilot, host: FakeHost) -> None:
     chat, edit = nvim.lua(ASK, "chat.list"), nvim.lua(ASK, "edit.turns")
     assert chat != edit
     host.wait(lambda: host.messages("edit.turns"))
@@ -48,9 +46,7 @@ def test_answers_and_errors_are_delivered_once(
         assert heard(nvim) == [["chat_failed", chat], ["answer", edit]]
 
 
-def test_open_requests_fail_when_the_host_ends(
-    nvim: Pilot, host: FakeHost
-) -> None:
+def test_open_requests_fail_when_the_host_ends(nvim: Pilot, host: FakeHost) -> None:
     numbers = [nvim.lua(ASK, "chat.list"), nvim.lua(ASK, "edit.turns")]
     host.wait(lambda: host.messages("edit.turns"))
     host.kill()
