@@ -1,8 +1,8 @@
 """Write every generated file and block: the Lua protocol, the settings and keys in the help.
 
 `python scripts/gen_docs.py` rewrites them; `--check` only says which differ and exits with 1.
-Each fact has one source: `lcursor/protocol.py`, `lcursor/errors.py`, `lua/lcursor/config.lua`,
-`commands.lua`, `highlights.lua`, and the command line's own help.
+Each fact has one source: `lcursor/protocol.py`, `lcursor/errors.py`, `lua/lcursor/schema.lua`,
+`commands.lua`, `ui/highlights.lua`, and the command line's own help.
 """
 
 from __future__ import annotations

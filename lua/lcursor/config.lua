@@ -1,71 +1,62 @@
--- The settings: one schema from which defaults, validation and the help are made.
+-- The settings: merged, validated, cached. Resolved at first use, never at start-up.
 -- Precedence: defaults < vim.g.lcursor (table or function) < setup(opts) < vim.b.lcursor.
--- Resolved at first use, never at start-up. Must not require anything of ours.
+
+local schema = require("lcursor.schema")
 
 local M = {}
 
----@type lcursor.Setting[]
-M.schema = require("lcursor.config.schema")
-
 ---@type lcursor.Opts? what setup() was given
-local opts_of_setup
+local setup_opts
 ---@type lcursor.Config?
 local resolved
 ---@type lcursor.Problem[]
 local problems = {}
 
 ---@class (exact) lcursor.BufferConfig the settings of a buffer that has vim.b.lcursor
----@field own any what vim.b.lcursor was
+---@field own any the value of vim.b.lcursor
 ---@field base lcursor.Config what it was merged into
 ---@field merged lcursor.Config
 ---@field problems lcursor.Problem[]
 
 ---@type table<integer, lcursor.BufferConfig> by buffer
-local of_buffers = {}
+local buffers = {}
 
---- Called, later, with what is wrong in a vim.b.lcursor that was read for the first time;
---- notify.lua sets it.
+--- Called, later, with the problems of a vim.b.lcursor; set by notify.lua.
 ---@type fun(problems: lcursor.Problem[])
 M.on_problems = function() end
 
 ---@param tree table
----@param key string dotted path
+---@param key string dotted
 ---@return any
 local function get(tree, key)
-  local node = tree
-  for part in vim.gsplit(key, ".", { plain = true }) do
-    if type(node) ~= "table" then
-      return nil
-    end
-    node = node[part]
-  end
-  return node
+  return vim.tbl_get(tree, unpack(vim.split(key, ".", { plain = true })))
 end
 
 ---@param tree table
----@param key string dotted path
+---@param key string dotted
 ---@param value any
 local function put(tree, key, value)
-  local parts = vim.split(key, ".", { plain = true })
-  for i = 1, #parts - 1 do
-    tree[parts[i]] = tree[parts[i]] or {}
-    tree = tree[parts[i]]
+  local section, name = key:match("^(%w+)%.(.*)$")
+  if section then
+    tree[section] = tree[section] or {}
+    tree[section][name] = value
+  else
+    tree[key] = value
   end
-  tree[parts[#parts]] = value
 end
 
 ---@return lcursor.Config
 function M.defaults()
   local tree = {}
-  for _, setting in ipairs(M.schema) do
-    put(tree, setting.key, vim.deepcopy(setting.default))
+  for _, setting in ipairs(schema) do
+    put(tree, setting[1], vim.deepcopy(setting[2]))
   end
   return tree --[[@as lcursor.Config]]
 end
 
 ---@param a string
 ---@param b string
----@return integer edits between the two words
+---@return integer edits between two words (Levenshtein)
 local function distance(a, b)
   local row = {}
   for j = 0, #b do
@@ -77,8 +68,7 @@ local function distance(a, b)
     for j = 1, #b do
       local cost = a:byte(i) == b:byte(j) and 0 or 1
       local best = math.min(row[j] + 1, row[j - 1] + 1, diagonal + cost)
-      diagonal = row[j]
-      row[j] = best
+      diagonal, row[j] = row[j], best
     end
   end
   return row[#b]
@@ -86,41 +76,49 @@ end
 
 ---@param key string
 ---@param candidates string[]
----@return string the candidate with the least edits
+---@return string
 local function nearest(key, candidates)
-  local best, least = "", math.huge
   table.sort(candidates)
+  local best, min = "", math.huge
   for _, candidate in ipairs(candidates) do
     local edits = distance(key, candidate)
-    if edits < least then
-      best, least = candidate, edits
+    if edits < min then
+      best, min = candidate, edits
     end
   end
   return best
 end
 
+---@param expected string
+---@param value any
+---@return string
+local function mismatch(expected, value)
+  return ("expected %s, found %s"):format(expected, vim.inspect(value))
+end
+
+--- Check a table of tables. Their values are not repeated: one may be a key.
 ---@param rows table<string, string|string[]>
 ---@param value table
 ---@return string? complaint
-local function row_complaint(rows, value)
+local function check_rows(rows, value)
   for name, row in pairs(value) do
     if type(name) ~= "string" or type(row) ~= "table" then
       return ("expected names, each with a table, found a %s at %s"):format(type(row), name)
     end
     for key, one in pairs(row) do
-      local kind = rows[key]
-      if not kind then
+      local expected = rows[key]
+      if not expected then
         local known = vim.tbl_keys(rows)
         table.sort(known)
         return ("%s.%s: no such setting, use %s"):format(name, key, table.concat(known, ", "))
       end
-      local is_right = type(one) == kind
-      if type(kind) == "table" then
-        is_right, kind = vim.tbl_contains(kind, one), "one of " .. table.concat(kind, ", ")
+      local is_right = type(one) == expected
+      if type(expected) == "table" then
+        is_right = vim.list_contains(expected, one)
+        expected = "one of " .. table.concat(expected, ", ")
       end
       if not is_right then
-        -- What stands there may be a key: it is not repeated.
-        return ("%s.%s: expected %s, found a %s"):format(name, key, kind, type(one))
+        return ("%s.%s: expected %s, found a %s"):format(name, key, expected, type(one))
       end
     end
   end
@@ -129,20 +127,18 @@ end
 ---@param setting lcursor.Setting
 ---@param value table
 ---@return string? complaint
-local function entry_complaint(setting, value)
-  local is_key = setting.each == "key"
+local function check_entries(setting, value)
+  local is_key, default = setting.each == "key", setting[2]
   for name, one in pairs(value) do
     if type(name) ~= "string" then
-      return ("expected a table with names, found %s"):format(vim.inspect(value))
-    elseif is_key and setting.default[name] == nil then
-      return ('%s: no such key, did you mean "%s"?'):format(
-        name,
-        nearest(name, vim.tbl_keys(setting.default))
-      )
+      return mismatch("a table with names", value)
+    elseif is_key and default[name] == nil then
+      local known = nearest(name, vim.tbl_keys(default))
+      return ('%s: no such key, did you mean "%s"?'):format(name, known)
     elseif is_key and one ~= false and type(one) ~= "string" then
-      return ("%s: expected a key or false, found %s"):format(name, vim.inspect(one))
+      return ("%s: %s"):format(name, mismatch("a key or false", one))
     elseif not is_key and type(one) ~= setting.each then
-      return ("%s: expected a %s, found %s"):format(name, setting.each, vim.inspect(one))
+      return ("%s: %s"):format(name, mismatch("a " .. setting.each, one))
     end
   end
 end
@@ -150,82 +146,73 @@ end
 ---@param setting lcursor.Setting
 ---@param value any
 ---@return string? complaint
-local function complaint(setting, value)
-  if type(setting.type) == "table" then
-    local allowed = setting.type --[[@as string[] ]]
-    if not vim.tbl_contains(allowed, value) then
-      return ("expected one of %s, found %s"):format(
-        table.concat(allowed, ", "),
-        vim.inspect(value)
-      )
-    end
-  elseif setting.type == "key" then
-    if value ~= false and type(value) ~= "string" then
-      return ("expected a key or false, found %s"):format(vim.inspect(value))
-    end
-  elseif type(value) ~= setting.type then
-    return ("expected a %s, found %s"):format(setting.type, vim.inspect(value))
+local function check(setting, value)
+  local default, one_of = setting[2], setting.one_of
+  if one_of then
+    local is_right = vim.list_contains(one_of, value)
+    return not is_right and mismatch("one of " .. table.concat(one_of, ", "), value) or nil
+  elseif setting.key then
+    local is_right = value == false or type(value) == "string"
+    return not is_right and mismatch("a key or false", value) or nil
+  elseif type(value) ~= type(default) then
+    return mismatch("a " .. type(default), value)
   elseif setting.rows then
-    return row_complaint(setting.rows, value)
+    return check_rows(setting.rows, value)
   elseif setting.each then
-    return entry_complaint(setting, value)
+    return check_entries(setting, value)
   elseif setting.share then
-    if value < 0 or value > 1 then
-      return ("expected 0 to 1, found %s"):format(vim.inspect(value))
-    end
-  elseif setting.type == "number" and value ~= math.floor(value) then
-    return ("expected a whole number, found %s"):format(vim.inspect(value))
-  elseif setting.min and value < setting.min and value ~= setting.default then
-    return ("expected at least %d, found %s"):format(setting.min, vim.inspect(value))
+    return (value < 0 or value > 1) and mismatch("0 to 1", value) or nil
+  elseif type(value) == "number" and value ~= math.floor(value) then
+    return mismatch("a whole number", value)
+  elseif setting.min and value < setting.min and value ~= default then
+    return mismatch("at least " .. setting.min, value)
   end
 end
 
---- A key that is switched off is an empty one, for all who map keys.
+--- Return the value to store; a disabled key is an empty one.
 ---@param setting lcursor.Setting
+---@param old any the value before
 ---@param value any
 ---@return any
-local function normalize(setting, value)
-  if setting.type == "key" then
+local function merged(setting, old, value)
+  if setting.key then
     return value or ""
   elseif setting.each == "key" then
-    return vim.tbl_map(function(lhs)
+    value = vim.tbl_map(function(lhs)
       return lhs or ""
     end, value)
+  end
+  if type(value) == "table" and (setting.each or not vim.islist(value)) then
+    return vim.tbl_extend("force", old or {}, value)
   end
   return vim.deepcopy(value)
 end
 
---- Check a user's table and copy what is right into `into`.
+--- Check a user's table and copy what is right.
 ---@param user table
 ---@param into table
----@param where string for the message, for example "setup()"
+---@param source string for messages, for example "setup()"
 ---@return lcursor.Problem[]
-local function merge(user, into, where)
-  local found, known = {}, {}
-  local sections = {} ---@type table<string, boolean> the tables that settings are in
-  local function add(key, text)
-    table.insert(found, { key = key, message = ("%s: %s: %s"):format(where, key, text) })
+local function merge(user, into, source)
+  local found, known, sections = {}, {}, {}
+  for _, setting in ipairs(schema) do
+    known[setting[1]] = setting
+    sections[setting[1]:match("^(%w+)%.") or ""] = true
   end
-  for _, setting in ipairs(M.schema) do
-    known[setting.key] = setting
-    sections[setting.key:match("^(%w+)%.") or ""] = true
+  local function add(key, text)
+    table.insert(found, { key = key, message = ("%s: %s: %s"):format(source, key, text) })
   end
   local function walk(tree, path)
     for name, value in pairs(tree) do
-      local key = path == "" and tostring(name) or (path .. "." .. tostring(name))
+      local key = path .. tostring(name)
       local setting = known[key]
-      if setting then
-        local text = complaint(setting, value)
-        if text then
-          add(key, text)
-        elseif setting.each or setting.type == "table" and not vim.islist(value) then
-          local all = vim.tbl_extend("force", get(into, key) or {}, normalize(setting, value))
-          put(into, key, all)
-        else
-          put(into, key, normalize(setting, value))
-        end
+      local complaint = setting and check(setting, value)
+      if complaint then
+        add(key, complaint)
+      elseif setting then
+        put(into, key, merged(setting, get(into, key), value))
       elseif type(value) == "table" and sections[key] then
-        walk(value, key)
+        walk(value, key .. ".")
       else
         local names = vim.list_extend(vim.tbl_keys(known), vim.tbl_keys(sections))
         add(key, ('no such setting, did you mean "%s"?'):format(nearest(key, names)))
@@ -238,7 +225,7 @@ end
 
 ---@param opts? lcursor.Opts
 function M.setup(opts)
-  opts_of_setup = opts
+  setup_opts = opts
   resolved = nil
 end
 
@@ -247,31 +234,26 @@ function M.get()
   if resolved then
     return resolved
   end
-  local config = M.defaults()
-  problems = {}
-  local sources = { { "vim.g.lcursor", vim.g.lcursor }, { "setup()", opts_of_setup } }
-  for _, source in ipairs(sources) do
-    local where, user = source[1], source[2]
+  resolved, problems = M.defaults(), {}
+  for _, source in ipairs({ { "vim.g.lcursor", vim.g.lcursor }, { "setup()", setup_opts } }) do
+    local name, user = source[1], source[2]
+    local ok = true
     if type(user) == "function" then
-      local ok, result = pcall(user)
-      user = result
-      if not ok then
-        user = nil
-        table.insert(problems, { key = where, message = where .. " failed: " .. tostring(result) })
-      end
+      ok, user = pcall(user)
     end
-    if type(user) == "table" then
-      vim.list_extend(problems, merge(user, config, where))
+    if not ok then
+      table.insert(problems, { key = name, message = name .. " failed: " .. tostring(user) })
+    elseif type(user) == "table" then
+      vim.list_extend(problems, merge(user, resolved, name))
     elseif user ~= nil then
-      table.insert(problems, { key = where, message = where .. ": expected a table" })
+      table.insert(problems, { key = name, message = name .. ": expected a table" })
     end
   end
-  resolved = config
-  return config
+  return resolved
 end
 
---- What a buffer's own settings make of the others. Merging takes milliseconds and this is called
---- several times per key, so it is done again only when either has changed.
+--- Merge the settings of a buffer, if they changed: merging takes milliseconds, and this is called
+--- several times per key.
 ---@param buf integer
 ---@return lcursor.BufferConfig?
 local function of_buffer(buf)
@@ -279,7 +261,7 @@ local function of_buffer(buf)
   if own == nil then
     return nil
   end
-  local known = of_buffers[buf]
+  local known = buffers[buf]
   -- Each read of vim.b makes a new table, so contents are compared.
   if known and known.base == base and vim.deep_equal(known.own, own) then
     return known
@@ -289,10 +271,10 @@ local function of_buffer(buf)
     entry.merged = vim.deepcopy(base)
     entry.problems = merge(own, entry.merged, "vim.b.lcursor")
   else
-    local message = "vim.b.lcursor: expected a table, found " .. vim.inspect(own)
+    local message = "vim.b.lcursor: " .. mismatch("a table", own)
     entry.problems = { { key = "vim.b.lcursor", message = message } }
   end
-  of_buffers[buf] = entry
+  buffers[buf] = entry
   local is_new = not known or not vim.deep_equal(known.problems, entry.problems)
   if is_new and #entry.problems > 0 then
     vim.schedule(function()
@@ -302,7 +284,7 @@ local function of_buffer(buf)
   return entry
 end
 
---- The settings as one buffer sees them. Must not be changed.
+--- Return the settings for a buffer. They must not be changed.
 ---@param buf integer
 ---@return lcursor.Config
 function M.for_buffer(buf)
@@ -310,7 +292,7 @@ function M.for_buffer(buf)
   return entry and entry.merged or M.get()
 end
 
---- What is wrong with a buffer's own settings.
+--- Return the problems of a buffer's own settings.
 ---@param buf integer
 ---@return lcursor.Problem[]
 function M.buffer_problems(buf)
@@ -318,42 +300,42 @@ function M.buffer_problems(buf)
   return entry and entry.problems or {}
 end
 
---- Forget the settings of a buffer (it was unloaded).
+--- Forget the settings of a buffer that was unloaded.
 ---@param buf integer
 function M.forget(buf)
-  of_buffers[buf] = nil
+  buffers[buf] = nil
 end
 
---- What is wrong with the user's settings, for start-up and health.
+--- Return the problems of the user's settings.
 ---@return lcursor.Problem[]
 function M.problems()
   M.get()
   return problems
 end
 
---- The part of the settings that the Python half reads.
+--- Return the settings that the Python host reads.
 ---@return table
 function M.for_host()
-  local config, wire = M.get(), {}
-  for _, setting in ipairs(M.schema) do
-    if setting.wire then
-      put(wire, setting.key, get(config, setting.key))
+  local config, sent = M.get(), {}
+  for _, setting in ipairs(schema) do
+    if setting.host then
+      put(sent, setting[1], get(config, setting[1]))
     end
   end
-  return wire
+  return sent
 end
 
---- The settings, for the help.
+--- Return the settings, for the help.
 ---@return { name: string, text: string, default: string }[]
 function M.describe()
   return vim.tbl_map(function(setting)
-    local text = setting.desc
-    if type(setting.type) == "table" then
-      text = text .. " One of " .. table.concat(setting.type, ", ") .. "."
+    local text = setting[3]
+    if setting.one_of then
+      text = text .. " One of " .. table.concat(setting.one_of, ", ") .. "."
     end
-    local default = vim.inspect(setting.default, { newline = " ", indent = "" })
-    return { name = setting.key, text = text, default = default }
-  end, M.schema)
+    local default = vim.inspect(setting[2], { newline = " ", indent = "" })
+    return { name = setting[1], text = text, default = default }
+  end, schema)
 end
 
 return M

@@ -1,5 +1,5 @@
--- The log: one file, opened at the first line, rotated at 5 MB. The level is checked before
--- anything is formatted. Must not be used to tell the user something: that is notify.lua.
+-- The log: one file, opened at the first line, rotated at 5 MB. Messages to the user go through
+-- notify.lua.
 
 local M = {}
 
@@ -8,8 +8,6 @@ local MAX_BYTES = 5 * 1024 * 1024
 
 ---@type integer? file descriptor
 local fd
----@type string[] the last lines, for health and :LCursor log
-local ring = {}
 
 ---@return string
 function M.path()
@@ -27,7 +25,7 @@ local function open()
   if stat and stat.size > MAX_BYTES then
     vim.uv.fs_rename(path, path .. ".1")
   end
-  fd = vim.uv.fs_open(path, "a", 384) -- 0600: names of files stand in it
+  fd = vim.uv.fs_open(path, "a", 384) -- 0600: it contains names of files
   return fd
 end
 
@@ -35,8 +33,7 @@ end
 ---@param format string
 ---@param ... any tables are inspected
 function M.write(level, format, ...)
-  local least = require("lcursor.config").get().log_level
-  if LEVELS[level] < LEVELS[least] then
+  if LEVELS[level] < LEVELS[require("lcursor.config").get().log_level] then
     return
   end
   local args = { ... }
@@ -46,21 +43,11 @@ function M.write(level, format, ...)
     end
   end
   local text = #args > 0 and format:format(unpack(args)) or format
-  local line = ("%s %-5s %s"):format(os.date("%Y-%m-%d %H:%M:%S"), level, text)
-  table.insert(ring, line)
-  if #ring > 200 then
-    table.remove(ring, 1)
-  end
   local file = open()
   if file then
-    vim.uv.fs_write(file, line .. "\n") -- without a callback, or lines would change places
+    local line = ("%s %-5s %s\n"):format(os.date("%Y-%m-%d %H:%M:%S"), level, text)
+    vim.uv.fs_write(file, line) -- synchronously, which keeps the order of the lines
   end
-end
-
----@param count? integer
----@return string[] the newest lines, oldest first
-function M.tail(count)
-  return vim.list_slice(ring, math.max(1, #ring - (count or 50) + 1))
 end
 
 for level in pairs(LEVELS) do

@@ -1,5 +1,5 @@
--- The only caller of vim.notify: errors by code, progress in place.
--- The same code is told once in 30 seconds; each message also goes to the log.
+-- Messages to the user: the only caller of vim.notify. Each also goes to the log; an error of the
+-- same code is shown once in 30 seconds.
 
 local config = require("lcursor.config")
 local log = require("lcursor.log")
@@ -7,29 +7,25 @@ local log = require("lcursor.log")
 local M = {}
 
 local QUIET_MS = 30 * 1000
-local SEVERITY = {
-  info = vim.log.levels.INFO,
-  warn = vim.log.levels.WARN,
-  error = vim.log.levels.ERROR,
-}
 
----@type table<string, integer> code -> time it was last told
-local told = {}
+---@type table<string, integer> code -> time it was last shown
+local shown = {}
+---@type boolean whether progress was the last message
+local is_progress = false
 
---- Of two messages at once Neovim makes a hit-enter prompt, which stops the editor. After
---- `:redraw` the second message replaces the first, which stays in :messages.
-local function make_way()
+--- Let a second message at once replace the first, instead of a hit-enter prompt, which stops the
+--- editor. Both stay in :messages.
+local function clear_screen_line()
   local mode = vim.api.nvim_get_mode()
   if not mode.blocking and not mode.mode:find("^[cr]") then
     vim.cmd.redraw()
   end
 end
 
---- Neovim's own notifier stops the editor with a hit-enter prompt when a text does not fit the
---- command line; a plugin's does not. Neovim's own Lua is compiled in under names that begin with
---- "vim/", or comes from its runtime folder.
----@return integer? cells there are; nil for as many as one likes
-local function room()
+--- How much text Neovim's own notifier can show without a hit-enter prompt. A plugin's notifier has
+--- no such limit. Neovim's own Lua has names that begin with "vim/", or is in its runtime folder.
+---@return integer? cells
+local function max_cells()
   local source = debug.getinfo(vim.notify, "S").source
   local is_builtin = vim.startswith(source, "@vim/")
     or vim.startswith(source, "@" .. vim.env.VIMRUNTIME)
@@ -50,53 +46,48 @@ local function cut(text, cells)
   return short .. "…"
 end
 
----@type boolean whether what progress showed is the last that was said
-local is_progress = false
-
 ---@param message string
----@param hint string
+---@param hint string what to do about it; kept if the text must be cut
 ---@param level "info"|"warn"|"error"
-local function tell(message, hint, level)
+local function show(message, hint, level)
   is_progress = false
-  local cells, text = room(), "lcursor: " .. message
+  local cells, text = max_cells(), "lcursor: " .. message
   local all = hint ~= "" and (text .. ". " .. hint) or text
-  if cells and vim.fn.strdisplaywidth(all) > cells then
-    -- What to do matters more than every word of what failed; the log has it whole.
-    local rest = cells - vim.fn.strdisplaywidth(hint) - 2
-    all = rest > 30 and hint ~= "" and (cut(text, rest) .. ". " .. hint) or cut(all, cells)
-  end
   if cells then
-    make_way()
+    if vim.fn.strdisplaywidth(all) > cells then
+      local rest = cells - vim.fn.strdisplaywidth(hint) - 2
+      all = rest > 30 and hint ~= "" and (cut(text, rest) .. ". " .. hint) or cut(all, cells)
+    end
+    clear_screen_line()
   end
-  vim.notify(all, SEVERITY[level], { title = "lcursor" })
+  vim.notify(all, vim.log.levels[level:upper()], { title = "lcursor" })
 end
 
 ---@param text string
 ---@param hint? string what to do about it
 function M.info(text, hint)
-  tell(text, hint or "", "info")
+  show(text, hint or "", "info")
 end
 
 ---@param text string
 function M.warn(text)
   log.warn("%s", text)
-  tell(text, "", "warn")
+  show(text, "", "warn")
 end
 
---- Tell an error in the words of errors.py: "what failed. what to do."
 ---@param err lcursor.Error
 function M.error(err)
   local text = err.hint ~= "" and (err.message .. ". " .. err.hint) or err.message
   log.write(err.level == "silent" and "debug" or err.level, "%s: %s", err.code, text)
   local now = vim.uv.now()
-  if err.level == "silent" or (told[err.code] and now - told[err.code] < QUIET_MS) then
+  if err.level == "silent" or (shown[err.code] and now - shown[err.code] < QUIET_MS) then
     return
   end
-  told[err.code] = now
-  tell(err.message, err.hint, err.level)
+  shown[err.code] = now
+  show(err.message, err.hint, err.level)
 end
 
---- Report what is wrong with settings, in one message.
+--- Report what is wrong with the settings, in one message.
 ---@param problems lcursor.Problem[]
 function M.config_problems(problems)
   if #problems > 0 then
@@ -105,13 +96,13 @@ function M.config_problems(problems)
     end, problems)
     local text = table.concat(messages, "; ")
     log.warn("config_invalid: %s", text)
-    tell(text, "See :help lcursor-config", "warn")
+    show(text, "See :help lcursor-config", "warn")
   end
 end
 
 config.on_problems = M.config_problems
 
---- A callback of ours whose errors are told once instead of stopping the user at every key.
+--- Wrap a callback so that its errors are reported once, instead of at every key.
 ---@generic F: fun(...)
 ---@param fn F
 ---@return F
@@ -120,12 +111,12 @@ function M.guarded(fn)
     local ok, err = xpcall(fn, debug.traceback, ...)
     if not ok then
       log.error("%s", err)
-      -- Later, or Neovim would say that an autocommand failed.
+      -- Later, or Neovim would report that an autocommand failed.
       vim.schedule(function()
         M.error({
           code = "internal",
           message = "an error in lcursor: " .. err:match("^[^\n]*"),
-          hint = "Please report it with what :LCursor log says",
+          hint = "Please report it with the lines from :LCursor log",
           level = "error",
         })
       end)
@@ -133,22 +124,22 @@ function M.guarded(fn)
   end
 end
 
---- Forget what was told, so that the next failure speaks again (after :LCursor restart).
+--- Show every error again (after :LCursor restart).
 function M.forget()
-  told = {}
+  shown = {}
 end
 
---- Show how far something is, in one place that is overwritten; the last text stays in :messages.
----@param text string "" clears it, and nothing that was said since
----@param done? boolean
-function M.progress(text, done)
+--- Show progress in one place, which is overwritten; the last text stays in :messages.
+---@param text string "" clears it, but nothing that was shown since
+---@param is_last? boolean
+function M.progress(text, is_last)
   if text == "" and not is_progress then
     return
   end
   is_progress = text ~= ""
-  local shown = is_progress and cut("lcursor: " .. text, math.max(vim.o.columns - 12, 20)) or ""
-  make_way()
-  vim.api.nvim_echo({ { shown } }, done or false, {})
+  local line = is_progress and cut("lcursor: " .. text, math.max(vim.o.columns - 12, 20)) or ""
+  clear_screen_line()
+  vim.api.nvim_echo({ { line } }, is_last or false, {})
 end
 
 return M

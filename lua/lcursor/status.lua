@@ -1,18 +1,16 @@
--- What lcursor is doing, for people: the host's state, the statusline's text, the User events.
--- Owns vim.g.lcursor_status. Anyone may set; nobody is asked.
+-- What lcursor is doing: the host's state, the text for a statusline, the User events.
+-- Owns vim.g.lcursor_status.
 
 local M = {}
 
 ---@class (exact) lcursor.Status
 ---@field state lcursor.HostState
 ---@field detail string
----@field progress number 0 to 1, or -1 where unknown
+---@field progress number 0 to 1, or -1 if unknown
 local current = { state = "stopped", detail = "", progress = -1 }
 
----@type string what the index is doing; "" when there is nothing to say
-local aside = ""
----@type string what edits run; "" for none
-local edits = ""
+---@type { index: string, edit: string } what these features are doing; "" for nothing
+local features = { index = "", edit = "" }
 
 ---@type table<lcursor.HostState, string>
 local TEXT = {
@@ -25,26 +23,23 @@ local TEXT = {
   failed = "lc: failed",
 }
 
+-- stylua: ignore
 local EVENTS = {
   { name = "LCursorHostState", text = "The host's state changed; data: state, detail, progress." },
-  {
-    name = "LCursorIndexState",
-    text = "An index does something else; data: the fields of its state, see |lcursor-index|.",
-  },
-  { name = "LCursorChatDone", text = "A turn of a chat ended; data: buf, chat, reason." },
-  { name = "LCursorEditProposed", text = "Changes were proposed; data: turn, files." },
-  {
-    name = "LCursorEditDone",
+  { name = "LCursorIndexState",
+    text = "The state of an index changed; data: its fields, see |lcursor-index|." },
+  { name = "LCursorChatDone", text = "An answer in a chat ended; data: buf, chat, reason." },
+  { name = "LCursorEditProposed", text = "Hunks were proposed; data: turn, files." },
+  { name = "LCursorEditDone",
     text = "An edit ended; data: id, buf, reason (proposed, same, nothing, stopped, refused or"
-      .. " failed).",
-  },
-  { name = "LCursorCompletionShow", text = "A ghost became visible; data: buf, text." },
+      .. " failed)." },
+  { name = "LCursorCompletionShow", text = "A suggestion became visible; data: buf, text." },
   { name = "LCursorCompletionAccept", text = "It was accepted; data: buf, text, kind." },
-  { name = "LCursorCompletionDismiss", text = "It was dismissed by key; data: buf." },
+  { name = "LCursorCompletionDismiss", text = "It was dismissed with a key; data: buf." },
 }
 
---- Fire a User event; listeners run later, never inside the caller.
----@param name string one of the events above
+--- Fire a User event. Its handlers run later, never inside the caller.
+---@param name string one of EVENTS
 ---@param data table
 function M.emit(name, data)
   vim.schedule(function()
@@ -52,16 +47,22 @@ function M.emit(name, data)
   end)
 end
 
----@return string for a statusline, "" when there is nothing to say
+---@return string for a statusline; "" if there is nothing to report
 function M.text()
   local text = TEXT[current.state]
   if current.state == "loading_model" and current.progress >= 0 then
-    text = ("lc: loading %d%%"):format(math.floor(current.progress * 100))
+    text = ("%s %d%%"):format(text, math.floor(current.progress * 100))
   end
-  for _, more in ipairs(text ~= "" and { edits, aside } or {}) do
+  for _, more in ipairs(text ~= "" and { features.edit, features.index } or {}) do
     text = more ~= "" and (text .. " " .. more) or text
   end
   return text
+end
+
+---@return string the state and how far it is
+function M.describe()
+  local progress = current.progress >= 0 and (" %d%%"):format(current.progress * 100) or ""
+  return current.state .. progress
 end
 
 local function draw()
@@ -72,17 +73,16 @@ local function draw()
   end
 end
 
---- Say what the index is doing, behind the host's state.
+--- Show what a feature is doing, after the host's state.
 ---@param text string "" for nothing
 function M.set_index(text)
-  aside = text
+  features.index = text
   draw()
 end
 
---- Say which edits run, behind the host's state.
----@param text string "" for none
+---@param text string "" for nothing
 function M.set_edit(text)
-  edits = text
+  features.edit = text
   draw()
 end
 
@@ -103,7 +103,7 @@ function M.get()
   return current
 end
 
---- The events, for the help.
+--- Return the events, for the help.
 ---@return { name: string, text: string }[]
 function M.describe_events()
   return EVENTS

@@ -1,4 +1,4 @@
--- Every class of the editor half, for the language server and for readers. No code.
+-- Classes that several files use, for the language server and for readers. No code.
 
 ---@meta
 
@@ -12,110 +12,15 @@
 ---@field key string setting that is wrong
 ---@field message string
 
----@class (exact) lcursor.CompletionConfig
----@field enabled boolean
----@field auto_trigger boolean
----@field debounce_ms integer
----@field model string
----@field gpu_layers integer
----@field main_gpu integer
----@field threads integer
----@field context_tokens integer
----@field kv_type "f16"|"q8_0"
----@field prefix_tokens integer
----@field suffix_tokens integer
----@field files_tokens integer
----@field max_tokens integer
----@field max_lines integer
----@field budget_ms integer
----@field min_confidence number
----@field read_ahead boolean
----@field idle_minutes integer
----@field save_cache boolean
----@field backend "inproc"|"endpoint"
----@field endpoint_url string
----@field endpoint_api "auto"|"llama.cpp"|"ollama"|"openai"
----@field endpoint_model string
----@field endpoint_family string
----@field endpoint_key_env string
----@field endpoint_key_command string
----@field with_diagnostics boolean
----@field with_changes boolean
----@field in_comments boolean
----@field filetypes table<string, boolean>
----@field max_file_bytes integer
----@field max_line_bytes integer
----@field secrets string[]
-
----@class (exact) lcursor.IndexConfig
----@field enabled boolean
----@field auto boolean
----@field embedder string
----@field unsaved boolean
----@field limit integer
----@field picker "live"|"select"
-
----@class (exact) lcursor.ChatModelConfig a model on another server
----@field url string
----@field api? "auto"|"llama.cpp"|"ollama"|"openai"
----@field model? string
----@field key_env? string
----@field key_command? string
----@field context_tokens? integer
-
----@class (exact) lcursor.ChatConfig
----@field enabled boolean
----@field model string
----@field models table<string, lcursor.ChatModelConfig>
----@field server "auto"|"off"
----@field context_tokens integer
----@field max_tokens integer
----@field temperature number
----@field summarize_at number
----@field speculate boolean
----@field idle_minutes integer
----@field rules boolean
----@field route boolean
----@field route_small string
----@field side "right"|"left"|"above"|"below"
----@field size number
----@field float boolean
----@field mappings table<string, string>
-
----@class (exact) lcursor.EditConfig
----@field enabled boolean
----@field model string
----@field planner string
----@field format "auto"|"whole"|"search_replace"|"udiff"
----@field region_tokens integer
----@field max_tokens integer
----@field retries integer
----@field temperature number
----@field formatter string
----@field lint string
----@field test string
----@field check_seconds integer
----@field diagnostics boolean
----@field mappings table<string, string>
-
----@class (exact) lcursor.KeymapConfig
----@field enabled boolean
----@field accept string
----@field accept_line string
----@field accept_word string
----@field dismiss string
----@field next string
----@field prev string
-
----@class (exact) lcursor.Config all settings, complete
+---@class lcursor.Config all settings, complete; schema.lua says what they mean
 ---@field enabled boolean
 ---@field python string
 ---@field log_level "debug"|"info"|"warn"|"error"
----@field completion lcursor.CompletionConfig
----@field index lcursor.IndexConfig
----@field chat lcursor.ChatConfig
----@field edit lcursor.EditConfig
----@field keymaps lcursor.KeymapConfig
+---@field completion table<string, any>
+---@field index table<string, any>
+---@field chat table<string, any>
+---@field edit table<string, any>
+---@field keymaps table<string, any>
 
 ---@class lcursor.Opts what a user may give: any part of lcursor.Config
 
@@ -127,23 +32,6 @@
 ---| "loading_model"
 ---| "ready"
 ---| "failed"        gave up, or the model cannot be used; see :LCursor log
-
----@class (exact) lcursor.Request the fields of `fim.request`
----@field id integer
----@field buf integer
----@field tick integer
----@field path string
----@field name string
----@field repo string
----@field filetype string
----@field first_row integer
----@field row integer
----@field col integer
----@field prefix string
----@field suffix string
----@field top string
----@field single_line boolean
----@field trigger "auto"|"manual"
 
 ---@class (exact) lcursor.Stats the cost of one completion, as `fim.done` tells it
 ---@field prompt_tokens integer
@@ -227,100 +115,14 @@
 ---@field source "model"|"cache"|"speculation"
 ---@field is_other? boolean an alternative was chosen in its place
 
----@class (exact) lcursor.Outcome the fields of `fim.outcome`
----@field id integer
----@field filetype string
----@field outcome "accepted"|"partial"|"typed"|"rejected"|"ignored"
----@field source "model"|"cache"|"speculation"
----@field shown_chars integer
----@field kept_chars integer
----@field through_keys integer
----@field shown_ms number
----@field latency_ms number
----@field confidence number
-
----@class (exact) lcursor.StatsRow one filetype; shares are of 1, below 0 is unknown
----@field filetype string
----@field shown integer
----@field accepted integer
----@field partial integer
----@field typed integer
----@field rejected integer
----@field ignored integer
----@field accept_share number
----@field p50_ms number
----@field p95_ms number
----@field cache_share number
----@field speculation_share number
----@field through_share number
----@field threshold number
-
----@class (exact) lcursor.StatsMessage the fields of `stats`
----@field rows lcursor.StatsRow[]
----@field total lcursor.StatsRow
----@field since_s number
----@field path string
----@field problem string
-
----@class (exact) lcursor.PromptPiece one token of `prompt`
----@field id integer
----@field text string
----@field kind "text"|"marker"
----@field is_kept boolean found in the cache, not read anew
-
----@class (exact) lcursor.IndexState the fields of `index.state`
----@field root string
----@field phase string one of IndexPhase in lcursor/protocol.py
----@field detail string
----@field done integer files while reading, pieces while embedding
----@field total integer 0 where it is not known
----@field seconds_left number below 0 is unknown
----@field files integer
----@field chunks integer
----@field symbols integer
----@field embedded integer
----@field embedder string "" where there is none
----@field embedder_note string why there is none
----@field watching string how changes are seen; "" where they are not
----@field remarks string[] what went wrong and was mended, newest last
----@field memory_bytes integer
----@field pid integer
-
----@class (exact) lcursor.IndexRow one line of a report
----@field name string a language, or a reason
----@field files integer
----@field bytes integer
----@field examples string[]
-
----@class (exact) lcursor.IndexReported the fields of `index.reported`
----@field id integer
----@field root string
----@field files integer
----@field bytes integer
----@field seconds number until all is found by words; below 0 is unknown
----@field embed_seconds number and by meaning
----@field languages lcursor.IndexRow[]
----@field ignored lcursor.IndexRow[]
----@field is_home boolean
----@field is_begun boolean
-
----@class (exact) lcursor.IndexHit a place that was found
----@field path string
----@field name string relative to the root
----@field first_row integer
----@field end_row integer
----@field scope string
----@field kind string of a definition; else ""
----@field language string
----@field text string
----@field score number
----@field parts table<string, number>
----@field is_stale boolean
-
----@class (exact) lcursor.IndexFound the fields of `index.found`
----@field id integer
----@field root string
----@field query string
----@field hits lcursor.IndexHit[]
----@field ms number
----@field note string
+-- Messages of the protocol; lcursor/protocol.py describes their fields.
+---@alias lcursor.Request table<string, any> `fim.request`
+---@alias lcursor.Outcome table<string, any> `fim.outcome`
+---@alias lcursor.StatsRow table<string, any> one filetype in `stats`
+---@alias lcursor.StatsMessage table<string, any> `stats`
+---@alias lcursor.PromptPiece table<string, any> one token in `prompt`
+---@alias lcursor.IndexState table<string, any> `index.state`
+---@alias lcursor.IndexRow table<string, any> one line in `index.reported`
+---@alias lcursor.IndexReported table<string, any> `index.reported`
+---@alias lcursor.IndexHit table<string, any> one result in `index.found`
+---@alias lcursor.IndexFound table<string, any> `index.found`

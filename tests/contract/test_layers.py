@@ -58,6 +58,7 @@ ONE_IMPORTER = {
 }
 
 LUA_FLOORS = {
+    "schema": 0,
     "config": 0,
     "types": 0,
     "protocol": 0,

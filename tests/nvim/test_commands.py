@@ -392,8 +392,8 @@ def test_words_that_a_command_does_not_know_do_nothing(editor: Start) -> None:
     nvim.command("LCursor toggle bufer")
     nvim.command("LCursor why not")
     assert [text for text, _ in notes(nvim)] == [
-        "lcursor: :LCursor toggle knows buffer, not bufer",
-        "lcursor: :LCursor why takes no words, not not",
+        "lcursor: invalid argument bufer for :LCursor toggle (expected: buffer)",
+        "lcursor: invalid argument not for :LCursor why (expected: none)",
     ]
     nvim.command("LCursor toggle")
     assert notes(nvim)[-1][0] == "lcursor: completion is off"

@@ -136,7 +136,10 @@ def test_a_server_that_fails_and_is_repaired(start: Start, server: ModelServer) 
     server.json("/completion", {"error": {"message": "out of order"}}, status=500)
     editor = start()
     editor.type("    x")
-    log = "return table.concat(require('lcursor.log').tail(), '\\n'):find('out of order', 1, true)"
+    log = """
+    local lines = vim.fn.readfile(require("lcursor.log").path())
+    return table.concat(lines, "\\n"):find("out of order", 1, true)
+    """
     editor.wait_lua(log)
     assert not editor.ghost()
     server.llama(" = 1")

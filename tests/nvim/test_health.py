@@ -458,7 +458,7 @@ def test_a_running_host(editor: Callable[..., Pilot], host: FakeHost) -> None:
     completion = found.section("Completion")
     assert "a.py: " in completion
     assert "OK Last answer: end, first text after 30 ms, all after 50 ms" in completion
-    assert "90 of 100 reused, 10 read, 5 made" in completion
+    assert "90 of 100 reused, 10 read, 5 generated" in completion
 
 
 def test_a_host_that_gave_up(editor: Callable[..., Pilot], host: FakeHost) -> None:

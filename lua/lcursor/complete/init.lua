@@ -76,7 +76,7 @@ local function drop(how)
   end
 end
 
----@param name string a key of lcursor.KeymapConfig
+---@param name string a setting in keymaps
 ---@return string? what to type instead; nil when the key is none of ours now
 local function press(name)
   if not ghost.is_visible() or gate.menu_visible() then

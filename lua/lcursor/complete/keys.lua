@@ -33,7 +33,7 @@ local function pass_on(lhs)
 end
 
 --- Map the keys in the current buffer, unless they are mapped.
----@param config lcursor.KeymapConfig
+---@param config table<string, any>
 ---@param press fun(name: string): string? what a setting's key types; nil hands the key on
 function M.map(config, press)
   local buf = api.nvim_get_current_buf()

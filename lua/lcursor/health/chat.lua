@@ -25,7 +25,7 @@ local function is_here(url)
 end
 
 ---@param name string
----@param model lcursor.ChatModelConfig
+---@param model table
 local function check_model(name, model)
   if not model.url or model.url == "" then
     return health.error(("chat.models.%s has no url"):format(name), SETTINGS)
@@ -48,7 +48,7 @@ local function check_model(name, model)
   end
 end
 
----@param settings lcursor.ChatConfig
+---@param settings table
 local function check_models(settings)
   local names = vim.tbl_keys(settings.models)
   table.sort(names)

@@ -114,7 +114,7 @@ local function owners(lhs)
   return found
 end
 
----@param keymaps lcursor.KeymapConfig
+---@param keymaps table<string, any>
 local function check_keys(keymaps)
   local plug = "<Plug>(lcursor-accept)"
   if vim.fn.hasmapto(plug, "i") == 0 and (not keymaps.enabled or keymaps.accept == "") then

@@ -67,7 +67,7 @@ end
 --- Ask an interpreter. Waits, at most limit_ms.
 ---@param python string
 ---@param root string of the plugin
----@param settings lcursor.CompletionConfig
+---@param settings table
 ---@param embedder string
 ---@return lcursor.Probe
 function M.ask(python, root, settings, embedder)
