@@ -1,9 +1,11 @@
-"""The house's rules that a reader relies on: who may import what, and who may call what."""
+"""Who may import what, and who may call what."""
 
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
+import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -116,6 +118,21 @@ def room(module: str) -> str:
 def module_of(path: Path) -> str:
     """Return the name by which a Python file of ours is imported."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_each_imported_package_is_declared() -> None:
+    declared = {
+        re.split(r"[^\w.-]", line)[0].lower().replace("-", "_")
+        for line in (ROOT / "requirements.in").read_text().splitlines()
+        if line[:1].isalpha()
+    }
+    distributions = importlib.metadata.packages_distributions()
+    for path in python_files():
+        for name in {module.split(".")[0] for module in imports(path)}:
+            if name in sys.stdlib_module_names or name in ("lcursor", "tomli"):
+                continue
+            owners = {each.lower().replace("-", "_") for each in distributions[name]}
+            assert owners & declared, f"{path}: {name}"
 
 
 @pytest.mark.parametrize("package", ["lcursor", "bench", "evals"])
