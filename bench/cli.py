@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from bench import chat, edit, edit_screen, editor, engine, gpu, index, typing
-from bench.report import (
-    Figure,
-    Json,
-    check_names,
-    emit,
-    exit_unless,
-    figure_rows,
-    figure_table,
-    head,
-    measuring,
-    run_facts,
-)
-from lcursor.cli.editor import find_neovim
+from bench import chat, edit, edit_screen, editor, gpu, index, typing
 
 
 class _Group(TyperGroup):
@@ -39,40 +25,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-
-
-@app.command()
-def promises(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(help="start, keystroke, draw, host, cancel; all when none is named."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Measure all but typing; exits with 1 when a promise is not kept. The default."""
-    neovim = find_neovim()
-    runs: dict[str, Callable[[], list[Figure]]] = {
-        "start": lambda: [editor.startup(neovim)],
-        "keystroke": lambda: [
-            *(editor.keystrokes(neovim, host) for host in ("real", "slow", "dead")),
-            editor.keystrokes(neovim, "real", "vim.b.lcursor set", editor.BUFFER_SETTINGS),
-            editor.keystrokes(neovim, "real", "20 decided edits", editor.DECIDED_EDITS),
-        ],
-        "draw": lambda: [editor.draws(neovim)],
-        "host": lambda: editor.host_starts(neovim),
-        "cancel": lambda: [engine.stops()],
-    }
-    check_names(names or (), runs)
-    facts = run_facts()
-    figures = []
-    for name in names or runs:
-        measuring(name)
-        figures += runs[name]()
-    document = {**facts, "figures": figure_rows(figures)}
-    emit(document, [*head(facts), *figure_table(figures)], as_json)
-    exit_unless(all(each.holds for each in figures))
-
-
+app.command("promises")(editor.command)
 app.command("typing")(typing.command)
 app.command("index")(index.command)
 app.command("chat")(chat.command)

@@ -9,26 +9,15 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bench.report import (
-    Figure,
-    Json,
-    check_names,
-    emit,
-    exit_unless,
-    figure,
-    figure_rows,
-    figure_table,
-    head,
-    measuring,
-    reporting_timeouts,
-    run_facts,
-)
+from bench.report import Json, Report, check_names, measuring, reporting_timeouts
 from lcursor.cli.editor import find_neovim
 from lcursor.drive.editor import Editor
 from lcursor.drive.screen import Screen
@@ -147,7 +136,14 @@ def shapes() -> dict[str, tuple[list[str], list[Change]]]:
 
 
 class Session:
-    """A Neovim with one file and a proposal for it."""
+    """A Neovim with one file and a proposal for it.
+
+    Args:
+        neovim: the executable.
+        home: an empty folder.
+        suffix: of the file.
+        shape: a name of `shapes`.
+    """
 
     def __init__(self, neovim: Path, home: Path, suffix: str, shape: str) -> None:
         self.old, self.changes = shapes()[shape]
@@ -158,12 +154,6 @@ class Session:
         )
         self.editor.wait_lua("return vim.v.vim_did_enter == 1")
         self.editor.lua(WATCH)
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.editor.close()
 
     def message(self, tick: int = -1) -> dict[str, Any]:
         """Return the message with the proposal."""
@@ -178,16 +168,8 @@ class Session:
             "checks": [],
             "is_outside": False,
         }
-        return {
-            "id": 1,
-            "turn": "t1",
-            "title": "do it",
-            "alternative": 1,
-            "files": [file],
-            "note": "",
-            "attempts": 1,
-            "chat": "",
-        }
+        about = {"id": 1, "turn": "t1", "title": "do it", "alternative": 1, "note": ""}
+        return {**about, "files": [file], "attempts": 1, "chat": ""}
 
     def settle(self) -> None:
         """Wait until scheduled callbacks have run and everything is drawn."""
@@ -195,26 +177,29 @@ class Session:
         self.editor.wait_lua("return _G.is_later", timeout_s=WAIT_S)
         self.editor.wait_lua(DRAWN, timeout_s=WAIT_S)
 
+    def move(self, normal: str) -> None:
+        """Run a Normal mode command, and wait until everything is drawn."""
+        self.editor.command(f"normal! {normal}")
+        self.settle()
+
     def fresh(self) -> None:
         """Restore the text without a proposal, and scroll to the first change."""
         self.editor.lua(DROP)
-        self.editor.command("silent! undo 0 | normal! gg")
-        row = max(self.changes[0]["first_row"] - 3, 0)
-        self.editor.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row + 1)
-        self.editor.command("normal! zt")
+        self.editor.command("silent! undo 0")
+        self.to_first()
         self.settle()
         self.editor.command("redraw")
+
+    def to_first(self) -> None:
+        """Scroll to the first change."""
+        self.editor.command(f"normal! {max(self.changes[0]['first_row'] - 3, 0) + 1}Gzt")
 
     def propose(self, tick: int = -1) -> None:
         """Receive the proposal and wait until it is drawn."""
         self.editor.lua(PROPOSE, self.message(tick))
         self.settle()
 
-    def busy(self, do: Callable[[], object]) -> float:
-        """Do something; return the longest time that Neovim was busy, in ms."""
-        return self.busy_both(do)[0]
-
-    def busy_both(self, do: Callable[[], object]) -> tuple[float, float]:
+    def busy(self, do: Callable[[], object]) -> tuple[float, float]:
         """Do something; return the longest busy time: wall time and CPU time, in ms."""
         self.editor.lua("watch.wall_ms, watch.cpu_ms = 0, 0")
         do()
@@ -222,67 +207,68 @@ class Session:
         wall_ms, cpu_ms = self.editor.lua("return { watch.wall_ms, watch.cpu_ms }")
         return wall_ms, cpu_ms
 
-    def lua_busy(self, code: str) -> float:
+    def lua(self, code: str) -> float:
         """Run Lua; return the longest busy time, in ms."""
-        return self.busy(lambda: self.editor.lua(code))
+        return self.busy(lambda: self.editor.lua(code))[0]
+
+    def keys(self, keys: str) -> float:
+        """Press keys; return the longest busy time, in ms."""
+        return self.busy(lambda: self.editor.keys(keys))[0]
 
 
-def _draw(neovim: Path, suffix: str, shape: str, rounds: int) -> list[Figure]:
-    with (
-        tempfile.TemporaryDirectory(prefix="lcb") as home,
-        _session(neovim, home, suffix, shape) as session,
-    ):
-        screen = session.editor.screen
-        firsts, busies, asked = [], [], []
-        session.editor.lua(CHANNEL)
-        for number in range(rounds + 1):
-            session.fresh() if number else None
-
-            def draw() -> None:
-                began_s = time.perf_counter()
-                session.editor.client.notify("nvim_exec_lua", PROPOSE, [session.message()])
-
-                def is_seen(screen: Screen) -> bool:
-                    return screen.flushed_s > began_s and screen.has(ADDED)
-
-                if not screen.wait(is_seen, WAIT_S):
-                    raise TimeoutError("the change is not on the screen")
-                firsts.append((screen.flushed_s - began_s) * 1000)
-
-            if not number:
-                row = max(session.changes[0]["first_row"] - 3, 0)
-                session.editor.command(f"normal! {row + 1}Gzt")
-            asked.append(session.lua_busy(ASK))
-            time.sleep(MODEL_S)
-            busies.append(session.busy_both(draw))
-            session.editor.lua(STOP)
-    walls, processors = [wall for wall, _ in busies], [cpu for _, cpu in busies]
-    name = f"{shape}, {suffix}"
-    return [
-        figure(f"{name}: first paint", firsts[1:], limit=FIRST_MS, judged="p50"),
-        figure(f"{name}: first paint, just opened", firsts[:1], limit=FIRST_MS, judged="worst"),
-        figure(f"{name}: busy", walls[1:], limit=BUSY_MS, judged="p50"),
-        figure(f"{name}: busy, just opened", walls[:1], limit=BUSY_MS, judged="worst"),
-        figure(f"{name}: busy, of the processor", processors, limit=BUSY_MS, judged="worst"),
-        figure(f"{name}: asking, just opened", asked[:1]),
-    ]
+@contextmanager
+def _session(neovim: Path, suffix: str, shape: str) -> Iterator[Session]:
+    with tempfile.TemporaryDirectory(prefix="lcb") as home:
+        session = Session(neovim, Path(home), suffix, shape)
+        try:
+            yield session
+        finally:
+            session.editor.close()
 
 
-def _machine(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
-    """Measure the machine without lcursor."""
-    with (
-        tempfile.TemporaryDirectory(prefix="lcb") as home,
-        _session(neovim, home, suffix, "one block") as session,
-    ):
+def _draw(report: Report, neovim: Path, suffix: str, rounds: int) -> None:
+    """Measure the machine without lcursor, and drawing of each shape."""
+    with _session(neovim, suffix, "one block") as session:
         waits = [session.editor.lua(SPIN, SPIN_S) for _ in range(rounds)]
-    return [figure(f"the machine, {suffix}: a second of spinning, late", waits)]
+    report.add(f"the machine, {suffix}: a second of spinning, late", waits)
+    for shape in shapes():
+        measuring(f"drawing {shape}, {suffix}")
+        with _session(neovim, suffix, shape) as session:
+            _draw_shape(report, session, f"{shape}, {suffix}", rounds)
 
 
-def _session(neovim: Path, home: str, suffix: str, shape: str) -> Session:
-    return Session(neovim, Path(home), suffix, shape)
+def _draw_shape(report: Report, session: Session, name: str, rounds: int) -> None:
+    screen = session.editor.screen
+    firsts, busy, asked = list[float](), list[tuple[float, float]](), list[float]()
+    session.editor.lua(CHANNEL)
+
+    def draw() -> None:
+        began_s = time.perf_counter()
+        session.editor.client.notify("nvim_exec_lua", PROPOSE, [session.message()])
+
+        def is_seen(screen: Screen) -> bool:
+            return screen.flushed_s > began_s and screen.has(ADDED)
+
+        if not screen.wait(is_seen, WAIT_S):
+            raise TimeoutError("the change is not on the screen")
+        firsts.append((screen.flushed_s - began_s) * 1000)
+
+    for number in range(rounds + 1):
+        session.fresh() if number else session.to_first()
+        asked.append(session.lua(ASK))
+        time.sleep(MODEL_S)
+        busy.append(session.busy(draw))
+        session.editor.lua(STOP)
+    walls, cpu = [wall for wall, _ in busy], [cpu for _, cpu in busy]
+    report.add(f"{name}: first paint", firsts[1:], limit=FIRST_MS, judged="p50")
+    report.add(f"{name}: first paint, just opened", firsts[:1], limit=FIRST_MS, judged="worst")
+    report.add(f"{name}: busy", walls[1:], limit=BUSY_MS, judged="p50")
+    report.add(f"{name}: busy, just opened", walls[:1], limit=BUSY_MS, judged="worst")
+    report.add(f"{name}: busy, of the processor", cpu, limit=BUSY_MS, judged="worst")
+    report.add(f"{name}: asking, just opened", asked[:1])
 
 
-def _use(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
+def _use(report: Report, neovim: Path, suffix: str, rounds: int) -> None:
     """Navigate, type next to, list and accept hunks, in 20,000 lines."""
     samples: dict[str, list[float]] = {}
 
@@ -290,75 +276,55 @@ def _use(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
         samples.setdefault(name, []).append(value)
 
     hunks = "require('lcursor.edit.hunks')"
-    with (
-        tempfile.TemporaryDirectory(prefix="lcb") as home,
-        _session(neovim, home, suffix, "20,000 lines, 500 hunks") as session,
-    ):
+    with _session(neovim, suffix, "20,000 lines, 500 hunks") as session:
         session.settle()
         for _ in range(rounds):
             session.fresh()
-            session.editor.command("normal! 10000G$")
-            session.settle()
-            add(ALONE, session.busy(lambda: session.editor.keys("a0")))
+            session.move("10000G$")
+            add(ALONE, session.keys("a0"))
             session.editor.keys("<Esc>")
             session.fresh()
             session.propose()
-            add("to the next hunk", session.lua_busy(f"{hunks}.next(1)"))
-            add("to the hunk before", session.lua_busy(f"{hunks}.next(-2)"))
-            session.editor.command("normal! 10000G$")
-            session.settle()
-            add("a key", session.busy(lambda: session.editor.keys("a0")))
-            add("a new line", session.busy(lambda: session.editor.keys("<CR>")))
+            add("to the next hunk", session.lua(f"{hunks}.next(1)"))
+            add("to the hunk before", session.lua(f"{hunks}.next(-2)"))
+            session.move("10000G$")
+            add("a key", session.keys("a0"))
+            add("a new line", session.keys("<CR>"))
             session.editor.keys("<Esc>")
-            session.editor.command("normal! ggj$")
-            session.settle()
-            add("a key in the lines of a hunk", session.busy(lambda: session.editor.keys("a0")))
+            session.move("ggj$")
+            add("a key in the lines of a hunk", session.keys("a0"))
             session.editor.keys("<Esc>")
-            add("undo", session.busy(lambda: session.editor.keys("u")))
-            add("the list opened", session.lua_busy("require('lcursor.edit.quickfix').open()"))
+            add("undo", session.keys("u"))
+            add("the list opened", session.lua("require('lcursor.edit.quickfix').open()"))
             session.editor.command("wincmd p")
-            add("accepting one, with the list open", session.lua_busy(f"{hunks}.accept()"))
+            add("accepting one, with the list open", session.lua(f"{hunks}.accept()"))
             session.editor.command("cclose")
-            add("accepting all of 500", session.lua_busy(f"{hunks}.accept_file()"))
-            add("undo of that", session.busy(lambda: session.editor.keys("u")))
-            add("redo of that", session.busy(lambda: session.editor.keys("<C-r>")))
+            add("accepting all of 500", session.lua(f"{hunks}.accept_file()"))
+            add("undo of that", session.keys("u"))
+            add("redo of that", session.keys("<C-r>"))
             session.editor.keys("u")
             session.settle()
-            add("rejecting all", session.lua_busy(f"{hunks}.reject_file()"))
-    return [
-        figure(
-            f"20,000 lines, 500 hunks, {suffix}: {name}",
-            values,
-            limit=None if name == ALONE else BUSY_MS,
-            judged="p50",
-        )
-        for name, values in samples.items()
-    ]
+            add("rejecting all", session.lua(f"{hunks}.reject_file()"))
+    for name, values in samples.items():
+        limit = None if name == ALONE else BUSY_MS
+        title = f"20,000 lines, 500 hunks, {suffix}: {name}"
+        report.add(title, values, limit=limit, judged="p50")
 
 
-def _accept_all(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
-    figures = []
+def _accept_all(report: Report, neovim: Path, suffix: str, rounds: int) -> None:
     for shape in ("one block", "each line", "500 hunks"):
-        with (
-            tempfile.TemporaryDirectory(prefix="lcb") as home,
-            _session(neovim, home, suffix, shape) as session,
-        ):
-            busies = []
+        with _session(neovim, suffix, shape) as session:
+            samples = []
             for _ in range(rounds):
                 session.fresh()
                 session.propose()
-                busies.append(session.lua_busy("require('lcursor.edit.hunks').accept_file()"))
-            figures.append(
-                figure(f"{shape}, {suffix}: accepting all", busies, limit=BUSY_MS, judged="p50")
-            )
-    return figures
+                samples.append(session.lua("require('lcursor.edit.hunks').accept_file()"))
+        title = f"{shape}, {suffix}: accepting all"
+        report.add(title, samples, limit=BUSY_MS, judged="p50")
 
 
-def _ask(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
-    with (
-        tempfile.TemporaryDirectory(prefix="lcb") as home,
-        _session(neovim, home, suffix, "20,000 lines, 500 hunks") as session,
-    ):
+def _ask(report: Report, neovim: Path, suffix: str, rounds: int) -> None:
+    with _session(neovim, suffix, "20,000 lines, 500 hunks") as session:
         session.settle()
         session.editor.lua(CHANNEL)
         asked, answered = [], []
@@ -367,31 +333,23 @@ def _ask(neovim: Path, suffix: str, rounds: int) -> list[Figure]:
             session.editor.command(f"normal! Go{number}")
             session.editor.command("undo")
             session.settle()
-            asked.append(session.lua_busy(ASK))
+            asked.append(session.lua(ASK))
             tick = session.editor.lua("return vim.api.nvim_buf_get_changedtick(0)")
-            answered.append(
-                session.busy(lambda: session.editor.lua(PROPOSE, session.message(tick)))  # noqa: B023
-            )
+            answered.append(session.busy(partial(session.propose, tick))[0])
             session.editor.lua(STOP)
             session.settle()
-    return [
-        figure(f"20,000 lines, {suffix}: asking", asked[1:], limit=BUSY_MS, judged="p50"),
-        figure(
-            f"20,000 lines, {suffix}: the answer to it, 500 hunks",
-            answered[1:],
-            limit=BUSY_MS,
-            judged="p50",
-        ),
-    ]
+    title = f"20,000 lines, {suffix}"
+    report.add(f"{title}: asking", asked[1:], limit=BUSY_MS, judged="p50")
+    answer = f"{title}: the answer to it, 500 hunks"
+    report.add(answer, answered[1:], limit=BUSY_MS, judged="p50")
 
 
-PARTS: dict[str, Callable[[Path, str, int], list[Figure]]] = {
-    "draw": _machine,
+PARTS: dict[str, Callable[[Report, Path, str, int], None]] = {
+    "draw": _draw,
     "take": _accept_all,
     "use": _use,
     "ask": _ask,
 }
-"""The parts by name; "draw" also measures each of `shapes`."""
 
 
 def command(
@@ -409,24 +367,10 @@ def command(
     Exits with 1 when a promise is not kept.
     """
     check_names(names or (), PARTS)
-    facts = run_facts()
+    report, neovim = Report(), find_neovim()
     with reporting_timeouts():
-        figures = measure(find_neovim(), names or [*PARTS], suffixes.split(","), rounds)
-    document = {**facts, "figures": figure_rows(figures)}
-    emit(document, [*head(facts), *figure_table(figures)], as_json)
-    exit_unless(all(each.holds for each in figures))
-
-
-def measure(
-    neovim: Path, names: Sequence[str], suffixes: Sequence[str], rounds: int
-) -> list[Figure]:
-    """Measure some parts in files with each suffix."""
-    figures: list[Figure] = []
-    for suffix in suffixes:
-        for shape in shapes() if "draw" in names else ():
-            measuring(f"drawing {shape}, {suffix}")
-            figures += _draw(neovim, suffix, shape, rounds)
-        for name in names:
-            measuring(f"{name}, {suffix}")
-            figures += PARTS[name](neovim, suffix, rounds)
-    return figures
+        for suffix in suffixes.split(","):
+            for name in names or PARTS:
+                measuring(f"{name}, {suffix}")
+                PARTS[name](report, neovim, suffix, rounds)
+    report.finish(as_json)

@@ -1,24 +1,36 @@
-"""The time that lcursor takes on Neovim's main thread, with a running, dead or slow host.
+"""`bench` without a name: the time on Neovim's main thread, starts, and how soon a request stops.
 
 Everything that lcursor runs there is called by an autocommand, a buffer listener, a scheduled
-callback or a message. These are wrapped before the plugin is loaded, and their time is added up
+callback or a message. `PROBE` wraps these before the plugin is loaded, and adds up their time
 between one key and the next.
 """
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated, Any
 
-from bench.report import Figure, figure
+import typer
+
+from bench.report import Json, Report, check_names, measuring
+from lcursor.cli.editor import find_neovim
+from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT, Editor, prepare_home
+from lcursor.fim.completer import Completer
+from lcursor.host.backends import open_backend
+from lcursor.protocol import FimRequest
 
-STARTS = 15
+STARTS, HOST_STARTS = 15, 5
 KEYS = 200
+STOPS = 40
 
 SOURCE = ROOT / "lcursor/fim/engine.py"
 
@@ -71,40 +83,13 @@ function probe.key()  -- record the cost of the previous key
 end
 """
 
-# Commands that replace the host's process.
 HOSTS = {"dead": "sleep 0.01", "slow": "cat > /dev/null"}
-
-
-@contextmanager
-def _editor(neovim: Path, init: str, **more: object) -> Iterator[Editor]:
-    with tempfile.TemporaryDirectory(prefix="lcursor-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        (home / "engine.py").write_bytes(SOURCE.read_bytes())
-        with Editor(neovim, home, init=init, files=("engine.py",), lines=40) as editor:
-            yield editor
-
-
-def startup(neovim: Path) -> Figure:
-    """Measure what sourcing the plugin adds to Neovim's start, by `--startuptime`."""
-    samples = []
-    with tempfile.TemporaryDirectory(prefix="lcursor-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        environment = {"PATH": "/usr/bin:/bin", **prepare_home(home, "", plugin=True)}
-        for number in range(STARTS + 1):
-            log = home / f"{number}.log"
-            subprocess.run(
-                [neovim, "--headless", "--startuptime", str(log), "+qa!"],
-                env=environment,
-                check=True,
-                capture_output=True,
-                timeout=30,
-            )
-            match = re.search(
-                r"\s(\d+\.\d+)\s+\d+\.\d+: sourcing .*plugin/lcursor\.lua", log.read_text()
-            )
-            if match and number:  # the first start fills the page cache
-                samples.append(float(match[1]))
-    return figure("sourcing the plugin at start", samples, limit=1, judged="p50")
+"""Commands that replace the host: one ends at once, one never answers."""
+REPLACE_HOST = """
+vim.api.nvim_create_autocmd("InsertEnter", { once = true, callback = function()
+  require("lcursor.host").argv = function() return { "sh", "-c", "%s" } end
+end })
+"""
 
 
 BUFFER_SETTINGS = """
@@ -142,91 +127,204 @@ assert(store.count() == 0)
 """Five hunks each."""
 
 
-def keystrokes(neovim: Path, host: str, case: str = "", prepare: str = "") -> Figure:
-    """Measure the Lua time of each key typed.
-
-    Args:
-        neovim: the executable.
-        host: "real", "dead" (its process ends at once) or "slow" (it never answers).
-        case: a description of `prepare`, for the name of the figure.
-        prepare: Lua code that is run before typing.
-    """
-    init = PROBE
-    if host != "real":
-        init += (
-            "vim.api.nvim_create_autocmd('InsertEnter', { once = true, callback = function()\n"
-            "  require('lcursor.host').argv = function()\n"
-            f"    return {{ 'sh', '-c', '{HOSTS[host]}' }}\n"
-            "  end\n"
-            "end })\n"
-        )
-    with _editor(neovim, init) as editor:
-        editor.keys("Go<CR>")
-        editor.lua("probe.wrap_messages()")
-        if host == "real":
-            editor.wait_state("ready", timeout_s=120)
-        if prepare:
-            editor.lua(prepare)
-        text = "def measure(values, weights):\n    total = sum(values)\n    return total / len(w"
-        editor.lua("probe.key() probe.all = {}")
-        for number in range(KEYS):
-            char = text[number % len(text)]
-            editor.type(char, pace_ms=40)
-            editor.lua("probe.key()")
-        samples: list[float] = editor.lua("return probe.all")
-    name = f"Lua work per keystroke, host {host}" + (f", {case}" if case else "")
-    return figure(name, samples, limit=2)
+DRAW = """
+local rpc, complete = require("lcursor.rpc"), require("lcursor.complete")
+local samples, now = {}, vim.uv.hrtime
+local channel = ...
+local text = "alpha(beta, gamma)\\n        return alpha[beta] + gamma * "
+for number = 1, #text * 4 do
+  local id = complete.current_id()
+  local said = text:rep(4):sub(1, number)
+  local began = now()
+  rpc.receive(channel, "fim.partial", {
+    id = id, buf = vim.api.nvim_get_current_buf(), tick = 0, text = said,
+  })
+  vim.cmd.redraw()
+  samples[#samples + 1] = (now() - began) / 1e6
+end
+return samples
+"""
 
 
-def draws(neovim: Path) -> Figure:
+@contextmanager
+def _editor(neovim: Path, init: str = "") -> Iterator[Editor]:
+    with tempfile.TemporaryDirectory(prefix="lcursor-bench-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        (home / "engine.py").write_bytes(SOURCE.read_bytes())
+        with Editor(neovim, home, init=init, files=("engine.py",), lines=40) as editor:
+            yield editor
+
+
+def _start(report: Report, neovim: Path) -> None:
+    """Measure what sourcing the plugin adds to Neovim's start, by `--startuptime`."""
+    samples = []
+    with tempfile.TemporaryDirectory(prefix="lcursor-bench-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        environment = {"PATH": "/usr/bin:/bin", **prepare_home(home, "", plugin=True)}
+        for number in range(STARTS + 1):
+            log = home / f"{number}.log"
+            subprocess.run(
+                [neovim, "--headless", "--startuptime", str(log), "+qa!"],
+                env=environment,
+                check=True,
+                capture_output=True,
+                timeout=30,
+            )
+            match = re.search(
+                r"\s(\d+\.\d+)\s+\d+\.\d+: sourcing .*plugin/lcursor\.lua", log.read_text()
+            )
+            if match and number:  # the first start fills the page cache
+                samples.append(float(match[1]))
+    report.add("sourcing the plugin at start", samples, limit=1, judged="p50")
+
+
+def _keystrokes(report: Report, neovim: Path) -> None:
+    """Measure the Lua time of each key typed, with several hosts and after several actions."""
+    text = "def measure(values, weights):\n    total = sum(values)\n    return total / len(w"
+    for host, case, prepare in (
+        ("real", "", ""),
+        ("slow", "", ""),
+        ("dead", "", ""),
+        ("real", ", vim.b.lcursor set", BUFFER_SETTINGS),
+        ("real", ", 20 decided edits", DECIDED_EDITS),
+    ):
+        with _editor(
+            neovim, PROBE + (REPLACE_HOST % HOSTS[host] if host in HOSTS else "")
+        ) as editor:
+            editor.keys("Go<CR>")
+            editor.lua("probe.wrap_messages()")
+            if host == "real":
+                editor.wait_state("ready", timeout_s=120)
+            editor.lua(f"{prepare} probe.key() probe.all = {{}}")
+            for number in range(KEYS):
+                editor.type(text[number % len(text)], pace_ms=40)
+                editor.lua("probe.key()")
+            samples: list[float] = editor.lua("return probe.all")
+        report.add(f"Lua work per keystroke, host {host}{case}", samples, limit=2)
+
+
+def _draw(report: Report, neovim: Path) -> None:
     """Measure the time from the arrival of a streamed message to the drawn screen."""
-    code = """
-        local rpc, complete = require("lcursor.rpc"), require("lcursor.complete")
-        local samples, now = {}, vim.uv.hrtime
-        local channel = ...
-        local text = "alpha(beta, gamma)\\n        return alpha[beta] + gamma * "
-        for number = 1, #text * 4 do
-          local id = complete.current_id()
-          local said = text:rep(4):sub(1, number)
-          local began = now()
-          rpc.receive(channel, "fim.partial", {
-            id = id, buf = vim.api.nvim_get_current_buf(), tick = 0, text = said,
-          })
-          vim.cmd.redraw()
-          samples[#samples + 1] = (now() - began) / 1e6
-        end
-        return samples
-    """
-    init = """
-        vim.api.nvim_create_autocmd("InsertEnter", { once = true, callback = function()
-          require("lcursor.host").argv = function() return { "sh", "-c", "cat > /dev/null" } end
-        end })
-    """
-    with _editor(neovim, init) as editor:
+    with _editor(neovim, REPLACE_HOST % HOSTS["slow"]) as editor:
         editor.keys("Go<CR>value = ")
         editor.wait_state("starting")
         channel = editor.lua("return require('lcursor.host').info().job")
         editor.lua("require('lcursor.status').set('ready', '')")
         editor.wait_lua("return require('lcursor.complete').why().code == 'waiting'")
-        samples: list[float] = editor.lua(code, channel)
-        drawn = editor.ghost()
-    if "alpha" not in drawn:
-        raise RuntimeError("nothing was drawn")
-    return figure("message to drawn ghost", samples, limit=2)
+        samples: list[float] = editor.lua(DRAW, channel)
+        if "alpha" not in editor.ghost():
+            raise RuntimeError("nothing was drawn")
+    report.add("message to drawn ghost", samples, limit=2)
 
 
-def host_starts(neovim: Path, starts: int = 5) -> list[Figure]:
+def _host(report: Report, neovim: Path) -> None:
     """Measure the start of the host and of its model after the first insert, page cache warm."""
     ready, model = [], []
-    for number in range(starts + 1):
-        with _editor(neovim, "") as editor:
+    for number in range(HOST_STARTS + 1):
+        with _editor(neovim) as editor:
             editor.keys("i")
             editor.wait_state("ready", timeout_s=120)
             info = editor.lua("return require('lcursor.host').info()")
             if number:
                 ready.append(info["ready_ms"])
                 model.append(info["model_ms"])
-    return [
-        figure("host ready after the first insert", ready, limit=500, judged="p50"),
-        figure("model ready after the first insert", model, limit=2000, judged="p50"),
-    ]
+    report.add("host ready after the first insert", ready, limit=500, judged="p50")
+    report.add("model ready after the first insert", model, limit=2000, judged="p50")
+
+
+class _Recorder:
+    """A completer without Neovim, and the messages that it sent."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._events: list[tuple[float, str, Mapping[str, Any]]] = []
+        config = CompletionConfig(min_confidence=0.0)  # show every suggestion
+        self.completer = Completer(config, self._emit, open_backend)
+
+    def _emit(self, method: str, params: Mapping[str, Any]) -> None:
+        with self._changed:
+            self._events.append((time.perf_counter(), method, params))
+            self._changed.notify_all()
+
+    def wait(self, method: str, **fields: object) -> float:
+        """Wait for a message and return its time."""
+
+        def found() -> float | None:
+            for at, name, params in self._events:
+                if name == method and all(params.get(k) == v for k, v in fields.items()):
+                    return at
+                if name == "error":
+                    raise RuntimeError(params["message"])
+            return None
+
+        with self._changed:
+            if not self._changed.wait_for(lambda: found() is not None, timeout=120):
+                raise TimeoutError(f"{method} {fields} did not come")
+            return found() or 0.0
+
+    def request(self, number: int, prefix: str, suffix: str) -> None:
+        """Send a request as the editor does."""
+        self.completer.request(
+            FimRequest(
+                id=number,
+                buf=1,
+                tick=number,
+                path="",
+                name="engine.py",
+                repo="bench",
+                filetype="python",
+                first_row=0,
+                row=prefix.count("\n"),
+                col=0,
+                prefix=prefix,
+                suffix=suffix,
+                top="",
+                single_line=False,
+                trigger="auto",
+            )
+        )
+
+
+def _cancel(report: Report, neovim: Path) -> None:
+    """Measure the time from a new request to the end of the running one, at random moments."""
+    recorder = _Recorder()
+    recorder.completer.start()
+    recorder.wait("state", state="ready")
+    text, rng, samples = SOURCE.read_text(), random.Random(1), []
+    for number in range(1, 2 * STOPS, 2):
+        start = rng.randrange(len(text) // 2)
+        recorder.request(number, text[start : start + 3000], text[start + 3000 :])
+        time.sleep(rng.uniform(0.03, 0.5))
+        asked = time.perf_counter()
+        recorder.request(number + 1, "x = ", "")
+        ended = recorder.wait("fim.done", id=number)
+        if ended > asked:
+            samples.append((ended - asked) * 1000)
+        recorder.wait("fim.done", id=number + 1)
+    recorder.completer.close()
+    report.add("a running request stops after the next keystroke", samples, limit=15)
+
+
+PARTS: dict[str, Callable[[Report, Path], None]] = {
+    "start": _start,
+    "keystroke": _keystrokes,
+    "draw": _draw,
+    "host": _host,
+    "cancel": _cancel,
+}
+
+
+def command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="start, keystroke, draw, host, cancel; all when none is named."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure all but typing; exits with 1 when a promise is not kept. The default."""
+    check_names(names or (), PARTS)
+    neovim, report = find_neovim(), Report()
+    for name in names or PARTS:
+        measuring(name)
+        PARTS[name](report, neovim)
+    report.finish(as_json)

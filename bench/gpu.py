@@ -10,29 +10,27 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bench import weights
 from bench.report import (
-    Figure,
     Json,
+    Report,
     emit,
     exit_unless,
-    figure,
-    figure_table,
-    head,
+    ms_since,
     percentile,
     progress,
     run_facts,
 )
-from bench.shapes import SHAPES, TINY, Shape
+from bench.weights import SHAPES, TINY, Shape
 from lcursor.catalog import gguf, hardware, manifest, memory, store
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
@@ -52,28 +50,6 @@ SLICES = 128, 512
 LINE_LIMIT_MS = 60.0
 ROUNDS_ON_CPU, ROUNDS_ON_GPU = 1, 10
 TYPED = "values = compute(first, second)[index] + offset * factor # and the rest\n    "
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The figures of one shape."""
-
-    shape: str
-    model: str
-    """The file name and llama.cpp's description."""
-    is_random: bool
-    """Whether the weights are random, so that only the times are meaningful."""
-    file_bytes: int
-    active_bytes: int
-    """Weights that one token reads."""
-    prompt_tokens: int
-    kv_type: str
-    cells: int
-    gpu_bytes: int | None
-    """GPU memory allocated by the engine; None without a GPU."""
-    estimated_bytes: int
-    """Estimate for weights and KV cache."""
-    figures: list[Figure]
 
 
 def command(
@@ -110,14 +86,16 @@ def command(
         "gpu": "not used" if cpu else hardware.detect().describe(),
         "llama-cpp-python": version("llama-cpp-python"),
     }
-    runs = []
+    reports = []
     for each in chosen:
-        runs.append(measure(each, place, cpu, rounds, kv_type))
+        report = Report(dict(facts))
+        measure(report, each, place, cpu, rounds, kv_type)
         if not as_json:
-            typer.echo("\n".join(as_markdown(runs[-1], facts)))
+            typer.echo("\n".join([f"## {each.name}", "", *as_markdown(report), ""]))
+        reports.append(report)
     if as_json:
-        emit({**facts, "shapes": [asdict(run) for run in runs]}, (), as_json)
-    exit_unless(all(figure.holds for run in runs for figure in run.figures))
+        emit({**facts, "shapes": [report.as_dict() for report in reports]}, (), as_json)
+    exit_unless(all(report.holds for report in reports))
 
 
 def check_gpu(on_cpu: bool) -> None:
@@ -156,11 +134,14 @@ def needs(shape: Shape, folder: Path, on_cpu: bool) -> str:
     )
 
 
-def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, kv_type: str = "f16") -> Run:
+def measure(
+    report: Report, shape: Shape, folder: Path, on_cpu: bool, rounds: int, kv_type: str
+) -> None:
     """Measure one shape, with its model if that is installed.
 
     Args:
-        shape: one of `shapes.SHAPES`.
+        report: gets the figures, and as facts what was loaded.
+        shape: one of `weights.SHAPES`.
         folder: for a file with random weights.
         on_cpu: use no GPU.
         rounds: 1 to 8 samples each; 0 for a default.
@@ -187,52 +168,45 @@ def measure(shape: Shape, folder: Path, on_cpu: bool, rounds: int, kv_type: str 
     free = None if on_cpu else devices.free_bytes(config.main_gpu)
     began = time.perf_counter()
     engine = Engine(path, FAMILY, config, lambda fraction: True)
-    loading = figure("load the model", [_ms_since(began)])
+    report.add("load the model", [ms_since(began)])
     for warning in engine.warnings:  # that it runs on the CPU instead, for example
         progress(warning.message)
     left = None if on_cpu else devices.free_bytes(config.main_gpu)
     head, cells = gguf.check(path), engine.config.context_tokens
     engine.reader.heals = False
     try:
-        rig = _Rig(engine, rounds or (ROUNDS_ON_CPU if on_cpu else ROUNDS_ON_GPU))
-        figures = [loading, *rig.figures(None if on_cpu else LINE_LIMIT_MS)]
-        return Run(
-            shape=shape.name,
-            model=f"{path.name} ({engine.model.description})",
-            is_random=is_random,
-            file_bytes=path.stat().st_size,
-            active_bytes=shape.active_bytes,
-            prompt_tokens=rig.prompt_tokens,
-            kv_type=kv_type,
-            cells=cells,
-            gpu_bytes=None if free is None or left is None else free - left,
-            estimated_bytes=head.file_bytes + memory.kv_cache_bytes(head, cells, kv_type),
-            figures=figures,
-        )
+        rig = _Rig(engine, report, rounds or (ROUNDS_ON_CPU if on_cpu else ROUNDS_ON_GPU))
+        rig.measure(None if on_cpu else LINE_LIMIT_MS)
+        report.facts |= {
+            "shape": shape.name,
+            "model": f"{path.name} ({engine.model.description})",
+            "is_random": is_random,
+            "file_bytes": path.stat().st_size,
+            "active_bytes": shape.active_bytes,
+            "prompt_tokens": rig.prompt_tokens,
+            "kv_type": kv_type,
+            "cells": cells,
+            "gpu_bytes": None if free is None or left is None else free - left,
+            "estimated_bytes": head.file_bytes + memory.kv_cache_bytes(head, cells, kv_type),
+        }
     finally:
         engine.close()
 
 
-def as_markdown(run: Run, facts: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a run's report."""
-    weights_kind = "random weights, timing only" if run.is_random else "the real model"
-    memory = f"{run.estimated_bytes / 1e9:.2f} GB estimated for weights and cache"
-    if run.gpu_bytes is not None:
-        memory += f"; {run.gpu_bytes / 1e9:.2f} GB of GPU memory were allocated"
-    return [
-        f"## {run.shape}",
-        "",
-        *head(
-            facts,
-            f"Model: {run.model}; {weights_kind}; {run.file_bytes / 1e9:.2f} GB, of which a token "
-            f"reads {run.active_bytes / 1e9:.2f} GB",
-            f"Prompt: {run.prompt_tokens} tokens",
-            f"Cache: {run.cells} cells of {run.kv_type}",
-            f"Memory: {memory}",
-        ),
-        *figure_table(run.figures),
-        "",
-    ]
+def as_markdown(report: Report) -> list[str]:
+    """Return the lines of a shape's report."""
+    facts = report.facts
+    kind = "random weights, timing only" if facts["is_random"] else "the real model"
+    memory = f"{facts['estimated_bytes'] / 1e9:.2f} GB estimated for weights and cache"
+    if facts["gpu_bytes"] is not None:
+        memory += f"; {facts['gpu_bytes'] / 1e9:.2f} GB of GPU memory were allocated"
+    return report.as_markdown(
+        f"Model: {facts['model']}; {kind}; {facts['file_bytes'] / 1e9:.2f} GB, of which a token "
+        f"reads {facts['active_bytes'] / 1e9:.2f} GB",
+        f"Prompt: {facts['prompt_tokens']} tokens",
+        f"Cache: {facts['cells']} cells of {facts['kv_type']}",
+        f"Memory: {memory}",
+    )
 
 
 def _cells(on_cpu: bool) -> int:
@@ -264,41 +238,39 @@ def _percent(shape: Shape) -> Callable[[float], None]:
 class _Rig:
     """An engine, a second context on its model, and the prompt of both."""
 
-    def __init__(self, engine: Engine, rounds: int) -> None:
-        self.engine, self.rounds = engine, rounds
+    def __init__(self, engine: Engine, report: Report, rounds: int) -> None:
+        self.engine, self.report, self.rounds = engine, report, rounds
         tokenize = engine.model.tokenize
         self.prefix, self.suffix = text_around(tokenize)
         self.tokens = tokenize(self.prefix + self.suffix)[:PROMPT_TOKENS]
         self.line = line_of(tokenize)
         self.prompt_tokens = 0
 
-    def figures(self, line_limit_ms: float | None) -> Iterator[Figure]:
+    def measure(self, line_limit_ms: float | None) -> None:
         """Measure everything."""
         size = context_size(self.engine.config, bool(self.engine.config.gpu_layers), 0)
-        size = replace(size, sequences=1)
-        context = llama.Context(self.engine.model, size)
+        context = llama.Context(self.engine.model, replace(size, sequences=1))
+        add = self.report.add
         try:
             progress("the steps: prefill, decode, verify")
             for most in SLICES:
                 reads = [self._prefill(context, most) for _ in range(self.rounds + 1)][1:]
-                yield figure(f"read {len(self.tokens)} tokens, {most} at once", reads)
-            yield figure("write one token", self._decode(context))
-            for count in range(1, MAX_VERIFIED + 1):
-                yield figure(f"verify {count} at once", self._verify(context, [count]))
+                add(f"read {len(self.tokens)} tokens, {most} at once", reads)
+            add("write one token", self._decode(context))
             widths = list(range(1, MAX_VERIFIED + 1))
-            yield figure("verify 1 to 8 in turn", self._verify(context, widths))
-            yield figure("verify 1 or 8 in turn", self._verify(context, [1, MAX_VERIFIED]))
+            for count in widths:
+                add(f"verify {count} at once", self._verify(context, [count]))
+            add("verify 1 to 8 in turn", self._verify(context, widths))
+            add("verify 1 or 8 in turn", self._verify(context, [1, MAX_VERIFIED]))
         finally:
             context.close()
         progress("typing: splices, lines, stops")
-        yield figure("a keystroke, spliced", self._typing(4 * self.rounds, ""))
+        add("a keystroke, spliced", self._typing(4 * self.rounds, ""))
         lines = self._typing(3 * self.rounds, self.line)
-        yield figure(
-            f"a line of {LINE_TOKENS} tokens after a keystroke", lines, limit=line_limit_ms
-        )
-        stops = self._stops(percentile(reads, 50))
-        if stops:
-            yield figure("a running read stops", stops)
+        title = f"a line of {LINE_TOKENS} tokens after a keystroke"
+        add(title, lines, limit=line_limit_ms)
+        if stops := self._stops(percentile(reads, 50)):
+            add("a running read stops", stops)
 
     def _prefill(self, context: llama.Context, most: int) -> float:
         context.remove(0, 0)
@@ -306,7 +278,7 @@ class _Rig:
         for start in range(0, len(self.tokens), most):
             context.decode(self.tokens[start : start + most], start)
         context.logits()
-        return _ms_since(began)
+        return ms_since(began)
 
     def _decode(self, context: llama.Context) -> list[float]:
         """Generate token by token, without speculation."""
@@ -317,7 +289,7 @@ class _Rig:
             token, _ = confidence.argmax_with_probability(context.logits())
             context.decode([token], position + number)
             context.logits()
-            samples.append(_ms_since(began))
+            samples.append(ms_since(began))
         context.remove(0, position)
         return samples[2:]  # the first ones build graphs
 
@@ -329,7 +301,7 @@ class _Rig:
             context.decode(self.tokens[:count], position, outputs=count)
             for number in range(count):
                 confidence.argmax_with_probability(context.logits(number))
-            samples.append(_ms_since(began))
+            samples.append(ms_since(began))
             context.remove(0, position)
         return samples[2:]
 
@@ -344,7 +316,7 @@ class _Rig:
             typed += char
             began = time.perf_counter()
             engine.nll(self._source(typed), text)
-            samples.append(_ms_since(began))
+            samples.append(ms_since(began))
         return samples[2:]
 
     def _stops(self, read_ms: float) -> list[float]:
@@ -363,7 +335,7 @@ class _Rig:
             try:
                 engine.nll(self._source("", first=f"# {number}\n"), "")
             except Cancelled:
-                samples.append(_ms_since(asked))
+                samples.append(ms_since(asked))
             finally:
                 timer.cancel()
                 timer.join()
@@ -396,7 +368,3 @@ def line_of(tokenize: Callable[[str], list[int]]) -> str:
     line = "return sorted(found, key=lambda each: (each.name, each.size, -each.weight))"
     ends = range(len(line), 0, -1)
     return next(line[:end] for end in ends if len(tokenize(line[:end])) == LINE_TOKENS)
-
-
-def _ms_since(began: float) -> float:
-    return (time.perf_counter() - began) * 1000

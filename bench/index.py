@@ -13,25 +13,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
+from unittest import mock
 
 import typer
 
 from bench.index_project import Copy, rare_word
-from bench.report import (
-    Figure,
-    Json,
-    emit,
-    exit_unless,
-    figure,
-    figure_rows,
-    figure_table,
-    head,
-    measuring,
-    run_facts,
-)
+from bench.report import Json, Report, measuring, ms_since, wait
 from lcursor.catalog import store
 from lcursor.errors import LcursorError
 from lcursor.index.client import Client
@@ -66,37 +55,8 @@ def command(
 
     Exits with 1 when a promise is not kept.
     """
-    facts = run_facts()
     source = (path or Path(os.__file__).parent).resolve()
-    found = measure(source, embed_s=embed_s, seed=seed, embedder=embedder)
-    document = {**facts, "project": found.facts, "figures": figure_rows(found.figures)}
-    lines = head({**facts, "machine": {**facts["machine"], **found.facts}})
-    emit(document, [*lines, *figure_table(found.figures)], as_json)
-    exit_unless(all(each.holds for each in found.figures))
-
-
-@dataclass(slots=True)
-class Findings:
-    """Figures, and facts about the project."""
-
-    figures: list[Figure] = field(default_factory=list)
-    facts: dict[str, str] = field(default_factory=dict)
-
-    def add(self, name: str, samples: list[float], **more: Any) -> None:
-        """Add a figure, unless there are no samples."""
-        if samples:
-            self.figures.append(figure(name, samples, **more))
-
-
-def measure(source: Path, *, embed_s: float, seed: int, embedder: str) -> Findings:
-    """Measure everything on a copy of a project.
-
-    Args:
-        source: the project.
-        embed_s: seconds of embedding before queries are measured; 0 for lexical search alone.
-        seed: for the choice of queries.
-        embedder: its name; "" is the default.
-    """
+    report = Report()
     with (
         tempfile.TemporaryDirectory(prefix="lcx", ignore_cleanup_errors=True) as folder,
         _own_folders(Path(folder)),
@@ -105,18 +65,14 @@ def measure(source: Path, *, embed_s: float, seed: int, embedder: str) -> Findin
         copy = Copy(source, Path(folder) / "project")
         with Client(copy.root, embedder=embedder if embed_s else "none") as client:
             try:
-                return _Run(copy, client, seed).all(embed_s)
+                _Run(copy, client, report, seed).all(embed_s)
             finally:
                 pid = client.call("status")["pid"]
                 client.call("stop")
-                _gone(pid)  # it writes until it ends, in folders that are deleted now
-
-
-def _gone(pid: int) -> None:
-    """Wait until a process has ended."""
-    deadline_s = time.perf_counter() + QUIET_S * 3
-    while Path(f"/proc/{pid}").exists() and time.perf_counter() < deadline_s:
-        time.sleep(STEP_S)
+                # It writes until it ends, in folders that are deleted now.
+                wait(lambda: not Path(f"/proc/{pid}").exists(), QUIET_S * 3)
+    project = ", ".join(f"{name} {value}" for name, value in report.facts["project"].items())
+    report.finish(as_json, f"Project: {project}")
 
 
 @contextmanager
@@ -129,30 +85,21 @@ def _own_folders(folder: Path) -> Iterator[None]:
         "XDG_CACHE_HOME": str(folder / "cache"),
         "XDG_RUNTIME_DIR": str(folder),
     }
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
+    with mock.patch.dict(os.environ, own):
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 class _Run:
     """One run of the bench."""
 
-    def __init__(self, copy: Copy, client: Client, seed: int) -> None:
-        self._copy, self._client = copy, client
-        self._found = Findings()
+    def __init__(self, copy: Copy, client: Client, report: Report, seed: int) -> None:
+        self._copy, self._client, self._report = copy, client, report
         self._names, self._sentences = copy.queries(QUERIES, seed)
         self._asked = 0
         self._pid = 0
         self._peak_seen_mb = 0.0
 
-    def all(self, embed_s: float) -> Findings:
+    def all(self, embed_s: float) -> None:
         """Measure everything, in order."""
         self._pid = self._client.call("status")["pid"]
         self._read()
@@ -163,11 +110,10 @@ class _Run:
         for mode in modes:
             samples = [self._ask(mode, is_quiet=True) for _ in range(QUERIES)]
             limit = 15 if mode == "lexical" else 40
-            self._found.add(f"query, {mode}, idle", samples, limit=limit)
+            self._report.add(f"query, {mode}, idle", samples, limit=limit)
         self._save()
         self._switch()
-        self._found.add("peak memory of the worker", [self._peak_mb()], limit=400, unit="MB")
-        return self._found
+        self._report.add("peak memory of the worker", [self._peak_mb()], limit=400, unit="MB")
 
     def _state(self) -> dict[str, Any]:
         return self._client.call("status")
@@ -181,7 +127,7 @@ class _Run:
         text = queries[self._asked // 2 % len(queries)]
         began_s = time.perf_counter()
         self._client.call("search", text=text, limit=20, mode=mode)
-        return (time.perf_counter() - began_s) * 1000
+        return ms_since(began_s)
 
     def _read(self) -> None:
         measuring("reading the project")
@@ -204,8 +150,8 @@ class _Run:
             if spent_s > MAX_READ_S:
                 raise LcursorError(f"not read after {spent_s:.0f} s: {state['phase']}")
             time.sleep(PAUSE_S if first_s else STEP_S)
-        copy, found = self._copy, self._found
-        found.facts = {
+        copy, add = self._copy, self._report.add
+        self._report.facts["project"] = {
             "files": f"{state['files']:,} of {len(copy.names):,}",
             "bytes": f"{copy.bytes:,}",
             "chunks": f"{state['chunks']:,}",
@@ -214,14 +160,15 @@ class _Run:
             "chunks/s by words": f"{state['chunks'] / spent_s:.1f}",
         }
         promised_s = PROMISED_S if copy.bytes <= PROMISED_BYTES else None
-        found.add("first answer after the start", [first_s], limit=1, unit="s")
-        found.add("all is found by words", [spent_s], limit=promised_s, unit="s")
-        found.add("query, lexical, while reading", samples, limit=30)
+        add("first answer after the start", [first_s], limit=1, unit="s")
+        add("all is found by words", [spent_s], limit=promised_s, unit="s")
+        if samples:
+            add("query, lexical, while reading", samples, limit=30)
 
     def _embed(self, embed_s: float) -> None:
         state = self._state()
         if not state["embedder"] and state["embedder_note"]:
-            self._found.facts["vectors"] = "none: " + state["embedder_note"]
+            self._report.facts["project"]["vectors"] = "none: " + state["embedder_note"]
             return
         measuring("making vectors")
         deadline_s = time.perf_counter() + embed_s
@@ -238,10 +185,11 @@ class _Run:
             samples.append(self._ask("hybrid"))
             time.sleep(PAUSE_S * 4)
             state = self._state()
-        facts = self._found.facts
+        facts = self._report.facts["project"]
         facts["vectors"] = f"{state['embedded']:,} of {state['chunks']:,}, {state['embedder']}"
         facts["chunks/s with vectors"] = f"{made / max(spent_s, PAUSE_S):.1f}"
-        self._found.add("query, hybrid, while making vectors", samples, limit=80)
+        if samples:
+            self._report.add("query, hybrid, while making vectors", samples, limit=80)
 
     @staticmethod
     def _is_before(deadline_s: float) -> bool:
@@ -257,13 +205,13 @@ class _Run:
                 file.write(f"\n# {word}\n")
             began_s = time.perf_counter()
             self._wait_for(word)
-            samples.append((time.perf_counter() - began_s) * 1000)
+            samples.append(ms_since(began_s))
             time.sleep(0.3)
-        self._found.add("from a save to an answer that has it", samples, limit=500)
+        self._report.add("from a save to an answer that has it", samples, limit=500)
         self._copy.settle()
 
     def _switch(self) -> None:
-        copy, found = self._copy, self._found
+        copy, add = self._copy, self._report.add
         measuring("branches")
         words = copy.branch()
         self._settle()
@@ -278,9 +226,9 @@ class _Run:
                     self._wait_gone(word, LOOK_S)
             spent_s = time.perf_counter() - began_s
             files = f"{copy.branch_files:,} files"
-            found.add(f"branch switch {name}, {files}", [spent_s], limit=15, unit="s")
+            add(f"branch switch {name}, {files}", [spent_s], limit=15, unit="s")
         again = self._missing() - before if before >= 0 else 0
-        found.add("chunks without a vector more than before", [max(again, 0)], limit=0, unit="")
+        add("chunks without a vector more than before", [max(again, 0)], limit=0, unit="")
 
     def _settle(self) -> None:
         """Wait until nothing has been read for a while."""
@@ -311,11 +259,8 @@ class _Run:
         self._wait(lambda: not self._has(word), f"{word} did not go", step_s)
 
     def _wait(self, is_so: Callable[[], bool], otherwise: str, step_s: float = STEP_S) -> None:
-        deadline_s = time.perf_counter() + SWITCH_S
-        while not is_so():
-            if time.perf_counter() > deadline_s:
-                raise LcursorError(f"{otherwise} within {SWITCH_S:.0f} s")
-            time.sleep(step_s)
+        if not wait(is_so, SWITCH_S, step_s):
+            raise LcursorError(f"{otherwise} within {SWITCH_S:.0f} s")
 
     def _memory_mb(self) -> float:
         """Return the memory of the worker and its child processes; shared memory counts once."""

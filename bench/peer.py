@@ -1,31 +1,43 @@
-"""Who types in `bench typing`: lcursor, and llama.vim as the peer that it is measured against.
+"""The plugins that `bench typing` types with: lcursor, and llama.vim to compare with.
 
-Each knows how to start its Neovim, how to see that it rests, and where its numbers stand. The peer
-is a checkout that the caller names and a server that runs already; nothing of either is kept here.
+Each knows how to start its Neovim, when it is idle, and where its costs are. llama.vim is a
+checkout that the caller names, with a server that runs already.
 """
 
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import shutil
 import time
-from collections.abc import Callable
+import urllib.request
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, ClassVar
 
 from bench.editor import PROBE
-from bench.trials import Cost, Spot
-from bench.typing_run import INIT, LINES, WAIT_S, read_lines
+from bench.report import wait
+from bench.trials import Cost, Spot, read_lines
 from lcursor.drive.editor import GHOST, Editor
 from lcursor.errors import LcursorError
+
+WAIT_S = 10.0
 
 AGAIN_S = 2.0
 """Time to evaluate before the engine is asked again whether it has the full window."""
 SILENCE_S = 1.0
 """Longer than any debounce: after this, no request will come."""
+
+# For both plugins: no search for a Python provider, nothing that changes what is typed.
+INIT = """
+vim.g.loaded_python3_provider = 0
+vim.o.showmode, vim.o.wrap = false, false
+vim.api.nvim_create_autocmd("FileType", { callback = function()
+  vim.schedule(function()
+    vim.bo.indentexpr, vim.bo.cindent, vim.bo.smartindent, vim.bo.textwidth = "", false, false, 0
+  end)
+end })
+"""
 
 LISTEN = """
 probe.wrap_messages()
@@ -107,7 +119,63 @@ end)
 """
 
 
-class Lcursor:
+class Typist(ABC):
+    """A plugin that shows ghost text, driven in a Neovim."""
+
+    group: ClassVar[str]
+    """Highlight group of its ghost."""
+    has_plugin: ClassVar[bool]
+    """Whether lcursor is installed in that Neovim."""
+
+    def open(self, neovim: Path, home: Path, path: Path, columns: int) -> Editor:
+        """Start a Neovim on the file. `probe.key()` in it begins the next key's main_ms."""
+        return Editor(
+            neovim,
+            home,
+            init=self.init(path),
+            files=(path,),
+            columns=columns,
+            lines=40,
+            cwd=path.parent,
+            plugin=self.has_plugin,
+        )
+
+    @abstractmethod
+    def init(self, path: Path) -> str:
+        """Return the init.lua for a file."""
+
+    @abstractmethod
+    def begin(self, editor: Editor) -> str:
+        """Wait until it is ready; return the name of its model."""
+
+    @abstractmethod
+    def warm(self, editor: Editor, spot: Spot) -> None:
+        """Wait until the requests that entering Insert mode made are answered."""
+
+    @abstractmethod
+    def is_settled(self, editor: Editor, since_key_s: float) -> bool:
+        """Whether what is shown now will not change by itself."""
+
+    @abstractmethod
+    def drain(self, editor: Editor) -> None:
+        """Wait until no request runs."""
+
+    @abstractmethod
+    def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
+        """Return the cost of each key, and reset it."""
+
+    def is_final(self, editor: Editor) -> bool:
+        """Whether no better answer can come to what was asked last."""
+        return True
+
+    def open_gate(self, editor: Editor) -> None:  # noqa: B027 - not every plugin has one
+        """Ask again with the confidence gate off, if there is one, and wait for the answer."""
+
+    def close_gate(self, editor: Editor) -> None:  # noqa: B027
+        """Restore the gate; called in Normal mode."""
+
+
+class Lcursor(Typist):
     """lcursor as installed.
 
     Args:
@@ -115,24 +183,15 @@ class Lcursor:
         init: more Lua for its init.lua.
     """
 
-    group = GHOST
+    group, has_plugin = GHOST, True
 
     def __init__(self, model: str = "", init: str = "") -> None:
         setting = f"vim.g.lcursor = {{ completion = {{ model = {json.dumps(model)} }} }}\n"
         self._init = (setting if model else "") + init
 
-    def open(self, neovim: Path, home: Path, path: Path, columns: int) -> Editor:
-        """Start a Neovim with the plugin and the probe."""
-        init = PROBE + INIT + self._init
-        return Editor(
-            neovim,
-            home,
-            init=init,
-            files=(path,),
-            columns=columns,
-            lines=LINES,
-            cwd=path.parent,
-        )
+    def init(self, path: Path) -> str:
+        """Return the init.lua, with the probe."""
+        return PROBE + INIT + self._init
 
     def begin(self, editor: Editor) -> str:
         """Wait for the model, and record messages from now on."""
@@ -143,8 +202,8 @@ class Lcursor:
 
     def warm(self, editor: Editor, spot: Spot) -> None:
         """Wait for an answer from the full window to the request of entering Insert mode."""
-        _wait(lambda: editor.lua(ASKED_AT, spot.row, len(spot.before)), 3 * SILENCE_S)
-        _wait(lambda: not editor.lua(IS_WORKING), 120)
+        wait(lambda: editor.lua(ASKED_AT, spot.row, len(spot.before)), 3 * SILENCE_S)
+        wait(lambda: not editor.lua(IS_WORKING), 120)
         self._evaluate_all(editor)
 
     def is_settled(self, editor: Editor, since_key_s: float) -> bool:
@@ -161,13 +220,13 @@ class Lcursor:
         """Ask again until the answer is from the full window, which is evaluated in idle time."""
         deadline = time.monotonic() + 60
         while not editor.lua(IS_FULL) and time.monotonic() < deadline:
-            _wait(lambda: editor.lua(IS_IMPROVED), AGAIN_S)
+            wait(lambda: editor.lua(IS_IMPROVED), AGAIN_S)
             editor.lua(ASK)
-            _wait(lambda: not editor.lua(IS_WORKING), WAIT_S)
+            wait(lambda: not editor.lua(IS_WORKING), WAIT_S)
 
     def drain(self, editor: Editor) -> None:
         """Wait for the last answers."""
-        _wait(lambda: not editor.lua(IS_WORKING), 60)
+        wait(lambda: not editor.lua(IS_WORKING), 60)
 
     def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
         """Add up the costs of the answers; a cancelled request counts 0."""
@@ -187,7 +246,7 @@ class Lcursor:
     def open_gate(self, editor: Editor) -> None:
         """Set the threshold to 0, which does not reload the model, and ask."""
         editor.lua(f"{OPEN_GATE} {ASK}")
-        _wait(lambda: editor.lua(IS_SETTLED, True), WAIT_S)
+        wait(lambda: editor.lua(IS_SETTLED, True), WAIT_S)
         self._evaluate_all(editor)
 
     def close_gate(self, editor: Editor) -> None:
@@ -195,7 +254,7 @@ class Lcursor:
         editor.lua(CLOSE_GATE)
 
 
-class LlamaVim:
+class LlamaVim(Typist):
     """The plugin llama.vim, on a llama-server.
 
     Its main_ms is the time of its CursorMovedI handlers only; job callbacks and timers are not
@@ -209,8 +268,7 @@ class LlamaVim:
         LcursorError: one of the parts is missing.
     """
 
-    group = "llama_hl_fim_hint"
-    name = "llama.vim"
+    group, has_plugin = "llama_hl_fim_hint", False
     N_PREFIX, N_SUFFIX = 128, 32
 
     def __init__(self, checkout: Path, server: str) -> None:
@@ -223,8 +281,8 @@ class LlamaVim:
         self._lines: list[str] = []
         self._model = _served_model(self._server)
 
-    def open(self, neovim: Path, home: Path, path: Path, columns: int) -> Editor:
-        """Start a Neovim that has llama.vim in place of lcursor."""
+    def init(self, path: Path) -> str:
+        """Return the init.lua, with llama.vim in place of lcursor."""
         self._lines = read_lines(path)
         config = {
             "endpoint_fim": f"{self._server}/infill",
@@ -234,28 +292,18 @@ class LlamaVim:
             "auto_fim": True,
             "show_info": 0,
         }
-        init = INIT + PEER_INIT % (json.dumps(config), json.dumps(str(self._checkout)))
-        return Editor(
-            neovim,
-            home,
-            init=init,
-            files=(path,),
-            columns=columns,
-            lines=LINES,
-            cwd=path.parent,
-            plugin=False,
-        )
+        return INIT + PEER_INIT % (json.dumps(config), json.dumps(str(self._checkout)))
 
     def begin(self, editor: Editor) -> str:
         """Wait for the plugin, and for its first request."""
         editor.wait_lua("return vim.fn.exists('*llama#fim') == 1")
-        self._rest(editor, 60)
+        wait(lambda: self._is_idle(editor), 60)
         return self._model
 
     def warm(self, editor: Editor, spot: Spot) -> None:
         """Wait for the answers to the requests of entering Insert mode."""
-        _wait(lambda: editor.lua(IS_BUSY), SILENCE_S)
-        self._rest(editor, 120)
+        wait(lambda: editor.lua(IS_BUSY), SILENCE_S)
+        self.drain(editor)
 
     def is_settled(self, editor: Editor, since_key_s: float) -> bool:
         """Whether a ghost is shown, or no request runs."""
@@ -263,13 +311,9 @@ class LlamaVim:
             return True
         return since_key_s > SILENCE_S and self._is_idle(editor)
 
-    def is_final(self, editor: Editor) -> bool:
-        """Always: no answer is improved."""
-        return True
-
     def drain(self, editor: Editor) -> None:
         """Wait until the server has answered everything."""
-        self._rest(editor, 120)
+        wait(lambda: self._is_idle(editor), 120)
 
     def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
         """Read the prompt tokens of each key's own request from the plugin's cache of answers."""
@@ -280,12 +324,6 @@ class LlamaVim:
             costs.append(Cost(int(json.loads(raw).get("timings/prompt_n", 0)) if raw else 0, None))
         return costs
 
-    def open_gate(self, editor: Editor) -> None:
-        """Do nothing: llama.vim has no confidence gate."""
-
-    def close_gate(self, editor: Editor) -> None:
-        """Do nothing."""
-
     def _key(self, spot: Spot, head: str) -> str:
         """Return the key of the plugin's cache for a position."""
         row = spot.row
@@ -293,9 +331,6 @@ class LlamaVim:
         after = "\n".join(self._lines[row + 1 : row + 1 + self.N_SUFFIX])
         middle = head if head.strip() else ""
         return hashlib.sha256(f"{before}\n{middle}Î\n{after}\n".encode()).hexdigest()
-
-    def _rest(self, editor: Editor, timeout_s: float) -> None:
-        _wait(lambda: self._is_idle(editor), timeout_s)
 
     def _is_idle(self, editor: Editor) -> bool:
         """Whether no request runs, and none starts within three periods of the plugin's timer."""
@@ -312,23 +347,12 @@ def _served_model(server: str) -> str:
     Raises:
         LcursorError: there is no such server.
     """
-    hint = "Start llama-server with the model and name its URL with --server"
-    url = urlsplit(server)
-    if url.scheme != "http" or not url.hostname:
-        raise LcursorError(f"{server!r} is no http:// URL", hint)
-    connection = http.client.HTTPConnection(url.hostname, url.port or 80, timeout=10)
     try:
-        connection.request("GET", f"{url.path}/v1/models")
-        models: dict[str, Any] = json.loads(connection.getresponse().read())
+        with urllib.request.urlopen(f"{server}/v1/models", timeout=10) as reply:  # noqa: S310
+            models: dict[str, Any] = json.loads(reply.read())
         return Path(models["data"][0]["id"]).name
-    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
-        raise LcursorError(f"no llama-server answers at {server} ({error!r})", hint) from error
-    finally:
-        connection.close()
-
-
-def _wait(predicate: Callable[[], bool], timeout_s: float) -> None:
-    """Wait until it holds, or until the time is up: the numbers will show that."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline and not predicate():
-        time.sleep(0.02)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise LcursorError(
+            f"no llama-server answers at {server} ({error!r})",
+            "Start llama-server with the model and name its URL with --server",
+        ) from error

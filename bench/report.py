@@ -1,6 +1,6 @@
-"""Measurements and their reports: figures with limits, Markdown tables, JSON.
+"""The harness of all benches and evals: samples, figures with limits, reports as Markdown and JSON.
 
-Used by all benches and evals: `table(["name", "p50:"], [("start", "0.3 ms")])` returns the lines
+`table(["name", "p50:"], [("start", "0.3 ms")])` returns the lines
 
     | name | p50 |
     |---|--:|
@@ -15,9 +15,10 @@ import platform
 import shlex
 import statistics
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +57,25 @@ class Figure:
         return self.limit is None or getattr(self, self.judged) <= self.limit
 
 
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A limit for a number: at most, or at least."""
+
+    label: str
+    at_most: float | None = None
+    at_least: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Whether a value keeps the limit."""
+        return (self.at_most is None or value <= self.at_most) and (
+            self.at_least is None or value >= self.at_least
+        )
+
+    def limit(self) -> str:
+        """Return the limit as text."""
+        return f"≤ {self.at_most:g}" if self.at_most is not None else f"≥ {self.at_least:g}"
+
+
 def percentile(samples: Sequence[float], percent: int) -> float:
     """Return a percentile of the samples (nearest rank).
 
@@ -76,43 +96,23 @@ def figure(
     unit: str = "ms",
 ) -> Figure:
     """Return the figure of some samples, at least one; see `Figure`."""
-    ordered = sorted(samples)
-    return Figure(
-        name,
-        unit,
-        len(ordered),
-        statistics.median(ordered),
-        percentile(ordered, 95),
-        ordered[-1],
-        limit,
-        judged,
-    )
+    p50, p95 = statistics.median(samples), percentile(samples, 95)
+    return Figure(name, unit, len(samples), p50, p95, max(samples), limit, judged)
 
 
 def machine() -> dict[str, str]:
     """Describe this machine."""
-    cpu = next(
-        (
-            line.partition(":")[2].strip()
-            for line in _lines(Path("/proc/cpuinfo"))
-            if line.startswith("model name")
-        ),
-        platform.processor() or platform.machine(),
-    )
-    cores = sum(line.startswith("processor") for line in _lines(Path("/proc/cpuinfo")))
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {
-        "cpu": cpu,
-        "cores": str(cores or 1),
+        "cpu": names[0] if names else platform.processor() or platform.machine(),
+        "cores": str(sum(line.startswith("processor") for line in lines) or 1),
         "system": platform.system() + " " + platform.machine(),
         "python": platform.python_version(),
     }
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
 
 
 def run_facts(**more: object) -> dict[str, Any]:
@@ -129,6 +129,74 @@ def head(facts: Mapping[str, Any], *lines: str) -> list[str]:
     machine = ", ".join(f"{key} {value}" for key, value in facts["machine"].items())
     command = f"Command: `{facts['command']}`"
     return [*(f"{line}  " for line in (f"Machine: {machine}", *lines)), command, ""]
+
+
+@dataclass(slots=True)
+class Report:
+    """What a bench has measured.
+
+    Attributes:
+        facts: see `run_facts`.
+        figures: in the order in which they were measured.
+        numbers: single results by name.
+        promises: limits of numbers, by the same names.
+    """
+
+    facts: dict[str, Any] = field(default_factory=run_facts)
+    figures: list[Figure] = field(default_factory=list)
+    numbers: dict[str, float] = field(default_factory=dict)
+    promises: Mapping[str, Promise] = field(default_factory=dict)
+
+    def add(self, name: str, samples: Sequence[float], **more: Any) -> Figure:
+        """Add the figure of some samples and return it; see `figure`."""
+        self.figures.append(figure(name, samples, **more))
+        return self.figures[-1]
+
+    @property
+    def kept(self) -> dict[str, bool]:
+        """Whether each promise is kept, of those that were measured."""
+        return {
+            name: promise.holds(self.numbers[name])
+            for name, promise in self.promises.items()
+            if name in self.numbers
+        }
+
+    @property
+    def holds(self) -> bool:
+        """Whether all limits and promises are kept."""
+        return all(each.holds for each in self.figures) and all(self.kept.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON, the numbers at top level."""
+        rows = [{**asdict(each), "holds": each.holds} for each in self.figures]
+        numbers = {name: round(value, 4) for name, value in self.numbers.items()}
+        return {**numbers, "kept": self.kept, **self.facts, "figures": rows}
+
+    def as_markdown(self, *lines: str) -> list[str]:
+        """Return a head with more lines, a table of the figures, and one of the promises."""
+        rows = [
+            (self.promises[name].label, f"{self.numbers[name]:.3g}", self.promises[name].limit())
+            + (holds,)
+            for name, holds in self.kept.items()
+        ]
+        promises = ["", *table(["promise", "found:", "promised:", "kept"], rows)] if rows else []
+        return [*head(self.facts, *lines), *figure_table(self.figures), *promises]
+
+    def finish(self, as_json: bool, *lines: str) -> None:
+        """Print the report; exit with 1 if a limit or a promise is not kept."""
+        emit(self.as_dict(), self.as_markdown(*lines), as_json)
+        exit_unless(self.holds)
+
+
+def figure_table(figures: Iterable[Figure]) -> list[str]:
+    """Return figures as a table."""
+    rows = []
+    for each in figures:
+        has_limit = each.limit is not None
+        limit = f"{each.judged} ≤ {each.limit:g} {each.unit}" if has_limit else ""
+        numbers = [f"{value:.2f} {each.unit}" for value in (each.p50, each.p95, each.worst)]
+        rows.append((each.name, each.count, *numbers, limit, each.holds if has_limit else ""))
+    return table(["figure", "n:", "p50:", "p95:", "worst:", "promised:", "kept"], rows)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -192,18 +260,21 @@ def exit_unless(holds: bool) -> None:
         raise typer.Exit(1)
 
 
-def figure_rows(figures: Iterable[Figure]) -> list[dict[str, Any]]:
-    """Return figures for JSON."""
-    return [{**asdict(each), "holds": each.holds} for each in figures]
+def ms_since(began_s: float) -> float:
+    """Return the milliseconds since a time of `time.perf_counter`."""
+    return (time.perf_counter() - began_s) * 1000
 
 
-def figure_table(figures: Iterable[Figure]) -> list[str]:
-    """Return figures as a table."""
-    rows = []
-    for each in figures:
-        has_limit = each.limit is not None
-        limit = f"{each.judged} ≤ {each.limit:g} {each.unit}" if has_limit else ""
-        numbers = [f"{value:.2f} {each.unit}" for value in (each.p50, each.p95, each.worst)]
-        rows.append((each.name, each.count, *numbers, limit, each.holds if has_limit else ""))
-    columns = ["figure", "n:", "p50:", "p95:", "worst:", "promised:", "kept"]
-    return table(columns, rows)
+def sleep_until(at_s: float) -> None:
+    """Sleep until a time of `time.perf_counter`."""
+    time.sleep(max(0.0, at_s - time.perf_counter()))
+
+
+def wait(predicate: Callable[[], object], timeout_s: float, step_s: float = 0.02) -> bool:
+    """Wait until a predicate holds; return False if it does not within the time."""
+    deadline_s = time.perf_counter() + timeout_s
+    while not predicate():
+        if time.perf_counter() > deadline_s:
+            return False
+        time.sleep(step_s)
+    return True

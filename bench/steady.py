@@ -1,18 +1,23 @@
 """A chat server that streams a text at a steady pace, for `bench chat screen`.
 
-Runs in a process of its own (`python -m bench.steady`), so that it does not share an interpreter
-with the measurement. Prints the port it listens on, on the loopback interface.
+Runs in a process of its own (`python -m bench.steady TOKENS_PER_S TOKENS`), so that it does not
+share an interpreter with the measurement. Prints its port, and ends with its standard input.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle, islice
+
+from lcursor.drive.editor import ROOT
 
 TEXT = """\
 The loop walks over both lists at once, and it ends where they differ for the first time. What
@@ -39,8 +44,26 @@ def tokens(count: int) -> list[str]:
     return list(islice(cycle(TOKEN.findall(TEXT)), count))
 
 
+@contextmanager
+def running(tokens_per_s: int, count: int) -> Iterator[str]:
+    """Run the server in a process, and yield its address."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.steady", str(tokens_per_s), str(count)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.stdin.close()
+            process.terminate()
+
+
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
     tokens_per_s = 200.0
     count = 2400
 
@@ -50,31 +73,27 @@ class _Handler(BaseHTTPRequestHandler):
         is_models = self.path == "/v1/models"
         data = json.dumps({"object": "list", "data": [model]} if is_models else {}).encode()
         self.send_response(200 if is_models else 404)
-        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def do_POST(self) -> None:
-        """Stream the text."""
+        """Stream the text; the end of the connection ends it."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path != "/v1/chat/completions":
             self.do_GET()
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         began_s = time.perf_counter()
         for number, text in enumerate(tokens(self.count)):
             time.sleep(max(0.0, began_s + number / self.tokens_per_s - time.perf_counter()))
             self._put({"choices": [{"index": 0, "delta": {"content": text}}]})
         self._put({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-        self.wfile.write(b"0\r\n\r\n")
 
     def _put(self, row: object) -> None:
-        data = b"data: " + json.dumps(row).encode() + b"\n\n"
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.write(b"data: " + json.dumps(row).encode() + b"\n\n")
 
     def log_message(self, *_: object) -> None:
         """Ignore log messages."""
@@ -87,19 +106,9 @@ class _Server(ThreadingHTTPServer):
         """Ignore clients that disconnect."""
 
 
-def main(arguments: list[str]) -> None:
-    """Serve until standard input is closed.
-
-    Args:
-        arguments: tokens a second, and how many tokens an answer has.
-    """
-    _Handler.tokens_per_s, _Handler.count = float(arguments[0]), int(arguments[1])
+if __name__ == "__main__":
+    _Handler.tokens_per_s, _Handler.count = float(sys.argv[1]), int(sys.argv[2])
     with _Server(("127.0.0.1", 0), _Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        sys.stdout.write(f"{server.server_port}\n")
-        sys.stdout.flush()
+        print(server.server_port, flush=True)
         sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

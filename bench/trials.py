@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from lcursor.errors import LcursorError
@@ -166,6 +167,18 @@ def find_stay(drawn: Sequence[Drawn], keys: int, end_ms: float) -> Stay | None:
         ms = each.ms
     later = after[len(watched) :]
     return Stay(ms, last, any(not each.ghost.startswith(last) for each in later))
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a file as Neovim counts them.
+
+    Raises:
+        LcursorError: the file cannot be read as UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LcursorError(f"{path} cannot be read: {error}", "Name a source file") from error
 
 
 def is_exact(suggestion: str, rest: str) -> bool:

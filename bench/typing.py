@@ -5,21 +5,40 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
+import signal
+import tempfile
 import time
 from asyncio import base_events
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bench.peer import Lcursor, LlamaVim
-from bench.report import Json, emit, progress, reporting_timeouts, run_facts
-from bench.trials import pick_spots, spread
-from bench.typing_indexing import WhileIndexing
-from bench.typing_report import Results, as_dict, as_markdown, from_dict
-from bench.typing_run import Plan, Typist, default_files, measure, read_lines
+from bench.index_project import Copy
+from bench.peer import Lcursor, LlamaVim, Typist
+from bench.report import Json, emit, progress, reporting_timeouts, run_facts, wait
+from bench.trials import pick_spots, read_lines, spread
+from bench.typing_report import Results, as_dict, as_markdown
+from bench.typing_run import Plan, default_files, measure
 from lcursor.cli.editor import find_neovim
+from lcursor.drive.editor import Editor
+from lcursor.errors import LcursorError
+
+INDEXING = frozenset({"surveying", "reading", "embedding", "paused"})
+BEGIN_INDEX = "require('lcursor.index').start() require('lcursor.index.survey').begin(...)"
+INDEX_STATE = """
+for _, state in ipairs(require("lcursor.index").states()) do
+  if state.root == ... then
+    return { state.phase, state.pid }
+  end
+end
+return { "", 0 }
+"""
+BEGUN_S = 30.0
 
 
 def command(
@@ -62,15 +81,9 @@ def command(
         bool,
         typer.Option(help="Type the same again while the standard library is being indexed."),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the JSON there as well, after each file.")
-    ] = None,
     limit_minutes: Annotated[
         float, typer.Option(min=0, help="Begin no further file after that time; 0: no limit.")
     ] = 0,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Only print the table of JSON that was written before.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Type the ends of real lines and time each key to its first valid suggestion.
@@ -79,10 +92,6 @@ def command(
     cold and the rested one jump about. A cold time goes from the last key to the first suggestion
     that is only extended until it is complete and one second has passed.
     """
-    if markdown:
-        found = json.loads(markdown.read_text(encoding="utf-8"))
-        emit(found, as_markdown(from_dict(found), found), as_json=False)
-        return
     if not (warm or cold or rested):
         raise typer.BadParameter("nothing is left to do", param_hint="--no-warm")
     typists: dict[str, Typist] = {"lcursor": Lcursor(model)}
@@ -92,8 +101,7 @@ def command(
             raise typer.BadParameter("expected llama.vim=DIR", param_hint="--peer")
         typists[name] = LlamaVim(Path(folder), server)
     if indexing:
-        indexing_typist = WhileIndexing(model, Path(base_events.__file__).parents[1])
-        typists["while indexing"] = context.with_resource(indexing_typist)
+        typists["while indexing"] = context.with_resource(_while_indexing(model))
     neovim = find_neovim()
     sources = files or default_files(neovim)
     names = [f"{path.resolve().parent.name}/{path.name}" for path in sources]
@@ -110,9 +118,53 @@ def command(
             continue
         with reporting_timeouts():
             measure(typists, neovim, path, chosen, plan, results)
-        if out:
-            out.write_text(json.dumps(as_dict(results, facts)), encoding="utf-8")
         if limit_minutes and time.monotonic() - began_s > 60 * limit_minutes:
             progress(f"time is up after {path.name}")
             break
     emit(as_dict(results, facts), as_markdown(results, facts), as_json)
+
+
+class _WhileIndexing(Lcursor):
+    """lcursor right after it was told to index a project."""
+
+    def __init__(self, model: str, project: Copy) -> None:
+        super().__init__(model)
+        self._project, self._pid = project, 0
+
+    def begin(self, editor: Editor) -> str:
+        """Also start indexing, and wait until it runs; end the worker of an earlier editor."""
+        self.end_worker()
+        model = super().begin(editor)
+        editor.lua(BEGIN_INDEX, str(self._project.root / self._project.names[0]))
+        if not wait(lambda: self._phase(editor) in INDEXING, BEGUN_S, 0.1):
+            raise LcursorError(f"indexing did not start within {BEGUN_S:.0f} s", "See :LCursor log")
+        return model
+
+    def drain(self, editor: Editor) -> None:
+        """Wait for the last answers, and check that indexing is still running."""
+        super().drain(editor)
+        if self._phase(editor) not in INDEXING:
+            raise LcursorError("indexing ended before the typing did", "Name a larger project")
+
+    def end_worker(self) -> None:
+        """End the worker of the last editor."""
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGTERM)
+        self._pid = 0
+
+    def _phase(self, editor: Editor) -> str:
+        phase, self._pid = editor.lua(INDEX_STATE, str(self._project.root))
+        return str(phase)
+
+
+@contextmanager
+def _while_indexing(model: str) -> Iterator[Lcursor]:
+    """Copy the standard library, and yield an lcursor that indexes the copy."""
+    with tempfile.TemporaryDirectory(prefix="lcursor-bench-", ignore_cleanup_errors=True) as folder:
+        project = Copy(Path(base_events.__file__).parents[1], Path(folder) / "indexed")
+        typist = _WhileIndexing(model, project)
+        try:
+            yield typist
+        finally:
+            typist.end_worker()

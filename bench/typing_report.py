@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.report import head, percentile, table
-from bench.trials import Drawn, Jump, Spot, Trial, is_beginning, is_exact
+from bench.trials import Jump, Trial, is_beginning, is_exact
 
 LABELS = {
     "shown": "a suggestion was shown",
@@ -26,28 +26,24 @@ LABELS = {
     "tokens_per_keystroke_mean": "the same, mean",
     "passes_per_changing_keystroke": "decode calls per key that evaluates tokens, mean",
     "main_thread_p95_ms": "main thread per key, p95",
-    "cold_shown": "cold: a suggestion was shown",
-    "cold_p50_ms": "cold: last key to the suggestion that stays, p50",
-    "cold_p95_ms": "the same, p95",
-    "cold_exact": "cold: its first line is exact, gate on",
-    "cold_replaced_later": "cold: replaced by another text later",
-    "cold_unanswered": "cold: nothing shown and still at work when time was up",
-    "rested_shown": "rested: a suggestion was shown",
-    "rested_p50_ms": "rested: last key to the suggestion that stays, p50",
-    "rested_p95_ms": "the same, p95",
-    "rested_exact": "rested: its first line is exact, gate on",
-    "rested_replaced_later": "rested: replaced by another text later",
-    "rested_unanswered": "rested: nothing shown and still at work when time was up",
+}
+JUMP_LABELS = {
+    "shown": "{}: a suggestion was shown",
+    "p50_ms": "{}: last key to the suggestion that stays, p50",
+    "p95_ms": "the same, p95",
+    "exact": "{}: its first line is exact, gate on",
+    "replaced_later": "{}: replaced by another text later",
+    "unanswered": "{}: nothing shown and still at work when time was up",
 }
 TOTALS = {
     **dict.fromkeys(("shown", "exact", "exact_gate_on"), "positions"),
     "answered": "keystrokes",
-    **{
-        f"{mode}_{name}": f"{mode}_positions"
-        for mode in ("cold", "rested")
-        for name in ("shown", "exact", "replaced_later", "unanswered")
-    },
 }
+"""What a count is out of, by the names of figures."""
+for _mode in ("cold", "rested"):
+    LABELS |= {f"{_mode}_{name}": label.format(_mode) for name, label in JUMP_LABELS.items()}
+    _counts = (f"{_mode}_{name}" for name in JUMP_LABELS if not name.endswith("_ms"))
+    TOTALS |= dict.fromkeys(_counts, f"{_mode}_positions")
 MORE_IS_BETTER = ("shown", "exact", "exact_gate_on", "precision", "precision_gate_off")
 PER_FILE = (
     *MORE_IS_BETTER,
@@ -55,7 +51,7 @@ PER_FILE = (
     *("cold_shown", "cold_p50_ms", "cold_p95_ms"),
     *("rested_shown", "rested_p50_ms", "rested_p95_ms"),
 )
-"""The figures of each file in the table and in JSON."""
+"""The figures in the table with a row for each file."""
 
 
 @dataclass
@@ -67,22 +63,16 @@ class Results:
     cold: list[Jump] = field(default_factory=list)
     rested: list[Jump] = field(default_factory=list)
 
-    def of_file(self, file: str) -> Results:
-        """Return the results of one file."""
-        return Results(
-            self.model,
-            [trial for trial in self.warm if trial.spot.file == file],
-            [jump for jump in self.cold if jump.spot.file == file],
-            [jump for jump in self.rested if jump.spot.file == file],
-        )
+    def numbers(self, file: str = "") -> dict[str, Any]:
+        """Return the figures of the runs that were made, in one file or in all."""
 
-    def numbers(self) -> dict[str, Any]:
-        """Return the figures of the runs that were made."""
-        return {
-            **(summary(self.warm) if self.warm else {}),
-            **(jump_summary(self.cold, "cold") if self.cold else {}),
-            **(jump_summary(self.rested, "rested") if self.rested else {}),
-        }
+        def chosen(typed: Sequence[Any]) -> list[Any]:
+            return [each for each in typed if file in ("", each.spot.file)]
+
+        numbers = summary(chosen(self.warm)) if chosen(self.warm) else {}
+        for mode, jumps in (("cold", chosen(self.cold)), ("rested", chosen(self.rested))):
+            numbers |= jump_summary(jumps, mode) if jumps else {}
+        return numbers
 
 
 Plugins = Mapping[str, Results]
@@ -93,7 +83,8 @@ def summary(trials: Sequence[Trial]) -> dict[str, Any]:
     """Return the figures of a warm run; a time is None if no suggestion came."""
     times = [ms for trial in trials for ms in trial.ghost_ms if ms is not None]
     answers = [ms for trial in trials for ms in trial.answer_ms if ms is not None]
-    last = [trial.ghost_ms[-1] for trial in trials if trial.ghost_ms[-1] is not None]
+    last = [ms for trial in trials if (ms := trial.ghost_ms[-1]) is not None]
+    tokens = [count for trial in trials for count in trial.tokens]
     passes = [count for trial in trials for count in trial.passes if count is not None]
     gated = [(trial.final, trial.spot.rest) for trial in trials]
     ungated = [(trial.ungated, trial.spot.rest) for trial in trials if trial.ungated is not None]
@@ -106,28 +97,16 @@ def summary(trials: Sequence[Trial]) -> dict[str, Any]:
         "precision_gate_off": _precision(ungated),
         "keystrokes": sum(len(trial.ghost_ms) for trial in trials),
         "answered": len(times),
-        "p50_ms": round(statistics.median(times), 2) if times else None,
-        "p90_ms": round(percentile(times, 90), 2) if times else None,
-        "p95_ms": round(percentile(times, 95), 2) if times else None,
-        "answer_p95_ms": round(percentile(answers, 95), 2) if answers else None,
-        "last_key_p50_ms": round(statistics.median(last), 2) if last else None,
-        "tokens_per_keystroke_median": statistics.median(
-            count for trial in trials for count in trial.tokens
-        ),
-        "tokens_per_keystroke_mean": round(
-            statistics.fmean(count for trial in trials for count in trial.tokens), 1
-        ),
-        "passes_per_changing_keystroke": round(statistics.fmean(passes), 2) if passes else None,
-        "main_thread_p95_ms": round(
-            percentile([ms for trial in trials for ms in trial.main_ms], 95), 2
-        ),
+        "p50_ms": _of(statistics.median, times),
+        "p90_ms": _of(lambda samples: percentile(samples, 90), times),
+        "p95_ms": _p95(times),
+        "answer_p95_ms": _p95(answers),
+        "last_key_p50_ms": _of(statistics.median, last),
+        "tokens_per_keystroke_median": statistics.median(tokens),
+        "tokens_per_keystroke_mean": round(statistics.fmean(tokens), 1),
+        "passes_per_changing_keystroke": _of(statistics.fmean, passes),
+        "main_thread_p95_ms": _p95([ms for trial in trials for ms in trial.main_ms]),
     }
-
-
-def _precision(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Return the share of the suggestions shown that are a prefix of the removed text."""
-    shown = [is_beginning(text, rest) for text, rest in pairs if text.strip()]
-    return round(statistics.fmean(shown), 3) if shown else None
 
 
 def jump_summary(jumps: Sequence[Jump], mode: str) -> dict[str, Any]:
@@ -137,13 +116,27 @@ def jump_summary(jumps: Sequence[Jump], mode: str) -> dict[str, Any]:
     numbers = {
         "positions": len(jumps),
         "shown": len(stays),
-        "p50_ms": round(statistics.median(times), 2) if times else None,
-        "p95_ms": round(percentile(times, 95), 2) if times else None,
+        "p50_ms": _of(statistics.median, times),
+        "p95_ms": _p95(times),
         "exact": sum(is_exact(stay.ghost, jump.spot.rest) for jump, stay in stays),
         "replaced_later": sum(stay.replaced_later for _, stay in stays),
         "unanswered": sum(not jump.has_answer and not jump.stay() for jump in jumps),
     }
     return {f"{mode}_{name}": value for name, value in numbers.items()}
+
+
+def _of(statistic: Callable[[Sequence[float]], float], samples: Sequence[float]) -> float | None:
+    return round(statistic(samples), 2) if samples else None
+
+
+def _p95(samples: Sequence[float]) -> float | None:
+    return _of(lambda samples: percentile(samples, 95), samples)
+
+
+def _precision(pairs: Sequence[tuple[str, str]]) -> float | None:
+    """Return the share of the suggestions shown that are a prefix of the removed text."""
+    shown = [is_beginning(text, rest) for text, rest in pairs if text.strip()]
+    return round(statistics.fmean(shown), 3) if shown else None
 
 
 def as_dict(plugins: Plugins, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,71 +145,31 @@ def as_dict(plugins: Plugins, facts: Mapping[str, Any]) -> dict[str, Any]:
         {
             **results.numbers(),
             "model": results.model,
-            "trials": [_trial_dict(trial) for trial in results.warm],
-            "cold_trials": [_jump_dict(jump) for jump in results.cold],
-            "rested_trials": [_jump_dict(jump) for jump in results.rested],
+            "trials": [asdict(each) for each in results.warm],
+            "cold_trials": [asdict(each) for each in results.cold],
+            "rested_trials": [asdict(each) for each in results.rested],
         }
         for results in plugins.values()
     ]
-    out = {**facts, **own, "files": [_file_dict(plugins, file) for file in _files(plugins)]}
+    out = {**facts, **own, "files": []}
+    for file in _files(plugins):
+        (numbers, *others) = [results.numbers(file) for results in plugins.values()]
+        out["files"].append({"file": file, **numbers, **({"peer": others[0]} if others else {})})
     if peers:
         out["peer"] = {"name": list(plugins)[1], **peers[0]}
         out["times_faster_p50"] = _ratio(peers[0].get("p50_ms"), own.get("p50_ms"))
     return out
 
 
-def from_dict(found: Mapping[str, Any]) -> dict[str, Results]:
-    """Return the results that `as_dict` was given, with rounded times."""
-    plugins = {"lcursor": found}
-    if "peer" in found:
-        plugins[found["peer"]["name"]] = found["peer"]
-    return {
-        name: Results(
-            one["model"],
-            [Trial(**{**each, "spot": Spot(**each["spot"])}) for each in one["trials"]],
-            [_jump(each) for each in one["cold_trials"]],
-            [_jump(each) for each in one["rested_trials"]],
-        )
-        for name, one in plugins.items()
-    }
-
-
-def _jump(found: Mapping[str, Any]) -> Jump:
-    drawn = [Drawn(*each) for each in found["drawn"]]
-    return Jump(**{**found, "spot": Spot(**found["spot"]), "drawn": drawn})
-
-
 def _files(plugins: Plugins) -> list[str]:
-    spots = [
-        each.spot
-        for results in plugins.values()
-        for typed in (results.warm, results.cold, results.rested)
-        for each in typed
-    ]
-    return list(dict.fromkeys(spot.file for spot in spots))
-
-
-def _file_dict(plugins: Plugins, file: str) -> dict[str, Any]:
-    (own, *peers) = [results.of_file(file).numbers() for results in plugins.values()]
-    return {"file": file, **own, **({"peer": peers[0]} if peers else {})}
-
-
-def _rounded(times_ms: Sequence[float | None]) -> list[float | None]:
-    return [ms and round(ms, 2) for ms in times_ms]
-
-
-def _trial_dict(trial: Trial) -> dict[str, Any]:
-    return {
-        **asdict(trial),
-        "ghost_ms": _rounded(trial.ghost_ms),
-        "answer_ms": _rounded(trial.answer_ms),
-        "main_ms": _rounded(trial.main_ms),
-    }
-
-
-def _jump_dict(jump: Jump) -> dict[str, Any]:
-    drawn = [(round(each.ms, 2), each.typed, each.ghost) for each in jump.drawn]
-    return {**asdict(jump), "drawn": drawn, "end_ms": round(jump.end_ms, 2)}
+    return list(
+        dict.fromkeys(
+            each.spot.file
+            for results in plugins.values()
+            for typed in (results.warm, results.cold, results.rested)
+            for each in typed
+        )
+    )
 
 
 def as_markdown(plugins: Plugins, facts: Mapping[str, Any]) -> list[str]:
@@ -250,9 +203,7 @@ def _table(plugins: Plugins) -> list[str]:
 
 def _file_table(plugins: Plugins, files: Sequence[str]) -> list[str]:
     """Return a row for each file; a cell has the values of the plugins in their order."""
-    found = {
-        file: [results.of_file(file).numbers() for results in plugins.values()] for file in files
-    }
+    found = {file: [results.numbers(file) for results in plugins.values()] for file in files}
     keys = [key for key in PER_FILE if any(key in row for each in found.values() for row in each)]
     names = [key.removesuffix("_ms").replace("_", " ") + ":" for key in keys]
     rows = [

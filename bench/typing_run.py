@@ -15,12 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from bench.report import progress
+from bench.peer import WAIT_S, Typist
+from bench.report import progress, sleep_until
 from bench.trials import (
     COLD_KEYS,
-    Cost,
     Drawn,
     Flush,
     Jump,
@@ -29,15 +28,13 @@ from bench.trials import (
     apart,
     ghost_times_ms,
     is_exact,
+    read_lines,
 )
 from bench.typing_report import Results
 from lcursor.drive.editor import Editor
 from lcursor.drive.screen import Screen
-from lcursor.errors import LcursorError
 
 IDLE_S = 0.4
-WAIT_S = 10.0
-LINES = 40
 
 # Of a cold or rested run.
 REST_S = 3.0
@@ -52,70 +49,12 @@ QUIET_S = 1.0
 LATER_S = 6.0
 """Watched after the observation for a better answer that replaces the suggestion."""
 
-# For both plugins: no search for a Python provider, nothing that changes what is typed.
-INIT = """
-vim.g.loaded_python3_provider = 0
-vim.o.showmode, vim.o.wrap = false, false
-vim.api.nvim_create_autocmd("FileType", { callback = function()
-  vim.schedule(function()
-    vim.bo.indentexpr, vim.bo.cindent, vim.bo.smartindent, vim.bo.textwidth = "", false, false, 0
-  end)
-end })
-"""
-
 PUT = """
 local row, line = ...
 vim.api.nvim_buf_set_lines(0, row, row + 1, true, { line })
 vim.api.nvim_win_set_cursor(0, { row + 1, 0 })
 vim.cmd.normal({ "zz", bang = true })
 """
-
-
-class Typist(Protocol):
-    """A plugin that shows ghost text, driven in a Neovim."""
-
-    @property
-    def group(self) -> str:
-        """Highlight group of its ghost."""
-
-    def open(self, neovim: Path, home: Path, path: Path, columns: int) -> Editor:
-        """Start a Neovim on the file. `probe.key()` in it begins the next key's main_ms."""
-
-    def begin(self, editor: Editor) -> str:
-        """Wait until it is ready; return the name of its model."""
-
-    def warm(self, editor: Editor, spot: Spot) -> None:
-        """Wait until the requests that entering Insert mode made are answered."""
-
-    def is_settled(self, editor: Editor, since_key_s: float) -> bool:
-        """Whether what is shown now will not change by itself."""
-
-    def is_final(self, editor: Editor) -> bool:
-        """Whether no better answer can come to what was asked last."""
-
-    def drain(self, editor: Editor) -> None:
-        """Wait until no request runs for the spot that was left."""
-
-    def costs(self, editor: Editor, spot: Spot) -> list[Cost]:
-        """Return the cost of each key, and reset it."""
-
-    def open_gate(self, editor: Editor) -> None:
-        """Ask again with the confidence gate off, and wait for the answer."""
-
-    def close_gate(self, editor: Editor) -> None:
-        """Restore the gate; called in Normal mode."""
-
-
-def read_lines(path: Path) -> list[str]:
-    """Return the lines as Neovim counts them.
-
-    Raises:
-        LcursorError: the file cannot be read as UTF-8.
-    """
-    try:
-        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LcursorError(f"{path} cannot be read: {error}", "Name a source file") from error
 
 
 def default_files(neovim: Path) -> list[Path]:
@@ -358,11 +297,11 @@ def _jump(editor: Editor, typist: Typist, spot: Spot, flushes: list[Flush], rest
     flushes.clear()
     jumped_s = time.perf_counter()
     editor.lua(PUT + "vim.cmd.redraw()", spot.row, spot.before)
-    _sleep_until(jumped_s + rest_s)
+    sleep_until(jumped_s + rest_s)
     editor.keys("A")
     editor.lua("vim.cmd.redraw()")
     base = len(editor.screen.at_cursor(typist.group)[0])
-    _sleep_until(jumped_s + rest_s + JUMP_TO_KEY_S)
+    sleep_until(jumped_s + rest_s + JUMP_TO_KEY_S)
     last_s = _type(editor, spot.typed, COLD_PACE_MS / 1000)[-1]
     end_s, has_answer = _watch(editor, typist, last_s)
     editor.lua("vim.cmd.redraw()")
@@ -435,13 +374,9 @@ def _type(editor: Editor, text: str, pace_s: float) -> list[float]:
     began = time.perf_counter()
     for number, char in enumerate(text):
         if number:
-            _sleep_until(began + number * pace_s - 0.01)
+            sleep_until(began + number * pace_s - 0.01)
             editor.client.notify("nvim_exec_lua", "probe.key()", [])
-            _sleep_until(began + number * pace_s)
+            sleep_until(began + number * pace_s)
         sent_s.append(time.perf_counter())
         editor.client.notify("nvim_input", "<lt>" if char == "<" else char)
     return sent_s
-
-
-def _sleep_until(at_s: float) -> None:
-    time.sleep(max(0.0, at_s - time.perf_counter()))

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import weights
-from bench.shapes import TINY, Shape
+from bench.weights import TINY, Shape
 from lcursor.__main__ import app
 from lcursor.fim import llama
 

@@ -9,9 +9,9 @@ import pytest
 
 from bench import peer, typing_run
 from bench.peer import Lcursor
-from bench.trials import COLD_KEYS, pick_spots
+from bench.trials import COLD_KEYS, pick_spots, read_lines
 from bench.typing_report import jump_summary, summary
-from bench.typing_run import read_lines, run, run_cold
+from bench.typing_run import run, run_cold
 from lcursor.drive.editor import Editor
 from tests.fakes.control import STATS, FakeHost
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import struct
-from collections import namedtuple
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import gpu, weights
-from bench.shapes import FORMATS, SHAPES, TINY, Shape, metadata, tensors
+from bench.weights import FORMATS, SHAPES, TINY, Shape, metadata, tensors
 from lcursor.__main__ import app
 from lcursor.catalog import gguf, hardware, manifest
-from lcursor.errors import DiskFull, LcursorError, ModelError, OutOfMemory
+from lcursor.errors import LcursorError, ModelError, OutOfMemory
 from lcursor.fim import llama
 
 SMALL = replace(TINY, layers=1, vocab=6)
@@ -113,28 +111,6 @@ def test_a_file_is_written_once(tmp_path: Path, donor: Path) -> None:
     donor.unlink()
     assert weights.ensure(SMALL, tmp_path, donor, lambda done: None) == path
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
-
-
-def test_a_broken_file_and_one_of_another_shape_are_written_anew(
-    tmp_path: Path, donor: Path
-) -> None:
-    path = weights.ensure(SMALL, tmp_path, donor, lambda done: None)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-100])
-    weights.ensure(SMALL, tmp_path, donor, lambda done: None)
-    assert path.read_bytes() == whole
-    weights.ensure(replace(SMALL, ffn=256), tmp_path, donor, lambda done: None)
-    assert path.stat().st_size < len(whole)
-
-
-def test_a_full_disk_is_found_out_before_anything_is_written(
-    tmp_path: Path, donor: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10, 5, 5_000_000_000))
-    with pytest.raises(DiskFull, match=r"needs 18\.8 GB, and 5\.0 GB are free"):
-        weights.ensure(SHAPES["30b-a3b"], tmp_path, donor, lambda done: None)
-    assert list(tmp_path.iterdir()) == [donor]
 
 
 def test_what_is_broken_off_is_not_left(tmp_path: Path, donor: Path) -> None:

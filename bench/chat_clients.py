@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +24,31 @@ from lcursor.llm.records import Target
 
 MAX_ANSWER_S = 300.0
 """Long prompts are evaluated slowly without a GPU."""
+Message = tuple[float, str, Mapping[str, Any]]
+"""When it came, its name and its parameters."""
 
 
 @dataclass(slots=True)
-class Heard:
-    """One answer, with its times and token counts."""
+class Answer:
+    """One answer, with its times and token counts.
+
+    Attributes:
+        first_s: when the first text came.
+        last_s: when the last text came.
+        prompt_ms: prompt time reported by the server.
+        number: number of the answer's message.
+    """
 
     sent_s: float
     first_s: float = 0.0
-    """When the first text came."""
     last_s: float = 0.0
-    """When the last text came."""
-    ended_s: float = 0.0
     text: str = ""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     answer_tokens: int = 0
     prompt_ms: float = 0.0
-    """Prompt time reported by the server."""
     number: int = 0
-    """Of the answer's message."""
     reason: str = ""
-    phases: list[str] = field(default_factory=list)
 
     @property
     def first_ms(self) -> float:
@@ -62,8 +65,13 @@ class Heard:
         """The speed of the answer after its first token."""
         return (self.answer_tokens - 1) / max(self.last_s - self.first_s, 1e-6)
 
+    def add(self, text: str, at_s: float) -> None:
+        """Add text that came at a time."""
+        self.first_s, self.last_s = self.first_s or at_s, at_s
+        self.text += text
 
-class Talk:
+
+class Chat:
     """A `ChatSlot`, used as an editor uses it.
 
     Args:
@@ -73,75 +81,66 @@ class Talk:
     """
 
     def __init__(self, config: ChatConfig, folder: Path, idle_s: float = 3600.0) -> None:
-        self._messages: list[tuple[float, str, Mapping[str, Any]]] = []
+        self._messages: list[Message] = []
         self._changed = threading.Condition()
         self._number = 0
         self.slot = ChatSlot(
-            config, self._hear, folder=folder / "chats", server=folder / "server", idle_s=idle_s
+            config, self._receive, folder=folder / "chats", server=folder / "server", idle_s=idle_s
         )
 
-    def __enter__(self) -> Talk:
+    def __enter__(self) -> Chat:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.slot.close()
 
-    def _hear(self, method: str, params: Mapping[str, Any]) -> None:
+    def _receive(self, method: str, params: Mapping[str, Any]) -> None:
         now_s = time.perf_counter()
         with self._changed:
             self._messages.append((now_s, method, params))
             self._changed.notify_all()
 
-    def next(self) -> int:
-        """Return the number of a new question, and forget earlier messages."""
+    def _next(self) -> int:
+        """Return the id of a new question, and forget earlier messages."""
         self._number += 1
         with self._changed:
             self._messages.clear()
         return self._number
 
-    def wait(
-        self, number: int, *methods: str, within_s: float = MAX_ANSWER_S
-    ) -> tuple[float, str, Mapping[str, Any]]:
-        """Wait for one of these messages about a question; return its time, name and parameters.
+    def wait(self, number: int, method: str) -> Message:
+        """Wait for a message about a question.
 
         Raises:
             LcursorError: an error came instead, or nothing came.
         """
 
-        def found() -> tuple[float, str, Mapping[str, Any]] | None:
+        def found() -> Message | None:
             for message in self._messages:
-                if message[2].get("id") == number and message[1] in (*methods, "error"):
+                if message[2].get("id") == number and message[1] in (method, "error"):
                     return message
             return None
 
         with self._changed:
-            message = self._changed.wait_for(found, within_s)
+            message = self._changed.wait_for(found, MAX_ANSWER_S)
         if not message:
             raise LcursorError(
-                f"no message of the chat for {within_s:.0f} s", "Run it on a quiet machine"
+                f"no message of the chat for {MAX_ANSWER_S:.0f} s", "Run it on a quiet machine"
             )
-        if message[1] == "error" and "error" not in methods:
+        if message[1] == "error":
             raise LcursorError(str(message[2]["message"]), str(message[2]["hint"]))
         return message
 
-    def open(self, path: Path, chat: str = "") -> Mapping[str, Any]:
-        """Open a chat, or start a new one."""
-        number = self.next()
+    def open(self, path: Path, chat: str = "") -> str:
+        """Open a chat, or start a new one; return its key."""
+        number = self._next()
         self.slot.open({"id": number, "chat": chat, "path": str(path)})
-        return self.wait(number, "chat.opened")[2]
+        return str(self.wait(number, "chat.opened")[2]["chat"])
 
     def send(
-        self,
-        chat: str,
-        text: str,
-        path: Path,
-        *,
-        after: int = 0,
-        attachments: Sequence[Any] = (),
+        self, chat: str, text: str, path: Path, *, after: int = 0, attachments: Sequence[Any] = ()
     ) -> tuple[int, float]:
-        """Ask; return the number of the question and its time."""
-        number = self.next()
-        sent_s = time.perf_counter()
+        """Ask; return the id of the question and its time."""
+        number, sent_s = self._next(), time.perf_counter()
         self.slot.send(
             {
                 "id": number,
@@ -157,30 +156,23 @@ class Talk:
         )
         return number, sent_s
 
-    def ask(self, chat: str, text: str, path: Path, **more: Any) -> Heard:
-        """Ask, and wait for the whole answer."""
-        number, sent_s = self.send(chat, text, path, **more)
-        return self.end(number, sent_s)
+    def ask(self, chat: str, text: str, path: Path, **more: Any) -> Answer:
+        """Ask, and wait for the whole answer; see `send`."""
+        return self.end(*self.send(chat, text, path, **more))
 
-    def end(self, number: int, sent_s: float, within_s: float = MAX_ANSWER_S) -> Heard:
+    def end(self, number: int, sent_s: float) -> Answer:
         """Wait for the end of an answer."""
-        ended_s, _, done = self.wait(number, "chat.done", within_s=within_s)
-        heard = Heard(sent_s, ended_s=ended_s, reason=done["reason"])
-        heard.prompt_tokens = done["prompt_tokens"]
-        heard.cached_tokens = done["cached_tokens"]
-        heard.answer_tokens = done["answer_tokens"]
-        heard.prompt_ms = done["prompt_ms"]
+        done = self.wait(number, "chat.done")[2]
+        names = ("prompt_tokens", "cached_tokens", "answer_tokens", "prompt_ms", "reason")
+        answer = Answer(sent_s, **{name: done[name] for name in names})
         with self._changed:
             messages = [each for each in self._messages if each[2].get("id") == number]
         for at_s, method, params in messages:
             if method == "chat.delta":
-                heard.first_s, heard.last_s = heard.first_s or at_s, at_s
-                heard.text += params["text"]
+                answer.add(params["text"], at_s)
             elif method == "chat.started":
-                heard.number = params["answer"]
-            elif method == "chat.progress" and params["phase"] not in heard.phases[-1:]:
-                heard.phases.append(params["phase"])
-        return heard
+                answer.number = params["answer"]
+        return answer
 
 
 class _Unix(http.client.HTTPConnection):
@@ -205,11 +197,13 @@ class Bare:
 
     def __init__(self, target: Target) -> None:
         path = endpoint.socket_path(target.url)
-        if path:
-            self._http: http.client.HTTPConnection = _Unix(path)
-        else:
-            host = target.url.removeprefix("http://")
-            self._http = http.client.HTTPConnection(host, timeout=MAX_ANSWER_S)
+        self._http = (
+            _Unix(path)
+            if path
+            else http.client.HTTPConnection(
+                target.url.removeprefix("http://"), timeout=MAX_ANSWER_S
+            )
+        )
         self._headers = {"Content-Type": "application/json"}
         if target.key:
             self._headers["Authorization"] = f"Bearer {target.key}"
@@ -220,45 +214,38 @@ class Bare:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def call(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Send another request to the server."""
+    def _send(self, path: str, body: Mapping[str, Any] | None) -> http.client.HTTPResponse:
         data = None if body is None else json.dumps(body).encode()
         self._http.close()  # the server may have done so
         self._http.request("GET" if body is None else "POST", path, data, self._headers)
-        return json.loads(self._http.getresponse().read() or b"null")
+        return self._http.getresponse()
 
-    def ask(self, messages: Sequence[Mapping[str, str]], max_tokens: int) -> Heard:
+    def call(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Send another request to the server."""
+        return json.loads(self._send(path, body).read() or b"null")
+
+    def ask(self, messages: Sequence[Mapping[str, str]], max_tokens: int) -> Answer:
         """Ask, and wait for the whole answer."""
-        body = {
-            "messages": list(messages),
-            "stream": True,
-            "temperature": 0,
-            "max_tokens": max_tokens,
-        }
-        self._http.close()
-        heard = Heard(time.perf_counter())
-        data = json.dumps(body).encode()
-        self._http.request("POST", "/v1/chat/completions", data, self._headers)
-        for row in _rows(self._http.getresponse()):
+        answer = Answer(time.perf_counter())
+        options = {"stream": True, "temperature": 0, "max_tokens": max_tokens}
+        reply = self._send("/v1/chat/completions", {"messages": list(messages), **options})
+        for row in _rows(reply):
             choice = (row.get("choices") or [{}])[0]
             text = (choice.get("delta") or {}).get("content")
             if text:
-                heard.last_s = time.perf_counter()
-                heard.first_s = heard.first_s or heard.last_s
-                heard.text += text
+                answer.add(text, time.perf_counter())
             if timings := row.get("timings"):
-                heard.cached_tokens = timings["cache_n"]
-                heard.prompt_tokens = timings["prompt_n"] + timings["cache_n"]
-                heard.answer_tokens = timings["predicted_n"]
-                heard.prompt_ms = timings["prompt_ms"]
-        heard.ended_s = time.perf_counter()
-        return heard
+                answer.cached_tokens = timings["cache_n"]
+                answer.prompt_tokens = timings["prompt_n"] + timings["cache_n"]
+                answer.answer_tokens = timings["predicted_n"]
+                answer.prompt_ms = timings["prompt_ms"]
+        return answer
 
 
-def _rows(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+def _rows(reply: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
     """Yield the objects of a stream."""
-    if answer.status != 200:
-        raise LcursorError(f"the bare server says {answer.status}", "Look at its log")
-    for line in answer:
+    if reply.status != 200:
+        raise LcursorError(f"the bare server says {reply.status}", "Look at its log")
+    for line in reply:
         if line.startswith(b"data: {"):
             yield json.loads(line[6:])
