@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # outside of pytest-timeout: waiting is no hang
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Run the tests that are marked `process` one at a time, whichever worker has them."""
+    """Run tests that are marked `process` one at a time, across all workers."""
     if not item.get_closest_marker("process"):
         return (yield)
     with Path(__file__).open() as lock:
@@ -40,7 +40,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI, let no test be skipped but for a reason that is listed."""
+    """In CI, fail a test that is skipped for a reason that is not listed."""
     report = yield
     if os.environ.get("CI") == "true":
         skips.refuse(report)

@@ -1,4 +1,4 @@
-"""Waiting for a condition, with a deadline that only a hang reaches."""
+"""Wait for conditions, with a deadline that only a hang reaches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wait_for(predicate: Callable[[], Value], timeout_s: float = 30.0, what: str 
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not looked after does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -1,6 +1,6 @@
-"""A server of chats on the loopback interface or a unix socket, that follows a script.
+"""A scripted chat server on the loopback interface or a unix socket.
 
-Without a script it is a small llama-server: it counts, has a cache of one prompt, and answers.
+Without a script it is a small llama-server: it counts tokens, caches one prompt, and answers.
 
     with ChatServer([say("Hel", "lo"), refuse(500, "oops")]) as server:
         client = ChatClient(Target("fake", server.url))
@@ -25,15 +25,15 @@ QUESTIONS = ("/v1/chat/completions", "/chat/completions", "/api/chat")
 
 
 class Abort:
-    """In an answer: the connection is reset, as when a server's process dies."""
+    """A part of an answer that resets the connection, as when a server's process dies."""
 
 
 class Hang:
-    """In an answer: nothing more comes until the client goes or the server ends."""
+    """A part of an answer that lasts until the client disconnects or the server ends."""
 
 
 class Wait:
-    """In an answer: it goes on when the test sets `event`."""
+    """A part of an answer that waits until the test sets `event`."""
 
     def __init__(self) -> None:
         self.event = threading.Event()
@@ -77,17 +77,17 @@ def say(
     progress: Sequence[Mapping[str, Any]] = (),
     is_done: bool = True,
 ) -> Answer:
-    """Return an answer that says texts one after the other, each a token.
+    """Return an answer that streams texts, one token each.
 
     Args:
-        texts: what is said.
-        reasoning: what is thought before.
-        every_s: a pause before each.
-        finish: the reason of the end; None sends none.
-        usage: in an object of its own at the end, as OpenAI does.
-        timings: in the last object, as llama-server does.
-        progress: objects of `prompt_progress`, before all else.
-        is_done: `[DONE]` is sent.
+        texts: the tokens of the answer.
+        reasoning: tokens of reasoning that come first.
+        every_s: pause before each object.
+        finish: finish reason; None sends none.
+        usage: sent in an object of its own at the end, as OpenAI does.
+        timings: sent in the last object, as llama-server does.
+        progress: objects of `prompt_progress`, sent before everything else.
+        is_done: whether `[DONE]` is sent.
     """
     rows: list[dict[str, Any]] = []
     rows += [{**delta(), "prompt_progress": dict(one)} for one in progress]
@@ -109,7 +109,7 @@ def say(
 
 
 def say_ollama(*texts: str, thinking: Sequence[str] = (), reason: str = "stop") -> Answer:
-    """Return an answer as Ollama's own API gives it: lines of JSON."""
+    """Return an answer of Ollama's own API: lines of JSON."""
     rows: list[dict[str, Any]] = [
         {"message": {"role": "assistant", "content": "", "thinking": one}, "done": False}
         for one in thinking
@@ -125,13 +125,13 @@ def say_ollama(*texts: str, thinking: Sequence[str] = (), reason: str = "stop") 
 def refuse(
     status: int, message: str, headers: Mapping[str, str] | None = None, **more: object
 ) -> Answer:
-    """Return an answer with an error's status."""
+    """Return an error response."""
     body = {"error": {"message": message, "code": status, **more}}
     return Answer([json.dumps(body).encode()], status, "application/json", dict(headers or {}))
 
 
 def overflow(prompt_tokens: int, context_tokens: int) -> Answer:
-    """Return what llama-server says when a prompt does not fit."""
+    """Return llama-server's error for a prompt that does not fit."""
     return refuse(
         400,
         f"request ({prompt_tokens} tokens) exceeds the available context size "
@@ -147,7 +147,7 @@ class _Gone(Exception):
 
 
 class ChatServer(Loopback):
-    """A server that follows a script; see `Loopback` for what else it has.
+    """A server that follows a script.
 
     Args:
         script: one answer for each question, the last one for all further; or a function of the
@@ -189,22 +189,22 @@ class ChatServer(Loopback):
         super().__init__(port, socket_path)
 
     def paths(self) -> list[str]:
-        """Return the paths that were asked for, in order, without their queries."""
+        """Return the paths of all requests, in order, without their queries."""
         return [urlsplit(path).path for _, path, _ in self.asked]
 
     def tokens(self, text: str) -> int:
-        """Return how many tokens it takes a text for: one for each four letters begun."""
+        """Count tokens: one for every four characters, rounded up."""
         return -(-len(text) // 4)
 
     def template(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Return the prompt that messages are."""
+        """Return the prompt of some messages."""
         rows = [f"<|{one['role']}|>{one['content']}<|end|>" for one in messages]
         return "".join(rows) + "<|assistant|>"
 
     # What it answers.
 
     def answer(self, ask: Handler, body: dict[str, Any]) -> None:
-        """Follow the script where a question is asked; else tell what it is."""
+        """Follow the script for a chat request; describe the server otherwise."""
         self.asked.append((ask.command, ask.path, dict(ask.headers)))
         if self.key and ask.headers.get("Authorization") != f"Bearer {self.key}":
             self._say(ask, 401, {"error": {"message": "Invalid API Key", "code": 401}})
@@ -252,7 +252,7 @@ class ChatServer(Loopback):
             ask.close_connection = True
 
     def _look(self, ask: Handler, wait_s: float) -> None:
-        """Wait, and see whether the client has gone."""
+        """Wait, and raise if the client has disconnected."""
         end = time.monotonic() + wait_s
         while True:
             if self.is_over.is_set():
@@ -275,7 +275,7 @@ class ChatServer(Loopback):
         return self.natural(body)
 
     def natural(self, body: dict[str, Any], text: str = "", every_s: float = 0.0) -> Answer:
-        """Return what it says by itself, with the counts of a cache that holds one prompt."""
+        """Return the unscripted answer, with the counts of a cache of one prompt."""
         prompt = self.template(body["messages"])
         total = self.tokens(prompt)
         if total >= self.context_tokens:
@@ -307,7 +307,7 @@ class ChatServer(Loopback):
         )
 
     def _told(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, object]:
-        """Return what it says to anything but a question."""
+        """Answer any other request."""
         bare = urlsplit(path).path
         if path in self.extra or bare in self.extra:
             return self.extra.get(path) or self.extra[bare]
@@ -362,6 +362,6 @@ class ChatServer(Loopback):
 
 
 def _same(one: str, other: str) -> int:
-    """Return how many letters two texts begin with alike."""
+    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,6 +1,6 @@
-"""The test's end of the fake host: sees all that Neovim says and decides what is answered.
+"""The test's side of the fake host: records all messages from Neovim and sends the answers.
 
-Owns the socket on which the fake processes (`host.py`) report, one connection a process.
+Owns the socket to which the fake processes (`host.py`) connect, one connection per process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lcursor.protocol import PROTOCOL, TO_LUA, check
 
 SCRIPT = Path(__file__).with_name("host.py")
 ECHO = "echo"
-"""The harness's own message, which no real host knows."""
+"""A message of the test harness, which no real host knows."""
 STATS = {
     "prompt_tokens": 100,
     "reused_tokens": 90,
@@ -46,7 +46,7 @@ Params = dict[str, Any]
 
 
 class FakeHost:
-    """Every host process that one test's Neovims start.
+    """All host processes that the Neovims of one test start.
 
     Attributes:
         is_polite: answer `hello` at once, as a host whose model is loaded.
@@ -95,7 +95,7 @@ class FakeHost:
         assert not self.invalid, f"Neovim sent messages that the host refuses: {self.invalid}"
 
     def init(self) -> str:
-        """Return Lua for an init.lua that puts this host in the place of the real one."""
+        """Return Lua for an init.lua that replaces the real host by this one."""
         argv = json.dumps([sys.executable, str(SCRIPT), str(self.path)])[1:-1]
         return f"""
         require("lcursor.install").python = function() return {json.dumps(sys.executable)} end
@@ -116,7 +116,7 @@ class FakeHost:
         return value
 
     def wait_count(self, count: int) -> None:
-        """Wait until so many processes were started and have heard `hello`."""
+        """Wait until so many processes were started and have received `hello`."""
         self.wait(lambda: len(self.pids) == len(self.messages("hello")) == count)
 
     def messages(self, method: str) -> list[Params]:
@@ -135,7 +135,7 @@ class FakeHost:
         return self.requests[self._taken - 1]
 
     def skip(self) -> None:
-        """Take all requests so far as returned."""
+        """Mark all requests so far as returned."""
         self._taken = len(self.requests)
 
     @property
@@ -152,11 +152,11 @@ class FakeHost:
         self.send_unchecked(method, check(method, params, TO_LUA), pid)
 
     def send_unchecked(self, method: str, params: object, pid: int | None = None) -> None:
-        """Send any message to Neovim, for the tests of what it does with a bad one."""
+        """Send any message to Neovim, also an invalid one."""
         self._order({"do": "send", "method": method, "params": params}, pid)
 
     def ready(self, pid: int | None = None) -> None:
-        """Answer `hello`, and say that the model is loaded."""
+        """Answer `hello` and report a loaded model."""
         self.greet(pid)
         self.state("ready", pid=pid)
 
@@ -169,7 +169,7 @@ class FakeHost:
     def state(
         self, state: str, detail: str = "", progress: float = -1, pid: int | None = None
     ) -> None:
-        """Say what the host is doing."""
+        """Report the state of the host."""
         self.send("state", {"state": state, "detail": detail, "progress": progress}, pid)
 
     def partial(self, request: Params, text: str) -> None:
@@ -192,7 +192,7 @@ class FakeHost:
         self.send("fim.improved", {**answer, "stats": {**STATS, **stats}}, request["pid"])
 
     def alternatives(self, request: Params, texts: list[str]) -> None:
-        """Say what else could stand where a request was answered."""
+        """Send alternatives to the answer of a request."""
         answer = {"id": request["id"], "texts": texts}
         self.send("fim.alternatives", answer, request["pid"])
 
@@ -213,7 +213,7 @@ class FakeHost:
         os.kill(self.pids[-1], number)
 
     def sync(self) -> None:
-        """Return when Neovim has handled all that was said to it, and what it said has arrived."""
+        """Wait until Neovim has handled all messages and its own messages have arrived."""
         number = next(self._echoes)
         code = f'local chan, n = ... vim.rpcnotify(chan, "{ECHO}", {{ n = n }})'
         self._order({"do": "lua", "code": code, "args": [number]})

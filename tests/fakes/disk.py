@@ -1,4 +1,4 @@
-"""A disk that has no room, for who writes into files."""
+"""Full disks, for tests of writing files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def full_disk(size_bytes: int) -> Iterator[None]:
-    """Have files of this process grow no further; Python ignores the signal that tells of it."""
+    """Limit the size of this process's files; Python ignores the signal about it."""
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, old[1]))
     try:
@@ -24,7 +24,7 @@ def full_disk(size_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def small_disk(place: Path) -> Iterator[None]:
-    """Have a file system of 64 kB in a folder; skips the test where none can be mounted."""
+    """Mount a file system of 64 kB; skip the test if mounting is not possible."""
     command = ["mount", "-t", "tmpfs", "-o", "size=64k", "lcursor-test", str(place)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("a small file system cannot be mounted here")

@@ -1,4 +1,4 @@
-"""A model that never computes: opened, asked and closed as `lcursor.fim.engine.Engine` is."""
+"""A fake of `lcursor.fim.engine.Engine` that never computes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Act = Callable[[], None]
 
 
 def fail() -> None:
-    """Be broken."""
+    """Raise an unexpected exception."""
     raise RuntimeError("broken")
 
 
 def wait_for(event: threading.Event) -> Act:
-    """Return what waits for an event."""
+    """Return a function that waits for an event."""
 
     def wait() -> None:
         assert event.wait(WAIT_S)
@@ -109,7 +109,7 @@ class FakeEngine:
 
 
 class Models(Heard):
-    """Opens engines, keeps what they are asked, and hears what a completer says.
+    """Opens fake engines, and records their calls and the messages of a completer.
 
     Attributes:
         notes: (what, model, thread) of each call, in their order.
@@ -125,7 +125,7 @@ class Models(Heard):
         self.progress: Callable[[float], bool] = lambda fraction: True
 
     def open(self, config: CompletionConfig, progress: Callable[[float], bool]) -> FakeEngine:
-        """Stand in for `host.backends.open_backend`."""
+        """Replace `host.backends.open_backend`."""
         self.note("open", config)
         self.progress = progress
         self.acts.get("open", lambda: None)()
@@ -133,7 +133,7 @@ class Models(Heard):
         return self.engine
 
     def note(self, what: str, config: CompletionConfig) -> None:
-        """Write down a call."""
+        """Record a call."""
         with self._changed:
             self.notes.append((what, config.model, threading.current_thread().name))
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""A server of ours that goes between the moment it was found and the question."""
+"""A local server that ends between being found and being asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fakes.chat_server import ChatServer
 
 
 def gone_once(patch: pytest.MonkeyPatch, *, is_ours: bool = True, times: int = 1) -> list[str]:
-    """Have what is reached first be gone when it is asked; return the names that are reached."""
+    """Let the first connection fail when it is used; return the names of all connections."""
     real, names = ModelPool.connect, list[str]()
 
     def connect(self: ModelPool, name: str, cancel: threading.Event) -> Connection:

@@ -1,4 +1,4 @@
-"""What a part of the host tells, kept and waited for; settings by which it asks fake servers."""
+"""Records the messages of a part of the host; settings for fake servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAIT_S = 20.0
 
 
 def config_of(*servers: ChatServer, **more: Any) -> ChatConfig:
-    """Return settings by which one talks to servers of the test, `fake` the first of them."""
+    """Return chat settings with servers of the test; the first is named `fake`."""
     names = ["fake", *(f"fake{number}" for number in range(2, len(servers) + 1))]
     models = tuple(
         ModelConfig(name, server.url) for name, server in zip(names, servers, strict=True)
@@ -25,7 +25,7 @@ def config_of(*servers: ChatServer, **more: Any) -> ChatConfig:
 
 
 class Heard:
-    """Hears messages for Neovim; each has to be one of the wire's.
+    """Records messages to Neovim and checks each against the protocol.
 
     Attributes:
         sent: (name, fields) of all, in their order.
@@ -36,14 +36,14 @@ class Heard:
         self._changed = threading.Condition()
 
     def _tell(self, method: str, params: Told) -> None:
-        """Take a message. Thread: any."""
+        """Record a message. Thread: any."""
         protocol.check(method, params, protocol.TO_LUA)
         with self._changed:
             self.sent.append((method, params))
             self._changed.notify_all()
 
     def told(self, method: str, number: int | None = None) -> list[Told]:
-        """Return what was told by a name, about one request or all."""
+        """Return the messages of a name, about one request or all."""
         with self._changed:
             return [
                 params
@@ -52,7 +52,7 @@ class Heard:
             ]
 
     def wait(self, method: str, number: int | None = None, *, count: int = 1) -> Told:
-        """Wait until something was told so often, about one request or all; return the last."""
+        """Wait for so many messages of a name, about one request or all; return the last."""
         with self._changed:
             is_there = self._changed.wait_for(
                 lambda: len(self.told(method, number)) >= count, WAIT_S

@@ -1,4 +1,4 @@
-"""A model hub on the loopback interface, with one file, that can be told to be slow or to break."""
+"""A model hub on the loopback interface with one file; it can be slow or break off."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.fakes.loopback import Handler, Loopback
 
 
 class FakeHub(Loopback):
-    """Serves the same bytes under every name; see `Loopback` for what else it has.
+    """A server that has the same bytes under every name.
 
     Args:
         blob: the file.
@@ -39,7 +39,7 @@ class FakeHub(Loopback):
         super().__init__()
 
     def answer(self, ask: Handler, body: dict[str, Any]) -> None:
-        """Tell about the file, or send it."""
+        """Describe the file, or send it."""
         if ask.command == "HEAD":
             self.paths.append(ask.path)
             self.is_over.wait(self.head_delay_s)

@@ -1,4 +1,4 @@
-"""llama.cpp in small: a KV cache with its rules, and a model that continues texts that it knows.
+"""A small model of llama.cpp: a KV cache with its rules, and a model that continues known texts.
 
 `FakeContext` models cells with positions and sequences: a batch must follow the last position of
 its sequence, and a cell's position is shared by all sequences that it is in. Tokens of `FakeModel`
@@ -28,7 +28,7 @@ LIKELY, OTHER = 0.9, 0.05
 
 
 class Flag:
-    """An abort flag that sets itself after a number of looks."""
+    """An abort flag that sets itself after it was read a number of times."""
 
     def __init__(self) -> None:
         self.looks_left = -1
@@ -126,7 +126,7 @@ class FakeContext:
 
     @classmethod
     def open(cls, model: FakeModel, size: ContextSize) -> FakeContext:
-        """Stand in for `llama.Context`."""
+        """Replace `llama.Context`."""
         return cls(size.cells, model)
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ class FakeContext:
 
 
 def opener(known: Mapping[str, Sequence[str]]) -> Callable[..., FakeModel]:
-    """Return what stands in for `llama.Model`."""
+    """Return a replacement for `llama.Model`."""
 
     def load(path: Path, gpu_layers: int, progress: object, main_gpu: int = -1) -> FakeModel:
         return FakeModel(path, known)

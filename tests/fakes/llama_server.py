@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program that says it is llama-server: prints a version, and serves /health, /props, /v1/models.
+"""A fake llama-server: prints a version, and serves /health, /props, /v1/models.
 
 Behaves as the environment says: FAKE_VERSION is its build number; FAKE_SAID, a file that gets its
 arguments, a JSON list a line; FAKE_LOAD_S, how long it loads; FAKE_MOST_TOKENS, the context above

@@ -1,6 +1,6 @@
-"""What the fake servers share: a real socket, threads of `socketserver`, and an end like a kill's.
+"""The base of all fake servers: a real socket, threads, and an end like that of a killed process.
 
-Who derives from `Loopback` says what a request is answered.
+Classes derived from `Loopback` answer requests.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Loopback:
         self.close()
 
     def close(self) -> None:
-        """End at once, as a killed process does."""
+        """End at once, as a killed process would."""
         self.is_over.set()
         self._server.shutdown()
         self._server.server_close()
@@ -81,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
     owner: ClassVar[Loopback]
 
     def setup(self) -> None:
-        """Count it."""
+        """Count the connection."""
         self.owner.connections += 1
         self.owner.open.append(self.request)
         super().setup()
@@ -107,15 +107,15 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def begin(self, status: int, kind: str, headers: Mapping[str, str] | None = None) -> None:
-        """Begin an answer that comes in pieces."""
+        """Start a chunked answer."""
         self.head(status, kind, {"Transfer-Encoding": "chunked", **(headers or {})})
 
     def piece(self, data: bytes) -> None:
-        """Send one; an empty one is the end."""
+        """Send a chunk; an empty one ends the answer."""
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def head(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
-        """Send what comes before the answer itself."""
+        """Send the status line and the headers."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         for name, value in headers.items():
@@ -127,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
         return "here"
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Ignore log messages."""
 
 
 class _Tcp(socketserver.ThreadingTCPServer):
@@ -141,14 +141,14 @@ class _Tcp(socketserver.ThreadingTCPServer):
         return connection, address
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that went."""
+        """Ignore clients that disconnect."""
 
 
 class _Unix(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that went."""
+        """Ignore clients that disconnect."""
 
 
 def sse(*rows: object) -> bytes:

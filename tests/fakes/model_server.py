@@ -1,4 +1,4 @@
-"""A server of models on the loopback interface, that speaks what a test tells it to."""
+"""A completion server on the loopback interface, with the API that the test chooses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Reply = Iterator[bytes]
 
 
 class ModelServer(Loopback):
-    """Answers by a table of paths; keeps what was asked; see `Loopback` for what else it has.
+    """A server that answers by a table of paths and records the requests.
 
     Attributes:
         routes: path to (status, content type, body): bytes, or a function that yields them slowly.
@@ -27,7 +27,7 @@ class ModelServer(Loopback):
         super().__init__(port)
 
     def answer(self, ask: Handler, body: dict[str, Any]) -> None:
-        """Answer what the table says."""
+        """Answer as the table says."""
         self.asked.append((ask.command, ask.path, dict(ask.headers), body))
         missing = (404, "application/json", b'{"error": {"message": "File Not Found"}}')
         status, kind, content = self.routes.get(ask.path, missing)
@@ -49,7 +49,7 @@ class ModelServer(Loopback):
         server.socket = context.wrap_socket(server.socket, server_side=True)
 
     def drip(self, *parts: bytes, every_s: float = 0.02) -> Callable[[], Reply]:
-        """Return a body that sends parts, then dots' worth of nothing until the client goes."""
+        """Return a body that sends parts, then comments until the client disconnects."""
 
         def send() -> Reply:
             yield from parts
@@ -63,7 +63,7 @@ class ModelServer(Loopback):
         self.routes[path] = (status, "application/json", json.dumps(value).encode())
 
     def paths(self) -> list[str]:
-        """Return the paths that were asked for, in order."""
+        """Return the paths of all requests, in order."""
         return [path for _, path, _, _ in self.asked]
 
     # The three kinds of servers.

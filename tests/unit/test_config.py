@@ -1,4 +1,4 @@
-"""The settings that cross the wire: types are checked, what is not ours is skipped."""
+"""Settings that cross the wire: types are checked, unknown sections are ignored."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def test_what_is_not_set_is_the_default(table: dict[str, Any]) -> None:
     assert config.from_table(table) == Config()
 
 
+def test_a_setting_is_read_and_one_of_the_editor_ignored() -> None:
+    table = {"completion": {"max_tokens": 9, "debounce_ms": 5}}
+    assert config.from_table(table).completion.max_tokens == 9
+
+
 def test_named_models() -> None:
     table = {
         "b": {"url": "http://x", "context_tokens": 5},
@@ -34,6 +39,26 @@ def test_named_models() -> None:
 @pytest.mark.parametrize("empty", [[], {}])
 def test_an_empty_table_of_lua(empty: object) -> None:
     assert chat(models=empty).models == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "globs"),
+    [(["*.vault", "a/*"], ("*.vault", "a/*")), ([], ()), ({}, ()), ({"mine": "*.b"}, ("*.b",))],
+)
+def test_a_list_of_globs(value: object, globs: tuple[str, ...]) -> None:
+    assert config.from_table({"completion": {"secrets": value}}).completion.secrets == globs
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("secrets", value) for value in ("*.vault", [3], [["*.vault"]], {"a": 3}, None)),
+        *(("max_tokens", value) for value in ("9", 9.5, True, None)),
+    ],
+)
+def test_a_wrong_type_is_reported_with_its_setting(name: str, value: object) -> None:
+    with pytest.raises(ConfigInvalid, match=rf"completion\.{name}"):
+        config.from_table({"completion": {name: value}})
 
 
 def test_a_whole_number_is_good_for_a_share() -> None:

@@ -1,4 +1,4 @@
-"""Messages are checked at the door."""
+"""Messages are checked when they arrive."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor import protocol
-from lcursor.config import Config, from_table
-from lcursor.errors import ConfigInvalid, LcursorError, MessageInvalid
+from lcursor.errors import LcursorError, MessageInvalid
 
 GOOD = {"protocol": 1, "version": "0.1.0", "config": {}}
 
@@ -64,32 +63,6 @@ def test_anything_is_either_a_message_or_refused(method: str, params: object) ->
     except MessageInvalid:
         return
     assert set(protocol.fields(protocol.TO_PYTHON[method])) <= set(checked)
-
-
-def test_settings_are_read_and_foreign_keys_skipped() -> None:
-    table = {"completion": {"max_tokens": 9, "debounce_ms": 5}, "keymaps": {}}
-    assert from_table(table).completion.max_tokens == 9
-    assert from_table({}) == Config()
-
-
-@pytest.mark.parametrize(
-    ("value", "globs"),
-    [(["*.vault", "a/*"], ("*.vault", "a/*")), ([], ()), ({}, ()), ({"mine": "*.b"}, ("*.b",))],
-)
-def test_a_list_of_globs_is_read(value: object, globs: tuple[str, ...]) -> None:
-    assert from_table({"completion": {"secrets": value}}).completion.secrets == globs
-
-
-@pytest.mark.parametrize("value", ["*.vault", [3], [["*.vault"]], {"a": 3}, None])
-def test_what_is_no_list_of_globs_is_named(value: object) -> None:
-    with pytest.raises(ConfigInvalid, match=r"completion\.secrets"):
-        from_table({"completion": {"secrets": value}})
-
-
-@pytest.mark.parametrize("value", ["9", 9.5, True, None])
-def test_a_setting_of_a_wrong_type_is_named(value: object) -> None:
-    with pytest.raises(ConfigInvalid, match=r"completion\.max_tokens"):
-        from_table({"completion": {"max_tokens": value}})
 
 
 def test_an_error_says_what_to_do() -> None:

@@ -1,8 +1,7 @@
-"""Work in advance on its way through the completer: places to read, and better answers."""
+"""Work in advance: places that are evaluated before a request, and better answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,29 +9,19 @@ from typing import Any
 import pytest
 
 from lcursor import protocol
-from lcursor.catalog.hardware import Power
 from lcursor.config import CompletionConfig
 from lcursor.fim.completer import Completer
 from lcursor.fim.result import Result
 from tests.fakes.engine import Models, request
+from tests.unit.fim.conftest import Start
 
 BETTER = Result(text="one more", replace_bytes=1, prompt_tokens=9, read_tokens=4, prompt_passes=2)
 SHORT = Result(text="one", prompt_passes=3, window="short")
 
 
 @pytest.fixture
-def models() -> Models:
-    return Models()
-
-
-@pytest.fixture
-def completer(models: Models, tmp_path: Path) -> Iterator[Completer]:
-    config, power = CompletionConfig(model="one"), Power(tmp_path)
-    slot = Completer(config, models._tell, models.open, power=power)
-    slot.start()
-    models.wait("state", count=2)
-    yield slot
-    assert slot.close(10)
+def completer(start: Start) -> Completer:
+    return start(CompletionConfig(model="one"))
 
 
 def place(number: int) -> Any:

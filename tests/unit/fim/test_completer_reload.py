@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
 
-from lcursor.catalog.hardware import Power
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import completer as module
 from lcursor.fim.completer import Completer
 from tests.fakes.engine import Models, fail, request, wait_for
+from tests.unit.fim.conftest import Start
 
 CONFIG = CompletionConfig(model="one")
 
 
 @pytest.fixture
-def models() -> Models:
-    return Models()
-
-
-@pytest.fixture
-def completer(models: Models, tmp_path: Path) -> Iterator[Completer]:
-    slot = Completer(CONFIG, models._tell, models.open, power=Power(tmp_path))
-    slot.start()
-    models.wait("state", count=2)
-    yield slot
-    assert slot.close(10)
+def completer(start: Start) -> Completer:
+    return start(CONFIG)
 
 
 def test_a_budget_applies_to_the_loaded_model(models: Models, completer: Completer) -> None:

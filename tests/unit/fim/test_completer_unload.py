@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,6 +11,7 @@ from lcursor.config import CompletionConfig
 from lcursor.errors import OutOfMemory
 from lcursor.fim.completer import Completer
 from tests.fakes.engine import Models, request, wait_for
+from tests.unit.fim.conftest import Start
 from tests.unit.fim.test_completer_ahead import place
 
 CONFIG = CompletionConfig(model="one", idle_minutes=30)
@@ -27,22 +27,13 @@ class Clock:
 
 
 @pytest.fixture
-def models() -> Models:
-    return Models()
-
-
-@pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def completer(models: Models, clock: Clock) -> Iterator[Completer]:
-    slot = Completer(CONFIG, models._tell, models.open, clock=clock)
-    slot.start()
-    models.wait("state", count=2)
-    yield slot
-    assert slot.close(10)
+def completer(start: Start, clock: Clock) -> Completer:
+    return start(CONFIG, clock=clock)
 
 
 def rest(models: Models, completer: Completer, clock: Clock, minutes: float) -> None:

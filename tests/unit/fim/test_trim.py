@@ -246,14 +246,10 @@ REPLACED: dict[str, tuple[str, str, int]] = {
 
 
 @pytest.mark.parametrize(("cursor", "text", "wanted"), CASES.values(), ids=CASES.keys())
-def test_finish(cursor: CursorContext, text: str, wanted: str) -> None:
-    assert finish(text, cursor) == (wanted, 0)
-
-
-@pytest.mark.parametrize(("cursor", "text", "wanted"), CASES.values(), ids=CASES.keys())
-def test_what_is_shown_is_never_taken_back_in_these_cases(
+def test_the_text_that_is_kept_and_that_nothing_shown_is_withdrawn(
     cursor: CursorContext, text: str, wanted: str
 ) -> None:
+    assert finish(text, cursor) == (wanted, 0)
     for end in range(len(text) + 1):
         part = text[:end]
         if ended(part, cursor):
