@@ -96,11 +96,12 @@ class KVShadow:
         is_same = keep == len(prefix) == len(self.prefix)
         has_tail = is_same and bool(self.tail) and self.tail[: len(middle)] == middle
         keep_suffix = self.kept_suffix(suffix)
-        if not keep_suffix:
+        changed = max(len(prefix), len(self.prefix)) - keep
+        too_stale = self.stale + changed > MAX_STALE
+        if not keep_suffix or (too_stale and keep_suffix <= REFRESH_TOKENS):
             is_bare = suffix == self.suffix == () and self.has_marker == marker
             return Plan("exact", keep, keep_tail=has_tail and is_bare)
         has_all = keep_suffix == len(suffix) == len(self.suffix or ())
-        changed = max(len(prefix), len(self.prefix)) - keep
         overlap = len(prefix) + 1 - self.suffix_at
         return Plan(
             "splice",
@@ -109,7 +110,7 @@ class KVShadow:
             widen=overlap + GAP if overlap > 0 else 0,
             keep_suffix=keep_suffix,
             extend=len(suffix) - keep_suffix,
-            too_stale=self.stale + changed > MAX_STALE,
+            too_stale=too_stale,
         )
 
     def cost(self, prompt: Prompt) -> int:

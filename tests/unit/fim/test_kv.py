@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.kv import GAP, MAX_STALE, MIN_KEPT_SUFFIX, KVShadow, Plan, common_length
+from lcursor.fim.kv import (
+    GAP,
+    MAX_STALE,
+    MIN_KEPT_SUFFIX,
+    REFRESH_TOKENS,
+    KVShadow,
+    Plan,
+    common_length,
+)
 from lcursor.fim.prompt import Prompt
 
 SUF, MID = 100, 101
@@ -96,8 +104,19 @@ def test_a_full_gap_is_widened() -> None:
 def test_after_many_changes_the_suffix_is_too_stale(
     cached: list[int], stale: int, before: list[int], too_stale: bool
 ) -> None:
-    shadow = shadow_of(cached, (3,), stale)
-    assert shadow.plan(prompt(before, (3,))).too_stale == too_stale
+    long, short = tuple(range(REFRESH_TOKENS + 1)), (3,)
+    assert shadow_of(cached, long, stale).plan(prompt(before, long)).too_stale == too_stale
+    kind = "exact" if too_stale else "splice"
+    assert shadow_of(cached, short, stale).plan(prompt(before, short)).kind == kind
+
+
+def test_a_slot_in_which_a_prompt_was_begun_stays_the_cheapest_for_it() -> None:
+    """An unrelated prompt may have the same short suffix."""
+    wanted = prompt([9] * 500, (3,))
+    begun = shadow_of([1, 2], (3,))
+    assert begun.plan(wanted).kind == "exact"
+    begun.prefix, begun.suffix, begun.has_marker = [9] * 64, None, False
+    assert begun.cost(wanted) < KVShadow().cost(wanted)
 
 
 def test_another_middle_is_evaluated() -> None:
