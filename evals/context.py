@@ -30,8 +30,8 @@ from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import File, Source
 from lcursor.host.retriever import MAX_CHARS, chunks
 from lcursor.index import chunk, protocol
-from lcursor.index.around import around
 from lcursor.index.records import FileState
+from lcursor.index.retrieve import find_around
 from lcursor.index.search import Searcher
 
 FilesOf = Callable[[Call, int, Callable[[str], int]], tuple[File, ...]]
@@ -207,8 +207,8 @@ class _Index:
     def ask(self, query: Query, found: Found) -> None:
         """Find chunks for a position."""
         before, after = query.prefix[-MAX_CHARS:], query.suffix[:MAX_CHARS]
-        hits = around(self._searcher, query.path, before, after)
-        found(chunks("/", Path("/"), [protocol.hit(hit) for hit in hits], 0.0))
+        hits = find_around(self._searcher, query.path, before, after)
+        found(chunks("/", Path("/"), [protocol.from_hit(hit) for hit in hits], 0.0))
 
 
 def _describe(found: Sequence[Pair]) -> str:

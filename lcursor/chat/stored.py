@@ -18,7 +18,7 @@ from pathlib import Path
 from lcursor.chat import archive
 from lcursor.chat.conversation import VERSION, Conversation, Op, to_json
 from lcursor.errors import ChatBusy, ChatFailed, ChatUnsaved, LcursorError
-from lcursor.index.lock import Lock
+from lcursor.storage import file_lock
 from lcursor.storage.log_file import LogFile
 
 Make = Callable[[Conversation], Sequence[Op]]
@@ -55,7 +55,7 @@ class Stored:
         self._file = LogFile(path)
         self._unsaved: list[Op] = []
         self._is_lost = False
-        self._turn: Lock | None = None
+        self._turn: int | None = None
         self._is_held = False
 
     @classmethod
@@ -139,7 +139,7 @@ class Stored:
             if self._turn is None:
                 try:
                     self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    self._turn = Lock.take(self._turn_path)
+                    self._turn = file_lock.try_lock(self._turn_path)
                 except OSError:
                     pass  # no such folder: then nobody else has this chat either
                 else:
@@ -165,9 +165,9 @@ class Stored:
             self._is_held = False
             if self._turn is not None and self.is_saved:
                 with contextlib.suppress(OSError):
-                    if self._turn.is_mine():
+                    if file_lock.is_same_file(self._turn_path, self._turn):
                         self._turn_path.unlink()
-                self._turn.release()
+                os.close(self._turn)
                 self._turn = None
 
     def close(self) -> None:

@@ -172,14 +172,14 @@ def _report_text(root: Path, found: Report) -> str:
 
 
 def _explain(root: Path, path: Path, globs: Sequence[str], as_json: bool) -> None:
-    from lcursor.index import explain
+    from lcursor.index import report
     from lcursor.project import secrets
     from lcursor.project.root import relative_name
 
     name = relative_name(root, path)
     known = secrets.load(root)
     known.add(globs)
-    reason = explain.why(root, name, known)
+    reason = report.why(root, name, known)
     if as_json:
         typer.echo(json.dumps({"root": str(root), "path": name, "reason": reason}))
     elif reason:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lcursor.errors import LcursorError
-from lcursor.index import chunk, embed, priority
+from lcursor.index import chunk, embed, throttle
 from lcursor.index.reader import Reader
 from lcursor.index.records import StoredChunk
 from lcursor.index.vector_index import VectorIndex
@@ -42,16 +42,22 @@ class ChunkEmbedder:
         name: of the embedder; "" is the default one.
         folder: of the index.
         reader: of the store.
+        is_quiet: returns whether nobody needs the cores, so that two of them may embed.
     """
 
-    def __init__(self, name: str, folder: Path, reader: Reader) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        reader: Reader,
+        is_quiet: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._wanted, self._folder, self._reader = name, folder, reader
         self.embedder: embed.Embedder | None = None
         self.vectors: VectorIndex | None = None
         self.note = "no embedder" if name == NONE else "the embedder is not loaded yet"
         """Why there is no embedder; empty where there is one."""
-        self.is_quiet: Callable[[], bool] = lambda: False
-        """Tells whether nobody needs the cores, so that two of them may embed."""
+        self.is_quiet = is_quiet
         self._is_tried = name == NONE
         self._is_broken = False
         self._store: VectorStore | None = None
@@ -90,7 +96,7 @@ class ChunkEmbedder:
         except (LcursorError, ImportError) as error:
             self.note = f"only words are compared: {error}"
             return
-        priority.give_back()  # loading takes some 50 MB more than keeping
+        throttle.trim_memory()  # loading takes some 50 MB more than keeping
         self._store = VectorStore(None, embedder.name)
         self.vectors = vectors
         self.embedder = embedder
@@ -107,7 +113,7 @@ class ChunkEmbedder:
             self._fetch()
         if not self._queue:
             return False
-        threads = min(MAX_THREADS, priority.cores()) if self.is_quiet() else 1
+        threads = min(MAX_THREADS, throttle.cores()) if self.is_quiet() else 1
         size = GPU_BATCH if self.embedder.on_gpu else BATCH * threads
         batch = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
         texts = [chunk.embedded(one.path, one.chunk) for one in batch]

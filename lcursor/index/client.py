@@ -20,6 +20,7 @@ from typing import Any
 from lcursor.errors import IndexAway, LcursorError
 from lcursor.index import launch, protocol
 from lcursor.index.records import Hit, Mode
+from lcursor.process.supervise import Child, error_line
 
 CONNECT_S = 10.0
 """Longest wait for a worker to start."""
@@ -65,7 +66,7 @@ class Client:
         return client
 
     def call(
-        self, do: protocol.Do, *, timeout_s: float = ANSWER_S, **params: Any
+        self, do: protocol.Method, *, timeout_s: float = ANSWER_S, **params: Any
     ) -> dict[str, Any]:
         """Send a request and return its answer; if the worker dies meanwhile, try once more.
 
@@ -75,33 +76,33 @@ class Client:
         """
         self._remember(do, params)
         for is_last in (False, True):
-            line = self._connected()
-            reply = line.ask(next(self._numbers), do, params, timeout_s)
+            connection = self._connected()
+            reply = connection.request(next(self._numbers), do, params, timeout_s)
             if reply is None:
                 if is_last or do == "stop":
                     break
                 continue
             if "error" in reply:
-                raise protocol.raised(reply["error"])
+                raise protocol.to_error(reply["error"])
             return dict(reply["ok"])
         if do == "stop":
             return {}
         raise IndexAway(f"the index worker of {self.root} ended", "See :LCursor log")
 
-    def tell(self, do: protocol.Do, **params: Any) -> None:
+    def tell(self, do: protocol.Method, **params: Any) -> None:
         """Send a notification; without a worker it is dropped, and none is started for it.
 
         Buffers, open files and secrets are repeated to the next worker.
         """
         self._remember(do, params)
-        line = self._connection
-        if line is not None:
-            line.say({"id": next(self._numbers), "do": do, **params})
+        connection = self._connection
+        if connection is not None:
+            connection.send({"id": next(self._numbers), "do": do, **params})
 
     def search(self, text: str, *, limit: int = 20, mode: Mode = "hybrid") -> list[Hit]:
         """Return the hits of a search, best first."""
         found = self.call("search", text=text, limit=limit, mode=mode)
-        return [protocol.hit_of(each) for each in found["hits"]]
+        return [protocol.to_hit(each) for each in found["hits"]]
 
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Pass each event to a function from now on, on the reading thread; it must return soon.
@@ -115,9 +116,9 @@ class Client:
         """Yield events until the client is closed or none comes in time."""
         if not self._wants_events:
             self.call("subscribe")
-        return self._coming(timeout_s)
+        return self._iterate_events(timeout_s)
 
-    def _coming(self, timeout_s: float | None) -> Iterator[Event]:
+    def _iterate_events(self, timeout_s: float | None) -> Iterator[Event]:
         while not self._is_closed:
             try:
                 event = self._events.get(timeout=timeout_s)
@@ -136,9 +137,9 @@ class Client:
         """Disconnect; the worker goes on for a while."""
         self._is_closed = True
         with self._lock:
-            line, self._connection = self._connection, None
-        if line:
-            line.close()
+            connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
         self._events.put(None)
 
     def __enter__(self) -> Client:
@@ -163,67 +164,73 @@ class Client:
 
     def _connected(self) -> _Connection:
         with self._connecting:
-            line = self._connection
-            if line is not None and line.is_open:
-                return line
+            connection = self._connection
+            if connection is not None and connection.is_open:
+                return connection
             if self._is_closed:
                 raise IndexAway("this connection to the index is closed")
-            line = self._dial()
-            self._introduce(line)
+            connection = self._dial()
+            self._restore(connection)
             with self._lock:
-                self._connection = line
+                self._connection = connection
                 is_late = self._is_closed
             if is_late:
-                line.close()
-            return line
+                connection.close()
+            return connection
 
     def _dial(self) -> _Connection:
         """Return a connection to a worker of this version, started if needed."""
         deadline_s = time.monotonic() + CONNECT_S
-        child: launch.Child | None = None
+        child: Child | None = None
         while True:
-            if line := _open(self.root, self._heard):
-                if self._is_right(line):
-                    return line
-                line.close()
+            if connection := _open(self.root, self._on_event):
+                if self._has_same_version(connection):
+                    return connection
+                connection.close()
             if not self._start:
                 raise IndexAway(
                     f"no index worker runs for {self.root}",
                     f"Run :LCursor index, or in a shell python -m lcursor index {self.root}",
                 )
-            if time.monotonic() > deadline_s or (child and child.has_failed()):
-                raise IndexAway(
-                    f"the index worker of {self.root} does not answer{_last(child)}",
-                    f"See {launch.log_of(self.root)}; it is process {launch.holder(self.root)}",
-                )
-            if child is None or child.may_start_again():
-                child = launch.start(self.root, self._embedder, child)
+            has_failed = child is not None and child.status not in (None, 0)
+            if has_failed or time.monotonic() > deadline_s:
+                raise self._no_answer(child)
+            if child is None or child.status == 0:
+                child = launch.start(self.root, self._embedder)
             time.sleep(STEP_S)
 
-    def _is_right(self, line: _Connection) -> bool:
+    def _no_answer(self, child: Child | None) -> IndexAway:
+        process = launch.worker_process(self.root)
+        reason = error_line(child.output()) if child and child.status else ""
+        return IndexAway(
+            f"the index worker of {self.root} does not answer{reason and f': {reason}'}",
+            f"See {process.log_path}; it is process {process.read_state().get('pid', 0)}",
+        )
+
+    def _has_same_version(self, connection: _Connection) -> bool:
         """Return whether the worker speaks our version; else ask it to stop."""
         with contextlib.suppress(IndexAway):
-            status = line.ask(next(self._numbers), "status", {}, CONNECT_S)
+            status = connection.request(next(self._numbers), "status", {}, CONNECT_S)
             if status and status.get("ok", {}).get("version") == protocol.VERSION:
                 return True
             if status is not None:
-                line.ask(next(self._numbers), "stop", {}, STOP_S)
+                connection.request(next(self._numbers), "stop", {}, STOP_S)
         return False
 
-    def _introduce(self, line: _Connection) -> None:
+    def _restore(self, connection: _Connection) -> None:
         with self._lock:
             buffers, recent, secrets = dict(self._buffers), self._recent, self._secrets
             wants_events = self._wants_events
         if secrets:  # before anything else
-            line.say({"id": next(self._numbers), "do": "secrets", "globs": secrets})
+            connection.send({"id": next(self._numbers), "do": "secrets", "globs": secrets})
         if wants_events:
-            line.say({"id": next(self._numbers), "do": "subscribe"})
+            connection.send({"id": next(self._numbers), "do": "subscribe"})
         if recent:
-            line.say({"id": next(self._numbers), "do": "recent", "paths": recent})
+            connection.send({"id": next(self._numbers), "do": "recent", "paths": recent})
         for path, text in buffers.items():
-            line.say({"id": next(self._numbers), "do": "buffer", "path": path, "text": text})
+            connection.send({"id": next(self._numbers), "do": "buffer", "path": path, "text": text})
 
-    def _heard(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if not self._wants_events:
             return
         if self._listener is not None:
@@ -235,15 +242,15 @@ class Client:
 class _Connection:
     """A socket and the requests that wait for an answer. Any thread; one thread reads."""
 
-    def __init__(self, sock: socket.socket, heard: Callable[[Event], None]) -> None:
+    def __init__(self, sock: socket.socket, on_event: Callable[[Event], None]) -> None:
         self.is_open = True
-        self._sock, self._heard = sock, heard
+        self._sock, self._on_event = sock, on_event
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._waiting: dict[int, SimpleQueue[dict[str, Any] | None]] = {}
         self._thread = threading.Thread(target=self._read, name="lcursor-index", daemon=True)
         self._thread.start()
 
-    def ask(
+    def request(
         self, number: int, do: str, params: Mapping[str, Any], timeout_s: float
     ) -> dict[str, Any] | None:
         """Return the answer to a request, or None if the connection was closed first."""
@@ -253,7 +260,7 @@ class _Connection:
                 return None
             self._waiting[number] = box
         try:
-            self.say({"id": number, "do": do, **params})
+            self.send({"id": number, "do": do, **params})
             return box.get(timeout=timeout_s)
         except Empty:
             raise IndexAway(
@@ -264,10 +271,10 @@ class _Connection:
             with self._lock:
                 self._waiting.pop(number, None)
 
-    def say(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send a message; the reading thread notices a broken connection."""
         data = protocol.encode(message)
-        if len(data) > protocol.MOST_BYTES:
+        if len(data) > protocol.MAX_BYTES:
             raise LcursorError(f"a message of {len(data)} bytes is too long for the index")
         with self._sending:
             try:
@@ -297,12 +304,12 @@ class _Connection:
             for box in waiting:
                 box.put(None)
             self._sock.close()
-            self._heard({"event": "gone"})
+            self._on_event({"event": "gone"})
 
     def _receive(self, message: dict[str, Any]) -> None:
         """Pass an event to the listener, or an answer to the caller that waits for it."""
         if "event" in message:
-            self._heard(message)
+            self._on_event(message)
             return
         number = message.get("id")
         with self._lock:
@@ -311,7 +318,7 @@ class _Connection:
             box.put(message)
 
 
-def _open(root: Path, heard: Callable[[Event], None]) -> _Connection | None:
+def _open(root: Path, on_event: Callable[[Event], None]) -> _Connection | None:
     for address in launch.addresses(root):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.settimeout(2.0)
@@ -321,10 +328,5 @@ def _open(root: Path, heard: Callable[[Event], None]) -> _Connection | None:
             sock.close()
             continue
         sock.settimeout(None)
-        return _Connection(sock, heard)
+        return _Connection(sock, on_event)
     return None
-
-
-def _last(child: launch.Child | None) -> str:
-    words = child.last_words() if child else ""
-    return f": {words}" if words else ""

@@ -1,4 +1,7 @@
-"""Open the SQLite file of an index, and tell damage from other errors.
+"""The SQLite file of an index: its tables, opening it, and telling damage from other errors.
+
+Texts and paths are bytes (see `pack`), since a path need not be UTF-8. The terms of each chunk are
+a row of `terms`; `postings` keeps those in memory and searches them.
 
 The index is a cache of the project's files: a damaged database is deleted and filled again. The
 writer (`Store`) does that; readers report the damage they find and connect to the new file.
@@ -11,11 +14,42 @@ import shutil
 import sqlite3
 import threading
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lcursor.errors import IndexFailed, IndexFull
-from lcursor.index import schema
+
+FILE = "index.sqlite3"
+VERSION = 2
+SOURCES = (
+    "index/database.py", "index/store.py", "index/postings.py", "index/words.py", "index/chunk.py",
+    "code/languages.py", "code/grammars.py", "code/structure.py",
+    "code/outline.py", "code/line_definitions.py", "code/queries/*.scm", "project/filetypes.py",
+    "project/secrets.py",
+)  # fmt: skip
+"""Files of ours that decide about the content of an index; it is rebuilt when one changes."""
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, language TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, digest BLOB NOT NULL
+);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, first_row INTEGER NOT NULL,
+    end_row INTEGER NOT NULL, kind TEXT NOT NULL, digest BLOB NOT NULL, scope BLOB NOT NULL
+);
+CREATE INDEX chunks_of ON chunks (file, first_row);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, text BLOB NOT NULL);
+CREATE TABLE terms (id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE removed (seq INTEGER PRIMARY KEY AUTOINCREMENT, chunk INTEGER NOT NULL);
+CREATE TABLE symbols (
+    file INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, first_row INTEGER NOT NULL,
+    end_row INTEGER NOT NULL, scope BLOB NOT NULL
+);
+CREATE INDEX symbols_named ON symbols (name COLLATE NOCASE);
+CREATE INDEX symbols_of ON symbols (file, first_row, kind)"""
 
 PAGES_KIB = 16_384
 """Page cache of a connection."""
@@ -90,7 +124,7 @@ def prepare(base: sqlite3.Connection, wanted: str) -> bool:
         row = base.execute("SELECT value FROM meta WHERE key = 'revision'").fetchone()
         return bool(row) and row[0] == wanted
     with transaction(base):
-        for statement in schema.TABLES.split(";\n"):
+        for statement in TABLES.split(";\n"):
             base.execute(statement)
         base.executemany(
             "INSERT INTO meta VALUES (?, ?)",
@@ -140,19 +174,19 @@ def rebuilding(path: Path, error: Exception) -> IndexFailed:
 
 def failure(error: Exception, path: Path) -> IndexFailed:
     """Return an error for the user that says what failed and what to do."""
-    said = str(error)
-    if "full" in said or ("I/O" in said and _is_full(path.parent)):
+    text = str(error)
+    if "full" in text or ("I/O" in text and _is_full(path.parent)):
         return IndexFull(
             f"the index of the project does not fit on the disk ({path})",
             f"Make room there: df -h {path.parent}; what was indexed before stays searchable",
         )
-    if "locked" in said or "busy" in said or "locking protocol" in said:
+    if "locked" in text or "busy" in text or "locking protocol" in text:
         return IndexFailed(
             f"the index of the project is held by another process ({path})",
             f"End it, or wait: fuser {path}",
         )
     return IndexFailed(
-        f"the index of the project cannot be used ({path}: {said})",
+        f"the index of the project cannot be used ({path}: {text})",
         f"See what is there: ls -l {path.parent}; df -h {path.parent}",
     )
 
@@ -162,3 +196,34 @@ def _is_full(folder: Path) -> bool:
         return shutil.disk_usage(folder).free < 1 << 20
     except OSError:
         return False
+
+
+def pack(text: str) -> bytes:
+    """Return any string as bytes, surrogates included."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def unpack(data: bytes) -> str:
+    """Undo `pack`; other bytes become replacement characters."""
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def plain(text: str) -> str:
+    """Return a string as SQLite accepts it: without surrogates."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def revision() -> str:
+    """Return the revision of this code; an index of another one is rebuilt."""
+    package, crc = Path(__file__).parents[1], 0
+    for path in sorted(path for pattern in SOURCES for path in package.glob(pattern)):
+        with contextlib.suppress(OSError):
+            crc = zlib.crc32(path.read_bytes(), crc)
+    return f"{VERSION}.{crc:08x}"
+
+
+REVISION = revision()
+"""Of the running code: a worker may outlive an update of the files."""

@@ -20,7 +20,7 @@ import numpy as np
 from lcursor.catalog import manifest, store
 from lcursor.catalog.manifest import Model
 from lcursor.errors import DependencyMissing, ModelCorrupt, ModelMissing, ModelUnknown
-from lcursor.index.network import in_bytes
+from lcursor.index.onnx_rewrite import in_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lcursor.index import reading
-from lcursor.index.parse import NOTHING, ParseResult, parse_file
+from lcursor.index.parse import NOTHING, Content, ParseResult, parse_file, read_file
 from lcursor.index.records import FileState
-from lcursor.index.rows import Entry
-from lcursor.index.store import Store
+from lcursor.index.store import Entry, Store
 from lcursor.project.listing import Survey
 from lcursor.project.secrets import SecretGlobs
 
@@ -115,8 +113,8 @@ class IndexWriter:
 
     def add_unparsable(self, path: str, batch: Batch) -> None:
         """Add a file that cannot be parsed as an empty one, so that it is not tried again."""
-        found = reading.read(self.root, path)
-        if isinstance(found, reading.Content):
+        found = read_file(self.root, path)
+        if isinstance(found, Content):
             self.add(ParseResult(path, found.state, NOTHING), batch)
 
     def write(self, batch: Batch) -> None:

@@ -1,29 +1,22 @@
-"""Start a worker process, and find the one that runs. Standard library only; any thread.
+"""Find the worker process of a project, or start one.
 
-A worker has a session of its own: it outlives the process that started it and exits by itself. If
-two are started at once, the one that does not get the lock exits silently.
+A worker has a session of its own: it outlives the process that started it, and exits by itself. It
+inherits a locked file, so that there is one worker for each project. Standard library only; any
+thread.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
-from lcursor.errors import IndexAway
-from lcursor.index import lock, place
+from lcursor.errors import IndexAway, IndexFailed, LcursorError
+from lcursor.process.supervise import Child, Supervised
 from lcursor.project.root import data_folder
+from lcursor.storage import folders
 
 ENTRY = Path(__file__).with_name("__main__.py")
-IS_HELD = 3
-"""Exit status of a worker that did not get the lock."""
-AGAIN_S = 0.3
-"""Wait before the next start: the holder of the lock may be about to exit."""
-MAX_STARTS = 5
-MAX_LOG_BYTES = 256 << 10
 CAPS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -35,93 +28,75 @@ CAPS = {
 """Environment that keeps a process small and on one core."""
 
 
-class Child:
-    """A worker that this process started."""
-
-    def __init__(self, process: subprocess.Popen[bytes], starts: int, log: Path) -> None:
-        self._process, self.starts, self._log = process, starts, log
-        self._ended_s = 0.0
-        # Without waiting for its end it would stay a zombie.
-        threading.Thread(target=self._wait, name="lcursor-reaper", daemon=True).start()
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._process.pid
-
-    def may_start_again(self) -> bool:
-        """Return whether it failed to get the lock, and it is time for another try."""
-        if self._process.returncode is None:
-            return False
-        return (
-            self._process.returncode == IS_HELD
-            and self.starts < MAX_STARTS
-            and time.monotonic() - self._ended_s > AGAIN_S * self.starts
-        )
-
-    def has_failed(self) -> bool:
-        """Return whether it ended with a failure."""
-        return self._process.returncode not in (None, 0, IS_HELD)
-
-    def last_words(self) -> str:
-        """Return the last line of its log if it failed."""
-        if not self.has_failed():
-            return ""
-        try:
-            lines = self._log.read_text(errors="replace").split("\n")
-        except OSError:
-            return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-    def _wait(self) -> None:
-        self._process.wait()
-        self._ended_s = time.monotonic()
+def worker_process(root: Path) -> Supervised:
+    """Return the worker process of a project, whether it runs or not."""
+    folder = data_folder(root)
+    return Supervised(folder / "worker.lock", folder / "worker.json", folder / "worker.log")
 
 
-def start(root: Path, embedder: str = "", before: Child | None = None) -> Child:
-    """Start a worker, which exits if another one runs.
+def start(root: Path, embedder: str = "") -> Child | None:
+    """Start a worker; return None while another one runs.
 
     Raises:
         IndexAway: the process cannot be started.
         IndexFailed: the folder of the index cannot be used.
     """
-    place.own_folder(root)
-    log = place.log_path(root)
-    arguments = [sys.executable, "-I", str(ENTRY), str(root)]
-    if embedder:
-        arguments += ["--embedder", embedder]
+    make_folder(root)
+    process = worker_process(root)
     try:
-        if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
-            log.unlink()
-        with log.open("ab") as errors:
-            process = subprocess.Popen(
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                cwd="/",
-                env=os.environ | CAPS,
-                start_new_session=True,
-            )
+        lock = process.try_lock()
+        if lock is None:
+            return None
+        command = [sys.executable, "-I", str(ENTRY), str(root), "--lock", str(lock)]
+        if embedder:
+            command += ["--embedder", embedder]
+        try:
+            return process.spawn(command, lock, os.environ | CAPS, header=f"worker of {root}")
+        finally:
+            os.close(lock)
     except OSError as error:
         raise IndexAway(
             f"the index worker cannot be started: {error.strerror or error}",
             f"See who may write to {data_folder(root)}, and run :checkhealth lcursor",
         ) from error
-    return Child(process, before.starts + 1 if before else 1, log)
 
 
 def addresses(root: Path) -> list[Path]:
     """Return the sockets to try: that of the last worker, then the default one."""
-    found = [said] if (said := lock.words(place.lock_path(root)).get("socket")) else []
-    return [Path(each) for each in dict.fromkeys([*found, str(place.socket_path(root))])]
+    last = worker_process(root).read_state().get("socket")
+    found = [str(last)] if last else []
+    return [Path(each) for each in dict.fromkeys([*found, str(socket_path(root))])]
 
 
-def holder(root: Path) -> int:
-    """Return the id of the process that last held the lock; 0 for none."""
-    return int(lock.words(place.lock_path(root)).get("pid", 0))
+def socket_path(root: Path) -> Path:
+    """Return the address at which a worker of this project listens when it is started now.
+
+    A client with another environment finds the address in the state of the worker process.
+
+    Raises:
+        IndexFailed: there is no folder that nobody else can write to.
+    """
+    try:
+        path = folders.socket_path(data_folder(root))
+    except LcursorError as error:
+        raise IndexFailed(error.message, error.hint) from error
+    if path is None:
+        raise IndexFailed(
+            "every place for a socket has too long a path",
+            "Set XDG_RUNTIME_DIR to a short path, for example /run/user/$(id -u)",
+        )
+    return path
 
 
-def log_of(root: Path) -> Path:
-    """Return the log file of a worker."""
-    return place.log_path(root)
+def make_folder(root: Path) -> Path:
+    """Create the folder of a project's index, readable by the user alone, and return it.
+
+    Raises:
+        IndexFailed: it cannot be created.
+    """
+    try:
+        return folders.make_private(data_folder(root))
+    except LcursorError as error:
+        raise IndexFailed(
+            error.message, "See who may write there, or set XDG_DATA_HOME to another place"
+        ) from error

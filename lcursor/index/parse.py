@@ -8,9 +8,11 @@ one file and not the index. Knows no store.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import multiprocessing
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -18,9 +20,17 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor.index import chunk, priority, reading
+from lcursor.index import chunk, throttle
 from lcursor.index.records import FileState, Parsed
-from lcursor.project import filetypes
+from lcursor.project import filetypes, listing
+from lcursor.project.reading import NotRegularFile, open_regular
+
+READ_TRIES = 3
+DIGEST_BYTES = 16
+FRESH_S = 0.02
+"""Age below which a file may change again without a new time: file system clocks are coarse."""
+MAX_BYTES = 4 << 20
+"""More than `filetypes.by_name` allows; a file may have grown since its size was read."""
 
 NOTHING = Parsed("", (), ())
 """Result for a file without searchable content; its state is kept so that it is not read again."""
@@ -34,6 +44,23 @@ MAX_CRASHES = 20
 
 Wanted = tuple[str, "bytes | None"]
 """The path of a file, and the digest of its content as it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a file."""
+
+    state: FileState
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The reason why a file is not read."""
+
+    reason: str
+    is_changing: bool = False
+    """It is being written; what is known of it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +78,43 @@ class ParseResult:
     """Whether parsing this file crashed the process that did it."""
 
 
+def read_file(root: Path, path: str) -> Content | Unreadable:
+    """Read a file as of one moment, not through links; waits if it was written just now."""
+    full = os.path.join(os.fsencode(root), os.fsencode(path))
+    try:
+        for _ in range(READ_TRIES):
+            if found := _read_once(full, path):
+                return found
+    except (IsADirectoryError, NotRegularFile):
+        return Unreadable("it is no regular file")
+    except (FileNotFoundError, NotADirectoryError):
+        return Unreadable("there is no such file")
+    except OSError as error:
+        return Unreadable(f"it cannot be read: {error.strerror or error}")
+    return Unreadable("it changes all the time", is_changing=True)
+
+
+def _read_once(full: bytes, path: str) -> Content | Unreadable | None:
+    """Read a file; return None if it changed meanwhile."""
+    with open_regular(full, follows_links=False) as file:
+        fd = file.fileno()
+        before = os.fstat(fd)
+        if reason := filetypes.by_name(path, before.st_size):
+            return Unreadable(reason)
+        age_s = time.time() - before.st_mtime_ns / 1e9
+        if 0 <= age_s < FRESH_S:
+            time.sleep(FRESH_S - age_s)
+            before = os.fstat(fd)
+        data = file.read(MAX_BYTES)
+        after = os.fstat(fd)
+    is_same = (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    # Without a link another file has taken its name meanwhile.
+    if not is_same or len(data) != after.st_size or not after.st_nlink:
+        return None
+    digest = hashlib.sha256(data).digest()[:DIGEST_BYTES]
+    return Content(FileState(len(data), after.st_mtime_ns, digest), data)
+
+
 def parse_file(root: Path, path: str, known: bytes | None) -> ParseResult:
     """Read and parse one file of a project.
 
@@ -59,9 +123,9 @@ def parse_file(root: Path, path: str, known: bytes | None) -> ParseResult:
         path: of the file, relative to the root.
         known: digest of the content that was read before; None for none.
     """
-    found = reading.read(root, path)
-    if isinstance(found, reading.Refusal):
-        return ParseResult(path, is_gone=not found.is_restless)
+    found = read_file(root, path)
+    if isinstance(found, Unreadable):
+        return ParseResult(path, is_gone=not found.is_changing)
     if found.state.digest == known:
         return ParseResult(path, found.state)
     if filetypes.by_content(found.data):
@@ -102,7 +166,7 @@ class ParsePool:
         """Start the processes without waiting for them; does nothing if they cannot be started."""
         if self._executor is not None or self._crashes >= MAX_CRASHES:
             return
-        self._processes = min(MAX_PROCESSES, priority.cores())
+        self._processes = min(MAX_PROCESSES, throttle.cores())
         try:
             context = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(self._processes, context, _initialize)
@@ -202,13 +266,12 @@ class ParsePool:
 
     def _is_outdated(self, result: ParseResult) -> bool:
         """Whether a file changed since it was read; the watcher may not know it yet."""
-        state = result.state
-        seen = reading.look(self._root, result.path)
-        return state is not None and seen != (state.size_bytes, state.mtime_ns)
+        state, now = result.state, listing.found(self._root, result.path)
+        return state is not None and (now is None or now[1:] != (state.size_bytes, state.mtime_ns))
 
 
 def _initialize() -> None:
-    priority.lower()
+    throttle.lower_priority()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

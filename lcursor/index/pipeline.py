@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lcursor.errors import LcursorError
-from lcursor.index import priority
 from lcursor.index.chunk_embedder import ChunkEmbedder
-from lcursor.index.following import Following
 from lcursor.index.index_writer import Batch, IndexWriter, difference
 from lcursor.index.parse import ParsePool
 from lcursor.index.protocol import Phase
 from lcursor.index.store import Store
-from lcursor.index.throttle import Throttle
+from lcursor.index.throttle import Throttle, lower_priority, trim_memory
+from lcursor.index.watch import Watcher
 from lcursor.project import filetypes, ignore, listing
 from lcursor.project.secrets import SecretGlobs
 
@@ -76,10 +75,10 @@ class Pipeline:
         root: of the project.
         store: used on this thread alone.
         throttle: says when to pause and when to end.
-        tell: called when progress, phase or content changed, on this thread; returns at once.
-        remark: called with a sentence about something that failed and was handled.
+        on_change: called when progress, phase or content changed, on this thread; returns at once.
+        on_remark: called with a sentence about something that failed and was handled.
         embedder: gives the chunks their vectors; None for none.
-        following: watches the files; None for none.
+        watcher: reports changed files; None for none.
         own: files that the user calls secret.
     """
 
@@ -88,17 +87,17 @@ class Pipeline:
         root: Path,
         store: Store,
         throttle: Throttle,
-        tell: Callable[[], None],
-        remark: Callable[[str], None],
+        on_change: Callable[[], None],
+        on_remark: Callable[[str], None],
         embedder: ChunkEmbedder | None = None,
-        following: Following | None = None,
+        watcher: Watcher | None = None,
         own: SecretGlobs | None = None,
     ) -> None:
         self._root, self._throttle = root, throttle
         store.between = throttle.passes
         self._writer = IndexWriter(root, store, own)
-        self._tell, self._remark = tell, remark
-        self._embedder, self._following = embedder, following
+        self._on_change, self._on_remark = on_change, on_remark
+        self._embedder, self._watcher = embedder, watcher
         self.progress = Progress()
         self._wake = threading.Condition()
         self._dirty: dict[str, bool] = {}
@@ -134,15 +133,15 @@ class Pipeline:
                 self._thread.start()
             self._wake.notify()
 
-    def changed(self, paths: Iterable[str], *, is_judged: bool = False) -> None:
+    def changed(self, paths: Iterable[str], *, is_accepted: bool = False) -> None:
         """Read changed files again. Any thread.
 
         Args:
-            is_judged: whether the paths are known to belong to the project.
+            is_accepted: whether the paths are known to belong to the project.
         """
         with self._wake:
             for path in paths:
-                self._dirty[path] = is_judged or self._dirty.get(path, False)
+                self._dirty[path] = is_accepted or self._dirty.get(path, False)
             self._wake.notify()
 
     def surveyed(self, survey: listing.Survey | None) -> None:
@@ -169,7 +168,7 @@ class Pipeline:
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
-        priority.lower()
+        lower_priority()
         try:
             self._run()
         finally:
@@ -250,11 +249,11 @@ class Pipeline:
             if self._given is not None:
                 self._since.update(dirty)
         known = self._writer.known
-        unjudged = [path for path, is_in in dirty.items() if not is_in and path not in known]
-        if len(unjudged) > ASKED_PATHS:
+        unknown = [path for path, is_in in dirty.items() if not is_in and path not in known]
+        if len(unknown) > ASKED_PATHS:
             self._is_survey_due = True
-        elif unjudged:
-            dirty.update((path, not ignore.why(self._root, path)) for path in unjudged)
+        elif unknown:
+            dirty.update((path, not ignore.why(self._root, path)) for path in unknown)
         wanted = [path for path, is_in in dirty.items() if is_in or path in known]
         self._writer.forget_below(path for path in wanted if path not in known)
         self._read_now(wanted)
@@ -273,8 +272,8 @@ class Pipeline:
             survey = listing.survey(self._root, lambda: self._throttle.is_stopped)
         if self._throttle.is_stopped:
             return
-        if self._following is not None:
-            self._following.follow(survey)
+        if self._watcher is not None:
+            self._watcher.start(survey)
         self._writer.forget_secrets()
         plan = difference(self._writer.known, survey)
         self._writer.forget([path for path in plan.gone if path not in since])
@@ -290,14 +289,14 @@ class Pipeline:
         if len(order) >= POOL_FILES:
             self._pool.start()
         self._survey_s = time.monotonic()
-        is_watched = self._following is not None and self._following.how != ""
+        is_watched = self._watcher is not None and self._watcher.mode != ""
         is_unchanged = bool(self._surveys) and not plan.read and not plan.gone
         longer_s = min(2 * self._reconcile_s, MAX_RECONCILE_S)
         self._reconcile_s = longer_s if is_watched and is_unchanged else RECONCILE_S
         self._surveys += 1
         if order:
             self.progress = Progress("reading", 0, len(order))
-        self._tell()
+        self._on_change()
 
     def _read_some(self) -> None:
         """Read queued files for a while, then write them in one transaction."""
@@ -317,8 +316,8 @@ class Pipeline:
         if not self._waiting and not self._pool.is_busy:
             self._pool.close()
             if self.progress.total > MAX_BATCH_FILES:
-                priority.give_back()  # before the embedder takes its share
-        self._tell()
+                trim_memory()  # before the embedder takes its share
+        self._on_change()
 
     def _parse_next(self, batch: Batch) -> None:
         """Add a group of files that was parsed elsewhere to a batch, or parse one here."""
@@ -326,7 +325,7 @@ class Pipeline:
         for result in results:
             if result.is_fatal:
                 self._writer.add_unparsable(result.path, batch)
-                self._remark(f"{result.path} was skipped: the parser crashes on it")
+                self._on_remark(f"{result.path} was skipped: the parser crashes on it")
             else:
                 self._writer.add(result, batch)
         if not results and self._waiting:
@@ -340,7 +339,7 @@ class Pipeline:
             if not self._throttle.passes():
                 return
         self._writer.write(batch)
-        self._tell()
+        self._on_change()
 
     def _embed(self) -> bool:
         assert self._embedder is not None
@@ -351,19 +350,19 @@ class Pipeline:
             self.progress = Progress("embedding")
         self.progress.total = max(self.progress.total, left)
         self.progress.done = self.progress.total - left
-        self._tell()
+        self._on_change()
         return True
 
     def _set_phase(self, phase: Phase) -> None:
         if self.progress.phase != phase:
             self.progress = Progress(phase)
-            self._tell()
+            self._on_change()
 
     def _pause(self, is_paused: bool) -> None:
         is_paused = is_paused and self.progress.phase not in ("idle", "ready", "failed")
         if self.progress.is_paused != is_paused:
             self.progress.is_paused = is_paused
-            self._tell()
+            self._on_change()
 
     def _fail(self, reason: str) -> None:
         """Report a failure once, and start over later; at once if the store was rebuilt."""
@@ -375,10 +374,10 @@ class Pipeline:
             with contextlib.suppress(LcursorError):
                 if self._writer.is_rebuilt:
                     self._on_rebuild()
-                    self._tell()
+                    self._on_change()
                     return
         self.progress = Progress("failed", detail=reason)
         if reason != self._failed:
             self._failed = reason
-            self._remark(reason)
-        self._tell()
+            self._on_remark(reason)
+        self._on_change()

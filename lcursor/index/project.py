@@ -1,8 +1,7 @@
-"""One project with all that its index is made of: what a question is answered from.
+"""The index of one project: opens it, keeps it up to date, and answers requests.
 
-Owns store, readers, pipeline, watcher, embedder. Questions come on the threads of the server:
-`search`, `symbols` and `retrieve` on one, the others on any. No file is read before the project was
-told to begin, to this worker or an earlier one.
+Requests come on the worker's threads: `search`, `symbols`, `retrieve` and `around` on one, the
+others on any. No file is read before the user asked for an index, of this worker or an earlier one.
 """
 
 from __future__ import annotations
@@ -18,24 +17,30 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.errors import IndexFailed, IndexRefused, LcursorError
-from lcursor.index import explain, place, priority, protocol, reading
-from lcursor.index.opened import Opened
-from lcursor.index.pipeline import Progress
-from lcursor.index.reader import Counts, Reader
+from lcursor.index import launch, protocol, throttle
+from lcursor.index.chunk_embedder import ChunkEmbedder
+from lcursor.index.pipeline import Pipeline, Progress
+from lcursor.index.reader import Counts
 from lcursor.index.records import Mode
-from lcursor.index.report import summarize
+from lcursor.index.report import summarize, why
+from lcursor.index.retrieve import find_around, retrieve
+from lcursor.index.search import Searcher
+from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
+from lcursor.index.watch import Changes, Watcher
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 from lcursor.storage import folders
+from lcursor.storage import folders
 
-KEEP = frozenset({BEGUN, "worker.lock", "worker.log"})
-"""What stays when all else is forgotten."""
-MOST_REMARKS = 20
-MOST_EXAMPLES = 3
-"""Paths named for each reason to leave something out."""
-CHARACTERS_PER_TOKEN = 3.2
-"""Of code, on the safe side; who knows better counts for themselves."""
+KEPT_FILES = frozenset({BEGUN, "worker.lock", "worker.json", "worker.log", "worker.log.1"})
+"""Files that stay when the index is deleted."""
+MAX_REMARKS = 20
+CHARS_PER_TOKEN = 3.2
+"""Of code, a cautious estimate."""
+
+Overlay = Mapping[str, str]
+"""Texts of unsaved buffers by path."""
 
 
 class Project:
@@ -44,100 +49,105 @@ class Project:
     Args:
         root: of the project.
         embedder: its name; "" is the default, "none" is none.
-        tell: called when the state changed, on any thread; returns at once.
-        remark: told what went wrong and was mended, on any thread; returns at once.
+        on_change: called when the state changed, on any thread; returns at once.
+        on_remark: called with a sentence about a problem that was handled, on any thread; returns
+            at once.
     """
 
     def __init__(
         self,
         root: Path,
         embedder: str = "",
-        tell: Callable[[], None] = lambda: None,
-        remark: Callable[[str], None] = lambda text: None,
+        on_change: Callable[[], None] = lambda: None,
+        on_remark: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.root, self.folder = root, place.own_folder(root)
+        self.root, self.folder = root, launch.make_folder(root)
         self.throttle = Throttle()
-        self.remarks: deque[str] = deque(maxlen=MOST_REMARKS)
-        self.embedder_name, self._tell, self._hear = embedder, tell, remark
-        self._open: Opened | None = None
-        self._trouble = ""
+        self.remarks: deque[str] = deque(maxlen=MAX_REMARKS)
+        self.embedder_name = embedder
+        self._on_change, self._on_remark = on_change, on_remark
+        self._open: _OpenIndex | None = None
+        self._failure = ""
+        """Why the index could not be opened."""
         self._is_home = is_home_like(root)
-        self.own = secrets.load(root)
-        """What the user calls secret."""
-        self._is_kept = True
-        self._is_anew = False
-        """While what there was is forgotten, and nothing is in its place yet."""
-        self._said: set[str] = set()
+        self.secret_globs = secrets.load(root)
+        """Files that the user calls secret."""
+        self._are_globs_stored = True
+        self._is_rebuilding = False
+        """Whether the old index is being deleted and the new one is not open yet."""
+        self._remarked: set[str] = set()
 
     @property
     def is_begun(self) -> bool:
-        """Whether somebody has told this project to begin, now or earlier."""
-        return bool(self._begun())
+        """Whether the user asked for an index, now or earlier."""
+        return bool(self._read_begun())
 
     def resume(self) -> None:
-        """Go on where an earlier worker ended; nothing where none was told to begin."""
-        begun = self._begun()
+        """Open the index if an earlier worker was asked for one."""
+        begun = self._read_begun()
         if not begun or (self._is_home and not begun.get("is_confirmed")):
             return
         try:
             self._start()
         except LcursorError as error:
-            self._trouble = str(error)
-            self.remark(str(error))
+            self._failure = str(error)
+            self._remark(str(error))
 
     def begin(
-        self, *, confirmed: bool = False, rebuild: bool = False, secrets: Sequence[str] = ()
+        self, *, confirmed: bool = False, rebuild: bool = False, globs: Sequence[str] = ()
     ) -> None:
-        """Index the project, now and from now on.
+        """Index the project, now and whenever a worker runs.
 
         Args:
-            confirmed: also a home directory or what is above it.
-            rebuild: forget what there is, and what was called secret earlier.
-            secrets: globs of all who are here.
+            confirmed: also a home directory or a folder above it.
+            rebuild: delete the index first, and forget earlier secret globs.
+            globs: secret globs of all clients.
 
         Raises:
             IndexRefused: it is a home directory or above, and that is not confirmed.
-            IndexFailed: there is no room or no right for the index.
+            IndexFailed: the index cannot be stored.
         """
-        is_confirmed = confirmed or bool(self._begun().get("is_confirmed"))
+        is_confirmed = confirmed or bool(self._read_begun().get("is_confirmed"))
         if self._is_home and not is_confirmed:
             raise IndexRefused(
                 f"{self.root} is a home directory or above one: all that is in it would be read",
                 "If that is meant, run :LCursor index and say yes; else open a folder in it",
             )
-        self._is_anew = rebuild
+        self._is_rebuilding = rebuild
         try:
             if rebuild:
-                self._forget()
-                self.own.replace(secrets)
-            self.own.add(secrets)
+                self._delete()
+                self.secret_globs.replace(globs)
+            self.secret_globs.add(globs)
             self._write_begun(is_confirmed)
             if self._open is None:
                 self._start()
             else:
-                self._open.embedding.retry()
+                self._open.embedder.retry()
                 self._open.pipeline.begin()
         finally:
-            self._is_anew = False
+            self._is_rebuilding = False
 
-    def hide(self, globs: Sequence[str]) -> None:
-        """Answer `secrets`: index nothing any more that one of some globs names.
+    def add_secrets(self, globs: Sequence[str]) -> None:
+        """Keep files that match some globs out of the index from now on.
 
-        Where that cannot be kept for the next worker it still holds for this one.
+        If the globs cannot be stored they still hold for this worker.
         """
-        if not self.own.add(globs) and self._is_kept:
+        if not self.secret_globs.add(globs) and self._are_globs_stored:
             return
-        if begun := self._begun():
-            self._is_kept = False
+        if begun := self._read_begun():
+            self._are_globs_stored = False
             try:
                 self._write_begun(bool(begun.get("is_confirmed")))
-                self._is_kept = True
+                self._are_globs_stored = True
             except IndexFailed as error:
-                self.remark(f"what completion.secrets names is not kept: {error}")
-        if (there := self._open) is not None:
-            there.pipeline.begin()  # also what is being read just now is found by it
-            known = there.counter.files()
-            there.pipeline.changed(path for path in known if self.own.reason(path))
+                self._remark(f"completion.secrets cannot be stored: {error}")
+        if (index := self._open) is not None:
+            index.pipeline.begin()  # so that a file that is being read now is found as well
+            known = index.counter.files()
+            index.pipeline.changed(path for path in known if self.secret_globs.reason(path))
+
+    # Requests
 
     def search(
         self,
@@ -145,31 +155,31 @@ class Project:
         limit: int,
         mode: Mode,
         recent: Sequence[str] = (),
-        overlay: Mapping[str, str] | None = None,
+        overlay: Overlay | None = None,
     ) -> dict[str, Any]:
-        """Answer `search`. Thread: the one that searches."""
+        """Return the hits of a search, best first. On the search thread."""
         start_s = time.perf_counter()
-        with self._asked() as there:
-            hits = there.searcher().search(
+        with self._query() as index:
+            hits = index.searcher().search(
                 text,
                 limit=limit,
                 mode=mode,
                 recent=recent,
-                overlay=overlay or {},
-                is_stale=lambda path: self._is_stale(there.reader, path),
+                overlay=overlay,
+                is_stale=index.is_stale,
             )
         return {
-            "hits": [protocol.hit(hit) for hit in hits],
+            "hits": [protocol.from_hit(hit) for hit in hits],
             "ms": (time.perf_counter() - start_s) * 1000,
-            "phase": there.pipeline.progress.phase,
-            "embedder": there.embedder_name,
+            "phase": index.pipeline.progress.phase,
+            "embedder": index.embedder_name,
         }
 
     def symbols(self, name: str, limit: int, prefix: bool) -> dict[str, Any]:
-        """Answer `symbols`. Thread: the one that searches."""
-        with self._asked() as there:
-            found = there.reader.symbols(name, limit, prefix=prefix)
-        return {"symbols": [protocol.symbol(each) for each in found]}
+        """Return definitions by their name. On the search thread."""
+        with self._query() as index:
+            found = index.reader.symbols(name, limit, prefix=prefix)
+        return {"symbols": [protocol.from_symbol(each) for each in found]}
 
     def retrieve(
         self,
@@ -177,31 +187,26 @@ class Project:
         tokens: int,
         mode: Mode,
         recent: Sequence[str] = (),
-        overlay: Mapping[str, str] | None = None,
+        overlay: Overlay | None = None,
     ) -> dict[str, Any]:
-        """Answer `retrieve`. Thread: the one that searches."""
-        from lcursor.index import retrieve
-
-        with self._asked() as there:
-            receipt = retrieve.retrieve(
-                there.searcher(),
+        """Return the hits that fit into a prompt. On the search thread."""
+        with self._query() as index:
+            found = retrieve(
+                index.searcher(),
                 text,
                 tokens=tokens,
-                count=lambda part: int(len(part) / CHARACTERS_PER_TOKEN) + 1,
+                count=lambda part: int(len(part) / CHARS_PER_TOKEN) + 1,
                 mode=mode,
                 recent=recent,
                 overlay=overlay,
-                is_stale=lambda path: self._is_stale(there.reader, path),
+                is_stale=index.is_stale,
             )
         left_out = [
-            {**protocol.hit(each.hit), "text": "", "reason": each.reason}
-            for each in receipt.left_out
+            {**protocol.from_hit(each.hit), "text": "", "reason": each.reason}
+            for each in found.left_out
         ]
-        return {
-            "used": [protocol.hit(hit) for hit in receipt.used],
-            "left_out": left_out,
-            "tokens": receipt.tokens,
-        }
+        used = [protocol.from_hit(hit) for hit in found.used]
+        return {"used": used, "left_out": left_out, "tokens": found.tokens}
 
     def around(
         self,
@@ -209,53 +214,42 @@ class Project:
         before: str,
         after: str,
         recent: Sequence[str] = (),
-        overlay: Mapping[str, str] | None = None,
+        overlay: Overlay | None = None,
     ) -> dict[str, Any]:
-        """Answer `around`. Thread: the one that searches."""
-        from lcursor.index import around
-
-        with self._asked() as there:
-            hits = around.around(
-                there.searcher(), path, before, after, recent=recent, overlay=overlay
+        """Return hits for a completion at a cursor. On the search thread."""
+        with self._query() as index:
+            hits = find_around(
+                index.searcher(), path, before, after, recent=recent, overlay=overlay
             )
-        return {"hits": [protocol.hit(hit) for hit in hits]}
+        return {"hits": [protocol.from_hit(hit) for hit in hits]}
 
     def why(self, path: str) -> dict[str, Any]:
-        """Answer `why`: the reason why a path is not in the index, empty where it is or will be."""
+        """Return the reason why a file is not in the index; "" if it is or will be."""
         name = relative_name(self.root, path) if os.path.isabs(path) else path
-        reason = explain.why(self.root, name, self.own)
+        reason = why(self.root, name, self.secret_globs)
         is_in = bool(self._open and self._open.reader.state(name))
         return {"path": name, "reason": reason, "is_indexed": is_in and not reason}
 
     def report(self) -> dict[str, Any]:
-        """Answer `report`: what indexing would read. Cost: a look at every name in the project."""
+        """Return what indexing would read; lists all files of the project."""
         survey = listing.survey(self.root, lambda: self.throttle.is_stopped)
-        report = summarize(survey, self.own)
-        examples: dict[str, list[str]] = {}
-        for path, reason in survey.ignored:
-            paths = examples.setdefault(reason.split(":", 1)[0], [])
-            if len(paths) < MOST_EXAMPLES:
-                paths.append(path)
-        return {
-            "examples": examples,
-            "root": str(self.root),
-            "is_home": self._is_home,
-            "is_begun": self.is_begun,
-            **asdict(report),
-        }
+        report = summarize(survey, self.secret_globs)
+        about = {"root": str(self.root), "is_home": self._is_home, "is_begun": self.is_begun}
+        return {**about, **asdict(report)}
 
     def state(self, clients: int = 0) -> protocol.State:
-        """Answer `status`. Thread: any but the one that searches; it may count for a moment."""
-        there = self._open
-        progress = there.pipeline.progress if there else Progress(detail=self._trouble)
-        if self._trouble and not there:
+        """Return the state. On any thread but that of searches: counting takes a moment."""
+        index = self._open
+        progress = index.pipeline.progress if index else Progress(detail=self._failure)
+        if self._failure and not index:
             progress.phase = "failed"
-        counts, generation = Counts(0, 0, 0), 0
-        if there is not None:
-            self._pass_on(there)  # the thread that makes a graph has nobody to tell
+        counts, generation, vectors = Counts(0, 0, 0), 0, None
+        if index is not None:
+            self._pass_remarks(index)
+            vectors = index.embedder.vectors
             with contextlib.suppress(IndexFailed):
-                generation = there.counter.generation
-                counts = there.counter.counts()
+                generation = index.counter.generation
+                counts = index.counter.counts()
         languages = dict(counts.by_language)
         empty = languages.pop("", 0)
         return {
@@ -268,124 +262,109 @@ class Project:
             "files": counts.files - empty,
             "chunks": counts.chunks,
             "symbols": counts.symbols,
-            "embedded": len(there.embedding.vectors) if there and there.embedding.vectors else 0,
+            "embedded": len(vectors) if vectors is not None else 0,
             "by_language": languages,
-            "embedder": there.embedder_name if there else "",
-            "embedder_note": there.embedding.note if there else "",
-            "watching": there.following.how if there else "",
+            "embedder": index.embedder_name if index else "",
+            "embedder_note": index.embedder.note if index else "",
+            "watching": index.watcher.mode if index else "",
             "remarks": list(self.remarks),
             "is_begun": self.is_begun,
             "is_home": self._is_home,
-            "memory_bytes": priority.memory_bytes(),
+            "memory_bytes": throttle.memory_bytes(),
             "pid": os.getpid(),
             "version": protocol.VERSION,
             "clients": clients,
             "generation": generation,
         }
 
-    def takes(self, path: str, text: str) -> bool:
-        """Whether searches may see an unsaved text: no secret, and of a file that belongs here."""
-        there = self._open
-        if there is None or filetypes.by_name(path, len(text)) or self.own.reason(path):
+    def accepts_buffer(self, path: str, text: str) -> bool:
+        """Return whether searches may see an unsaved text: not secret, not left out."""
+        index = self._open
+        if index is None or filetypes.by_name(path, len(text)) or self.secret_globs.reason(path):
             return False
         if filetypes.by_content(text.encode("utf-8", "replace")):
             return False
-        if there.reader.state(path) is not None:
+        if index.reader.state(path) is not None:
             return True
         return not ignore.why(self.root, path) or not os.path.lexists(self.root / path)
 
     def changed(self, paths: Sequence[str]) -> None:
-        """Read files again at once: an editor has just written them."""
+        """Read files that an editor has just saved."""
         if self._open is not None:
             self._open.pipeline.changed(paths)
 
     def recent(self, paths: Sequence[str]) -> None:
-        """These files are open, newest first."""
+        """Set the open files, newest first."""
         if self._open is not None:
             self._open.pipeline.recent(paths)
 
     def warm(self) -> None:
-        """Read the words into memory, which the first question would do. Cost: a second at most."""
-        if (there := self._open) is not None:
-            reader = there.store.reader()
+        """Load the lexical index, as the first search would do. Takes a second at most."""
+        if (index := self._open) is not None:
+            reader = index.store.reader()
             with contextlib.suppress(IndexFailed), contextlib.closing(reader):
                 reader.warm()
 
     def close(self) -> None:
-        """End all threads and let go of all files."""
-        there, self._open = self._open, None
+        """Stop all threads and close all files."""
+        index, self._open = self._open, None
         self.throttle.stop()
-        if there is not None:
-            there.close()
+        if index is not None:
+            index.close()
 
-    def _there(self) -> Opened:
-        there = self._open
-        if there is None:
-            if self._is_anew:
-                raise _anew()
-            if self._trouble:
-                raise IndexFailed(self._trouble)
+    # Opening and deleting
+
+    @contextlib.contextmanager
+    def _query(self) -> Iterator[_OpenIndex]:
+        """Give the open index; bulk work waits meanwhile."""
+        index = self._open
+        if index is None:
+            if self._is_rebuilding:
+                raise _being_rebuilt()
+            if self._failure:
+                raise IndexFailed(self._failure)
             raise IndexRefused(
                 f"{self.root} is not indexed",
                 f"Run :LCursor index, or in a shell python -m lcursor index {self.root}",
             )
-        return there
-
-    @contextlib.contextmanager
-    def _asked(self) -> Iterator[Opened]:
-        """Give what answers a question, which goes before bulk work."""
-        there = self._there()
         try:
             with self.throttle.query():
-                yield there
+                yield index
         except IndexFailed as error:
-            if self._is_anew or self._open not in (there, None):
-                raise _anew() from error
+            if self._is_rebuilding or self._open not in (index, None):
+                raise _being_rebuilt() from error
             raise
 
     def _start(self) -> None:
         self.throttle = Throttle()
-        self._open = Opened(
-            self.root,
-            self.folder,
-            self.embedder_name,
-            self.throttle,
-            self.note,
-            self.remark,
-            self.own,
-        )
-        self._trouble = ""
+        self._open = _OpenIndex(self, self._publish, self._remark)
+        self._failure = ""
         self._open.pipeline.begin()
 
-    def _forget(self) -> None:
-        """End what runs, and delete the index."""
+    def _delete(self) -> None:
+        """Close the index and delete its files."""
         self.close()
         for each in self.folder.iterdir():
-            if each.name not in KEEP and each.is_file():
+            if each.name not in KEPT_FILES and each.is_file():
                 each.unlink(missing_ok=True)
 
-    def note(self) -> None:
-        """Something changed: pass on what the rooms have to say, and that there is news."""
-        if (there := self._open) is not None:
-            self._pass_on(there)
-        self._tell()
+    def _publish(self) -> None:
+        if (index := self._open) is not None:
+            self._pass_remarks(index)
+        self._on_change()
 
-    def _pass_on(self, there: Opened) -> None:
-        for remark in there.remarks():
-            self.remark(remark)
+    def _pass_remarks(self, index: _OpenIndex) -> None:
+        for remark in [*index.store.remarks, *index.embedder.remarks()]:
+            self._remark(remark)
 
-    def remark(self, text: str) -> None:
-        """Pass on what went wrong and was mended, once. Thread: any."""
-        if text not in self._said:
-            self._said.add(text)
+    def _remark(self, text: str) -> None:
+        """Report a problem that was handled, once. Any thread."""
+        if text not in self._remarked:
+            self._remarked.add(text)
             self.remarks.append(text)
-            self._hear(text)
+            self._on_remark(text)
 
-    def _is_stale(self, reader: Reader, path: str) -> bool:
-        known, seen = reader.state(path), reading.look(self.root, path)
-        return known is None or seen != (known.size_bytes, known.mtime_ns)
-
-    def _begun(self) -> dict[str, Any]:
+    def _read_begun(self) -> dict[str, Any]:
         try:
             found = json.loads(begun_path(self.root).read_bytes())
         except (OSError, ValueError):
@@ -393,11 +372,10 @@ class Project:
         return found if isinstance(found, dict) else {}
 
     def _write_begun(self, is_confirmed: bool) -> None:
-        path = begun_path(self.root)
-        globs = list(self.own.globs)
-        words = {"root": str(self.root), "is_confirmed": is_confirmed, secrets.KEY: globs}
+        globs = list(self.secret_globs.globs)
+        fields = {"root": str(self.root), "is_confirmed": is_confirmed, secrets.KEY: globs}
         try:
-            folders.write_file(path, json.dumps(words).encode())
+            folders.write_file(begun_path(self.root), json.dumps(fields).encode())
         except OSError as error:
             raise IndexFailed(
                 f"the index cannot be begun: {error.strerror or error} ({self.folder})",
@@ -405,5 +383,70 @@ class Project:
             ) from error
 
 
-def _anew() -> IndexFailed:
+class _OpenIndex:
+    """The parts of an open index, which are opened and closed together.
+
+    Raises:
+        IndexFailed: the store cannot be opened.
+    """
+
+    def __init__(
+        self, project: Project, on_change: Callable[[], None], on_remark: Callable[[str], None]
+    ) -> None:
+        self._root, self._throttle = project.root, project.throttle
+        self.store = Store(project.folder)
+        self.reader, self.counter = self.store.reader(), self.store.reader()
+        self.embedder = ChunkEmbedder(
+            project.embedder_name, project.folder, self.store.reader(), self._throttle.is_quiet
+        )
+        self.watcher = Watcher(project.root, self._on_files_changed, on_remark)
+        self.pipeline = Pipeline(
+            project.root,
+            self.store,
+            self._throttle,
+            on_change,
+            on_remark,
+            self.embedder,
+            self.watcher,
+            project.secret_globs,
+        )
+        self.store.database.on_damage = self.pipeline.begin
+        self._searcher = Searcher(self.reader)
+
+    @property
+    def embedder_name(self) -> str:
+        """Name of the loaded embedder; empty if none is loaded."""
+        embedder = self.embedder.embedder
+        return embedder.name if embedder else ""
+
+    def searcher(self) -> Searcher:
+        """Return the searcher: lexical only until an embedder is loaded. On the search thread."""
+        embedder = self.embedder.embedder
+        if self._searcher.embedder is not embedder:
+            self._searcher = Searcher(self.reader, self.embedder.vectors, embedder)
+        return self._searcher
+
+    def is_stale(self, path: str) -> bool:
+        """Return whether a file has changed since it was indexed."""
+        known, now = self.reader.state(path), listing.found(self._root, path)
+        return known is None or now is None or now[1:] != (known.size_bytes, known.mtime_ns)
+
+    def close(self) -> None:
+        """Stop all threads and close all files."""
+        self.pipeline.stop()  # first, since it may be about to start the watcher
+        self.watcher.stop()
+        self.embedder.close()
+        self.reader.close()
+        self.counter.close()
+        self.store.close()
+
+    def _on_files_changed(self, changes: Changes) -> None:
+        """Pass changed files on, on the watcher's thread."""
+        if changes.is_storm:
+            self.pipeline.surveyed(changes.survey)
+        else:
+            self.pipeline.changed(changes.paths, is_accepted=True)
+
+
+def _being_rebuilt() -> IndexFailed:
     return IndexFailed("the index of the project is being rebuilt", "Ask again in a moment")

@@ -1,7 +1,7 @@
-"""From several ranked lists to one: scores weighted by what was asked, then the rules.
+"""Rank chunks: fuse the lists of a search by the kind of the question, then apply rules.
 
-Pure arithmetic: reads no store and no text but paths. Each number that goes into a score stands in
-its parts under its own name, and the parts add up to the score.
+Pure arithmetic on scores and paths. Every amount that goes into a score is in its `parts` by name,
+and the parts add up to the score.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lcursor.index.words import keywords, parts, stem
 
 Leg = Literal["lexical", "vector", "symbol", "recent"]
 Scored = Sequence[tuple[int, float]]
-"""Chunks with what their leg says of them, the best first."""
+"""Chunks and their scores in one list, best first."""
 
 
 class Weights(NamedTuple):
-    """What a list counts for."""
+    """The weights of the lists."""
 
     lexical: float
     vector: float
@@ -35,35 +35,33 @@ WEIGHTS: dict[Kind, Weights] = {
     "mixed": Weights(lexical=0.5, vector=0.6, symbol=0.6, recent=0.05),
     "text": Weights(lexical=0.25, vector=1.0, symbol=0.0, recent=0.05),
 }
-"""By the kind of the question: names are found by their letters, sentences by their sense."""
+"""By the kind of the question: names are found by words, sentences by vectors."""
 
 AGREEMENT = 0.09
-"""What full agreement of comments with a sentence is worth, as a cosine. More makes the words lead
-where the sense should."""
+"""Bonus for full agreement of comments with a sentence, as a cosine. With more, words would outweigh
+vectors."""
 CROWDING = 0.25
-"""What is taken off for each of nearness to others, as a cosine. A piece that is like many is near
-to many questions, and seldom the one that is meant."""
-LEAST = 0.4
-"""Score of the farthest vector of a list, where the nearest has 1: about what its rank would give,
-so that the rules move as much here as there."""
+"""Penalty for nearness to other results, per cosine: a chunk that is like many others is near to many
+questions, and seldom the one meant."""
+MIN_SHARE = 0.4
+"""Share of the farthest vector of a list, where the nearest has 1."""
 
 K = 60
-"""What is recent counts by its place, one `K`th less from each to the next."""
+"""Constant of the reciprocal rank by which recent files count."""
 
 DEFINITION: dict[Kind, float] = {"symbol": 3.0, "word": 2.0, "mixed": 1.5, "text": 0.0}
-"""Times the best score, for the chunk that defines what is asked for."""
+"""Bonus for the definition of the name asked for, as a multiple of the best score."""
 LITERAL = 4.0
-"""Times the best score, for what has an identifier that nothing defines: it is meant even among
-tests, and before any part of it."""
-DEFINITION_STEM = 1.5
-"""Times that, where the file is called like it."""
-STEM: dict[Kind, float] = {"symbol": 0.0, "word": 0.3, "mixed": 0.3, "text": 0.5}
-"""Times the best score and the share of the question's words that the path has."""
+"""The same for a chunk with an identifier that nothing defines: it is meant even in tests."""
+DEFINITION_FILE = 1.5
+"""Factor of the bonus for a definition whose file has the same name."""
+PATH: dict[Kind, float] = {"symbol": 0.0, "word": 0.3, "mixed": 0.3, "text": 0.5}
+"""Bonus for a path with all words of the question, as a multiple of the best score."""
 FILE = 0.05
-"""Times the best score, for the best chunk of the file with the most."""
+"""Bonus for the best chunk of the file with the highest sum, as a multiple of the best score."""
 SATURATION = 0.98
-"""Times the score, for each chunk of the same file that stands before. Where whole files are the
-answer, half is better; here the second chunk of the right file is often the one that is meant."""
+"""Factor for each better chunk of the same file. Half is better where whole files are the answer; here
+the second chunk of the right file is often the one meant."""
 
 TESTS = re.compile(
     r"(?:^|/)(?:tests?|spec|specs|__tests__|testdata|fixtures|idlelib/idle_test|[^/]*_tests?)/"
@@ -81,11 +79,10 @@ PENALTIES: tuple[tuple[str, re.Pattern[str], float], ...] = (
     ("facade", FACADE, 0.5),
     ("declared", DECLARED, 0.7),
 )
-"""What is seldom meant: its name in the parts, the paths, what the score is multiplied by."""
-LEAST_BEGINNING = 3
-"""Letters that two words must have in common to be taken for one."""
-PATHS = 20_000
-"""That are remembered with what they are taken for."""
+"""Paths that are seldom meant: name in the parts, pattern, factor of the score."""
+MIN_PREFIX = 3
+"""Letters that two words must have in common to count as the same."""
+CACHED_PATHS = 20_000
 ABOUT_TESTS = re.compile(
     r"\b(?:tests?|testing|tested|fixtures?|mocks?|spec|pytest|unittest)\b", re.I
 )
@@ -93,31 +90,31 @@ ABOUT_TESTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the rules need to know of a chunk."""
+    """What the rules need to know about a chunk."""
 
     path: str
     definition: float = 0.0
-    """How surely it defines what is asked for, from 0 to 1."""
+    """How likely it defines the name asked for, 0 to 1."""
     name: str = ""
     """The name that it defines."""
     agreement: float = 0.0
-    """How far its comments say what the question says, from 0 to 1."""
+    """How much of the question is in its comments, 0 to 1."""
     crowding: float = 0.0
-    """How near others are to it that were found as well, as a cosine."""
+    """How near other results are to it, as a cosine."""
     is_literal: bool = False
-    """Whether it has the identifier that is asked for, whole, and nothing defines that."""
+    """Whether it has the identifier asked for, and nothing defines that."""
 
 
 @dataclass(slots=True)
 class Ranked:
-    """A chunk with its score and what made it."""
+    """A chunk with its score and the parts of it."""
 
     id: int
     score: float = 0.0
     parts: dict[str, float] = field(default_factory=dict)
 
     def add(self, name: str, amount: float) -> None:
-        """Add to the score, under a name."""
+        """Add a named amount to the score."""
         if amount:
             self.score += amount
             self.parts[name] = self.parts.get(name, 0.0) + amount
@@ -126,43 +123,42 @@ class Ranked:
 def fuse(
     legs: Mapping[Leg, Scored], kind: Kind, weights: Weights | None = None
 ) -> dict[int, Ranked]:
-    """Add up the weighted scores of each chunk, each list measured by its own best.
+    """Add up the weighted scores of each chunk, relative to the best of each list.
 
-    Places would throw away how much better one is than the next: a word that only one chunk has,
-    or a definition among uses.
+    Ranks instead of scores would lose how much better one chunk is than the next.
     """
     counted = (weights or WEIGHTS[kind])._asdict()
     found: dict[int, Ranked] = {}
     for leg, scored in legs.items():
-        for chunk, share in _measured(leg, scored):
+        for chunk, share in _shares(leg, scored):
             found.setdefault(chunk, Ranked(chunk)).add(leg, counted[leg] * share)
     return found
 
 
-def _measured(leg: Leg, scored: Scored) -> list[tuple[int, float]]:
-    """Return what each chunk of a list counts, over 0 to 1."""
+def _shares(leg: Leg, scored: Scored) -> list[tuple[int, float]]:
+    """Return the score of each chunk of a list as a share of the best."""
     if not scored:
         return []
     if leg == "recent":
         return [(chunk, (K + 1) / (K + place)) for place, (chunk, _) in enumerate(scored, start=1)]
     top, floor = scored[0][1], scored[-1][1]
     if leg == "vector":
-        unit = (1 - LEAST) / (top - floor) if top > floor else 0.0
+        unit = (1 - MIN_SHARE) / (top - floor) if top > floor else 0.0
         return [(chunk, 1 - unit * (top - score)) for chunk, score in scored]
     return [(chunk, score / top if top > 0 else 1.0) for chunk, score in scored]
 
 
-def by_sense(legs: Mapping[Leg, Scored], facts: Mapping[int, Facts]) -> dict[int, Ranked]:
-    """Score the chunks for a sentence: nearness of vectors, confirmed by words and by standing out.
+def fuse_sentence(legs: Mapping[Leg, Scored], facts: Mapping[int, Facts]) -> dict[int, Ranked]:
+    """Score the chunks for a sentence by their vectors, corrected by comments and crowding.
 
-    Ranks would throw away how much nearer one is than the next, and the list of the worse leg makes
-    the better one worse: on CoSQA every reciprocal rank fusion of the two does.
+    The lexical list only adds candidates: on CoSQA every reciprocal rank fusion of the two lists is
+    worse than the vectors alone.
     """
     near = dict(legs["vector"])
     top, floor = max(near.values()), min(near.values())
     known = [facts[chunk].crowding for chunk in near if chunk in facts and facts[chunk].crowding]
     usual = sum(known) / len(known) if known else 0.0
-    unit = (1 - LEAST) / (top - floor)
+    unit = (1 - MIN_SHARE) / (top - floor)
     weight = WEIGHTS["text"]
     found: dict[int, Ranked] = {}
     for leg, scored in legs.items():
@@ -171,8 +167,8 @@ def by_sense(legs: Mapping[Leg, Scored], facts: Mapping[int, Facts]) -> dict[int
             if leg == "recent":
                 one.add(leg, weight.recent * (K + 1) / (K + place))
     for chunk, one in found.items():
-        # Without a place among the nearest it is at most as near as the last of them.
-        one.add("vector" if chunk in near else "lexical", LEAST)
+        # A chunk that is not among the nearest is at most as near as the last of them.
+        one.add("vector" if chunk in near else "lexical", MIN_SHARE)
         one.add("vector", unit * (near.get(chunk, floor) - floor))
         if chunk in facts:
             one.add("agreement", unit * AGREEMENT * facts[chunk].agreement)
@@ -189,21 +185,23 @@ def rank(
     has_rules: bool = True,
     weights: Weights | None = None,
 ) -> list[Ranked]:
-    """Return the chunks that `facts` knows, the best first.
+    """Return the chunks that are in `facts`, best first.
 
     Args:
-        legs: the ranked lists; `recent` lifts what another one has and brings nothing by itself.
-        has_rules: whether the rules have a say, or only the lists.
+        query: the question.
+        legs: the lists; `recent` only lifts chunks of the others.
+        facts: about each chunk.
+        has_rules: whether the rules apply.
         weights: instead of those of the question's kind.
     """
-    brought = {chunk for leg, scored in legs.items() if leg != "recent" for chunk, _ in scored}
+    candidates = {chunk for leg, scored in legs.items() if leg != "recent" for chunk, _ in scored}
     near = legs.get("vector", ())
-    is_told_apart = bool(near) and near[0][1] > near[-1][1]
-    if query.kind == "text" and weights is None and is_told_apart and legs.get("lexical"):
-        fused = by_sense(legs, facts)
+    has_spread = bool(near) and near[0][1] > near[-1][1]
+    if query.kind == "text" and weights is None and has_spread and legs.get("lexical"):
+        fused = fuse_sentence(legs, facts)
     else:
         fused = fuse(legs, query.kind, weights)
-    found = [fused[chunk] for chunk in fused if chunk in facts and chunk in brought]
+    found = [fused[chunk] for chunk in fused if chunk in facts and chunk in candidates]
     if found and has_rules:
         _lift(query, found, facts)
         _cohere(found, facts)
@@ -217,9 +215,9 @@ def _order(one: Ranked) -> tuple[float, int]:
 
 
 def _lift(query: Query, found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
-    """Lift definitions of what is asked for, and files that are called like it."""
+    """Add bonuses for definitions, literal identifiers and paths."""
     best = max(one.score for one in found)
-    by_name = STEM[query.kind] * best
+    by_name = PATH[query.kind] * best
     wanted = {stem(word) for word in keywords(query.text)} if by_name else set()
     shares = {path: share(wanted, path) for path in {facts[one.id].path for one in found}}
     for one in found:
@@ -227,15 +225,15 @@ def _lift(query: Query, found: Sequence[Ranked], facts: Mapping[int, Facts]) -> 
         if about.definition:
             amount = DEFINITION[query.kind] * best * about.definition
             one.add("definition", amount)
-            if about.name and same_stem(about.path, about.name):
-                one.add("named file", amount * (DEFINITION_STEM - 1))
+            if about.name and has_same_name(about.path, about.name):
+                one.add("named file", amount * (DEFINITION_FILE - 1))
         if about.is_literal:
             one.add("literal", LITERAL * best)
         one.add("path", by_name * shares[about.path])
 
 
 def _cohere(found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
-    """Lift the best chunk of a file by what the whole file has found."""
+    """Add a bonus to the best chunk of each file, by the sum of the file."""
     best = max(one.score for one in found)
     sums: dict[str, float] = {}
     first: dict[str, Ranked] = {}
@@ -250,7 +248,7 @@ def _cohere(found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
 
 
 def _penalize(query: Query, found: Iterable[Ranked], facts: Mapping[int, Facts]) -> None:
-    """Lower what is seldom meant, unless the question is about it."""
+    """Lower chunks of paths that are seldom meant, unless the question is about them."""
     is_about_tests = bool(ABOUT_TESTS.search(query.text))
     asked = {name for path in query.filters.paths for name, _ in penalties(f"{path}/")}
     for one in found:
@@ -259,14 +257,14 @@ def _penalize(query: Query, found: Iterable[Ranked], facts: Mapping[int, Facts])
                 one.add(name, one.score * (factor - 1))
 
 
-@functools.lru_cache(maxsize=PATHS)
+@functools.lru_cache(maxsize=CACHED_PATHS)
 def penalties(path: str) -> tuple[tuple[str, float], ...]:
     """Return the names of the penalties of a path, and their factors."""
     return tuple((name, factor) for name, pattern, factor in PENALTIES if pattern.search(path))
 
 
 def _saturated(found: Iterable[Ranked], facts: Mapping[int, Facts]) -> list[Ranked]:
-    """Lower each further chunk of a file, so that one file is not the whole answer."""
+    """Lower each further chunk of a file, so that one file does not fill the answer."""
     seen: dict[str, int] = {}
     for one in sorted(found, key=_order):
         path = facts[one.id].path
@@ -276,37 +274,37 @@ def _saturated(found: Iterable[Ranked], facts: Mapping[int, Facts]) -> list[Rank
     return sorted(found, key=_order)
 
 
-def same_stem(path: str, name: str) -> bool:
-    """Tell whether a file is called like a definition: `http_client.py` like `HTTPClient`."""
+def has_same_name(path: str, name: str) -> bool:
+    """Return whether a file is named like a definition: `http_client.py` like `HTTPClient`."""
     return _stem_of(path).replace("_", "").replace("-", "").lower() == name.replace("_", "").lower()
 
 
 def share(wanted: Collection[str], path: str) -> float:
-    """Return the share of the words that the file's name or its folder's has, 0 to 1.
+    """Return the share of some words that are in the names of a file and its folder, 0 to 1.
 
-    A word is there too where it begins one that is there, or is begun by one.
+    Words of which one is a prefix of the other count as the same.
     """
     if not wanted:
         return 0.0
-    having, begun = _words_of(path)
+    found, prefixes = _words_of(path)
     hits = sum(
-        word in having or word in begun or not having.isdisjoint(_beginnings(word))
+        word in found or word in prefixes or not found.isdisjoint(_prefixes(word))
         for word in wanted
     )
     return hits / len(wanted)
 
 
-@functools.lru_cache(maxsize=PATHS)
+@functools.lru_cache(maxsize=CACHED_PATHS)
 def _words_of(path: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of a path, and how they begin."""
+    """Return the words of a path, and their prefixes."""
     folder = path.rpartition("/")[0].rpartition("/")[2]
     found = {stem(part) for text in (_stem_of(path), folder) for part in parts(text)}
-    return frozenset(found), frozenset(start for word in found for start in _beginnings(word))
+    return frozenset(found), frozenset(start for word in found for start in _prefixes(word))
 
 
-@functools.lru_cache(maxsize=PATHS)
-def _beginnings(word: str) -> frozenset[str]:
-    return frozenset(word[:end] for end in range(LEAST_BEGINNING, len(word) + 1))
+@functools.lru_cache(maxsize=CACHED_PATHS)
+def _prefixes(word: str) -> frozenset[str]:
+    return frozenset(word[:end] for end in range(MIN_PREFIX, len(word) + 1))
 
 
 def _stem_of(path: str) -> str:

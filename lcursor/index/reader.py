@@ -13,10 +13,13 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lcursor.index import database, schema
-from lcursor.index.database import Database
+import numpy as np
+from numpy.typing import NDArray
+
+from lcursor.index import database
+from lcursor.index.database import Database, pack, plain, unpack
 from lcursor.index.postings import Postings
 from lcursor.index.records import (
     Chunk,
@@ -27,10 +30,6 @@ from lcursor.index.records import (
     Symbol,
 )
 from lcursor.project.globs import path_test as path_test
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 CHUNK = """
 SELECT c.id, f.path, f.language, c.first_row, c.end_row, t.text, c.scope, c.kind, c.digest
@@ -107,7 +106,7 @@ class Reader:
             return []
         with self._open() as base:
             allowed = self.allowed(filters) if filters else None
-            return self._postings.best(base, terms, limit, allowed)
+            return self._postings.search(base, terms, limit, allowed)
 
     def warm(self) -> None:
         """Read the words into memory, which the first query would do: 15 ms for 1,000 chunks."""
@@ -116,7 +115,7 @@ class Reader:
 
     def symbols(self, name: str, limit: int, *, prefix: bool = False) -> list[StoredSymbol]:
         """Return the definitions of a name, the same case first; or those that begin with it."""
-        name = schema.plain(name)
+        name = plain(name)
         where, values = "s.name = ? COLLATE NOCASE", [name]
         if prefix:
             where = "s.name >= ? COLLATE NOCASE AND s.name < ? COLLATE NOCASE"
@@ -135,7 +134,7 @@ class Reader:
         with self._open() as base:
             rows = base.execute(
                 f"{SYMBOL} WHERE f.path = ? ORDER BY s.first_row, s.end_row DESC",
-                (schema.pack(path),),
+                (pack(path),),
             ).fetchall()
         return [_symbol(row) for row in rows]
 
@@ -151,7 +150,7 @@ class Reader:
         wanted = json.dumps([int(one) for one in ids])
         with self._open() as base:
             rows = base.execute(f"{PATH} WHERE c.id IN {LISTED}", (wanted,)).fetchall()
-        return {number: schema.unpack(path) for number, path in rows}
+        return {number: unpack(path) for number, path in rows}
 
     def chunks_at(self, path: str, row: int) -> list[StoredChunk]:
         """Return the chunks of a file that a row is in, the smallest first."""
@@ -159,7 +158,7 @@ class Reader:
             rows = base.execute(
                 f"{CHUNK} WHERE f.path = ? AND c.first_row <= ? AND c.end_row > ? "
                 "ORDER BY c.end_row - c.first_row, c.first_row",
-                (schema.pack(path), row, row),
+                (pack(path), row, row),
             ).fetchall()
         return [stored(row) for row in rows]
 
@@ -167,14 +166,12 @@ class Reader:
         """Return the chunks of a file, by row."""
         with self._open() as base:
             rows = base.execute(
-                f"{CHUNK} WHERE f.path = ? ORDER BY c.first_row, c.id", (schema.pack(path),)
+                f"{CHUNK} WHERE f.path = ? ORDER BY c.first_row, c.id", (pack(path),)
             ).fetchall()
         return [stored(row) for row in rows]
 
     def allowed(self, filters: Filters) -> NDArray[np.int64] | None:
         """Return the numbers of the chunks that pass, ascending; None where all do."""
-        import numpy as np
-
         if filters == Filters():
             return None
         with self._open() as base:
@@ -191,8 +188,6 @@ class Reader:
 
     def chunk_ids(self) -> NDArray[np.int64]:
         """Return the ids of all chunks, ascending."""
-        import numpy as np
-
         with self._open() as base:
             rows = base.execute("SELECT id FROM chunks ORDER BY id").fetchall()
         return np.fromiter((row[0] for row in rows), np.int64, len(rows))
@@ -224,7 +219,7 @@ class Reader:
         with self._open() as base:
             row = base.execute(
                 "SELECT size_bytes, mtime_ns, digest FROM files WHERE path = ?",
-                (schema.pack(path),),
+                (pack(path),),
             ).fetchone()
         return FileState(*row) if row else None
 
@@ -232,7 +227,7 @@ class Reader:
         """Return all files and what they looked like when they were read."""
         with self._open() as base:
             rows = base.execute("SELECT path, size_bytes, mtime_ns, digest FROM files").fetchall()
-        return {schema.unpack(row[0]): FileState(*row[1:]) for row in rows}
+        return {unpack(row[0]): FileState(*row[1:]) for row in rows}
 
     def close(self) -> None:
         """Let go of the file."""
@@ -256,7 +251,7 @@ class Reader:
             files = [
                 str(number)
                 for number, path, language in base.execute("SELECT id, path, language FROM files")
-                if (not languages or language in languages) and passes(schema.unpack(path))
+                if (not languages or language in languages) and passes(unpack(path))
             ]
             where.append("c.file IN (SELECT value FROM json_each(?))")
             values.append(f"[{','.join(files)}]")
@@ -303,11 +298,11 @@ class Reader:
 def stored(row: Sequence[Any]) -> StoredChunk:
     """Return a row of `CHUNK` as what it says."""
     number, path, language, first, end, text, scope, kind, digest = row
-    chunk = Chunk(first, end, schema.unpack(text), schema.unpack(scope), kind, digest)
-    return StoredChunk(number, schema.unpack(path), language, chunk)
+    chunk = Chunk(first, end, unpack(text), unpack(scope), kind, digest)
+    return StoredChunk(number, unpack(path), language, chunk)
 
 
 def _symbol(row: Sequence[Any]) -> StoredSymbol:
     path, language, name, kind, first, end, scope = row
-    symbol = Symbol(name, kind, first, end, schema.unpack(scope))
-    return StoredSymbol(schema.unpack(path), language, symbol)
+    symbol = Symbol(name, kind, first, end, unpack(scope))
+    return StoredSymbol(unpack(path), language, symbol)

@@ -1,22 +1,24 @@
-"""Estimate what indexing a project takes: files, bytes and seconds, and what is left out.
+"""Tell what the index of a project has, or would have, and why a file is left out. Any thread.
 
-Works on a survey of the project; reads no file.
+`summarize` works on a survey and reads no file; `why` reads the file in question.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 from lcursor.code import languages
-from lcursor.project import filetypes
+from lcursor.index import parse
+from lcursor.project import filetypes, ignore, listing
 from lcursor.project.listing import Survey
 from lcursor.project.secrets import SecretGlobs
 
 MAX_EXAMPLES = 3
 FILE_S = 0.002
 BYTES_PER_S = 1_000_000
-"""Reading: seconds for each file, and bytes a second on top.
+"""Parsing: seconds for each file, and bytes per second on top.
 
 Source: Python's standard library, 1,700 files and 30 MB, in 33 s on one shared core of an AMD EPYC
 (2026-11-21, `python -m lcursor bench index`).
@@ -37,24 +39,29 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is about to be indexed."""
+    """What indexing would read and leave out."""
 
     files: int
     bytes: int
     languages: dict[str, Share]
     """The largest first."""
     ignored: dict[str, int]
-    """Reasons, and how many paths each; a directory counts as one."""
+    """How many paths are left out, by reason; a directory counts as one."""
     examples: dict[str, list[str]]
-    """Of each reason some of its paths."""
+    """Some paths for each reason."""
     seconds: float
-    """Until all is found by its words."""
+    """Estimate until lexical search finds everything."""
     embed_seconds: float
-    """And by its meaning, if nothing of it was seen before."""
+    """Estimate until vector search does, if nothing was embedded before."""
 
 
 def summarize(survey: Survey, own: SecretGlobs | None = None) -> Report:
-    """Sum up a survey, without the files that the user calls secret."""
+    """Return what indexing the files of a survey takes.
+
+    Args:
+        survey: of the project.
+        own: globs of files that the user calls secret.
+    """
     files: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     ignored: Counter[str] = Counter()
@@ -92,5 +99,26 @@ def summarize(survey: Survey, own: SecretGlobs | None = None) -> Report:
 
 
 def _group(reason: str) -> str:
-    """Return a reason without the row and the pattern that say it."""
+    """Return a reason without the rule and the pattern that gave it."""
     return reason.split(":", 1)[0]
+
+
+def why(root: Path, name: str, own: SecretGlobs) -> str:
+    """Return why a file is not in the index; "" if it is or will be.
+
+    Args:
+        root: of the project.
+        name: of the file, relative to the root.
+        own: globs of files that the user calls secret.
+    """
+    reason = ignore.why(root, name)
+    found = listing.found(root, name)
+    if reason or found is None:
+        return reason
+    reason = filetypes.by_name(name, found.size_bytes) or own.reason(name)
+    if reason:
+        return reason
+    content = parse.read_file(root, name)
+    if isinstance(content, parse.Unreadable):
+        return content.reason
+    return filetypes.by_content(content.data)

@@ -1,44 +1,65 @@
-"""What of the project goes into a prompt: hits within a number of tokens, and a receipt.
+"""Choose what goes into a prompt: search hits within a token limit, or code around a cursor.
 
-Chooses among what `search` found; writes no prompt. Runs on the thread of who searches.
+`retrieve` is for questions, `find_around` for completions, which have room for little: of a
+definition they get the signature alone. On the search thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from lcursor.index.records import Hit, Mode
+from lcursor.code.headers import signature_end
+from lcursor.index import words
+from lcursor.index.reader import Reader
+from lcursor.index.records import Hit, Mode, StoredSymbol
 from lcursor.index.search import Searcher
 
-LIMIT = 30
-LEAST_SHARE = 0.1
-"""Of the best score: what is below is not worth its tokens."""
-LEAST_TOKENS = 24
-"""A piece with less room than this is left out rather than cut."""
-MOST_OF_A_FILE = 0.6
-"""Of the tokens, for further pieces of one file where others have been found."""
+MAX_HITS = 30
+MIN_SCORE = 0.1
+"""Share of the best score below which a hit is not worth its tokens."""
+MIN_TOKENS = 24
+"""A hit that would be cut shorter than this is left out."""
+MAX_FILE_SHARE = 0.6
+"""Share of the tokens for one file, if there are hits in others."""
 HEADER_TOKENS = 8
-"""What a reader of hits writes around one: its path, a fence."""
+"""Path and fence around a hit in a prompt."""
+
+LINES_BEFORE, LINES_AFTER = 14, 4
+"""Lines around the cursor whose names are looked up."""
+SIMILAR_LINES = 6
+"""Lines before the cursor for which similar code is searched."""
+MAX_SIMILAR = 4
+MAX_NAMES = 24
+MIN_NAME_CHARS = 3
+MAX_DEFINITIONS = 2
+"""A name with more definitions is ambiguous, and left out."""
+SIGNATURE_LINES = 8
+CLASS_LINES = 12
+CONTAINERS = frozenset({"class", "interface", "struct", "trait", "enum", "object", "module"})
+"""Kinds of which the outline is returned."""
+
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A hit that was not used, and why."""
+    """A hit that was left out, and why."""
 
     hit: Hit
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """What was used of what was found."""
+class Retrieved:
+    """The hits for a prompt."""
 
     used: tuple[Hit, ...]
-    """The best first; of the last one perhaps only the beginning."""
+    """Best first; the last one may be cut."""
     left_out: tuple[LeftOut, ...]
     tokens: int
-    """Of the texts of `used`, with what stands around them."""
+    """Of the texts of `used`, with their headers."""
 
 
 def retrieve(
@@ -51,96 +72,170 @@ def retrieve(
     recent: Sequence[str] = (),
     overlay: Mapping[str, str] | None = None,
     is_stale: Callable[[str], bool] | None = None,
-    seen: Mapping[str, Sequence[tuple[int, int]]] | None = None,
-    limit: int = LIMIT,
-    is_code: bool = False,
-) -> Receipt:
-    """Return what of the project helps with a text, within a number of tokens.
+    limit: int = MAX_HITS,
+) -> Retrieved:
+    """Return the hits of a question that fit into a number of tokens.
 
     Args:
-        searcher: asked once.
-        text: a question, or code.
-        tokens: most.
-        count: returns how many a text has.
-        mode: which lists are asked.
-        recent: paths of what was looked at, newest first.
+        searcher: of the project.
+        text: the question.
+        tokens: the limit.
+        count: returns the number of tokens of a text.
+        mode: of the search.
+        recent: paths of open files, newest first.
         overlay: texts of unsaved buffers by path.
-        is_stale: tells whether a file has changed since it was read.
-        seen: rows that the prompt has already, first and end, by path.
+        is_stale: returns whether a file has changed since it was indexed.
         limit: most hits.
-        is_code: whether the text is code: then no filters are in it.
     """
     hits = searcher.search(
-        text,
-        limit=limit,
-        mode=mode,
-        recent=recent,
-        overlay=overlay,
-        is_stale=is_stale,
-        has_filters=not is_code,
+        text, limit=limit, mode=mode, recent=recent, overlay=overlay, is_stale=is_stale
     )
-    return choose(hits, tokens=tokens, count=count, seen=seen or {})
+    return choose(hits, tokens=tokens, count=count)
 
 
-def choose(
-    hits: Sequence[Hit],
-    *,
-    tokens: int,
-    count: Callable[[str], int],
-    seen: Mapping[str, Sequence[tuple[int, int]]],
-) -> Receipt:
-    """Return which hits are used within a number of tokens; they come the best first."""
+def choose(hits: Sequence[Hit], *, tokens: int, count: Callable[[str], int]) -> Retrieved:
+    """Return which hits, best first, fit into a number of tokens."""
     used: list[Hit] = []
     left_out: list[LeftOut] = []
     spent: dict[str, int] = {}
     total = 0
-    files = len({hit.path for hit in hits})
-    least = hits[0].score * LEAST_SHARE if hits else 0.0
+    has_several_files = len({hit.path for hit in hits}) > 1
+    min_score = hits[0].score * MIN_SCORE if hits else 0.0
     for hit in hits:
-        reason = ""
         size = count(hit.text) + HEADER_TOKENS
         room = tokens - total
-        if files > 1 and hit.path in spent:
-            room = min(room, int(tokens * MOST_OF_A_FILE) - spent[hit.path])
-        if hit.score < least:
-            reason = "far less like it than the best"
-        elif _is_in(hit, seen.get(hit.path, ())):
-            reason = "in the prompt already"
-        elif _is_in(hit, [(one.first_row, one.end_row) for one in used if one.path == hit.path]):
-            reason = "part of what is used"
-        elif size > room:
-            whole = hit
-            hit = _cut(hit, room - HEADER_TOKENS, count)
-            if not hit.text:
-                is_full = room == tokens - total
-                reason = "no room left" if is_full else "enough of its file is used"
-                hit = whole
-            size = count(hit.text) + HEADER_TOKENS
-        if reason:
+        if has_several_files and hit.path in spent:
+            room = min(room, int(tokens * MAX_FILE_SHARE) - spent[hit.path])
+        if hit.score < min_score:
+            left_out.append(LeftOut(hit, "far less like it than the best"))
+            continue
+        if any(_contains(one, hit) for one in used):
+            left_out.append(LeftOut(hit, "part of what is used"))
+            continue
+        part = hit if size <= room else _cut(hit, room - HEADER_TOKENS, count)
+        if part is None:
+            is_full = room == tokens - total
+            reason = "no room left" if is_full else "enough of its file is used"
             left_out.append(LeftOut(hit, reason))
             continue
-        used.append(hit)
+        used.append(part)
+        size = count(part.text) + HEADER_TOKENS
         total += size
         spent[hit.path] = spent.get(hit.path, 0) + size
-    return Receipt(tuple(used), tuple(left_out), total)
+    return Retrieved(tuple(used), tuple(left_out), total)
 
 
-def _is_in(hit: Hit, ranges: Sequence[tuple[int, int]]) -> bool:
-    return any(first <= hit.first_row and hit.end_row <= end for first, end in ranges)
+def _contains(outer: Hit, hit: Hit) -> bool:
+    is_inside = outer.first_row <= hit.first_row and hit.end_row <= outer.end_row
+    return outer.path == hit.path and is_inside
 
 
-def _cut(hit: Hit, room: int, count: Callable[[str], int]) -> Hit:
-    """Return the first lines of a hit that fit; none where too little would be left."""
-    from dataclasses import replace
-
-    if room < LEAST_TOKENS:
-        return replace(hit, text="")
+def _cut(hit: Hit, tokens: int, count: Callable[[str], int]) -> Hit | None:
+    """Return the first lines of a hit that fit; None if too little would be left."""
+    if tokens < MIN_TOKENS:
+        return None
     lines = hit.text.split("\n")
-    few, many = 0, len(lines)
-    while few < many:  # the most lines that fit
-        middle = (few + many + 1) // 2
-        if count("\n".join(lines[:middle])) <= room:
-            few = middle
+    low, high = 0, len(lines)
+    while low < high:  # the most lines that fit
+        middle = (low + high + 1) // 2
+        if count("\n".join(lines[:middle])) <= tokens:
+            low = middle
         else:
-            many = middle - 1
-    return replace(hit, text="\n".join(lines[:few]), end_row=hit.first_row + few)
+            high = middle - 1
+    text = "\n".join(lines[:low])
+    return replace(hit, text=text, end_row=hit.first_row + low) if text else None
+
+
+# Around a cursor
+
+
+def find_around(
+    searcher: Searcher,
+    path: str,
+    before: str,
+    after: str,
+    *,
+    recent: Sequence[str] = (),
+    overlay: Mapping[str, str] | None = None,
+) -> list[Hit]:
+    """Return hits for the code around a cursor: definitions first, then similar code.
+
+    Takes about a millisecond for the names, and one lexical search.
+
+    Args:
+        searcher: of the project.
+        path: of the file with the cursor; nothing of it is returned.
+        before: the text before the cursor, or its last lines.
+        after: the text after it, or its first lines.
+        recent: paths of open files, newest first.
+        overlay: texts of unsaved buffers by path.
+    """
+    near = before.split("\n")[-LINES_BEFORE:]
+    names = names_near(near, after.split("\n")[:LINES_AFTER])
+    hits = find_definitions(searcher.reader, path, names)
+    similar = searcher.search(
+        "\n".join(near[-SIMILAR_LINES:]),
+        limit=MAX_SIMILAR * 2,
+        mode="lexical",
+        recent=recent,
+        overlay=overlay,
+        has_filters=False,
+    )
+    return hits + [hit for hit in similar if hit.path != path][:MAX_SIMILAR]
+
+
+def names_near(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Return the names in some lines, each once, those nearest to the cursor first."""
+    found = [name for line in reversed(before) for name in reversed(_NAME.findall(line))]
+    found += [name for line in after for name in _NAME.findall(line)]
+    unique = dict.fromkeys(name for name in found if len(name) >= MIN_NAME_CHARS)
+    ignored = words.STOP | words.DULL
+    return [name for name in unique if name.lower() not in ignored][:MAX_NAMES]
+
+
+def find_definitions(reader: Reader, path: str, names: Iterable[str]) -> list[Hit]:
+    """Return the signatures of the definitions of names, one hit per file, nearest name first."""
+    by_path: dict[str, list[tuple[StoredSymbol, list[str]]]] = {}
+    for name in names:
+        found = [
+            one for one in reader.symbols(name, MAX_DEFINITIONS + 2) if one.symbol.name == name
+        ]
+        if len(found) > MAX_DEFINITIONS or any(one.path == path for one in found):
+            continue
+        for one in found:
+            lines = _signature(reader, one)
+            if lines:
+                by_path.setdefault(one.path, []).append((one, lines))
+    return [_hit(found) for found in by_path.values()]
+
+
+def _hit(found: list[tuple[StoredSymbol, list[str]]]) -> Hit:
+    """Return the signatures in one file as a hit."""
+    found.sort(key=lambda each: each[0].symbol.first_row)
+    first, (last, last_lines) = found[0][0], found[-1]
+    return Hit(
+        path=first.path,
+        first_row=first.symbol.first_row,
+        end_row=last.symbol.first_row + len(last_lines),
+        scope=first.symbol.scope,
+        language=first.language,
+        text="\n".join(line for _, lines in found for line in lines),
+        score=1.0,
+        parts={"head": 1.0},
+    )
+
+
+def _signature(reader: Reader, one: StoredSymbol) -> list[str]:
+    """Return the lines of a definition that say how it is used."""
+    row = one.symbol.first_row
+    chunks = [stored.chunk for stored in reader.chunks_at(one.path, row)]
+    if one.symbol.kind in CONTAINERS:
+        for chunk in chunks:
+            if chunk.kind == "outline" and chunk.first_row == row:
+                return chunk.text.split("\n")[:CLASS_LINES]
+    for chunk in chunks:
+        if chunk.kind != "outline":
+            lines = chunk.text.split("\n")[row - chunk.first_row :]
+            lines = lines[: max(one.symbol.end_row - row, 1)]
+            return lines[: signature_end(lines, 0, SIGNATURE_LINES)]
+    return []

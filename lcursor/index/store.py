@@ -10,21 +10,24 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from lcursor.index import database, rows, schema, words
-from lcursor.index.database import Database
-from lcursor.index.postings import Postings
+from lcursor.index import database, words
+from lcursor.index.database import Database, pack, plain, unpack
+from lcursor.index.postings import Postings, term_vector
 from lcursor.index.reader import Reader
-from lcursor.index.records import FileState, Parsed
-from lcursor.index.rows import Entry as Entry
-from lcursor.index.rows import TextOf
+from lcursor.index.records import Chunk, FileState, Parsed, Symbol
+
+Entry = tuple[str, FileState, Parsed]
+TextOf = Callable[[str, Chunk], str]
+"""Returns the terms of a chunk in a file, separated by blanks."""
 
 BATCH_FILES = 64
 """Files that `put_many` writes in one transaction."""
-KEPT_GONE = 50_000
+KEPT_REMOVED = 50_000
 """Removed chunks that are remembered for `Postings`, which else reads everything again."""
 
 
@@ -46,14 +49,14 @@ class Store:
     def __init__(
         self, folder: Path, text_of: TextOf | None = None, revision: str | None = None
     ) -> None:
-        self.folder, self.path = folder, folder / schema.FILE
+        self.folder, self.path = folder, folder / database.FILE
         self.between: Callable[[], object] = lambda: None
         """Called between two files of a transaction: the caller may let others go first."""
         self.remarks: list[str] = []
         """Damage that was repaired, in sentences for the user."""
         self.database = Database(self.path)
         self._text_of = text_of or words.index_text
-        self._revision = schema.REVISION if revision is None else revision
+        self._revision = database.REVISION if revision is None else revision
         self._lock = threading.RLock()
         self._is_closed = False
         self._base: sqlite3.Connection | None = None
@@ -85,7 +88,7 @@ class Store:
         """Return all files and their states when they were read."""
         with self._open() as base:
             found = base.execute("SELECT path, size_bytes, mtime_ns, digest FROM files").fetchall()
-        return {schema.unpack(row[0]): FileState(*row[1:]) for row in found}
+        return {unpack(row[0]): FileState(*row[1:]) for row in found}
 
     def meta(self, key: str) -> str:
         """Return the value of a key, or ""."""
@@ -108,7 +111,7 @@ class Store:
         while batch := list(islice(waiting, BATCH_FILES)):
             with self._write() as base:
                 for entry in batch:
-                    rows.put(base, entry, self._text_of)
+                    _put(base, entry, self._text_of)
                     self.between()
 
     def touch(self, states: Iterable[tuple[str, FileState]]) -> None:
@@ -117,7 +120,7 @@ class Store:
             base.executemany(
                 "UPDATE files SET size_bytes = ?, mtime_ns = ?, digest = ? WHERE path = ?",
                 [
-                    (state.size_bytes, state.mtime_ns, state.digest, schema.pack(path))
+                    (state.size_bytes, state.mtime_ns, state.digest, pack(path))
                     for path, state in states
                 ],
             )
@@ -128,18 +131,19 @@ class Store:
         while batch := list(islice(waiting, BATCH_FILES)):
             with self._write() as base:
                 for path in batch:
-                    rows.remove(base, path)
+                    _remove(base, path)
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a short text under a key."""
         with self._write() as base:
-            rows.set_meta(base, key, value)
+            _set_meta(base, key, value)
 
     def tidy(self) -> None:
         """Forget chunks that were removed long ago, and shorten the log; for idle time."""
         with self._open() as base:
             base.execute(
-                "DELETE FROM gone WHERE seq < (SELECT max(seq) FROM gone) - ?", (KEPT_GONE,)
+                "DELETE FROM removed WHERE seq < (SELECT max(seq) FROM removed) - ?",
+                (KEPT_REMOVED,),
             )
             base.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -214,3 +218,106 @@ class Store:
             base.execute(
                 "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'generation'"
             )
+
+
+# Rows, on a connection in a transaction
+
+
+def _set_meta(base: sqlite3.Connection, key: str, value: str) -> None:
+    """Keep a short text under a key."""
+    base.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
+
+
+def _put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
+    """Replace a file's rows; a chunk with the same digest keeps its id."""
+    path, state, parsed = entry
+    row = base.execute("SELECT id FROM files WHERE path = ?", (pack(path),)).fetchone()
+    seen = (parsed.language, state.size_bytes, state.mtime_ns, state.digest)
+    old: dict[bytes, list[int]] = {}
+    if row:
+        (number,) = row
+        base.execute(
+            "UPDATE files SET language = ?, size_bytes = ?, mtime_ns = ?, digest = ? WHERE id = ?",
+            (*seen, number),
+        )
+        for chunk, digest in base.execute(
+            "SELECT id, digest FROM chunks WHERE file = ? ORDER BY first_row DESC, id DESC",
+            (number,),
+        ):
+            old.setdefault(digest, []).append(chunk)
+    else:
+        number = base.execute(
+            "INSERT INTO files (language, size_bytes, mtime_ns, digest, path) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (*seen, pack(path)),
+        ).lastrowid
+    kept, new = [], []
+    for chunk in parsed.chunks:
+        same = old.get(chunk.digest)
+        if same:
+            kept.append((chunk.first_row, chunk.end_row, chunk.kind, same.pop()))
+        else:
+            new.append(chunk)
+    _remove_chunks(base, [chunk for chunks in old.values() for chunk in chunks])
+    base.executemany("UPDATE chunks SET first_row = ?, end_row = ?, kind = ? WHERE id = ?", kept)
+    for chunk in new:
+        text = plain(text_of(path, chunk))
+        name = base.execute(
+            "INSERT INTO chunks (file, first_row, end_row, kind, digest, scope) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                number, chunk.first_row, chunk.end_row, chunk.kind, chunk.digest,
+                pack(chunk.scope),
+            ),
+        ).lastrowid  # fmt: skip
+        base.execute("INSERT INTO texts VALUES (?, ?)", (name, pack(chunk.text)))
+        base.execute("INSERT INTO terms VALUES (?, ?)", (name, term_vector(text)))
+    _put_symbols(base, number, parsed.symbols)
+
+
+def _put_symbols(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol]) -> None:
+    """Replace a file's symbols; unchanged ones stay, since most are."""
+    wanted = Counter(
+        (
+            plain(one.name),
+            one.kind,
+            one.first_row,
+            one.end_row,
+            pack(one.scope),
+        )
+        for one in symbols
+    )
+    gone = []
+    for number, *row in base.execute(
+        "SELECT rowid, name, kind, first_row, end_row, scope FROM symbols WHERE file = ?", (file,)
+    ):
+        if wanted[tuple(row)] > 0:
+            wanted[tuple(row)] -= 1
+        else:
+            gone.append((number,))
+    base.executemany("DELETE FROM symbols WHERE rowid = ?", gone)
+    base.executemany(
+        "INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?)",
+        [(file, *row) for row in wanted.elements()],
+    )
+
+
+def _remove(base: sqlite3.Connection, path: str) -> None:
+    """Delete a file's rows."""
+    row = base.execute("SELECT id FROM files WHERE path = ?", (pack(path),)).fetchone()
+    if not row:
+        return
+    chunks = [one for (one,) in base.execute("SELECT id FROM chunks WHERE file = ?", row)]
+    _remove_chunks(base, chunks)
+    base.execute("DELETE FROM symbols WHERE file = ?", row)
+    base.execute("DELETE FROM files WHERE id = ?", row)
+
+
+def _remove_chunks(base: sqlite3.Connection, chunks: Sequence[int]) -> None:
+    ids = [(number,) for number in chunks]
+    for table in ("chunks", "texts", "terms"):
+        base.executemany(f"DELETE FROM {table} WHERE id = ?", ids)  # noqa: S608
+    base.executemany("INSERT INTO removed (chunk) VALUES (?)", ids)

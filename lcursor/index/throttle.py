@@ -1,21 +1,33 @@
-"""Pause bulk work while the user types and while a query is being answered.
+"""Keep bulk work out of the user's way: pause it, and lower its priority.
 
-Any thread reports typing and queries; the bulk work calls `passes` between two small steps.
+Any thread reports typing and queries; the bulk work calls `passes` between two small steps. The
+functions act on the calling thread, as Linux has a priority for each thread; what the system does
+not allow is skipped.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
+import platform
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 
 TYPING_S = 1.5
 """Pause after the last key."""
 QUIET_S = 30.0
-"""So long after the last key nobody is taken to be at work."""
+"""Time after the last key from which on the user counts as away."""
 QUERY_S = 0.03
-"""Longest that one step waits for queries, so that a stream of them does not stop the work."""
+"""Longest wait of one step, so that a stream of queries does not stop the work."""
+
+NICE = 10
+IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30}
+"""Number of the system call, which the C library does not wrap."""
+THIS_THREAD = (1, 0)
+IDLE_CLASS = 3 << 13
 
 
 class Throttle:
@@ -35,9 +47,9 @@ class Throttle:
             self._typed_s = time.monotonic()
             self._until_s = self._typed_s + self._typing_s
 
-    @contextmanager
+    @contextlib.contextmanager
     def query(self) -> Iterator[None]:
-        """Have bulk work wait while a query is answered in this block."""
+        """Make bulk work wait while a query is answered in this block."""
         with self._change:
             self._queries += 1
         try:
@@ -56,24 +68,67 @@ class Throttle:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the work is to end."""
+        """Whether the work must end."""
         return self._is_stopped
 
     @property
     def held_s(self) -> float:
-        """How long bulk work is to wait because somebody typed a moment ago; 0 for not at all."""
+        """How long bulk work must wait because the user typed a moment ago; 0 for not at all."""
         return max(self._until_s - time.monotonic(), 0.0)
 
     def is_quiet(self) -> bool:
-        """Whether nobody has typed for long, and nobody waits for an answer."""
+        """Return whether the user is away and no query is being answered."""
         return not self._queries and time.monotonic() - self._typed_s > QUIET_S
 
     def passes(self) -> bool:
-        """Wait until no query is being answered; return False when the work is to end.
+        """Wait until no query is being answered; return False when the work must end.
 
-        Who types is not waited for here: what to do meanwhile is for the caller to know.
+        Does not wait while the user types; see `held_s`.
         """
         with self._change:
             if self._queries and not self._is_stopped:
                 self._change.wait_for(lambda: not self._queries or self._is_stopped, QUERY_S)
             return not self._is_stopped
+
+
+def lower_priority() -> None:
+    """Lower the calling thread, and what it starts, on the cores and at the disk."""
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    number = IOPRIO_SET.get(platform.machine())
+    if number is not None:
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).syscall(number, *THIS_THREAD, IDLE_CLASS)
+
+
+def lower_session_priority() -> None:
+    """Lower this process's session, if the kernel schedules sessions as groups.
+
+    Then the priority of a thread only counts within its session, and a worker, which has a session
+    of its own, would get half of a busy machine.
+    """
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(NICE))
+
+
+def cores() -> int:
+    """Return how many cores this process may use; at least one."""
+    try:
+        return len(os.sched_getaffinity(0)) or 1
+    except (OSError, AttributeError):
+        return os.cpu_count() or 1
+
+
+def trim_memory() -> None:
+    """Return free memory to the system, if the C library can; takes some milliseconds."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def memory_bytes() -> int:
+    """Return the resident memory of this process; 0 if unknown."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,9 +1,8 @@
-"""Notices which files of a project change, as soon as they are quiet again.
+"""Report which files of a project change, as soon as the changes come to rest.
 
-One thread (`lcursor-watch`) decides, a second one reads the kernel's events. Only directories that
-are not ignored are watched. What is told may be wrong in one direction: a path that did not change;
-who is told looks at it. Where the kernel gives no watches, the project is looked through again and
-again, and `remarks` says so.
+One thread (`lcursor-watch`) decides; another one reads the system's events. Ignored directories are
+not watched. A reported path may be unchanged, so its receiver compares. Where directories cannot be
+watched, all files are compared every few seconds, and a remark says so.
 """
 
 from __future__ import annotations
@@ -16,230 +15,335 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lcursor.errors import Cancelled, IndexFailed
-from lcursor.index.inotify import Folders, WatchFailed
-from lcursor.index.notes import GIT, Notes
+from lcursor.index.fs_events import Watches, WatchFailed, open_watches
 from lcursor.project import listing
 from lcursor.project.git import GitFailed
-from lcursor.project.ignore import MARKS, IgnoreMatcher
+from lcursor.project.ignore import BY_GIT, MARKS, OWN, IgnoreMatcher
 from lcursor.project.listing import Found, Survey
 
+FEW_PATHS = 8
+"""Up to so many changed paths come from a user who saves."""
+QUIET_FEW_S, QUIET_S = 0.1, 0.3
+"""Time without another change before few or many paths are reported."""
+MAX_WAIT_S = 2.0
+"""Longest time from the first change to the report."""
+MAX_PENDING = 20_000
+"""Pending paths, ignored ones included; for more all files are surveyed."""
+GIT_INDEX_S = 10.0
+"""Shortest time between two surveys because git's index changed."""
+SURVEY_REST = 5
+"""The pause after a survey, as a multiple of its duration."""
 STORM = 500
-"""More changed files than this are not worth being handled one by one."""
-LOCK_S = 10.0
-"""How long a git command that is at work is waited for."""
-LOOK_EVERY_S = 0.05
-"""How often it is looked whether git has ended."""
+"""More changed files than this are reported as a survey."""
+GIT_LOCK_S = 10.0
+"""Longest wait for a running git command."""
+GIT_POLL_S = 0.05
 POLL_S, POLL_REST = 2.0, 25
-"""Without watches: the least pause between two surveys, and the longer one after a slow one."""
+"""Shortest pause between surveys while polling, and as a multiple of their duration."""
 JOIN_S = 5.0
-NOT_NOTED = "a change of the project's files was not noted: {!r}"
+GIT = "\0git"
+"""Name of the git directory among the watched ones: no path has a NUL."""
+NOT_REPORTED = "a change of the project's files was not noted: {!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed, came or went since the last time."""
+    """What changed since the last report."""
 
     paths: frozenset[str]
-    """Relative to the root; what is not there any more counts too. Empty in a storm."""
+    """Relative to the root; deleted files included. Empty in a storm."""
     is_storm: bool = False
     """Anything may have changed: compare `survey` with what is known."""
     survey: Survey | None = None
-    """Of a storm: how the project looks now."""
+
+
+class Pending:
+    """Changes that are not reported yet, and when that is due.
+
+    Has no clock: the time is passed in. Not thread-safe: the watcher holds its lock.
+    """
+
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+        self.folders: set[str] = set()
+        """Created, moved or deleted, with all that is in them."""
+        self._first_s = self._last_s = 0.0
+        self._survey_s = self._index_s = 0.0
+        """When a survey was first requested; 0 if none is."""
+
+    def add_entry(self, folder: str, name: str, is_folder: bool, now_s: float) -> bool:
+        """Add a changed entry of a directory; return whether it matters.
+
+        Args:
+            folder: the directory, or `GIT`.
+            name: of the entry; "" for the directory itself.
+            is_folder: whether the entry is a directory.
+            now_s: of a monotonic clock.
+        """
+        if folder == GIT:
+            if name in {"HEAD", ""}:
+                self.request_survey(now_s)
+            elif name == "index":
+                self._index_s = self._index_s or now_s
+            return name in {"HEAD", "", "index"}
+        if name in {".git", BY_GIT, OWN} or name in MARKS:
+            self.request_survey(now_s)
+        path = f"{folder}/{name}" if folder and name else folder or name
+        if not is_folder:
+            self._add(self.paths, [path], now_s)
+        elif name != ".git":
+            self._add(self.folders, [path], now_s)
+        return True
+
+    def add_paths(self, paths: list[str], now_s: float) -> None:
+        """Add changed files."""
+        if paths:
+            self._add(self.paths, paths, now_s)
+
+    def request_survey(self, now_s: float) -> None:
+        """Note that anything may have changed."""
+        self._survey_s = self._survey_s or now_s
+        self._last_s = now_s
+
+    def _add(self, to: set[str], paths: list[str], now_s: float) -> None:
+        if not (self.paths or self.folders):
+            self._first_s = now_s
+        self._last_s = now_s
+        to.update(paths)
+        if len(to) > MAX_PENDING:
+            to.clear()
+            self.request_survey(now_s)
+
+    def paths_due_s(self) -> float | None:
+        """Return when the paths are to be reported; None if there are none."""
+        if not (self.paths or self.folders):
+            return None
+        is_few = len(self.paths) <= FEW_PATHS and not self.folders and not self._survey_s
+        return min(self._last_s + (QUIET_FEW_S if is_few else QUIET_S), self._first_s + MAX_WAIT_S)
+
+    def survey_due_s(self, last_s: float, duration_s: float) -> float | None:
+        """Return when a survey is due; None if none is requested.
+
+        Args:
+            last_s: when the last survey was made.
+            duration_s: how long it took.
+        """
+        times = []
+        if self._survey_s:
+            times.append(min(self._last_s + QUIET_S, self._survey_s + MAX_WAIT_S))
+        if self._index_s:
+            times.append(max(self._index_s + QUIET_S, last_s + GIT_INDEX_S))
+        return max(min(times), last_s + SURVEY_REST * duration_s) if times else None
+
+    def pop_paths(self) -> Pending:
+        """Return the paths and directories, and keep the rest."""
+        popped = Pending()
+        popped.paths, self.paths = self.paths, set()
+        popped.folders, self.folders = self.folders, set()
+        return popped
 
 
 class Watcher:
-    """Watches a project until `stop`.
+    """Watches a project from `start` to `stop`.
 
     Args:
         root: of the project.
-        survey: what is known of it; changes since then are told, too.
-        changed: told on the watcher's thread; while it runs, changes are collected.
-        remark: told, on the watcher's thread, what a person should know.
+        on_changes: called on the watcher's thread; meanwhile changes are collected.
+        on_remark: called on the watcher's thread with a sentence for the user.
     """
 
     def __init__(
         self,
         root: Path,
-        survey: Survey,
-        changed: Callable[[Changes], None],
-        remark: Callable[[str], None] = lambda words: None,
+        on_changes: Callable[[Changes], None],
+        on_remark: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.remarks: list[str] = []
-        self.is_polling = False
+        self.mode = ""
+        """`watching` or `polling`; empty before the start."""
         self._root = Path(os.path.realpath(root))
-        self._changed, self._remark = changed, remark
-        self._folders: Folders | None = None
+        self._on_changes, self._on_remark = on_changes, on_remark
+        self._watches: Watches | None = None
         self._wake = threading.Condition()
-        self._notes = Notes()
+        self._pending = Pending()
         self._is_stopped = False
         self._is_ready = threading.Event()
-        self._learn(survey)
-        self._thread = threading.Thread(target=self._loop, name="lcursor-watch", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+
+    def start(self, survey: Survey) -> None:
+        """Start with the first survey; changes since then are reported, too. Once is enough."""
+        if self._thread is None:
+            self._load(survey)
+            self.mode = "watching"
+            self._thread = threading.Thread(target=self._run, name="lcursor-watch", daemon=True)
+            self._thread.start()
 
     @property
     def watched(self) -> set[str]:
-        """The directories under watch, relative to the root."""
-        return self._folders.names - {GIT} if self._folders else set()
+        """The watched directories, relative to the root."""
+        return self._watches.names - {GIT} if self._watches else set()
 
     def wait_ready(self, timeout_s: float) -> bool:
         """Wait until all directories are watched; return whether they are."""
         return self._is_ready.wait(timeout_s)
 
     def stop(self) -> None:
-        """End the threads; nothing is told after it."""
+        """End the threads; nothing is reported afterwards."""
         with self._wake:
             self._is_stopped = True
             self._wake.notify()
-        if self._thread is not threading.current_thread():
-            self._thread.join(JOIN_S)
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(JOIN_S)
 
     # On the reading thread.
 
-    def _see(self, folder: str, name: str, is_folder: bool) -> None:
+    def _on_entry(self, folder: str, name: str, is_folder: bool) -> None:
         with self._wake:
-            if self._notes.see(folder, name, is_folder, time.monotonic()):
+            if self._pending.add_entry(folder, name, is_folder, time.monotonic()):
                 self._wake.notify()
 
-    def _lose(self) -> None:
+    def _on_lost(self) -> None:
         with self._wake:
-            self._notes.ask_survey(time.monotonic())
+            self._pending.request_survey(time.monotonic())
             self._wake.notify()
 
     # On the watcher's thread.
 
-    def _loop(self) -> None:
+    def _run(self) -> None:
         try:
-            self._folders = Folders(self._see, self._lose)
-            self._cover(self._folders)
+            self._watches = open_watches(self._root, self._on_entry, self._on_lost)
+            self._watch_all(self._watches)
             self._is_ready.set()
-            while self._step(self._folders):
+            while self._step(self._watches):
                 pass
         except Cancelled:
             pass
-        except Exception as failure:  # noqa: BLE001 - the root of a thread
-            self._poll(str(failure) if isinstance(failure, WatchFailed) else repr(failure))
+        except Exception as error:  # noqa: BLE001 - the root of a thread
+            self._poll(str(error) if isinstance(error, WatchFailed) else repr(error))
         finally:
             self._is_ready.set()
-            if self._folders:
-                self._folders.close()
+            if self._watches:
+                self._watches.close()
 
-    def _step(self, folders: Folders) -> bool:
-        """Wait for something and tell it; return whether to go on."""
-        notes = self._wait()
+    def _step(self, watches: Watches) -> bool:
+        """Wait for changes and report them; return whether to go on."""
+        pending = self._wait()
         if self._is_stopped:
             return False
         try:
-            if not notes or not self._tell_paths(folders, notes):
-                self._tell_storm(folders)
+            if not pending or not self._report_paths(watches, pending):
+                survey = self._survey_project()
+                self._watch_all(watches)
+                self._report(Changes(frozenset(), is_storm=True, survey=survey))
         except (Cancelled, WatchFailed):
             raise
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._say(NOT_NOTED.format(error))
+            self._remark(NOT_REPORTED.format(error))
         return not self._is_stopped
 
-    def _wait(self) -> Notes | None:
-        """Wait until what changed is quiet; return the paths, None for all there is."""
+    def _wait(self) -> Pending | None:
+        """Wait until changes are due; return them, or None if a survey is due."""
         with self._wake:
             while not self._is_stopped:
                 now_s = time.monotonic()
-                paths_s = self._notes.paths_due_s()
-                survey_s = self._notes.survey_due_s(self._surveyed_s, self._survey.seconds)
+                paths_s = self._pending.paths_due_s()
+                survey_s = self._pending.survey_due_s(self._surveyed_s, self._survey.seconds)
                 due_s = min((at for at in (paths_s, survey_s) if at is not None), default=None)
                 if due_s is None:
                     self._wake.wait()
                 elif due_s > now_s:
                     self._wake.wait(due_s - now_s)
-                elif now_s < due_s + LOCK_S and self._is_git_at_work():
-                    self._wake.wait(LOOK_EVERY_S)
+                elif now_s < due_s + GIT_LOCK_S and self._is_git_running():
+                    self._wake.wait(GIT_POLL_S)
                 elif survey_s is not None and survey_s <= now_s:
-                    self._notes = Notes()
+                    self._pending = Pending()
                     return None
                 else:
-                    return self._notes.take_paths()
+                    return self._pending.pop_paths()
         return None
 
-    def _is_git_at_work(self) -> bool:
-        """Return whether a git command changes the work tree just now."""
+    def _is_git_running(self) -> bool:
+        """Return whether a git command is changing the work tree."""
         if not self._survey.git_folder:
             return False
         try:
             lock = os.stat(self._survey.git_folder / "index.lock")
         except OSError:
             return False
-        return time.time() - lock.st_mtime < LOCK_S  # an older one is of a git that died
+        return time.time() - lock.st_mtime < GIT_LOCK_S  # an older one is of a git that died
 
-    def _tell_paths(self, folders: Folders, notes: Notes) -> bool:
-        """Tell what became of some paths; false if only a survey can say."""
-        paths = set(notes.paths)
+    def _report_paths(self, watches: Watches, pending: Pending) -> bool:
+        """Report changed paths; return False if a survey is needed instead."""
+        paths = set(pending.paths)
         try:
-            if notes.folders:
-                if "" in notes.folders:
+            if pending.folders:
+                if "" in pending.folders:
                     return False
-                paths |= self._enter_anew(folders, notes.folders)
-            told = self._sift(paths)
+                paths |= self._rewatch(watches, pending.folders)
+            changed = self._select(paths)
         except GitFailed:
             return False
-        if len(told) > STORM:
+        if len(changed) > STORM:
             return False
-        if told:
-            self._tell(Changes(frozenset(told)))
+        if changed:
+            self._report(Changes(frozenset(changed)))
         return True
 
-    def _sift(self, paths: Iterable[str]) -> set[str]:
+    def _select(self, paths: Iterable[str]) -> set[str]:
         """Return those paths that are or were files of the project."""
-        told, new = set(), []
+        changed, new = set(), []
         for path in paths:
-            is_there = listing.found(self._root, path) is not None
+            exists = listing.found(self._root, path) is not None
             if path in self._known:
-                told.add(path)
-                if not is_there:
+                changed.add(path)
+                if not exists:
                     self._known.discard(path)
-            elif is_there:
+            elif exists:
                 new.append(path)
         if new:
-            told.update(set(new) - self._matcher.reasons(new).keys())
-            self._known.update(told.intersection(new))
-        return told
+            changed.update(set(new) - self._matcher.reasons(new).keys())
+            self._known.update(changed.intersection(new))
+        return changed
 
-    def _enter_anew(self, folders: Folders, names: set[str]) -> set[str]:
-        """Watch what directories have become; return all paths that were or are below them."""
+    # Which directories are watched
+
+    def _rewatch(self, watches: Watches, names: set[str]) -> set[str]:
+        """Watch changed directories again; return all paths that were or are below them."""
         for name in names:
-            folders.drop(name)
+            watches.drop(name)
         below = tuple(f"{name}/" for name in names)
         paths = {path for path in self._known if path.startswith(below)}
-        tops = [name for name in names if not _is_inside(name, names)]
-        there = [name for name in tops if self._is_folder(name)]
-        return paths.union(file.path for file in self._enter(folders, there, frozenset()))
+        folders = [name for name in names if not name.startswith(below) and self._is_folder(name)]
+        return paths.union(file.path for file in self._watch_tree(watches, folders, frozenset()))
 
     def _is_folder(self, name: str) -> bool:
         path = self._root / name
         return path.is_dir() and not path.is_symlink()
 
-    def _enter(
-        self, folders: Folders, names: list[str], trusted: frozenset[str] | set[str]
+    def _watch_tree(
+        self, watches: Watches, names: list[str], trusted: frozenset[str] | set[str]
     ) -> list[Found]:
-        """Watch directories and those below, less what is left out; return the files in them.
+        """Watch directories and those below that are not ignored; return the files in them.
 
         Args:
-            folders: the watches.
-            names: where to begin.
-            trusted: directories that are known to be not left out.
+            watches: where they are added.
+            names: the topmost directories.
+            trusted: directories that are known not to be ignored.
         """
         seen: list[Found] = []
         while names:
-            self._look()
-            names = [name for name in names if f"{name}/" not in self._left_out]
-            asked = [f"{name}/" for name in names if name not in trusted]
-            out = self._matcher.reasons(asked)
+            self._check_stopped()
+            names = [name for name in names if f"{name}/" not in self._ignored]
+            ignored = self._matcher.reasons([f"{name}/" for name in names if name not in trusted])
             below: list[str] = []
             for name in names:
-                if f"{name}/" in out or not folders.add(name, self._root / name):
+                if f"{name}/" in ignored or not watches.add(name, self._root / name):
                     continue
-                # Listed only now: what comes later raises an event.
+                # Listed after the watch was added: later changes raise an event.
                 entries, subfolders, is_marked = self._list(name)
                 if is_marked and name not in trusted:
-                    folders.drop(name)
+                    watches.drop(name)
                     continue
                 seen += entries
                 below += subfolders
@@ -247,7 +351,7 @@ class Watcher:
         return seen
 
     def _list(self, folder: str) -> tuple[list[Found], list[str], bool]:
-        """Return the files of a directory, the directories, and whether it is marked a cache."""
+        """Return files and directories in a directory, and whether it is marked as a cache."""
         inside = f"{folder}/" if folder else ""
         found: list[Found] = []
         folders: list[str] = []
@@ -264,74 +368,69 @@ class Watcher:
                         status = entry.stat(follow_symlinks=False)
                         found.append(Found(path, status.st_size, status.st_mtime_ns))
         except OSError:
-            pass  # gone while we looked: its own event comes
+            pass  # deleted meanwhile, which raises an event
         return found, folders, is_marked
 
-    def _cover(self, folders: Folders) -> None:
-        """Watch all directories of the survey; note what changed since it was made."""
+    def _watch_all(self, watches: Watches) -> None:
+        """Watch all directories of the survey; add what changed since it was made."""
         trusted = {""}
         for path in self._known:
             folder = path.rpartition("/")[0]
             while folder not in trusted:
                 trusted.add(folder)
                 folder = folder.rpartition("/")[0]
-        before = folders.names
+        before = watches.names
         if self._survey.git_folder:
-            folders.add(GIT, self._survey.git_folder)
+            watches.add(GIT, self._survey.git_folder)
         try:
-            now = self._enter(folders, [""], trusted)
+            now = self._watch_tree(watches, [""], trusted)
         except GitFailed as failure:
-            self._say(f"git cannot say what it ignores: {failure}")
+            self._remark(f"git cannot say what it ignores: {failure}")
             self._matcher = IgnoreMatcher(self._root, is_in_git=False)
-            now = self._enter(folders, [""], trusted)
-        for gone in before - {GIT}:
-            if (gone and not self._is_folder(gone)) or f"{gone}/" in self._left_out:
-                folders.drop(gone)
-        left_out = self._left_out
+            now = self._watch_tree(watches, [""], trusted)
+        for name in before - {GIT}:
+            if (name and not self._is_folder(name)) or f"{name}/" in self._ignored:
+                watches.drop(name)
         known = {file.path: file for file in self._survey.files}
         changed = [
             file.path
             for file in now
-            if known.pop(file.path, None) != file and file.path not in left_out
+            if known.pop(file.path, None) != file and file.path not in self._ignored
         ]
         with self._wake:
-            self._notes.add([*changed, *known], time.monotonic())
+            self._pending.add_paths([*changed, *known], time.monotonic())
 
-    def _learn(self, survey: Survey) -> None:
+    # Surveys
+
+    def _load(self, survey: Survey) -> None:
         self._survey = survey
         self._surveyed_s = time.monotonic()
         self._known = {file.path for file in survey.files}
-        self._left_out = {path for path, _ in survey.ignored}
+        self._ignored = {path for path, _ in survey.ignored}
         self._matcher = IgnoreMatcher(self._root, is_in_git=bool(survey.repositories))
 
-    def _tell_storm(self, folders: Folders) -> None:
-        """Look at everything and tell it."""
-        survey = self._look_through()
-        self._cover(folders)
-        self._tell(Changes(frozenset(), is_storm=True, survey=survey))
-
-    def _look_through(self) -> Survey:
-        """Survey the project; wait while it is not there."""
+    def _survey_project(self) -> Survey:
+        """Survey the project; wait while its directory is missing."""
         while True:
-            self._look()
+            self._check_stopped()
             try:
                 survey = listing.survey(self._root, lambda: self._is_stopped)
                 break
             except IndexFailed as failure:
-                self._say(failure.message)
+                self._remark(failure.message)
                 self._pause(POLL_S)
         for remark in survey.remarks:
-            self._say(remark)
-        self._learn(survey)
+            self._remark(remark)
+        self._load(survey)
         return survey
 
     def _poll(self, reason: str) -> None:
-        """Look at everything, again and again, since the directories cannot be watched."""
-        if self._folders:
-            self._folders.close()
-            self._folders = None
-        self.is_polling = True
-        self._say(f"{reason}; changed files are looked for every few seconds instead")
+        """Survey the project every few seconds, since its directories cannot be watched."""
+        if self._watches:
+            self._watches.close()
+            self._watches = None
+        self.mode = "polling"
+        self._remark(f"{reason}; changed files are looked for every few seconds instead")
         self._is_ready.set()
         while not self._is_stopped:
             try:
@@ -339,43 +438,33 @@ class Watcher:
             except Cancelled:
                 return
             except Exception as error:  # noqa: BLE001 - the root of a thread
-                self._say(NOT_NOTED.format(error))
+                self._remark(NOT_REPORTED.format(error))
             self._pause(max(POLL_S, POLL_REST * self._survey.seconds))
 
     def _poll_once(self) -> None:
         """Compare all files with the last survey, and report what changed."""
         before = {file.path: file for file in self._survey.files}
-        survey = self._look_through()
+        survey = self._survey_project()
         paths = [file.path for file in survey.files if before.pop(file.path, None) != file]
         paths += before
         if len(paths) > STORM:
-            self._tell(Changes(frozenset(), is_storm=True, survey=survey))
+            self._report(Changes(frozenset(), is_storm=True, survey=survey))
         elif paths:
-            self._tell(Changes(frozenset(paths)))
+            self._report(Changes(frozenset(paths)))
 
-    def _tell(self, changes: Changes) -> None:
+    def _report(self, changes: Changes) -> None:
         if not self._is_stopped:
-            self._changed(changes)
+            self._on_changes(changes)
 
-    def _say(self, words: str) -> None:
-        if words not in self.remarks:
-            self.remarks.append(words)
-            self._remark(words)
+    def _remark(self, text: str) -> None:
+        if text not in self.remarks:
+            self.remarks.append(text)
+            self._on_remark(text)
 
     def _pause(self, pause_s: float) -> None:
         with self._wake:
             self._wake.wait_for(lambda: self._is_stopped, pause_s)
 
-    def _look(self) -> None:
+    def _check_stopped(self) -> None:
         if self._is_stopped:
             raise Cancelled("watching was stopped")
-
-
-def _is_inside(name: str, folders: set[str]) -> bool:
-    """Return whether a directory lies in one of others."""
-    at = name.rfind("/")
-    while at > 0:
-        if name[:at] in folders:
-            return True
-        at = name.rfind("/", 0, at)
-    return False

@@ -1,14 +1,15 @@
 """The worker process: the only writer of a project's index, shared by all editors.
 
-Takes the lock, listens on a unix socket and answers. The sockets are on the main thread's event
-loop; searches run one after another on a thread of their own, slow requests on others. The worker
-exits when it is told to, after ten minutes without a client, and when its lock file was deleted.
+It listens on a unix socket. The sockets are served on the main thread's event loop; searches run
+one after another on a thread of their own, slow requests on other threads. The worker exits when it
+is stopped, after ten minutes without a client, and when its lock file was deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -23,12 +24,13 @@ from typing import Any
 
 import lcursor
 from lcursor.errors import LcursorError
-from lcursor.index import place, priority, protocol
-from lcursor.index.launch import IS_HELD
-from lcursor.index.lock import Lock
+from lcursor.index import launch, protocol, throttle
 from lcursor.index.project import Project
+from lcursor.storage import file_lock
 
 IDLE_S = 600.0
+LOCK_IS_HELD = 3
+"""Exit status of a worker that did not get the lock."""
 SWITCH_S = 0.0005
 """Longest time that a query waits for another thread which computes in Python."""
 MAX_UNREAD_BYTES = 16 << 20
@@ -41,35 +43,50 @@ PUBLISH_S = 0.4
 """Shortest time between two state events."""
 
 
-def run(root: Path, embedder: str = "", idle_s: float = IDLE_S) -> int:
-    """Run the worker of a project until it stops; return the exit status."""
+def run(root: Path, embedder: str = "", idle_s: float = IDLE_S, lock: int | None = None) -> int:
+    """Run the worker of a project until it stops; return the exit status.
+
+    Args:
+        root: of the project.
+        embedder: its name; see `Project`.
+        idle_s: the worker stops after this time without a client.
+        lock: an inherited file descriptor of the lock; None takes the lock here.
+    """
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_S)
-    priority.lower_session()
+    throttle.lower_session_priority()
+    process = launch.worker_process(root)
     try:
-        place.own_folder(root)
-        lock = Lock.take(place.lock_path(root))
+        launch.make_folder(root)
         if lock is None:
-            return IS_HELD
-        address = place.socket_path(root)
+            lock = process.try_lock()
+        if lock is None:
+            return LOCK_IS_HELD
+        os.set_inheritable(lock, False)
+        address = launch.socket_path(root)
         with contextlib.suppress(FileNotFoundError):
             address.unlink()  # left by a worker that was killed
-        lock.say(
-            pid=os.getpid(),
-            socket=str(address),
-            root=str(root),
-            version=protocol.VERSION,
-            lcursor=lcursor.__version__,
+        process.write_state(
+            {
+                "pid": os.getpid(),
+                "socket": str(address),
+                "root": str(root),
+                "version": protocol.VERSION,
+                "lcursor": lcursor.__version__,
+            }
         )
     except (OSError, LcursorError) as error:
         sys.stderr.write(f"the index worker of {root} cannot start: {error}\n")
         return 1
-    asyncio.run(_serve(root, embedder, idle_s, lock, address))
+    holds_lock = functools.partial(file_lock.is_same_file, process.lock_path, lock)
+    asyncio.run(_serve(root, embedder, idle_s, holds_lock, address))
     return 0
 
 
-async def _serve(root: Path, embedder: str, idle_s: float, lock: Lock, address: Path) -> None:
-    server = Server(root, embedder, idle_s, lock.is_mine)
+async def _serve(
+    root: Path, embedder: str, idle_s: float, holds_lock: Callable[[], bool], address: Path
+) -> None:
+    server = Server(root, embedder, idle_s, holds_lock)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
@@ -82,25 +99,21 @@ class Session:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self.buffers: dict[str, str] = {}
-        """Unsaved texts by path, for the search thread alone."""
+        """Unsaved texts by path; for the search thread alone."""
         self.recent: list[str] = []
         self.secrets: list[str] = []
-        self.is_listening = False
+        self.is_subscribed = False
         self.open = asyncio.Semaphore(MAX_OPEN_REQUESTS)
 
-    def buffer(self, path: str, text: str | None) -> None:
-        """Keep or forget an unsaved text; of too many the oldest is dropped."""
+    def set_buffer(self, path: str, text: str | None) -> None:
+        """Keep or forget an unsaved text; if there are too many, drop the oldest."""
         self.buffers.pop(path, None)
         if text is not None:
             self.buffers[path] = text
             if len(self.buffers) > MAX_BUFFERS:
                 del self.buffers[next(iter(self.buffers))]
 
-    def answered(self, _: object) -> None:
-        """Allow another request, since one was answered."""
-        self.open.release()
-
-    def say(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send a message, on the thread of the event loop."""
         if self._writer.is_closing():
             return
@@ -120,30 +133,30 @@ class Server:
     Args:
         root: of the project.
         embedder: its name; see `Project`.
-        idle_s: the server stops after so long without a client.
-        is_ours: returns whether this process is still the worker; called every few seconds.
+        idle_s: the server stops after this time without a client.
+        holds_lock: returns whether this process is still the worker; called every few seconds.
     """
 
     def __init__(
-        self, root: Path, embedder: str, idle_s: float, is_ours: Callable[[], bool]
+        self, root: Path, embedder: str, idle_s: float, holds_lock: Callable[[], bool]
     ) -> None:
-        self._idle_s, self._is_ours = idle_s, is_ours
+        self._idle_s, self._holds_lock = idle_s, holds_lock
         self._sessions: set[Session] = set()
         self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
         self._search = ThreadPoolExecutor(1, "lcursor-search")
         self._slow = ThreadPoolExecutor(1, "lcursor-slow")
-        self._count = ThreadPoolExecutor(1, "lcursor-count", initializer=priority.lower)
+        self._count = ThreadPoolExecutor(1, "lcursor-count", initializer=throttle.lower_priority)
         self._tasks: set[asyncio.Task[None]] = set()
         self._alone_s = time.monotonic()
         self._is_publishing = False
-        self.project = Project(root, embedder, self._on_change, self._remark)
+        self.project = Project(root, embedder, self._on_change, self._on_remark)
 
     async def serve(self, address: Path) -> None:
         """Listen and answer until stopped."""
         await self._loop.run_in_executor(self._slow, self.project.resume)
         listener = await asyncio.start_unix_server(
-            self._client, str(address), limit=protocol.MOST_BYTES
+            self._serve_client, str(address), limit=protocol.MAX_BYTES
         )
         os.chmod(address, 0o600)
         self._loop.run_in_executor(None, self.project.warm)
@@ -167,13 +180,15 @@ class Server:
         while not self._end.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._end.wait(), min(self._idle_s, 5.0))
-            is_alone = not self._sessions
-            if is_alone and time.monotonic() - self._alone_s >= self._idle_s:
-                return
-            if not self._is_ours():
+            is_idle = not self._sessions and time.monotonic() - self._alone_s >= self._idle_s
+            if is_idle or not self._holds_lock():
                 return
 
-    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    # Requests
+
+    async def _serve_client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         if not _is_same_user(writer.get_extra_info("socket")):
             writer.close()
             return
@@ -182,10 +197,8 @@ class Server:
         try:
             while line := await reader.readline():
                 await session.open.acquire()
-                task = asyncio.create_task(self._answer_line(session, line))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-                task.add_done_callback(session.answered)
+                task = self._create_task(self._answer_line(session, line))
+                task.add_done_callback(lambda _: session.open.release())
         except (OSError, ValueError):  # the connection broke, or a line is too long
             pass
         finally:
@@ -193,118 +206,107 @@ class Server:
             self._alone_s = time.monotonic()
             writer.close()
 
+    def _create_task(self, work: Any) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     async def _answer_line(self, session: Session, line: bytes) -> None:
         number = -1
         try:
             message = protocol.decode(line)
             number = message.get("id", -1) if type(message.get("id")) is int else -1
-            number, name, fields = protocol.question(message)
+            number, name, fields = protocol.parse_request(message)
             value = await self._answer(session, name, fields)
-            session.say(protocol.answer(number, value))
+            session.send(protocol.result(number, value))
         except LcursorError as error:
-            session.say(protocol.failure(number, error))
+            session.send(protocol.failure(number, error))
         except Exception as error:  # noqa: BLE001 - every request gets an answer
             if not self._end.is_set():  # while stopping, things are closed already
                 _log(traceback.format_exc())
-            session.say(protocol.failure(number, LcursorError(f"{type(error).__name__}: {error}")))
+            failed = LcursorError(f"{type(error).__name__}: {error}")
+            session.send(protocol.failure(number, failed))
 
-    async def _answer(
-        self, session: Session, name: str, fields: dict[str, Any]
-    ) -> Mapping[str, Any]:
+    async def _answer(self, session: Session, name: str, fields: dict[str, Any]) -> Any:
+        """Return the result of a request; notifications have an empty one."""
         project = self.project
-        run = self._loop.run_in_executor
-        if name == "search":
-            return await run(
-                self._search,
-                lambda: project.search(**fields, recent=session.recent, overlay=session.buffers),
-            )
+
+        def run(pool: ThreadPoolExecutor, do: Callable[..., Any], *words: Any, **named: Any) -> Any:
+            return self._loop.run_in_executor(pool, functools.partial(do, *words, **named))
+
+        if name in ("search", "retrieve", "around"):
+            seen = {"recent": session.recent, "overlay": session.buffers}
+            return await run(self._search, getattr(project, name), **fields, **seen)
         if name == "symbols":
-            return await run(self._search, lambda: project.symbols(**fields))
-        if name == "retrieve":
-            return await run(
-                self._search,
-                lambda: project.retrieve(**fields, recent=session.recent, overlay=session.buffers),
-            )
-        if name == "around":
-            return await run(
-                self._search,
-                lambda: project.around(**fields, recent=session.recent, overlay=session.buffers),
-            )
+            return await run(self._search, project.symbols, **fields)
         if name == "status":
-            return await run(self._count, lambda: project.state(len(self._sessions)))
-        if name == "report":
-            return await run(self._slow, project.report)
-        if name == "why":
-            return await run(self._slow, lambda: project.why(**fields))
+            return await run(self._count, project.state, len(self._sessions))
+        if name in ("report", "why"):
+            return await run(self._slow, getattr(project, name), **fields)
+        if name == "buffer":  # on the search thread, so that the searches after it see it
+            return await run(self._search, self._set_buffer, session, **fields)
         if name == "secrets":
             session.secrets = fields["globs"]
-            await run(self._slow, lambda: project.hide(session.secrets))
+            await run(self._slow, project.add_secrets, session.secrets)
             await run(self._search, self._forget_secret_buffers)
-            return {}
-        if name == "begin":
-            said = [glob for each in self._sessions for glob in each.secrets]
-            await run(self._slow, lambda: project.begin(**fields, secrets=said))
-            return await run(self._count, lambda: project.state(len(self._sessions)))
-        if name == "buffer":
-            # On the search thread, so that the searches after it see it.
-            return await run(self._search, lambda: self._buffer(session, **fields))
-        self._handle_notification(session, name, fields)
-        return {}
-
-    def _buffer(self, session: Session, path: str, text: str | None) -> dict[str, Any]:
-        """Keep or forget an unsaved text, on the search thread."""
-        is_taken = text is not None and self.project.takes(path, text)
-        session.buffer(path, text if is_taken else None)
-        return {"is_taken": is_taken}
-
-    def _forget_secret_buffers(self) -> None:
-        """Forget unsaved texts of files that are secret by now, on the search thread."""
-        for session in list(self._sessions):
-            for path in [each for each in session.buffers if self.project.own.reason(each)]:
-                session.buffer(path, None)
-
-    def _handle_notification(self, session: Session, name: str, fields: dict[str, Any]) -> None:
-        """Handle a notification, which does not block."""
-        if name == "recent":
+        elif name == "begin":
+            globs = [glob for each in self._sessions for glob in each.secrets]
+            await run(self._slow, project.begin, **fields, globs=globs)
+            return await run(self._count, project.state, len(self._sessions))
+        elif name == "recent":
             session.recent = fields["paths"]
-            self.project.recent(fields["paths"])
+            project.recent(fields["paths"])
         elif name == "changed":
-            self.project.changed(fields["paths"])
+            project.changed(fields["paths"])
         elif name == "typing":
-            self.project.throttle.typing()
+            project.throttle.typing()
         elif name == "subscribe":
-            session.is_listening = True
+            session.is_subscribed = True
             self._schedule()
         elif name == "stop":
             self.end()
+        return {}
+
+    def _set_buffer(self, session: Session, path: str, text: str | None) -> dict[str, Any]:
+        """Keep or forget an unsaved text, on the search thread."""
+        is_taken = text is not None and self.project.accepts_buffer(path, text)
+        session.set_buffer(path, text if is_taken else None)
+        return {"is_taken": is_taken}
+
+    def _forget_secret_buffers(self) -> None:
+        """Forget unsaved texts of files that have become secret, on the search thread."""
+        for session in list(self._sessions):
+            secret = filter(self.project.secret_globs.reason, list(session.buffers))
+            for path in secret:
+                session.set_buffer(path, None)
+
+    # Events
 
     def _on_change(self) -> None:
-        """Thread: any."""
+        """Publish the state soon. Any thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._schedule)
 
-    def _remark(self, text: str) -> None:
-        """Thread: any."""
-        event = {"event": "remark", "text": text}
+    def _on_remark(self, text: str) -> None:
+        """Send a remark to all clients. Any thread."""
         _log(text)
         with contextlib.suppress(RuntimeError):
+            event = {"event": "remark", "text": text}
             self._loop.call_soon_threadsafe(self._broadcast, event)
 
     def _broadcast(self, event: Mapping[str, Any]) -> None:
         for session in self._sessions:
-            if session.is_listening:
-                session.say(event)
+            if session.is_subscribed:
+                session.send(event)
 
     def _schedule(self) -> None:
-        if self._is_publishing or not any(each.is_listening for each in self._sessions):
-            return
-        self._is_publishing = True
-        task = asyncio.create_task(self._publish())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if not self._is_publishing and any(each.is_subscribed for each in self._sessions):
+            self._is_publishing = True
+            self._create_task(self._publish())
 
     async def _publish(self) -> None:
-        """Send the state a moment from now, with whatever changes until then."""
+        """Send the state after a moment, with all that changes until then."""
         try:
             await asyncio.sleep(PUBLISH_S)
         finally:
@@ -312,7 +314,7 @@ class Server:
         if self._end.is_set():
             return
         clients = len(self._sessions)
-        state = await self._loop.run_in_executor(self._count, lambda: self.project.state(clients))
+        state = await self._loop.run_in_executor(self._count, self.project.state, clients)
         self._broadcast({"event": "state", **state})
 
 
@@ -331,6 +333,6 @@ def _remove(address: Path) -> None:
 def _is_same_user(sock: socket.socket) -> bool:
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return True  # the folder of the socket lets nobody else in
+        return True  # only the user can enter the folder of the socket
     data = sock.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
     return struct.unpack("3i", data)[1] in (os.getuid(), 0)

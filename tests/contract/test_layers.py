@@ -53,7 +53,7 @@ ONE_IMPORTER = {
     "tokenizers": "lcursor/index/embed.py",
     "usearch": "lcursor/index/vector_index.py",
     "tree_sitter": "lcursor/code/grammars.py",
-    "watchdog": "lcursor/index/inotify.py",
+    "watchdog": "lcursor/index/fs_events.py",
     "pathspec": "lcursor/project/ignore.py",
     "httpx2": "lcursor/http/client.py",
     "xllamacpp": "lcursor/llm/server_process.py",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lcursor.drive.editor import Editor
-from lcursor.index import place
+from lcursor.index import launch
 from tests.unit.index import workers
 from tests.waiting import wait_for
 
@@ -121,4 +121,4 @@ def test_two_neovims_share_a_worker(root: Path, opened: Callable[[str], Editor])
     os.kill(pid, 9)
     wait_for(lambda: ready(other) != pid)
     search(other, "saved_two", ["b.py"])
-    assert place.lock_path(root).is_file()
+    assert launch.worker_process(root).lock_path.is_file()

@@ -30,8 +30,7 @@ from lcursor.errors import (
     EditUnsaved,
     LcursorError,
 )
-from lcursor.index.lock import Lock
-from lcursor.storage import folders
+from lcursor.storage import file_lock, folders
 
 LOCK: Final = "write.lock"
 LOCK_S: Final = 10.0
@@ -113,7 +112,7 @@ def recover(history: History) -> tuple[str, ...]:
     if not history.folder.is_dir():
         return ()
     try:
-        lock = Lock.take(history.folder / LOCK)
+        lock = file_lock.try_lock(history.folder / LOCK)
     except OSError:
         return ()  # nothing can be written there: then nothing was, either
     if lock is None:
@@ -121,7 +120,7 @@ def recover(history: History) -> tuple[str, ...]:
     try:
         return _settle(history)
     finally:
-        lock.release()
+        os.close(lock)
 
 
 @contextlib.contextmanager
@@ -131,13 +130,13 @@ def locked(history: History) -> Iterator[None]:
     Raises:
         EditUnsaved: the folder cannot be made, or somebody else writes for too long.
     """
-    lock: Lock | None = None
+    lock: int | None = None
     ends_s = time.monotonic() + LOCK_S
     while lock is None:
         try:
             folders.make_private(history.folder.parent)
             folders.make_private(history.folder)
-            lock = Lock.take(history.folder / LOCK)
+            lock = file_lock.try_lock(history.folder / LOCK)
         except (OSError, LcursorError) as error:
             raise EditUnsaved(
                 f"nothing can be noted in {history.folder}, and so nothing be written: {error}",
@@ -153,7 +152,7 @@ def locked(history: History) -> Iterator[None]:
         _settle(history)
         yield
     finally:
-        lock.release()
+        os.close(lock)
 
 
 def _refuse_rejected(files: Sequence[FileChange], wanted: Turn) -> None:

@@ -13,7 +13,7 @@ from lcursor.context.codebase import Grep
 from lcursor.context.gather import gather
 from lcursor.context.indexed import Indexed
 from lcursor.errors import Cancelled, IndexAway, IndexRefused, LcursorError
-from lcursor.index import place
+from lcursor.index import launch
 from tests.unit.index import workers
 from tests.unit.project.trees import write
 from tests.waiting import wait_for
@@ -113,7 +113,7 @@ def test_no_worker_is_started(root: Path) -> None:
     indexed = Indexed.of(root)
     found = indexed.find("x", 100)
     assert "no index worker runs" in found.note
-    assert not place.lock_path(root).exists()
+    assert not launch.worker_process(root).lock_path.exists()
     assert list(indexed.symbols("zork")) == []
 
 

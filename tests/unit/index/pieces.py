@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from lcursor.index import words
 from lcursor.index.records import Chunk, FileState, Filters, Parsed, Symbol
-from lcursor.index.rows import Entry
-from lcursor.index.store import Store
+from lcursor.index.store import Entry, Store
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index.around import MOST_NAMES, around, used
 from lcursor.index.records import Hit
+from lcursor.index.retrieve import MAX_NAMES, find_around, names_near
 from lcursor.index.search import Searcher
 from tests.unit.index import searching
 
@@ -58,58 +58,60 @@ def definitions(hits: list[Hit]) -> dict[str, str]:
 
 
 def test_a_name_in_use_brings_the_head_of_its_definition(search: Searcher) -> None:
-    hits = around(search, "here.py", "def trip():\n    ship = christen_ship(", "\n")
+    hits = find_around(search, "here.py", "def trip():\n    ship = christen_ship(", "\n")
     assert definitions(hits)["ships.py"] == "def christen_ship(name, wine):"
 
 
 def test_a_signature_of_several_lines_comes_whole_and_no_body(search: Searcher) -> None:
-    text = definitions(around(search, "here.py", "def trip():\n    ship.sail_to(", ""))["ships.py"]
+    text = definitions(find_around(search, "here.py", "def trip():\n    ship.sail_to(", ""))[
+        "ships.py"
+    ]
     assert "harbour," in text
     assert "knots=5," in text
     assert "measure" not in text
 
 
 def test_definitions_of_one_file_come_together_in_its_order(search: Searcher) -> None:
-    hits = around(search, "here.py", "ship = christen_ship(a, b)\nship.sail_to(", "")
+    hits = find_around(search, "here.py", "ship = christen_ship(a, b)\nship.sail_to(", "")
     text = definitions(hits)["ships.py"]
     assert text.index("sail_to") < text.index("christen_ship")
 
 
 def test_a_large_class_comes_as_its_outline(search: Searcher) -> None:
-    text = definitions(around(search, "here.py", "all_ships = Fleet(", ""))["fleet.py"]
+    text = definitions(find_around(search, "here.py", "all_ships = Fleet(", ""))["fleet.py"]
     assert text.startswith("class Fleet:")
     assert "def task_0" in text
     assert "task_0_step_3" not in text
 
 
 def test_a_name_with_many_homes_brings_none(search: Searcher) -> None:
-    assert not definitions(around(search, "here.py", "twice_named(", ""))
+    assert not definitions(find_around(search, "here.py", "twice_named(", ""))
 
 
 def test_names_of_the_file_itself_are_known_already(search: Searcher) -> None:
-    assert not definitions(around(search, "here.py", "local_helper(", ""))
+    assert not definitions(find_around(search, "here.py", "local_helper(", ""))
 
 
 def test_pieces_like_the_lines_come_behind_and_none_of_the_file_itself(search: Searcher) -> None:
-    hits = around(search, "ships.py", "bottle = wine.open()\nfind_harbour(", "")
+    hits = find_around(search, "ships.py", "bottle = wine.open()\nfind_harbour(", "")
     assert hits[0].path == "harbours.py"
     assert all(hit.path != "ships.py" for hit in hits)
-    hits = around(search, "here.py", "bottle = wine.open()\n", "")
+    hits = find_around(search, "here.py", "bottle = wine.open()\n", "")
     assert "ships.py" in [hit.path for hit in hits if "head" not in hit.parts]
 
 
 def test_the_nearest_names_come_first_each_once() -> None:
-    assert used(["alpha(beta)", "gamma.delta("], ["epsilon, alpha"]) == [
+    assert names_near(["alpha(beta)", "gamma.delta("], ["epsilon, alpha"]) == [
         "delta",
         "gamma",
         "beta",
         "alpha",
         "epsilon",
     ]
-    assert len(used([f"name_{n}" for n in range(100)], [])) == MOST_NAMES
-    assert used(["def", "self", "if x is None"], []) == ["None"]
+    assert len(names_near([f"name_{n}" for n in range(100)], [])) == MAX_NAMES
+    assert names_near(["def", "self", "if x is None"], []) == ["None"]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n\n", '"unclosed', "((((", "\udcff", "名前(", "1 2 3"])
 def test_odd_text_finds_something_or_nothing(search: Searcher, text: str) -> None:
-    assert isinstance(around(search, "here.py", text, text), list)
+    assert isinstance(find_around(search, "here.py", text, text), list)

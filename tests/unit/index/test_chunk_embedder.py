@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lcursor.errors import IndexFailed, ModelMissing
-from lcursor.index import chunk, embed, priority
+from lcursor.index import chunk, embed, throttle
 from lcursor.index.chunk_embedder import BATCH, NONE, ChunkEmbedder
 from lcursor.index.records import FileState
 from lcursor.index.store import Store
@@ -258,7 +258,7 @@ def test_without_an_embedder_nothing_is_tried_twice(
 def test_two_cores_embed_while_nobody_is_at_work(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(priority, "cores", lambda: 8)
+    monkeypatch.setattr(throttle, "cores", lambda: 8)
     store, embedding = bench.new("one")
     fill(store, 60)
     for _ in range(3):
@@ -268,7 +268,7 @@ def test_two_cores_embed_while_nobody_is_at_work(
         embedding.step()
     assert Counting.threads == [1, 1, 1, 2, 2, 2]
     assert len(Counting.asked) == 3 * BATCH + 3 * 2 * BATCH
-    monkeypatch.setattr(priority, "cores", lambda: 1)
+    monkeypatch.setattr(throttle, "cores", lambda: 1)
     embedding.step()
     assert Counting.threads[-1] == 1
 

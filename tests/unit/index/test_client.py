@@ -219,7 +219,7 @@ def test_a_worker_that_speaks_nonsense_is_left(
 
 def test_no_message_is_longer_than_the_worker_takes(client: Client) -> None:
     with pytest.raises(LcursorError, match="too long"):
-        client.call("search", text="x" * protocol.MOST_BYTES)
+        client.call("search", text="x" * protocol.MAX_BYTES)
     assert client.call("status") == STATUS
 
 

@@ -171,7 +171,7 @@ class Failing:
         self._base, self.close = base, base.close
 
     def execute(self, statement: str, *more: Any) -> sqlite3.Cursor:
-        if "FROM bags" in statement:
+        if "FROM terms" in statement:
             self._base.execute("ROLLBACK")
             raise sqlite3.OperationalError("disk I/O error")
         return self._base.execute(statement, *more)
@@ -249,7 +249,7 @@ def test_a_question_while_the_user_has_all_made_anew_is_told_so(
         start()
 
     monkeypatch.setattr(project, "_start", ask_and_start)
-    with pytest.raises(IndexFailed) as error, project._asked() as there:
+    with pytest.raises(IndexFailed) as error, project._query() as there:
         project.begin(rebuild=True)
         there.reader.files()  # of what was closed meanwhile
     told.append(error.value)

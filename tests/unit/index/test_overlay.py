@@ -29,7 +29,7 @@ def test_words_are_counted_as_the_store_counts_them(tmp_path: Path) -> None:
         for number, one in every.items()
     }
     asked = "argument of task_3 value_2"
-    own = overlay.lexical(reader, counted, words.terms(asked))
+    own = overlay.search_terms(reader, counted, words.terms(asked))
     stored = reader.lexical(words.terms(asked), 100)
     assert [number for number, _ in own[:2]] == [number for number, _ in stored[:2]]
     assert dict(own) == pytest.approx(dict(stored), rel=1e-4)
@@ -39,15 +39,15 @@ def test_what_is_as_it_was_keeps_its_number(tmp_path: Path) -> None:
     store = searching.made(tmp_path / "index", {"a.py": TEXT})
     reader = store.reader()
     stored = {one.id: one.chunk for one in reader.chunks_of("a.py")}
-    laid = Overlay(reader).of({"a.py": TEXT.replace("value_3", "other_3")})
+    laid = Overlay(reader).chunks({"a.py": TEXT.replace("value_3", "other_3")})
     assert laid.new
-    assert laid.moved
-    assert laid.moved.keys() | laid.gone == stored.keys()
-    assert {number: one.chunk.digest for number, one in laid.moved.items()} == {
-        number: stored[number].digest for number in laid.moved
+    assert laid.kept
+    assert laid.kept.keys() | laid.removed == stored.keys()
+    assert {number: one.chunk.digest for number, one in laid.kept.items()} == {
+        number: stored[number].digest for number in laid.kept
     }
-    assert set(laid.instead) <= laid.gone
-    assert set(laid.instead.values()) <= laid.new.keys()
+    assert set(laid.successors) <= laid.removed
+    assert set(laid.successors.values()) <= laid.new.keys()
 
 
 def test_a_buffer_is_cut_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,14 +62,14 @@ def test_a_buffer_is_cut_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(chunk, "read", read)
     buffers = Overlay(store.reader())
-    first = buffers.of({"a.py": TEXT + "# 1\n"})
-    assert buffers.of({"a.py": TEXT + "# 1\n"}) is first
+    first = buffers.chunks({"a.py": TEXT + "# 1\n"})
+    assert buffers.chunks({"a.py": TEXT + "# 1\n"}) is first
     searching.put(store, {"b.py": "x = 1\n"})
-    assert buffers.of({"a.py": TEXT + "# 1\n"}) is not first
+    assert buffers.chunks({"a.py": TEXT + "# 1\n"}) is not first
     assert cut == ["a.py"]
-    buffers.of({"a.py": TEXT + "# 2\n"})
+    buffers.chunks({"a.py": TEXT + "# 2\n"})
     assert cut == ["a.py", "a.py"]
-    assert not buffers.of({}).parsed
+    assert not buffers.chunks({}).parsed
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_buffers_pass_the_filters_that_files_pass(
     text = "def wash(car):\n    return car\n"
     store = searching.made(tmp_path / "index", {"src/a.py": text})
     reader = store.reader()
-    laid = Overlay(reader).of({"src/a.py": text + "# more\n"})
+    laid = Overlay(reader).chunks({"src/a.py": text + "# more\n"})
     one = laid.new[-1]
     assert overlay.passes(one, laid.parsed["src/a.py"], filters) is is_passing
     allowed = reader.allowed(filters)

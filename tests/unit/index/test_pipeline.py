@@ -15,11 +15,11 @@ import pytest
 
 from lcursor.errors import IndexFailed
 from lcursor.index import pipeline
-from lcursor.index.following import Following
 from lcursor.index.pipeline import Pipeline
 from lcursor.index.reader import Reader
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
+from lcursor.index.watch import Watcher
 from lcursor.project import listing
 from tests.unit.project.trees import git
 from tests.waiting import wait_for
@@ -147,7 +147,7 @@ def test_changes_are_followed_one_by_one(root: Path, line: Line) -> None:
     line.pipe.changed(["a.py"])
     line.wait(lambda: "a.py" not in line.paths())
     os.rename(root / "sub", root / "moved")
-    line.pipe.changed(["sub"], is_judged=True)
+    line.pipe.changed(["sub"], is_accepted=True)
     line.wait(lambda: not line.paths())
     line.pipe.surveyed(None)
     line.wait(lambda: line.paths() == {"moved/b.py", "moved/new.py"})
@@ -384,7 +384,7 @@ def test_a_file_that_came_after_a_survey_is_kept(root: Path, tmp_path: Path) -> 
     (root / "a.py").unlink()
     line.throttle.typing()  # so that the survey waits, and the single file does not
     line.pipe.surveyed(old)
-    line.pipe.changed(["new.py"], is_judged=True)
+    line.pipe.changed(["new.py"], is_accepted=True)
     line.wait(lambda: "new.py" in line.paths())
     line.throttle._until_s = 0.0
     line.pipe.changed(["a.py"])
@@ -403,13 +403,13 @@ class Clock:
         return self.now_s
 
 
-class FakeWatching:
-    """Follows nothing, and says how."""
+class FakeWatcher:
+    """Watches nothing."""
 
-    def __init__(self, how: str) -> None:
-        self.how = how
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
 
-    def follow(self, survey: listing.Survey) -> None:
+    def start(self, survey: listing.Survey) -> None:
         """Do nothing."""
 
 
@@ -426,7 +426,7 @@ def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
         line.throttle,
         lambda: None,
         line.remarks.append,
-        following=cast(Following, FakeWatching(how)),
+        watcher=cast(Watcher, FakeWatcher(how)),
     )
 
     def surveys() -> int:

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from lcursor.index import postings
 from lcursor.index.database import Database
-from lcursor.index.postings import Postings
+from lcursor.index.postings import Postings, term_vector
 from lcursor.index.reader import Reader
 from lcursor.index.records import Filters
-from lcursor.index.segment import bag
 from lcursor.index.store import Store
 from tests.unit.index.pieces import entry
 
@@ -74,12 +73,12 @@ def agree(reader: Reader, terms: list[str], limit: int = 10, filters: Filters | 
     return len(here)
 
 
-@pytest.mark.parametrize("joined", [20, 20_000])
+@pytest.mark.parametrize("merged", [20, 20_000])
 def test_it_says_what_fts5_says_through_many_changes(
-    store: Store, monkeypatch: pytest.MonkeyPatch, joined: int
+    store: Store, monkeypatch: pytest.MonkeyPatch, merged: int
 ) -> None:
     monkeypatch.setattr(postings, "MAX_SEGMENTS", 3)
-    monkeypatch.setattr(postings, "JOINED_CHUNKS", joined)
+    monkeypatch.setattr(postings, "MERGED_CHUNKS", merged)
     dice, reader = random.Random(1), store.reader()
     most = 0
     for turn in range(25):
@@ -91,10 +90,10 @@ def test_it_says_what_fts5_says_through_many_changes(
         agree(reader, ["none", *dice.sample(WORDS, 2)], 5, Filters(paths=("1*.py", "2")))
         most = max(most, len(reader._postings._segments))
     thread = reader._postings._thread
-    assert thread is not None, "segments were joined"
+    assert thread is not None, "segments were merged"
     thread.join()
     assert most < 35, "of 50"
-    assert sum(len(one.ids) for one in reader._postings._segments) < 300, "what is gone goes"
+    assert sum(len(one.ids) for one in reader._postings._segments) < 300
     agree(reader, WORDS, 500)
     agree(reader, WORDS[:1], 500)
     reader.close()
@@ -163,14 +162,14 @@ def test_one_that_was_begun_anew_is_followed(tmp_path: Path) -> None:
 
 
 def test_who_missed_too_much_reads_all_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcursor.index.store.KEPT_GONE", 3)
+    monkeypatch.setattr("lcursor.index.store.KEPT_REMOVED", 3)
     store.put_many(entry(f"{number}.py", f"word only{number}") for number in range(20))
     reader = store.reader()
     assert len(reader.lexical(["word"], 50)) == 20
     store.remove([f"{number}.py" for number in range(10)])
     store.tidy()
     base = sqlite3.connect(store.path)
-    assert base.execute("SELECT count(*) FROM gone").fetchone()[0] < 10
+    assert base.execute("SELECT count(*) FROM removed").fetchone()[0] < 10
     base.close()
     assert len(reader.lexical(["word"], 50)) == 10
     agree(reader, ["word", "only15"], 50)
@@ -203,17 +202,17 @@ def test_many_ask_while_it_changes(store: Store) -> None:
     assert wrong == []
 
 
-def test_a_bag_is_small_and_any_words_fit() -> None:
-    assert bag("") == b""
-    assert len(bag("one two one")) == 10
-    assert bag("one " * 1000)[-1] == 255
-    assert len(bag("é \udcff 日本")) == 15
+def test_a_term_vector_is_small_and_takes_any_words() -> None:
+    assert term_vector("") == b""
+    assert len(term_vector("one two one")) == 10
+    assert term_vector("one " * 1000)[-1] == 255
+    assert len(term_vector("é \udcff 日本")) == 15
 
 
-def test_the_bags_are_of_the_chunks_that_are_there(store: Store) -> None:
+def test_there_is_a_term_vector_for_each_chunk(store: Store) -> None:
     store.put(*entry("a.py", "one", "two"))
     store.put(*entry("a.py", "two", "three"))
     base = sqlite3.connect(store.path)
-    bags = {row[0] for row in base.execute("SELECT bag FROM bags")}
+    vectors = {row[0] for row in base.execute("SELECT vector FROM terms")}
     base.close()
-    assert bags == {bag("two"), bag("three")}
+    assert vectors == {term_vector("two"), term_vector("three")}

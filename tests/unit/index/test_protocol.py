@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -34,13 +34,13 @@ def test_what_is_no_message_is_refused(line: bytes) -> None:
 
 def test_a_message_has_an_end() -> None:
     with pytest.raises(MessageInvalid, match="too long"):
-        protocol.decode(b'"' + b"x" * protocol.MOST_BYTES + b'"')
+        protocol.decode(b'"' + b"x" * protocol.MAX_BYTES + b'"')
 
 
 @given(st.binary())
 def test_no_line_breaks_the_worker(line: bytes) -> None:
     try:
-        protocol.question(protocol.decode(line))
+        protocol.parse_request(protocol.decode(line))
     except MessageInvalid:
         pass
     else:
@@ -53,7 +53,7 @@ def test_no_line_breaks_the_worker(line: bytes) -> None:
         ({"do": "search", "text": "x"}, {"text": "x", "limit": 20, "mode": "hybrid"}),
         (
             {"do": "search", "text": "x", "limit": 10**9, "mode": "lexical", "new": 1},
-            {"text": "x", "limit": protocol.MOST_LIMIT, "mode": "lexical"},
+            {"text": "x", "limit": protocol.MAX_LIMIT, "mode": "lexical"},
         ),
         ({"do": "symbols", "name": "f"}, {"name": "f", "limit": 20, "prefix": False}),
         ({"do": "buffer", "path": "a", "text": None}, {"path": "a", "text": None}),
@@ -64,7 +64,7 @@ def test_no_line_breaks_the_worker(line: bytes) -> None:
     ],
 )
 def test_a_question_has_its_defaults(said: dict[str, Any], fields: dict[str, Any]) -> None:
-    assert protocol.question({"id": 4, **said}) == (4, said["do"], fields)
+    assert protocol.parse_request({"id": 4, **said}) == (4, said["do"], fields)
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_a_question_has_its_defaults(said: dict[str, Any], fields: dict[str, Any
 )
 def test_a_wrong_question_is_refused(said: dict[str, Any]) -> None:
     with pytest.raises(MessageInvalid):
-        protocol.question(said)
+        protocol.parse_request(said)
 
 
 def test_every_question_is_known_and_every_default_used() -> None:
-    assert set(protocol.REQUESTS) == set(protocol.Do.__args__)  # type: ignore[attr-defined]
-    fields = {name for kind in protocol.REQUESTS.values() for name in kind.__annotations__}
+    assert set(protocol.REQUESTS) == set(get_args(protocol.Method))
+    fields = {name for fields in protocol.REQUESTS.values() for name in fields}
     assert set(protocol.DEFAULTS) <= fields
 
 
@@ -105,27 +105,27 @@ def test_an_error_arrives_as_what_it_was(kind: type[LcursorError]) -> None:
     error = kind.__new__(kind)
     LcursorError.__init__(error, "it failed", "do this")
     said = protocol.decode(protocol.encode(protocol.failure(3, error)))
-    heard = protocol.raised(said["error"])
+    heard = protocol.to_error(said["error"])
     assert type(heard) is kind
     assert (heard.message, heard.hint) == ("it failed", "do this")
 
 
 def test_an_unknown_error_is_an_error() -> None:
-    heard = protocol.raised({"code": "of_tomorrow", "message": "m"})
+    heard = protocol.to_error({"code": "of_tomorrow", "message": "m"})
     assert type(heard) is LcursorError
     assert str(heard) == "m"
-    assert isinstance(protocol.raised({"code": "index_refused"}), IndexRefused)
+    assert isinstance(protocol.to_error({"code": "index_refused"}), IndexRefused)
 
 
 def test_hits_travel() -> None:
     hit = Hit("a\udcff\n.py", 1, 3, "A > f", "python", "text\x00", 0.5, {"lexical": 1}, True)
-    assert protocol.hit_of(json.loads(json.dumps(protocol.hit(hit)))) == hit
-    assert protocol.hit_of({**protocol.hit(hit), "of_tomorrow": 1}) == hit
+    assert protocol.to_hit(json.loads(json.dumps(protocol.from_hit(hit)))) == hit
+    assert protocol.to_hit({**protocol.from_hit(hit), "of_tomorrow": 1}) == hit
 
 
 def test_symbols_travel_flat() -> None:
     stored = StoredSymbol("a.py", "python", Symbol("f", "function", 1, 3, "A"))
-    assert protocol.symbol(stored) == {
+    assert protocol.from_symbol(stored) == {
         "path": "a.py",
         "language": "python",
         "name": "f",

@@ -239,7 +239,7 @@ def test_a_sentence_goes_by_nearness_whatever_the_words_say() -> None:
     found = sensed({1: 0.8, 2: 0.79, 3: 0.5}, [3, 4, 2], {})
     assert order(found) == [1, 2, 3, 4]
     assert found[0].score == pytest.approx(1)
-    assert found[2].score == found[3].score == pytest.approx(rank.LEAST)
+    assert found[2].score == found[3].score == pytest.approx(rank.MIN_SHARE)
     assert set(found[3].parts) == {"lexical"}
 
 

@@ -21,11 +21,11 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-def choose(hits: list[Hit], tokens: int, **seen: list[tuple[int, int]]) -> retrieve.Receipt:
-    return retrieve.choose(hits, tokens=tokens, count=count, seen=seen)
+def choose(hits: list[Hit], tokens: int) -> retrieve.Retrieved:
+    return retrieve.choose(hits, tokens=tokens, count=count)
 
 
-def reasons(receipt: retrieve.Receipt) -> list[str]:
+def reasons(receipt: retrieve.Retrieved) -> list[str]:
     return [one.reason for one in receipt.left_out]
 
 
@@ -58,12 +58,6 @@ def test_one_file_does_not_take_all() -> None:
     assert reasons(receipt) == ["enough of its file is used"]
 
 
-def test_what_the_prompt_has_is_not_used_again() -> None:
-    receipt = choose([hit("a", 10, 5), hit("b", 0, 5)], 1000, a=[(0, 100)])
-    assert [one.path for one in receipt.used] == ["b"]
-    assert reasons(receipt) == ["in the prompt already"]
-
-
 def test_a_part_of_what_is_used_is_not_used_again() -> None:
     receipt = choose([hit("a", 0, 20), hit("a", 5, 5), hit("b", 0, 1)], 1000)
     assert reasons(receipt) == ["part of what is used"]
@@ -75,7 +69,7 @@ def test_what_is_much_worse_is_left_out() -> None:
 
 
 def test_nothing_found_is_an_empty_receipt() -> None:
-    assert choose([], 100) == retrieve.Receipt((), (), 0)
+    assert choose([], 100) == retrieve.Retrieved((), (), 0)
 
 
 @given(
@@ -107,8 +101,6 @@ def test_a_project_is_asked(tmp_path: Path) -> None:
 def test_code_is_no_filter(tmp_path: Path) -> None:
     store = searching.made(tmp_path / "index", {"car.py": "def buy_car(path):\n    return path\n"})
     search = searching.searcher(store)
-    for is_code, expected in ((True, ["car.py"]), (False, [])):
-        receipt = retrieve.retrieve(
-            search, "buy_car( path:str", tokens=100, count=count, is_code=is_code
-        )
-        assert [one.path for one in receipt.used] == expected
+    for has_filters, expected in ((False, ["car.py"]), (True, [])):
+        hits = search.search("buy_car( path:str", has_filters=has_filters)
+        assert [one.path for one in hits] == expected

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.errors import IndexFailed, IndexFull
-from lcursor.index import schema
+from lcursor.index import database
 from lcursor.index.store import Store
 from tests.fakes.disk import full_disk
 from tests.unit.index.pieces import entry, found, sum_of
@@ -59,8 +59,8 @@ def whole(store: Store) -> None:
         ("symbols", "file", "files"),
         ("texts", "id", "chunks"),
         ("chunks", "id", "texts"),
-        ("bags", "id", "chunks"),
-        ("chunks", "id", "bags"),
+        ("terms", "id", "chunks"),
+        ("chunks", "id", "terms"),
     ):
         assert base.execute(orphans.format(table, key, of)).fetchone() == (0,), table
     base.close()
@@ -124,7 +124,7 @@ def test_a_truncated_index_begins_anew_and_says_so_once(opened: Open, folder: Pa
     store = opened()
     filled(store)
     store.close()
-    path = folder / schema.FILE
+    path = folder / database.FILE
     size = path.stat().st_size
     for share in (0.9, 0.5, 0.1, 0.001, 0):
         os.truncate(path, int(size * share))
@@ -145,7 +145,7 @@ def test_a_truncated_index_begins_anew_and_says_so_once(opened: Open, folder: Pa
 
 def test_no_database_at_all_begins_anew(opened: Open, folder: Path) -> None:
     folder.mkdir(parents=True)
-    (folder / schema.FILE).write_bytes(os.urandom(20_000))
+    (folder / database.FILE).write_bytes(os.urandom(20_000))
     store = opened()
     assert len(store.remarks) == 1
     filled(store, 3)
@@ -162,7 +162,7 @@ def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) ->
     store = opened()
     filled(store)
     store.close()
-    path = folder / schema.FILE
+    path = folder / database.FILE
     data, dice = bytearray(path.read_bytes()), random.Random(seed)
     for _ in range(dice.choice([1, 20, 2000])):
         data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
@@ -202,7 +202,7 @@ def test_a_flipped_bit_within_a_text_is_not_noticed(opened: Open, folder: Path) 
     store.put(*entry("a.py", "alpha first", "needle second"))
     store.put(*entry("b.py", "alpha third"))
     store.close()
-    path = folder / schema.FILE
+    path = folder / database.FILE
     data = bytearray(path.read_bytes())
     assert data.count(b"needle second") == 1
     data[data.index(b"needle second")] ^= 1
@@ -254,7 +254,7 @@ def test_another_revision_begins_anew_without_a_word(opened: Open) -> None:
     store = opened(revision="2")
     assert store.files() == {}
     assert store.remarks == []
-    assert re.fullmatch(r"\d+\.[0-9a-f]{8}", schema.REVISION)
+    assert re.fullmatch(r"\d+\.[0-9a-f]{8}", database.REVISION)
 
 
 def test_a_full_disk_is_said_and_leaves_all_whole(opened: Open, folder: Path) -> None:
@@ -309,5 +309,5 @@ def test_what_is_on_the_disk_is_for_the_user_alone(store: Store) -> None:
 
 
 def test_what_decides_what_a_file_becomes_is_there() -> None:
-    for name in schema.MAKERS:
-        assert list(Path(schema.__file__).parents[1].glob(name)), name
+    for name in database.SOURCES:
+        assert list(Path(database.__file__).parents[1].glob(name)), name

@@ -22,11 +22,12 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexAway, IndexFailed, IndexRefused, MessageInvalid
-from lcursor.index import launch, place, protocol
+from lcursor.index import launch, protocol
 from lcursor.index.client import Client
 from lcursor.index.project import Project
 from lcursor.index.store import Store
 from lcursor.index.worker import Server
+from lcursor.process.supervise import Child
 from lcursor.project import secrets
 from lcursor.project.root import begun_path, data_folder
 from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths
@@ -162,11 +163,13 @@ def test_what_is_saved_is_found_within_a_moment(root: Path) -> None:
 
 
 def test_a_stale_socket_and_a_stale_lock_are_no_obstacle(root: Path, home: Path) -> None:
-    place.own_folder(root)
-    address = place.socket_path(root)
+    launch.make_folder(root)
+    address = launch.socket_path(root)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(address))
-    place.lock_path(root).write_text(json.dumps({"pid": 1, "socket": str(home / "nowhere.sock")}))
+    process = launch.worker_process(root)
+    process.lock_path.touch()
+    process.write_state({"pid": 1, "socket": str(home / "nowhere.sock")})
     with connect(root) as client:
         assert client.call("status")["phase"] == "idle"
 
@@ -286,7 +289,7 @@ def test_what_the_user_calls_secret_goes_out_and_stays_out(root: Path) -> None:
 
 def test_what_cannot_be_kept_is_said_and_tried_again(root: Path) -> None:
     said: list[str] = []
-    project = Project(root, "none", remark=said.append)
+    project = Project(root, "none", on_remark=said.append)
     project._write_begun(False)
 
     def full(*_: object) -> None:
@@ -294,10 +297,10 @@ def test_what_cannot_be_kept_is_said_and_tried_again(root: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(project, "_write_begun", full)
-        project.hide(["*.vault"])
-    assert said == ["what completion.secrets names is not kept: the disk is full"]
-    assert (project.own.globs, secrets.load(root).globs) == (("*.vault",), ())
-    project.hide(["*.vault"])
+        project.add_secrets(["*.vault"])
+    assert said == ["completion.secrets cannot be stored: the disk is full"]
+    assert (project.secret_globs.globs, secrets.load(root).globs) == (("*.vault",), ())
+    project.add_secrets(["*.vault"])
     assert secrets.load(root).globs == ("*.vault",)
     project.close()
 
@@ -318,8 +321,8 @@ def test_it_leaves_when_nobody_is_there(root: Path) -> None:
         [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.3"]
     )
     assert process.wait(60) == 0
-    assert place.lock_path(root).exists(), "it was the worker"
-    assert not place.socket_path(root).exists()
+    assert launch.worker_process(root).lock_path.exists(), "it was the worker"
+    assert not launch.socket_path(root).exists()
     with pytest.raises(IndexAway, match="no index worker"):
         Client.connect(root, start=False)
 
@@ -327,13 +330,13 @@ def test_it_leaves_when_nobody_is_there(root: Path) -> None:
 def test_it_stays_while_somebody_is_there(root: Path, tmp_path: Path) -> None:
     looks: list[int] = []
 
-    def is_ours() -> bool:
+    def holds_lock() -> bool:
         looks.append(len(looks))
         return True
 
     async def serve() -> None:
         address = tmp_path / "s"
-        server = Server(root, "none", idle_s=0.01, is_ours=is_ours)
+        server = Server(root, "none", idle_s=0.01, holds_lock=holds_lock)
         server._alone_s = math.inf  # until the first client has left
         serving = asyncio.create_task(server.serve(address))
 
@@ -361,18 +364,19 @@ def test_a_signal_ends_it_in_peace(root: Path) -> None:
         os.kill(client.call("status")["pid"], signal.SIGTERM)
         wait_for(lambda: not client.is_connected)
     wait_for(lambda: is_free(root))
-    assert not place.socket_path(root).exists()
-    assert place.log_path(root).read_text() == ""
+    assert not launch.socket_path(root).exists()
+    [header] = launch.worker_process(root).log_path.read_text().splitlines()
+    assert header.startswith("---")
 
 
 def test_it_leaves_when_its_folder_is_deleted(root: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "60"]
     )
-    wait_for(lambda: launch.holder(root) and listens(root))
+    wait_for(lambda: listens(root))
     with Client.connect(root, start=False) as client:
         client.call("status")
-        place.lock_path(root).unlink()
+        launch.worker_process(root).lock_path.unlink()
         assert process.wait(60) == 0
 
 
@@ -382,7 +386,7 @@ def test_one_that_speaks_otherwise_makes_room(root: Path) -> None:
     real = launch.start
     with pytest.MonkeyPatch.context() as patch:
 
-        def start(*args: Any) -> launch.Child:
+        def start(*args: Any) -> Child | None:
             patch.undo()  # the plugin was updated: what is started now is of the new version
             return real(*args)
 
@@ -394,14 +398,14 @@ def test_one_that_speaks_otherwise_makes_room(root: Path) -> None:
 
 def test_nonsense_is_answered_and_harms_nobody(root: Path) -> None:
     with connect(root) as good:
-        address = place.socket_path(root)
+        address = launch.socket_path(root)
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(str(address))
             sock.sendall(b'nonsense\n{"id": 5, "do": "dance"}\n{"id": 6, "do": "status"}\n')
             file = sock.makefile("rb")
             said = [json.loads(file.readline()) for _ in range(3)]
             assert sorted(each["id"] for each in said) == [-1, 5, 6]
-            sock.sendall(b"x" * (protocol.MOST_BYTES + 100))  # a line without end
+            sock.sendall(b"x" * (protocol.MAX_BYTES + 100))  # a line without end
             with suppress(OSError):
                 sock.sendall(b"x" * (1 << 20))
             with suppress(ConnectionResetError):

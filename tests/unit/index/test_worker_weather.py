@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexFailed
-from lcursor.index import launch, schema
+from lcursor.index import database, launch
 from lcursor.index.client import Client
 from lcursor.project.root import data_folder
 from tests.unit.index.workers import (
@@ -110,7 +110,7 @@ def test_damage_while_one_asks_is_mended_and_said_once(
         pid = filled(client)["pid"]
         with Asker(root) as asker:
             wait_for(lambda: asker.counts)
-            damage(data_folder(root) / schema.FILE)
+            damage(data_folder(root) / database.FILE)
 
             def change() -> None:
                 (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
@@ -156,7 +156,7 @@ def test_damage_while_nobody_is_there_is_said_by_the_next(root: Path) -> None:
         filled(client)
         client.call("stop")
     wait_for(lambda: is_free(root))
-    cut(data_folder(root) / schema.FILE)
+    cut(data_folder(root) / database.FILE)
     with connect(root) as client:
         state = filled(client)
         assert paths(client, "needle7")[0] == "f7.py"
@@ -231,7 +231,7 @@ def test_a_file_that_may_not_grow_is_a_sentence_too(root: Path) -> None:
         preexec_fn=limit,
     )
     try:
-        wait_for(lambda: launch.holder(root) and listens(root))
+        wait_for(lambda: listens(root))
         with Client.connect(root, start=False) as client:
             runs_into_a_full_disk(client)
             limits = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)

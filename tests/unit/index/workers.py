@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lcursor.index import launch, lock, place
+from lcursor.index import launch
 from lcursor.index.client import Client
 from tests.waiting import wait_for
 
@@ -25,31 +25,23 @@ def make(root: Path) -> None:
 
 
 def end(root: Path) -> None:
-    """End whatever worker is left on a project."""
-    path = place.lock_path(root)
-    if not path.exists():
-        return
-    pid = launch.holder(root)
-    if pid and (held := lock.Lock.take(path)) is None:
+    """Kill the worker of a project, if one is left."""
+    process = launch.worker_process(root)
+    if process.is_running():
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(process.read_state()["pid"], signal.SIGKILL)
         wait_for(lambda: is_free(root))
-    elif pid and held:
-        held.release()
 
 
 def is_free(root: Path) -> bool:
-    """Tell whether no worker is on a project."""
-    held = lock.Lock.take(place.lock_path(root))
-    if held:
-        held.release()
-    return held is not None
+    """Return whether a project has no worker."""
+    return not launch.worker_process(root).is_running()
 
 
 def listens(root: Path) -> bool:
-    """Tell whether a worker listens."""
+    """Return whether a worker listens."""
     with socket.socket(socket.AF_UNIX) as sock:
-        return sock.connect_ex(str(place.socket_path(root))) == 0
+        return sock.connect_ex(str(launch.socket_path(root))) == 0
 
 
 def connect(root: Path, **more: Any) -> Client:

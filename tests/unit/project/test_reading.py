@@ -87,10 +87,10 @@ def test_a_link_does_not_make_a_secret_public(root: Path) -> None:
 def test_what_any_editor_called_secret_of_a_project_is(root: Path) -> None:
     import json
 
-    from lcursor.index import place
+    from lcursor.index import launch
     from lcursor.project.root import begun_path
 
-    place.own_folder(root)
+    launch.make_folder(root)
     begun_path(root).write_text(json.dumps({"secrets": ["a.py"]}))
     assert "completion.secrets" in Reader(root).read(root / "src/a.py").refusal
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index import place
+from lcursor.index import launch
 from lcursor.project import secrets
 from lcursor.project.root import begun_path
 from lcursor.project.secrets import REASON, SecretGlobs
@@ -67,6 +67,6 @@ def test_what_was_kept_is_read(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     if text is not None:
-        place.own_folder(tmp_path)
+        launch.make_folder(tmp_path)
         begun_path(tmp_path).write_text(text)
     assert secrets.load(tmp_path).globs == globs

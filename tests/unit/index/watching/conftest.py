@@ -18,7 +18,7 @@ from tests.waiting import wait_for
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcursor.index.notes.QUIET_S", 0.12)
+    monkeypatch.setattr("lcursor.index.watch.QUIET_S", 0.12)
     monkeypatch.setattr("lcursor.index.watch.JOIN_S", 30.0)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -31,9 +31,8 @@ class Watched:
         self.root = root
         self.told: list[Changes] = []
         self.said: list[str] = []
-        self.watcher = Watcher(
-            root, survey or listing.survey(root), self.told.append, self.said.append
-        )
+        self.watcher = Watcher(root, self.told.append, self.said.append)
+        self.watcher.start(survey or listing.survey(root))
         assert self.watcher.wait_ready(30)
 
     @property
@@ -97,6 +96,7 @@ def watched() -> Iterator[Callable[..., Watched]]:
     yield start
     for each in started:
         each.watcher.stop()
+        assert each.watcher._thread
         assert not each.watcher._thread.is_alive()
 
 

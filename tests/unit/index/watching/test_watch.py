@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index import notes, watch
+from lcursor.index import watch
 from lcursor.index.watch import Watcher
 from lcursor.project import listing
 from tests.unit.index.watching.conftest import Start
@@ -231,8 +231,8 @@ def test_many_changes_are_one_storm(plain: Path, watched: Start) -> None:
     seen = watched(plain)
     new = {f"many/{folder}/{number}.py" for folder in range(20) for number in range(40)}
     with pytest.MonkeyPatch.context() as patch:  # writing them is one burst, however slow it is
-        for name in ("QUIET_FEW_S", "QUIET_S", "LONGEST_S"):
-            patch.setattr(notes, name, 3600.0)
+        for name in ("QUIET_FEW_S", "QUIET_S", "MAX_WAIT_S"):
+            patch.setattr(watch, name, 3600.0)
         write(plain, *new)
     write(plain, "a.py", text="the end of the burst")  # `many` is not watched yet
 
@@ -282,13 +282,13 @@ def test_nothing_is_told_while_git_is_at_work(
     tmp_path: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[bool] = []
-    look = Watcher._is_git_at_work
+    look = Watcher._is_git_running
 
     def is_git_at_work(watcher: Watcher) -> bool:
         looks.append(look(watcher))
         return looks[-1]
 
-    monkeypatch.setattr(Watcher, "_is_git_at_work", is_git_at_work)
+    monkeypatch.setattr(Watcher, "_is_git_running", is_git_at_work)
     root = repository(tmp_path / "project", "a.py", "settled.py")
     seen = watched(root)
     lock = root / ".git/index.lock"
@@ -329,7 +329,7 @@ def test_a_directory_becomes_a_repository(tmp_path: Path, watched: Start) -> Non
 def test_a_file_added_to_git_against_its_rules(
     tmp_path: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcursor.index.notes.INDEX_EVERY_S", 0.1)
+    monkeypatch.setattr("lcursor.index.watch.GIT_INDEX_S", 0.1)
     root = repository(tmp_path / "project", "a.py", ignore="*.log\n")
     write(root, "b.log")
     seen = watched(root)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.index import inotify, watch
+from lcursor.index import fs_events, watch
 from lcursor.index.watch import Changes, Watcher
 from lcursor.project import listing
 from lcursor.project.git import GitFailed
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.timeout(300)  # surveys take long on a busy machine
 def test_events_that_the_kernel_lost(plain: Path, watched: Start) -> None:
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     seen = watched(plain)
-    folders = seen.watcher._folders
-    assert folders
+    folders = seen.watcher._watches
+    assert isinstance(folders, fs_events.InotifyWatches)
     with folders._lock:  # the reading thread waits here, and the kernel's queue fills
         # Three events each; the reading thread may have taken many before it waits.
         for _ in range(most // 2):
@@ -68,7 +68,7 @@ def test_the_limit_of_watches(
     else:
         monkeypatch.setattr(InotifyFD, "add_callback", reached(errno.ENOSPC))
         seen = watched(plain)
-    wait_for(lambda: seen.watcher.is_polling)
+    wait_for(lambda: seen.watcher.mode == "polling")
     assert seen.said == seen.watcher.remarks
     assert "limit of inotify watches is reached" in seen.said[0]
     assert seen.watcher.watched == set()
@@ -89,7 +89,7 @@ def test_the_limit_of_instances(
 
     monkeypatch.setattr(InotifyFD, "_create_inotify_fd", reached(errno.EMFILE))
     seen = watched(plain)
-    assert seen.watcher.is_polling
+    assert seen.watcher.mode == "polling"
     assert "limit of inotify instances is reached" in seen.said[0]
 
 
@@ -99,9 +99,10 @@ from pathlib import Path
 from lcursor.project import listing
 from lcursor.index.watch import Watcher
 root = Path(sys.argv[1])
-watcher = Watcher(root, listing.survey(root), lambda changes: None)
+watcher = Watcher(root, lambda changes: None)
+watcher.start(listing.survey(root))
 assert watcher.wait_ready(30)
-print(watcher.is_polling, *watcher.remarks)
+print(watcher.mode == "polling", *watcher.remarks)
 watcher.stop()
 """
 
@@ -130,10 +131,10 @@ def test_a_project_takes_no_more_than_half_of_the_users_watches(
 ) -> None:
     limit = tmp_path / "limit"
     limit.write_text("6\n")
-    monkeypatch.setattr(inotify, "LIMIT_FILE", limit)
-    assert not watched(plain).watcher.is_polling  # of three directories
+    monkeypatch.setattr(fs_events, "LIMIT_FILE", limit)
+    assert watched(plain).watcher.mode == "watching"  # of three directories
     limit.write_text("5\n")
-    assert watched(plain).watcher.is_polling
+    assert watched(plain).watcher.mode == "polling"
 
 
 def test_a_root_that_goes_away_is_not_an_empty_project(
@@ -163,9 +164,9 @@ def test_a_project_that_cannot_be_watched_at_first_is_polled(
 
     monkeypatch.setattr(watch, "POLL_S", 0.05)
     monkeypatch.setattr(watch, "POLL_REST", 1)
-    monkeypatch.setattr(Watcher, "_enter", fail)
+    monkeypatch.setattr(Watcher, "_watch_tree", fail)
     seen = watched(plain)
-    wait_for(lambda: seen.watcher.is_polling)
+    wait_for(lambda: seen.watcher.mode == "polling")
     assert str(error) in seen.said[-1]
     write(plain, "a.py", text="changed")
     wait_for(lambda: "a.py" in seen.paths)
@@ -186,8 +187,9 @@ def test_polling_goes_on_when_who_is_told_fails(
 
     monkeypatch.setattr(watch, "POLL_S", 0.05)
     monkeypatch.setattr(watch, "POLL_REST", 1)
-    monkeypatch.setattr(Watcher, "_enter", fail)
-    watcher = Watcher(plain, listing.survey(plain), changed)
+    monkeypatch.setattr(Watcher, "_watch_tree", fail)
+    watcher = Watcher(plain, changed)
+    watcher.start(listing.survey(plain))
     try:
         write(plain, "a.py", text="1")
         wait_for(lambda: len(told) == 1)
@@ -206,7 +208,8 @@ def test_who_is_told_may_fail_and_hears_of_the_next_change(plain: Path) -> None:
         if len(told) == 1:
             raise RuntimeError("broken")
 
-    watcher = Watcher(plain, listing.survey(plain), changed)
+    watcher = Watcher(plain, changed)
+    watcher.start(listing.survey(plain))
     try:
         assert watcher.wait_ready(30)
         write(plain, "a.py", text="1")
@@ -230,7 +233,8 @@ def test_stopping_ends_all_threads(plain: Path, moment: str) -> None:
         told.set()
 
     survey = listing.survey(plain)
-    watcher = Watcher(plain, survey, changed)
+    watcher = Watcher(plain, changed)
+    watcher.start(survey)
     if moment != "at once":
         assert watcher.wait_ready(30)
     if moment == "while told":

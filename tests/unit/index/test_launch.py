@@ -1,4 +1,4 @@
-"""Where the index of a project is."""
+"""Where the data of a project's index is, and its socket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.errors import IndexFailed
-from lcursor.index import place
+from lcursor.index import launch
 from lcursor.project.root import begun_path, data_folder, is_begun, root_of
 from lcursor.storage import folders
 
@@ -77,16 +77,16 @@ def test_a_socket_is_for_the_user_alone(monkeypatch: pytest.MonkeyPatch, tmp_pat
     runtime.mkdir(mode=0o755)
     try:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-        path = place.socket_path(Path("/src/app"))
+        path = launch.socket_path(Path("/src/app"))
         assert path.parent == runtime / "lcursor"
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         os.chmod(path.parent, 0o777)
-        assert place.socket_path(Path("/src/app")) == path
+        assert launch.socket_path(Path("/src/app")) == path
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         path.parent.rmdir()
         path.parent.symlink_to(tmp_path)  # as another user might have made it
         with pytest.raises(IndexFailed, match="not a folder of yours"):
-            place.socket_path(Path("/src/app"))
+            launch.socket_path(Path("/src/app"))
     finally:
         (runtime / "lcursor").unlink(missing_ok=True)
         runtime.rmdir()
@@ -99,26 +99,26 @@ def test_a_socket_has_a_short_path(
         monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
         if "x" * 90 in runtime:
             Path(runtime).mkdir()
-        path = place.socket_path(Path("/" + "deep/" * 100))
+        path = launch.socket_path(Path("/" + "deep/" * 100))
         assert len(os.fsencode(path)) <= folders.MAX_SOCKET_BYTES
         assert path.parent.name == f"lcursor-{os.getuid()}"
 
 
 def test_two_homes_of_data_never_share_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = place.socket_path(Path("/src/app"))
+    one = launch.socket_path(Path("/src/app"))
     monkeypatch.setenv("XDG_DATA_HOME", "/other")
-    assert place.socket_path(Path("/src/app")) != one
+    assert launch.socket_path(Path("/src/app")) != one
 
 
 def test_a_folder_that_cannot_be_made_is_said(home: Path) -> None:
     (home / "data").write_text("a file")
     with pytest.raises(IndexFailed, match="cannot be made"):
-        place.own_folder(Path("/src/app"))
+        launch.make_folder(Path("/src/app"))
 
 
 def test_a_project_is_begun_once_it_was_told(home: Path) -> None:
     root = Path("/src/app")
     assert not is_begun(root)
-    place.own_folder(root)
+    launch.make_folder(root)
     begun_path(root).write_text("{}")
     assert is_begun(root)

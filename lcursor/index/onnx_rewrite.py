@@ -14,11 +14,15 @@ fraction of the second that loading takes. Pure functions of the file's content.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from lcursor.index.protobuf import Field, fields, message, packed
+Value: TypeAlias = "int | bytes | memoryview"
+Field: TypeAlias = "tuple[int, Value]"
+"""The number of a field in a protobuf message, and its value."""
 
+_VARINT, _BYTES = 0, 2
 _FLOAT, _BYTE = 1, 3
 """Types of a tensor."""
 _INT_ATTRIBUTE = 2
@@ -261,3 +265,74 @@ def _bytes(value: int | bytes | memoryview) -> memoryview:
 
 def _text(value: int | bytes | memoryview) -> str:
     return bytes(_bytes(value)).decode()
+
+
+# Protobuf without a schema
+
+
+def fields(message: bytes | memoryview) -> Iterator[Field]:
+    """Yield the fields of a protobuf message: integers, and everything else as views of bytes.
+
+    Raises:
+        ValueError: it is not a protobuf message.
+    """
+    view = memoryview(message)
+    at, end = 0, len(view)
+    while at < end:
+        key, at = _varint(view, at)
+        number, kind = key >> 3, key & 7
+        if kind == _VARINT:
+            value, at = _varint(view, at)
+            yield number, value
+            continue
+        if kind != _BYTES:  # numbers of fixed size are only in parts that are not read
+            raise ValueError(f"a field of an unknown kind ({kind})")
+        size, at = _varint(view, at)
+        if at + size > end:
+            raise ValueError("it ends in the middle of a field")
+        yield number, view[at : at + size]
+        at += size
+
+
+def packed(value: bytes | memoryview) -> list[int]:
+    """Return the integers of a packed field."""
+    view, at, found = memoryview(value), 0, []
+    while at < len(view):
+        number, at = _varint(view, at)
+        found.append(number)
+    return found
+
+
+def message(parts: Iterable[Field]) -> bytes:
+    """Return a protobuf message with some fields."""
+    found = bytearray()
+    for number, value in parts:
+        if isinstance(value, int):
+            found += _number(number << 3 | _VARINT) + _number(value)
+        else:
+            found += _number(number << 3 | _BYTES) + _number(len(value))
+            found += value
+    return bytes(found)
+
+
+def _varint(view: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(view) or shift > 63:
+            raise ValueError("it ends in the middle of a number")
+        byte = view[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _number(value: int) -> bytes:
+    value &= (1 << 64) - 1  # a negative one has ten bytes
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

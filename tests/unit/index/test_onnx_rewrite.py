@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcursor.index import network
+from lcursor.index import onnx_rewrite
 from lcursor.index.embed import DEFAULT, find
-from lcursor.index.network import in_bytes
-from lcursor.index.protobuf import Field, fields, message, packed
+from lcursor.index.onnx_rewrite import Field, fields, in_bytes, message, packed
 
 
 @cache
@@ -21,9 +20,11 @@ def original() -> bytes:
 
 
 def kinds(content: bytes) -> list[str]:
-    graph = next(value for number, value in fields(content) if number == network._GRAPH)
-    every = fields(network._bytes(graph))
-    nodes = [network._node(network._bytes(value)) for number, value in every if number == 1]
+    graph = next(value for number, value in fields(content) if number == onnx_rewrite._GRAPH)
+    every = fields(onnx_rewrite._bytes(graph))
+    nodes = [
+        onnx_rewrite._node(onnx_rewrite._bytes(value)) for number, value in every if number == 1
+    ]
     return [node.kind for node in nodes]
 
 
@@ -88,11 +89,11 @@ def test_the_sizes_of_a_tensor_are_read_in_both_forms() -> None:
     apart = message([(1, 30522), (1, 384), (2, 3)])
     together = message([(1, b"\xba\xee\x01\x80\x03"), (2, 3)])
     for body in (apart, together):
-        assert network._shape(memoryview(body)) == (3, [30522, 384])
+        assert onnx_rewrite._shape(memoryview(body)) == (3, [30522, 384])
 
 
 def test_a_row_of_floats_keeps_its_numbers() -> None:
     row = np.arange(5, dtype=np.float32)
-    body = network._tensor("row", memoryview(row.tobytes()))
-    assert bytes(network._floats(memoryview(body))) == row.tobytes()
-    assert network._name(memoryview(body)) == "row"
+    body = onnx_rewrite._tensor("row", memoryview(row.tobytes()))
+    assert bytes(onnx_rewrite._floats(memoryview(body))) == row.tobytes()
+    assert onnx_rewrite._name(memoryview(body)) == "row"

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index import reading
-from lcursor.index.reading import Content, Refusal
+from lcursor.index.parse import Content, Unreadable, read_file
 from tests.unit.project.trees import anybody
 
 
 def content(root: Path, path: str) -> Content:
-    found = reading.read(root, path)
+    found = read_file(root, path)
     assert isinstance(found, Content), found
     return found
 
@@ -42,25 +41,19 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop.py").symlink_to("loop.py")
     os.mkfifo(tmp_path / "pipe.py")  # nobody writes to it: a reader would wait for ever
     for name in ("folder", "link.py", "loop.py", "pipe.py"):
-        found = reading.read(tmp_path, name)
-        assert isinstance(found, Refusal), name
-        assert not found.is_gone
-        assert reading.look(tmp_path, name) is None
+        found = read_file(tmp_path, name)
+        assert isinstance(found, Unreadable), name
     for name in ("missing.py", "real.py/under.py"):
-        found = reading.read(tmp_path, name)
-        assert isinstance(found, Refusal)
-        assert found.is_gone
-    assert reading.look(tmp_path, "missing.py") is None
-    assert reading.look(tmp_path, "nul\0.py") is None
+        found = read_file(tmp_path, name)
+        assert found == Unreadable("there is no such file")
 
 
 def test_an_unreadable_file_is_refused() -> None:
     with anybody() as root:
         (root / "a.py").touch(mode=0o000)
-        found = reading.read(root, "a.py")
-    assert isinstance(found, Refusal)
+        found = read_file(root, "a.py")
+    assert isinstance(found, Unreadable)
     assert "Permission denied" in found.reason
-    assert not found.is_gone
 
 
 def test_secrets_and_giants_are_not_opened(tmp_path: Path) -> None:
@@ -68,8 +61,8 @@ def test_secrets_and_giants_are_not_opened(tmp_path: Path) -> None:
     with (tmp_path / "big.py").open("wb") as file:
         file.truncate(2 << 20)
     for name in (".env", "big.py"):
-        found = reading.read(tmp_path, name)
-        assert isinstance(found, Refusal)
+        found = read_file(tmp_path, name)
+        assert isinstance(found, Unreadable)
         assert found.reason
 
 
@@ -91,7 +84,7 @@ def test_a_file_that_is_written_meanwhile_is_whole_or_refused(tmp_path: Path) ->
     thread.start()
     try:
         for _ in range(40):
-            found = reading.read(tmp_path, "a.py")
+            found = read_file(tmp_path, "a.py")
             if isinstance(found, Content) and found.data:
                 assert found.state.digest == hashlib.sha256(found.data).digest()[:16]
                 assert found.state.size_bytes == len(found.data)
