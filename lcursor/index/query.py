@@ -1,6 +1,8 @@
-"""What a person types into a search: text, and filters like `path:src lang:python kind:class`.
+"""Parse a question: text, and filters like `path:src lang:python kind:class`.
 
-A pure function of text. What only looks like a filter (`std::vector`, `http://…`) stays text.
+    parse("open lang:py")  # Query("open", Filters(languages=("python",)), "word", "open")
+
+What only looks like a filter (`std::vector`, `http://…`) stays text. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from lcursor.index import words
 from lcursor.index.records import Filters
 
 Kind = Literal["symbol", "word", "mixed", "text"]
-"""A name and nothing else; one plain word; a sentence with names in it; a plain sentence."""
+"""Only a name; one plain word; a sentence with names in it; a plain sentence."""
 
 FIELDS = {
     "path": "path",
@@ -36,7 +38,7 @@ LANGUAGES: dict[str, tuple[str, ...]] = {
     "typescript": ("typescript", "tsx"),
     "ocaml": ("ocaml", "ocaml_interface"),
 }
-"""What people mean by the names of languages; the endings of files are understood besides."""
+"""Other names of languages; file extensions are accepted, too."""
 KINDS: dict[str, tuple[str, ...]] = {
     "def": ("function", "method"),
     "func": ("function", "method"),
@@ -46,42 +48,42 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, taken apart."""
+    """A parsed question."""
 
     text: str
     """Without its filters."""
     filters: Filters
     kind: Kind
     name: str = ""
-    """The name that is asked for, bare; of the kinds `symbol` and `word` only."""
+    """The name asked for; only of the kinds `symbol` and `word`."""
     names: tuple[str, ...] = ()
-    """All that looks like a name of code."""
+    """All that looks like a name in code."""
 
 
 def parse(text: str, *, has_filters: bool = True) -> Query:
-    """Take a question apart.
+    """Return the parts of a question.
 
     Args:
-        text: what was typed, or a piece of code.
-        has_filters: whether `path:` and the like are filters; in code they are code.
+        text: the question, or some code.
+        has_filters: whether `path:` and the like are filters; False for code.
     """
     found: dict[str, list[str]] = {"path": [], "lang": [], "kind": []}
 
-    def take(match: re.Match[str]) -> str:
+    def add(match: re.Match[str]) -> str:
         value = next(part for part in match.groups()[1:] if part is not None)
         if value.strip():
             found[FIELDS[match[1].lower()]].append(value)
         return " "
 
-    rest = " ".join((FILTER.sub(take, text) if has_filters else text).split())
+    rest = " ".join((FILTER.sub(add, text) if has_filters else text).split())
     filters = Filters(
         paths=tuple(found["path"]),
         languages=tuple(
             each
-            for one in _singles(found["lang"])
+            for one in _split(found["lang"])
             for each in LANGUAGES.get(one) or (_language(one),)
         ),
-        kinds=tuple(each for one in _singles(found["kind"]) for each in KINDS.get(one) or (one,)),
+        kinds=tuple(each for one in _split(found["kind"]) for each in KINDS.get(one) or (one,)),
     )
     names = tuple(words.names(rest))
     if words.is_symbol_like(rest):
@@ -93,14 +95,14 @@ def parse(text: str, *, has_filters: bool = True) -> Query:
     return Query(rest, filters, "mixed" if names else "text", "", names)
 
 
-def _singles(values: list[str]) -> list[str]:
-    """Return values that may be several with commas between, in lower case."""
+def _split(values: list[str]) -> list[str]:
+    """Return the values between commas, in lower case."""
     single = [one.strip().lower() for value in values for one in value.split(",")]
     return [one for one in single if one]
 
 
 def _language(name: str) -> str:
-    """Return a language by its name or by an ending of its files."""
+    """Return a language by its name or a file extension."""
     if name in languages.EXTENSIONS:
         return name
     found = languages.detect(f"a.{name.lstrip('.')}")

@@ -38,11 +38,10 @@ WEIGHTS: dict[Kind, Weights] = {
 """By the kind of the question: names are found by words, sentences by vectors."""
 
 AGREEMENT = 0.09
-"""Bonus for full agreement of comments with a sentence, as a cosine. With more, words would outweigh
-vectors."""
+"""Bonus for comments that agree fully with a sentence, as a cosine."""
 CROWDING = 0.25
-"""Penalty for nearness to other results, per cosine: a chunk that is like many others is near to many
-questions, and seldom the one meant."""
+"""Penalty for nearness to other results, per cosine: a chunk that is like many others is near to
+many questions, and seldom the one meant."""
 MIN_SHARE = 0.4
 """Share of the farthest vector of a list, where the nearest has 1."""
 
@@ -60,8 +59,8 @@ PATH: dict[Kind, float] = {"symbol": 0.0, "word": 0.3, "mixed": 0.3, "text": 0.5
 FILE = 0.05
 """Bonus for the best chunk of the file with the highest sum, as a multiple of the best score."""
 SATURATION = 0.98
-"""Factor for each better chunk of the same file. Half is better where whole files are the answer; here
-the second chunk of the right file is often the one meant."""
+"""Factor for each better chunk of the same file. It is near 1: the second chunk is often the one
+meant."""
 
 TESTS = re.compile(
     r"(?:^|/)(?:tests?|spec|specs|__tests__|testdata|fixtures|idlelib/idle_test|[^/]*_tests?)/"

@@ -1,7 +1,7 @@
-"""What the rooms of the index hand to each other.
+"""The data types of the index: files, chunks, symbols, filters and hits.
 
-Vocabulary: imports nothing of ours. Paths are relative to the project's root, with `/` between
-parts; bytes that are no UTF-8 are surrogate escapes. Rows are 0-based, ends exclusive.
+Imports nothing of ours. Paths are relative to the project's root, with `/` between parts; bytes
+that are not UTF-8 are surrogate escapes. Rows are 0-based, ends exclusive.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 ChunkKind = Literal["code", "outline", "lines"]
-"""Whole syntax nodes; a class with its bodies left out; lines of a text that nothing parses."""
+"""Whole syntax nodes; a class without the bodies of methods; lines of a text without grammar."""
 
 Mode = Literal["lexical", "vector", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What a file looked like when it was read; differs as soon as it may have changed."""
+    """The state of a file when it was read; another one if it may have changed."""
 
     size_bytes: int
     mtime_ns: int
     digest: bytes
-    """sha256 of the content, the first 16 bytes."""
+    """The first 16 bytes of the sha256 of its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a file that is found and embedded as one."""
+    """A part of a file that is searched and embedded as one."""
 
     first_row: int
     end_row: int
     text: str
     scope: str
-    """Names around it, outermost first, with ` > ` between; "" at the top of the file."""
+    """Names of the definitions around it, outermost first, joined by ` > `; "" at the top level."""
     kind: ChunkKind
     digest: bytes
-    """16 bytes; the same for the same text under the same header, wherever it stands."""
+    """16 bytes; the same for the same text with the same file name and scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,17 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A file in pieces."""
+    """The chunks and symbols of a file."""
 
     language: str
-    """Its name, in lower case; `text` where nothing parses it."""
+    """In lower case; `text` if unknown."""
     chunks: Sequence[Chunk]
     symbols: Sequence[Symbol]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as the store has it."""
+    """A chunk in the store."""
 
     id: int
     path: str
@@ -74,7 +74,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredSymbol:
-    """A definition as the store has it."""
+    """A definition in the store."""
 
     path: str
     language: str
@@ -83,18 +83,18 @@ class StoredSymbol:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a hit must be; empty lets everything pass."""
+    """Conditions on hits; an empty one is always met."""
 
     paths: tuple[str, ...] = ()
-    """Globs, or parts of a path."""
+    """Globs, or parts of paths."""
     languages: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
-    """Kinds of symbols that the chunk defines."""
+    """Kinds of symbols, one of which the chunk defines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What a search found."""
+    """A result of a search."""
 
     path: str
     first_row: int
@@ -104,6 +104,6 @@ class Hit:
     text: str
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
-    """What made the score: `lexical`, `vector`, `symbol`, `recent`, and each rule by its name."""
+    """The parts of the score: `lexical`, `vector`, `symbol`, `recent`, and each rule by name."""
     is_stale: bool = False
-    """The file has changed since it was read."""
+    """The file has changed since it was indexed."""

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from lcursor.index import overlay, sense, words
+from lcursor.index import overlay, signals, words
 from lcursor.index.definitions import Definition, find_definitions
 from lcursor.index.embed import Embedder
 from lcursor.index.overlay import Overlay, OverlayChunks
@@ -211,7 +211,7 @@ class Searcher:
         if self.vectors is None:
             return {}
         numbers = [chunk for chunk, _ in near[:CROWD] if chunk >= 0]
-        found = sense.crowding(self.vectors.rows(numbers))
+        found = signals.crowding(self.vectors.rows(numbers))
         return dict(zip(numbers, found.tolist(), strict=True))
 
     def _defining(
@@ -299,9 +299,9 @@ def _is_certain(query: Query, definitions: Mapping[int, Definition]) -> bool:
 
 def _agreement(query: Query, chunks: Mapping[int, StoredChunk]) -> dict[int, float]:
     """Return how much of the question is in the comments of chunks."""
-    forms = sense.forms(query.text)
+    forms = signals.forms(query.text)
     return {
-        number: sense.agreement(forms, sense.prose(one.chunk.text, one.language))
+        number: signals.agreement(forms, signals.prose(one.chunk.text, one.language))
         for number, one in chunks.items()
     }
 

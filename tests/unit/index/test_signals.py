@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.index import sense
+from lcursor.index import signals
 
 
 @pytest.mark.parametrize(
@@ -30,21 +30,21 @@ from lcursor.index import sense
     ],
 )
 def test_prose_is_what_is_meant_for_people(text: str, language: str, said: str) -> None:
-    assert sense.prose(text, language) == said
+    assert signals.prose(text, language) == said
 
 
 def test_forms_are_the_telling_words_and_their_stems() -> None:
-    forms = sense.forms("How do I open the files in python?")
+    forms = signals.forms("How do I open the files in python?")
     assert {"open", "files"} < set(forms)
     assert not {"how", "i", "the", "python"} & set(forms)
     assert len(forms) == len(set(forms))
-    assert sense.forms("") == sense.forms("how do i") == []
+    assert signals.forms("") == signals.forms("how do i") == []
 
 
 def test_agreement_grows_with_the_words_and_is_whole_only_with_all() -> None:
-    question = sense.forms("convert string to datetime")
+    question = signals.forms("convert string to datetime")
     shares = [
-        sense.agreement(question, said)
+        signals.agreement(question, said)
         for said in ("nothing", "a string", "convert a string", "Convert a string to a datetime.")
     ]
     assert shares == sorted(shares)
@@ -54,28 +54,28 @@ def test_agreement_grows_with_the_words_and_is_whole_only_with_all() -> None:
 
 
 def test_the_very_word_agrees_more_than_its_stem() -> None:
-    question = sense.forms("iterating files")
+    question = signals.forms("iterating files")
     exact, stemmed = (
-        sense.agreement(question, said) for said in ("iterating files", "iterate file")
+        signals.agreement(question, said) for said in ("iterating files", "iterate file")
     )
     assert exact == 1
     assert 0 < stemmed < 1
 
 
 def test_parts_of_names_in_comments_count() -> None:
-    assert sense.agreement(sense.forms("open file"), "See openFile.") == 1
-    assert sense.agreement(sense.forms("open file"), "See open_file.") == 1
+    assert signals.agreement(signals.forms("open file"), "See openFile.") == 1
+    assert signals.agreement(signals.forms("open file"), "See open_file.") == 1
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.sampled_from(["python", "text", "c"]))
 def test_any_text_is_read(question: str, text: str, language: str) -> None:
-    assert 0 <= sense.agreement(sense.forms(question), sense.prose(text, language)) <= 1
+    assert 0 <= signals.agreement(signals.forms(question), signals.prose(text, language)) <= 1
 
 
 def test_what_is_like_many_is_crowded() -> None:
     angles = np.radians([0, 2, 4, 90])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    found = sense.crowding(vectors, 2)
+    found = signals.crowding(vectors, 2)
     assert found.dtype == np.float32
     assert found[1] == pytest.approx(np.cos(angles[1]), abs=1e-6)
     assert found[1] > found[0] > found[3]
@@ -85,7 +85,7 @@ def test_what_is_like_many_is_crowded() -> None:
 @pytest.mark.parametrize(("count", "expected"), [(0, []), (1, [0.0]), (2, [1.0, 1.0])])
 def test_few_are_compared_with_as_many_as_there_are(count: int, expected: list[float]) -> None:
     vectors = np.ones((count, 1), np.float32)
-    assert sense.crowding(vectors, 10).tolist() == expected
+    assert signals.crowding(vectors, 10).tolist() == expected
 
 
 @given(
@@ -93,7 +93,7 @@ def test_few_are_compared_with_as_many_as_there_are(count: int, expected: list[f
     st.lists(st.sampled_from(["try", "queries", "x", "a", "open", "reading", "SSL", "file_name"])),
 )
 def test_words_that_are_skipped_would_not_have_agreed(said: list[str], asked: list[str]) -> None:
-    question = sense.forms(" ".join(asked))
-    having = {form for run in said for form in sense._forms(run)}
+    question = signals.forms(" ".join(asked))
+    having = {form for run in said for form in signals._forms(run)}
     share = sum(form in having for form in question) / len(question) if question and said else 0
-    assert sense.agreement(question, " ".join(said)) == pytest.approx(share**2)
+    assert signals.agreement(question, " ".join(said)) == pytest.approx(share**2)
