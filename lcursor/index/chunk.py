@@ -1,8 +1,10 @@
-"""A file in pieces: chunks that are found and embedded, and the definitions in it.
+"""Split a text into chunks, which are searched and embedded, and find its definitions.
 
-Pure and thread-safe. Every row of a text that holds anything is in exactly one chunk of kind
-`code` or `lines`; outlines come on top. Nothing here reads a file, and nothing fails: what does
-not parse is cut by rows.
+    read("a.py", "def f():\n    pass\n").chunks  # [Chunk(first_row=0, end_row=2, kind="code", ...)]
+
+Every row that is not empty is in exactly one chunk of kind `code` or `lines`; classes that do not
+fit into one chunk have an outline as well. Text that cannot be parsed is split by rows. Pure; any
+thread.
 """
 
 from __future__ import annotations
@@ -23,16 +25,15 @@ _CPP: Final = re.compile(
     r"^\s*(?:class\s+\w+|namespace\b|template\s*<|using\s+\w+|public:|private:|extern\s+\"C\+\+\")",
     re.MULTILINE,
 )
-"""What stands in a header of C++ and in none of C."""
+"""Text that is in headers of C++ and not of C."""
 
 
 def embedded(path: str, chunk: Chunk) -> str:
-    """Return what is embedded of a chunk, and hashed: `name of the file > scope`, and its text.
+    """Return the text of a chunk that is embedded: `file name > scope`, and its own text.
 
-    The folders are no part of it, so that a file that is moved, here or in a clone, has its
-    vectors. With the whole path sentences are found no better (MRR .585, with the name .584, on
-    `eval queries`), without the name worse (.540); the words of the folders are in the lexical
-    index.
+    The folders are left out, so that a moved file keeps its vectors. With the whole path sentences
+    are found no better (MRR .585, with the name .584, on `eval queries`), without the name worse
+    (.540); the words of the folders are in the lexical index.
     """
     return _embedded(path, chunk.scope, chunk.text)
 
@@ -43,13 +44,12 @@ def _embedded(path: str, scope: str, text: str) -> str:
 
 
 def read(path: str, text: str) -> Parsed:
-    """Return a file's language, chunks and definitions.
+    """Return a file's language, chunks and definitions; parses 2 to 3 MB/s.
 
     Args:
-        path: relative to the project; it tells the language, and its name is part of each digest.
-        text: all of it. Rows end at a line feed, as in Neovim.
-
-    Cost: 2 to 3 MB/s. Other threads run in between.
+        path: relative to the project; its extension gives the language, and its name is part of
+            each digest.
+        text: of the file. Rows end at a line feed, as in Neovim.
     """
     lines = text.split("\n")
     if not lines[-1]:
@@ -68,7 +68,7 @@ def read(path: str, text: str) -> Parsed:
         cuts = split.by_rows(lines, 0, len(lines))
     else:
         kind, found = "code", structure.definitions_in_tree(language, root, data, lines)
-        cuts = split.by_nodes(root, lines, sums) if sums[-1] > split.MOST_CHARS else []
+        cuts = split.by_nodes(root, lines, sums) if sums[-1] > split.MAX_CHARS else []
     inside = structure.group_by_parent(found)
     spans = split.fill(cuts, sums)
     chunks = []
@@ -93,7 +93,7 @@ def _outlines(
     lines: Sequence[str],
     spans: Sequence[tuple[int, int]],
 ) -> list[Chunk]:
-    """Return an outline of each class that no single chunk holds."""
+    """Return an outline of each class that is not in one chunk."""
     ends = [end for _, end in spans]
     chunks = []
     for item in found:

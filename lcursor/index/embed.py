@@ -1,7 +1,8 @@
-"""Turns texts into vectors. The only importer of onnxruntime and tokenizers.
+"""Turn texts into vectors. The only importer of onnxruntime and tokenizers.
 
-Owns the session and the tokenizer of one embedder; knows no store and no files but the model's.
-An `Embedder` may be used by several threads at once; a call blocks for as long as it takes.
+    Embedder(find("minilm-l6-v2-int8")).query("open a file")  # 384 floats, of length one
+
+Several threads may use one `Embedder` at once; each call blocks until it is done.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     Tokens = Sequence[int]
 
 BATCH_TOKENS = 256
-"""Most tokens of a batch on the CPU, padding included: more is no faster, only more memory."""
+"""Tokens of a batch on the CPU, padding included: more needs more memory and is no faster."""
 GPU_BATCH_TOKENS = 32_768
-MOST_REWRITTEN_BYTES = 100 << 20
-"""A larger network is loaded as it is: it would be in memory twice for a moment."""
+MAX_REWRITTEN_BYTES = 100 << 20
+"""A larger network is not rewritten: it would be in memory twice for a moment."""
 IN_BYTES = "@bytes"
-"""Ends the name of vectors that were computed in bytes: those of floats are a little off them."""
-_CHARACTERS_PER_TOKEN = 12
-"""Nobody's tokens are longer on average: what is behind so many need not be split at all."""
+"""Suffix of the name of vectors computed with byte products, which differ a little from floats."""
+MAX_CHARS_PER_TOKEN = 12
+"""Upper bound of the average: text after that many characters is not tokenized."""
 
 
 Pooling = Literal["mean", "cls"]
@@ -46,44 +47,44 @@ DEFAULT = "minilm-l6-v2-int8"
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSpec:
-    """How a model turns a text into a vector."""
+    """An embedding model and how to use it."""
 
     name: str
     """Also the model's name in the manifest."""
     dim: int
     max_tokens: int
-    """Texts are cut here; less than the model's own limit where longer texts gain nothing: of our
-    own questions the default found as many with 192, 224 and 256."""
+    """Texts are cut here. Less than the model's limit if longer texts gain nothing: the default
+    finds as many answers with 192, 224 and 256 (`eval queries`)."""
     pooling: Pooling
     query_prefix: str = ""
     text_prefix: str = ""
-    is_alone: bool = True
-    """Whether texts are never embedded together: a network that rounds by what is in the batch
-    gives a text another vector in other company."""
+    is_unbatched: bool = True
+    """Whether each text is a batch of its own, because the vector of a text would depend on the
+    others in its batch."""
 
     @property
     def model(self) -> Model:
-        """Its entry in the manifest: licence, sizes, digests, sources."""
+        """Its entry in the manifest."""
         return manifest.find(self.name)
 
     def files(self, folder: Path | None = None) -> tuple[Path, Path]:
-        """Return where the network and its tokenizer are, or would be.
+        """Return the paths of the network and its tokenizer, whether they exist or not.
 
         Args:
-            folder: the folder of the models; the user's where none is given.
+            folder: of the models; None is the user's.
         """
         model = self.model
         return store.path_of(model, folder), store.path_of(model.companions[-1], folder)
 
-    def is_here(self, folder: Path | None = None) -> bool:
+    def is_installed(self, folder: Path | None = None) -> bool:
         """Return whether all its files are on this machine."""
         return all(store.path_of(each, folder).is_file() for each in self.model.files)
 
-    def check_here(self, folder: Path | None = None) -> None:
-        """Refuse an embedder that is not on this machine.
+    def check_installed(self, folder: Path | None = None) -> None:
+        """Raise an error if it is not on this machine.
 
         Raises:
-            ModelMissing: with the command that gets it.
+            ModelMissing: with the command that downloads it.
         """
         for each in self.model.files:
             path = store.path_of(each, folder)
@@ -95,7 +96,7 @@ class EmbedderSpec:
 
 
 EMBEDDERS = (
-    EmbedderSpec(DEFAULT, dim=384, max_tokens=224, pooling="mean", is_alone=False),
+    EmbedderSpec(DEFAULT, dim=384, max_tokens=224, pooling="mean", is_unbatched=False),
     EmbedderSpec(
         "bge-small-en-v1.5",
         dim=384,
@@ -120,7 +121,7 @@ def find(name: str) -> EmbedderSpec:
     """Return the embedder of that name.
 
     Raises:
-        ModelUnknown: there is none; the hint names the nearest.
+        ModelUnknown: there is none; the hint suggests a similar name.
     """
     wanted = name.lower()
     for spec in EMBEDDERS:
@@ -137,16 +138,15 @@ def find(name: str) -> EmbedderSpec:
 def load_early() -> None:
     """Import onnxruntime, if it is installed, before usearch is imported.
 
-    In the other order `import onnxruntime` crashes (usearch 2.26.5, onnxruntime 1.31.1, Linux).
-    Its exported symbols suggest a cause, which was not confirmed: usearch brings a libstdc++ of
-    its own, and the two copies seem to share the ids of their locale facets.
+    In the other order `import onnxruntime` crashes (usearch 2.26.5, onnxruntime 1.31.1, Linux),
+    probably because usearch brings a libstdc++ of its own.
     """
     with contextlib.suppress(ImportError):
         import onnxruntime as _  # noqa: F401
 
 
 def _libraries() -> tuple[Any, Any]:
-    # Its pool of threads would take every core for a millisecond's work.
+    # Its thread pool would use every core for a millisecond.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         import onnxruntime
@@ -159,24 +159,21 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def _in_bytes(network: Path) -> bytes | None:
-    """Return a network that multiplies bytes, where it can be made of the one in a file."""
-    is_small = network.stat().st_size <= MOST_REWRITTEN_BYTES
+    """Return a rewritten network (see `onnx_rewrite`), or None if it cannot be rewritten."""
+    is_small = network.stat().st_size <= MAX_REWRITTEN_BYTES
     return in_bytes(network.read_bytes()) if is_small else None
 
 
-def batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
-    """Group texts of nearly one length, so that little is padded.
+def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
+    """Yield the indices of texts in batches of similar length, the longest texts first.
 
     Args:
         lengths: tokens of each text.
-        most_tokens: of a group, with each text padded to the longest; a single text may have more.
-
-    Returns:
-        The numbers of the texts of each group; the longest texts come first.
+        max_tokens: of a batch, padding included; a single text may have more.
     """
     group: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
-        if group and (len(group) + 1) * lengths[group[0]] > most_tokens:
+        if group and (len(group) + 1) * lengths[group[0]] > max_tokens:
             yield group
             group = []
         group.append(number)
@@ -192,44 +189,44 @@ def normalized(vectors: Vectors) -> Vectors:
 
 
 class Embedder:
-    """One model that embeds.
+    """A loaded embedding model.
 
     Args:
-        spec: which, and how.
-        folder: the folder of the models; the user's where none is given.
-        threads: most CPU threads that one call computes on.
-        gpu: use a GPU where onnxruntime finds one.
+        spec: of the model.
+        folder: of the models; None is the user's.
+        threads: CPU threads of one call.
+        gpu: whether to use a GPU if onnxruntime finds one.
 
     Raises:
-        ModelMissing: a file of it is not on this machine.
-        ModelCorrupt: a file of it cannot be loaded, or gives vectors of another size.
+        ModelMissing: it is not on this machine.
+        ModelCorrupt: it cannot be loaded, or returns vectors of another size.
         DependencyMissing: a library is not installed.
     """
 
     def __init__(
         self, spec: EmbedderSpec, folder: Path | None = None, threads: int = 1, gpu: bool = True
     ) -> None:
-        spec.check_here(folder)
+        spec.check_installed(folder)
         onnxruntime, tokenizers = _libraries()
         network, words = spec.files(folder)
         self.spec = spec
-        self._name, self._is_alone = f"{spec.name}@{spec.max_tokens}", spec.is_alone
+        self._name, self._is_unbatched = f"{spec.name}@{spec.max_tokens}", spec.is_unbatched
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = max(1, threads)
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # A thread that spins while it waits for work takes the core from who types.
+        # A thread that spins while it waits takes a core from the completion model.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
         providers = ["CPUExecutionProvider"]
         if gpu and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
             providers.insert(0, "CUDAExecutionProvider")
         try:
-            # A GPU has no such products of bytes, and would hand each back to the CPU.
+            # A GPU has no byte products, and would leave them to the CPU.
             rewritten = None if len(providers) > 1 else _in_bytes(network)
             if rewritten:
                 self._name += IN_BYTES
-                self._is_alone = True  # what it rounds by is the largest number of all there is
+                self._is_unbatched = True  # the scale of the bytes depends on the whole batch
             self._session = onnxruntime.InferenceSession(
                 rewritten or str(network), sess_options=options, providers=providers
             )
@@ -254,42 +251,37 @@ class Embedder:
 
     @property
     def name(self) -> str:
-        """The name of its vectors: those of different names are never compared."""
+        """The name of its vectors: only vectors of one name are compared."""
         return self._name
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Dimensions of a vector."""
         return self.spec.dim
 
     def count(self, text: str) -> int:
-        """Return how many tokens of the text are embedded; at most `max_tokens`."""
+        """Return how many tokens of a text are embedded, at most `max_tokens`."""
         return len(self._tokens(text))
 
     def texts(self, texts: Sequence[str], threads: int = 1) -> Vectors:
-        """Embed texts that shall be found.
+        """Return a row of length one for each text that shall be found.
+
+        Takes about 55 ms for 224 tokens on one CPU thread with AVX2.
 
         Args:
             texts: of any length.
-            threads: so many compute side by side, this one among them, each a batch of its own:
-                that shares better than one batch computed by several.
-
-        Returns:
-            A row of length one for each.
-
-        Cost:
-            About 55 ms for a text of 224 tokens on one CPU thread with AVX2; 4 ms for a question.
+            threads: that embed a batch each; that is faster than several threads on one batch.
         """
         return self._embed([self.spec.text_prefix + text for text in texts], threads)
 
     def query(self, text: str) -> Vectors:
-        """Embed a text that is looked for; one vector of length one."""
+        """Return the vector of a question, of length one; takes about 4 ms."""
         vector: Vectors = self._embed([self.spec.query_prefix + text])[0]
         return vector
 
     def _tokens(self, text: str) -> Tokens:
-        # A path may hold bytes that are no UTF-8: as surrogates, which the tokenizer refuses.
-        whole = text[: self.spec.max_tokens * _CHARACTERS_PER_TOKEN]
+        # The tokenizer refuses surrogates, which stand for bytes of a path that are not UTF-8.
+        whole = text[: self.spec.max_tokens * MAX_CHARS_PER_TOKEN]
         plain = whole.encode("utf-8", "replace").decode()
         ids: Tokens = self._tokenizer.encode(plain).ids
         return ids
@@ -297,8 +289,8 @@ class Embedder:
     def _embed(self, texts: Sequence[str], threads: int = 1) -> Vectors:
         tokens = [self._tokens(text) for text in texts]
         vectors = np.zeros((len(texts), self.spec.dim), np.float32)
-        most = 0 if self._is_alone else self._batch_tokens
-        groups = list(batches([len(ids) for ids in tokens], most))
+        max_tokens = 0 if self._is_unbatched else self._batch_tokens
+        groups = list(batches([len(ids) for ids in tokens], max_tokens))
 
         def embed(group: list[int]) -> None:
             vectors[group] = self._run([tokens[number] for number in group])
@@ -307,13 +299,13 @@ class Embedder:
             for group in groups:
                 embed(group)
             return vectors
-        # The threads are started here, so they inherit the priority of this one.
+        # Started here, so that the threads inherit the priority of this one.
         with ThreadPoolExecutor(threads, "lcursor-embed") as executor:
             list(executor.map(embed, groups))
         return vectors
 
     def _run(self, tokens: Sequence[Tokens]) -> Vectors:
-        """Embed texts of about one length, all at once."""
+        """Embed texts of similar length in one batch."""
         shape = (len(tokens), max(1, *map(len, tokens)) if tokens else 1)
         ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for row, each in enumerate(tokens):
@@ -324,7 +316,7 @@ class Embedder:
         if "position_ids" in self._inputs:
             feeds["position_ids"] = np.broadcast_to(np.arange(shape[1]), shape).copy()
         hidden = self._session.run(None, feeds)[0]
-        if hidden.ndim == 2:  # the network has pooled already
+        if hidden.ndim == 2:  # pooled by the network
             return normalized(hidden)
         if self.spec.pooling == "cls":
             return normalized(hidden[:, 0])

@@ -34,7 +34,7 @@ PRODUCTS = "com.microsoft"
 
 @dataclass(slots=True)
 class _Node:
-    """A node of the graph, as far as it is looked at."""
+    """A node of the graph."""
 
     body: bytes | memoryview
     kind: str = ""
@@ -44,14 +44,14 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Bytes that would be unfolded into floats."""
+    """Quantized weights: the names of their bytes and their scales."""
 
     values: str
     scales: str
 
 
 def in_bytes(network: bytes) -> bytes | None:
-    """Return the network with its products in bytes; None where it has none that could be.
+    """Return a rewritten network; None if it has no products to rewrite.
 
     Args:
         network: the content of an ONNX file.
@@ -59,7 +59,7 @@ def in_bytes(network: bytes) -> bytes | None:
     try:
         return _rewritten(network)
     except (ValueError, LookupError):
-        return None  # a file of another form: onnxruntime shall say what it thinks of it
+        return None  # let onnxruntime report what is wrong with it
 
 
 def _rewritten(network: bytes) -> bytes | None:
@@ -85,8 +85,8 @@ def _rewritten(network: bytes) -> bytes | None:
 def _in_bytes(
     nodes: Sequence[_Node], tensors: Mapping[str, memoryview]
 ) -> tuple[list[_Node], dict[str, bytes]]:
-    """Return the nodes with products of bytes, and the constants that these need besides."""
-    unfolded = _unfolded(nodes, tensors)
+    """Return the nodes with byte products, and the constants that these need."""
+    weights_of = _weights(nodes, tensors)
     users = Counter(name for node in nodes for name in node.inputs)
     added = {
         name: node
@@ -100,13 +100,13 @@ def _in_bytes(
     rounded: dict[str, list[str]] = {}
     done: set[int] = set()
     for node in nodes:
-        weights = unfolded.get(node.inputs[1]) if len(node.inputs) > 1 else None
-        table = unfolded.get(node.inputs[0]) if node.inputs else None
+        weights = weights_of.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        table = weights_of.get(node.inputs[0]) if node.inputs else None
         if node.kind == "MatMul" and weights:
             source, name = node.inputs[0], node.outputs[0]
             if source not in rounded:
                 rounded[source] = [f"{source}.{part}" for part in ("bytes", "scale", "zero")]
-                made.append(_made("DynamicQuantizeLinear", [source], rounded[source]))
+                made.append(_new_node("DynamicQuantizeLinear", [source], rounded[source]))
             columns = _shape(tensors[weights.values])[1][-1]
             scales = _floats(tensors[weights.scales])
             if _shape(tensors[weights.scales])[1][-1:] != [columns] or len(scales) != 4 * columns:
@@ -118,18 +118,18 @@ def _in_bytes(
                 inputs += ["", next(each for each in sum_.inputs if each != name)]
                 done.add(id(sum_))
                 name = sum_.outputs[0]
-            made.append(_made("MatMulIntegerToFloat", inputs, [name], of=PRODUCTS))
+            made.append(_new_node("MatMulIntegerToFloat", inputs, [name], of=PRODUCTS))
         elif node.kind == "Gather" and table:
-            made += _look_up(node, table)
+            made += _gather(node, table)
         elif id(node) not in done:
             made.append(node)
     return made, new
 
 
 def _without_guards(nodes: Sequence[_Node]) -> list[_Node]:
-    """Return the nodes without those that make zeros of what is no number.
+    """Return the nodes without those that replace NaN by zero.
 
-    That is the attention of a row that may look at nothing; here each text has a token.
+    NaN is the attention of a row without tokens; here each text has one.
     """
     tests = {node.outputs[0]: node.inputs[0] for node in nodes if node.kind == "IsNaN"}
     instead = {
@@ -137,11 +137,11 @@ def _without_guards(nodes: Sequence[_Node]) -> list[_Node]:
         for node in nodes
         if node.kind == "Where" and tests.get(node.inputs[0]) == node.inputs[2]
     }
-    return [_with(node, instead) for node in nodes if node.outputs[0] not in instead]
+    return [_replace_inputs(node, instead) for node in nodes if node.outputs[0] not in instead]
 
 
-def _unfolded(nodes: Iterable[_Node], tensors: Mapping[str, memoryview]) -> dict[str, _Weights]:
-    """Return what is bytes made floats and multiplied by constants, by name."""
+def _weights(nodes: Iterable[_Node], tensors: Mapping[str, memoryview]) -> dict[str, _Weights]:
+    """Return the quantized weights that are converted to floats, by the name of the result."""
     casts = {
         node.outputs[0]: node.inputs[0]
         for node in nodes
@@ -156,19 +156,19 @@ def _unfolded(nodes: Iterable[_Node], tensors: Mapping[str, memoryview]) -> dict
     }
 
 
-def _look_up(node: _Node, table: _Weights) -> list[_Node]:
-    """Return nodes that take rows of a table of bytes, and make floats of those alone."""
+def _gather(node: _Node, table: _Weights) -> list[_Node]:
+    """Return nodes that convert only the rows looked up in a table of bytes to floats."""
     which, found = node.inputs[1], node.outputs[0]
     return [
-        _made("Gather", [table.values, which], [f"{found}.bytes"], {"axis": 0}),
-        _made("Gather", [table.scales, which], [f"{found}.scales"], {"axis": 0}),
-        _made("Cast", [f"{found}.bytes"], [f"{found}.floats"], {"to": _FLOAT}),
-        _made("Mul", [f"{found}.floats", f"{found}.scales"], [found]),
+        _new_node("Gather", [table.values, which], [f"{found}.bytes"], {"axis": 0}),
+        _new_node("Gather", [table.scales, which], [f"{found}.scales"], {"axis": 0}),
+        _new_node("Cast", [f"{found}.bytes"], [f"{found}.floats"], {"to": _FLOAT}),
+        _new_node("Mul", [f"{found}.floats", f"{found}.scales"], [found]),
     ]
 
 
 def _needed(nodes: Sequence[_Node], outputs: Iterable[str]) -> tuple[list[_Node], set[str]]:
-    """Return the nodes that lead to the outputs, and all names that they use."""
+    """Return the nodes that the outputs depend on, and all names that these use."""
     needed, kept = set(outputs), []
     for node in reversed(nodes):
         if not needed.isdisjoint(node.outputs):
@@ -190,11 +190,11 @@ def _node(body: memoryview) -> _Node:
         elif number == 4:
             node.kind = _text(value)
         elif number == 5 and node.kind in ("If", "Loop", "Scan"):
-            raise ValueError("a network with branches")  # which may use names of ours
+            raise ValueError("a network with branches")  # these may use replaced names
     return node
 
 
-def _made(
+def _new_node(
     kind: str,
     inputs: Sequence[str],
     outputs: Sequence[str],
@@ -212,12 +212,12 @@ def _made(
 
 
 def _name(body: memoryview, number: int = 8) -> str:
-    """Return the name in a tensor, or in the description of a value, where it is field 1."""
+    """Return the name of a tensor, or of a value, where it is field 1."""
     return next((_text(value) for each, value in fields(body) if each == number), "")
 
 
-def _with(node: _Node, instead: Mapping[str, str]) -> _Node:
-    """Return a node that takes other inputs in the place of some."""
+def _replace_inputs(node: _Node, instead: Mapping[str, str]) -> _Node:
+    """Return a node with some inputs replaced."""
     if instead.keys().isdisjoint(node.inputs):
         return node
     inputs = [instead.get(name, name) for name in node.inputs]
@@ -227,7 +227,7 @@ def _with(node: _Node, instead: Mapping[str, str]) -> _Node:
 
 
 def _shape(body: memoryview) -> tuple[int, list[int]]:
-    """Return the type of a tensor, and its sizes."""
+    """Return the type and the dimensions of a tensor."""
     kind, sizes = 0, []
     for number, value in fields(body):
         if number == 1:
@@ -253,7 +253,7 @@ def _floats(body: memoryview) -> memoryview:
 
 
 def _tensor(name: str, floats: memoryview) -> bytes:
-    """Return a row of floats."""
+    """Return a tensor with one row of floats."""
     return message([(1, len(floats) // 4), (2, _FLOAT), (8, name.encode()), (9, floats)])
 
 

@@ -1,8 +1,8 @@
-"""Where a text is cut: pure arithmetic over rows, with a syntax tree or without one.
+"""Find the rows at which a text is split into chunks, with a syntax tree or without.
 
-Rows that a chunk may begin at are found first, each with a level (0 is the best place to cut), by
-going down only into nodes that are too large for one chunk. Then chunks are filled from the top.
-Any thread.
+First the rows at which a chunk may begin are found, each with a level (0 is best), by descending
+only into nodes that are too large for one chunk. Then chunks are filled from the top. Pure; any
+thread.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
-MOST_CHARS: Final = 1500
-"""Non-blank characters of a chunk that has more than one row."""
+MAX_CHARS: Final = 1500
+"""Most non-blank characters of a chunk with several rows."""
 GOOD_CHARS: Final = 700
-"""From here on a chunk may end wherever the best cut is."""
-LEAST_CHARS: Final = 250
-"""Before that only a cut that is better by a whole step ends it."""
-MOST_DEPTH: Final = 60
-"""Deeper nodes are cut by rows: a sum of ten thousand terms nests ten thousand times."""
+"""From this size on a chunk ends at the best cut."""
+MIN_CHARS: Final = 250
+"""From this size on it may also end at a cut that is better by two levels."""
+MAX_DEPTH: Final = 60
+"""Deeper nodes are split by rows: a sum of ten thousand terms nests ten thousand times."""
 
 GLUED: Final = frozenset(
     {
@@ -42,20 +42,20 @@ GLUED: Final = frozenset(
         "signature",
     }
 )
-"""Nodes that belong to the one right below them."""
+"""Nodes that belong to the node right below them."""
 
 Cut = tuple[int, int]
-"""Row that a chunk may begin at; level, lower is better."""
+"""A row at which a chunk may begin, and its level; lower is better."""
 
 
 def weigh(lines: Sequence[str]) -> list[int]:
-    """Return non-blank characters before each row, and before the end."""
+    """Return the number of non-blank characters before each row, and before the end."""
     sizes = [len(line) - line.count(" ") - line.count("\t") for line in lines]
     return list(accumulate(sizes, initial=0))
 
 
 def by_rows(lines: Sequence[str], first: int, end: int, base: int = 0) -> list[Cut]:
-    """Return each row after the first as a place to cut; best after a gap and at the margin."""
+    """Return each row after the first as a cut; the best are after empty rows and not indented."""
     cuts = []
     for row in range(first + 1, end):
         line = lines[row]
@@ -68,15 +68,15 @@ def by_rows(lines: Sequence[str], first: int, end: int, base: int = 0) -> list[C
 
 
 def by_nodes(root: Node, lines: Sequence[str], sums: Sequence[int]) -> list[Cut]:
-    """Return where a tree may be cut, ordered by row.
+    """Return the cuts in a syntax tree, ordered by row.
 
-    Cost: looks at the children of nodes that hold more than one chunk, and at no others.
+    Only visits the children of nodes that are larger than one chunk.
     """
     cuts: list[Cut] = []
     work = [(root, 0, len(lines), 0, 0)]
     while work:
         node, first, end, level, depth = work.pop()
-        if depth >= MOST_DEPTH:
+        if depth >= MAX_DEPTH:
             cuts += by_rows(lines, first, end, level)
             continue
         found = _between_children(node, lines, first, end, level)
@@ -87,7 +87,7 @@ def by_nodes(root: Node, lines: Sequence[str], sums: Sequence[int]) -> list[Cut]
         below = level + 2 if any(row > first for row, _, _ in found) else level
         for at, (row, _, largest) in enumerate(found):
             stop = found[at + 1][0] if at + 1 < len(found) else end
-            if sums[stop] - sums[row] > MOST_CHARS and stop - row > 1:
+            if sums[stop] - sums[row] > MAX_CHARS and stop - row > 1:
                 work.append((largest, row, stop, below, depth + 1))
     cuts.sort()
     return cuts
@@ -96,11 +96,11 @@ def by_nodes(root: Node, lines: Sequence[str], sums: Sequence[int]) -> list[Cut]
 def _between_children(
     node: Node, lines: Sequence[str], first: int, end: int, level: int
 ) -> list[tuple[int, int, Node]]:
-    """Return rows at which a part of a node begins, the first part's too, with its largest node."""
+    """Return the parts of a node: first row, level, and the largest child in it."""
     margin = _indent(lines[first])
     parts: list[tuple[int, int, Node]] = []
     row, rank = first, level
-    largest, most_rows = node, -1
+    largest, max_rows = node, -1
     last_row, is_glued, is_first = first, False, True
     for child in node.children:
         start, stop = child.start_point, child.end_point
@@ -118,10 +118,10 @@ def _between_children(
                 rank = level + (0 if not lines[start_row - 1].strip() else 1)
                 if is_glued and touches:
                     rank += 2
-                most_rows = -1
+                max_rows = -1
             is_first = False
-        if end_row - start_row > most_rows:
-            largest, most_rows = child, end_row - start_row
+        if end_row - start_row > max_rows:
+            largest, max_rows = child, end_row - start_row
         if end_row >= last_row:
             last_row = end_row
             is_glued = child.type in GLUED
@@ -136,26 +136,26 @@ def _indent(line: str) -> int:
 
 
 def fill(cuts: Sequence[Cut], sums: Sequence[int]) -> list[tuple[int, int]]:
-    """Return chunks as pairs of rows: neighbours, and together all rows.
+    """Return the chunks as pairs of first row and end row; together they are all rows.
 
-    Filled from the top, so that an edit moves no boundary above it; and as the best cut in reach
-    is taken and not the last, boundaries below it soon are where they were.
+    They are filled from the top, so that an edit moves no boundary above it. As each ends at its
+    best cut and not at the last, few boundaries below move.
     """
     end = len(sums) - 1
     chunks: list[tuple[int, int]] = []
     rows = [row for row, _ in cuts]
     first = 0
     while first < end:
-        if sums[end] - sums[first] <= MOST_CHARS:
+        if sums[end] - sums[first] <= MAX_CHARS:
             chunks.append((first, end))
             break
-        # A blank row at the limit weighs nothing: the last row that still fits is looked for.
-        limit = bisect_right(sums, sums[first] + MOST_CHARS, first) - 1
+        # The last row that fits; blank rows at the limit count nothing.
+        limit = bisect_right(sums, sums[first] + MAX_CHARS, first) - 1
         low, high = bisect_right(rows, first), bisect_right(rows, limit)
         stop = _best(cuts, low, high, sums, first)
-        if stop < 0:  # nothing fits: the next place there is, however far
+        if stop < 0:  # nothing fits: take the next cut
             stop = rows[high] if high < len(rows) else end
-            if stop > first + 1 and sums[stop] - sums[first] > MOST_CHARS:
+            if stop > first + 1 and sums[stop] - sums[first] > MAX_CHARS:
                 stop = max(first + 1, limit)
         chunks.append((first, stop))
         first = stop
@@ -163,7 +163,7 @@ def fill(cuts: Sequence[Cut], sums: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _best(cuts: Sequence[Cut], low: int, high: int, sums: Sequence[int], first: int) -> int:
-    """Return the row of the best cut of a range, -1 where it has none."""
+    """Return the row of the best cut in a range; -1 if there is none."""
     late_row, late_level = -1, 1 << 30
     early_row, early_level = -1, 1 << 30
     for row, level in cuts[low:high]:
@@ -171,11 +171,11 @@ def _best(cuts: Sequence[Cut], low: int, high: int, sums: Sequence[int], first: 
         if size >= GOOD_CHARS:
             if level <= late_level:
                 late_row, late_level = row, level
-        elif size >= LEAST_CHARS and level <= early_level:
+        elif size >= MIN_CHARS and level <= early_level:
             early_row, early_level = row, level
     if early_row >= 0 and early_level <= late_level - 2:
         return early_row
     if late_row >= 0:
         return late_row
-    # Only small pieces before something large.
+    # Only small parts before a large one.
     return max((row for row, _ in cuts[low:high] if sums[row] > sums[first]), default=-1)

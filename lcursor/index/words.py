@@ -1,7 +1,9 @@
-"""The words of code and of questions: what the full-text index stores and what it is asked.
+"""Split code and questions into terms for lexical search.
 
-An identifier is itself and the stems of its parts; a question is split the same way, so that
-`opening files` finds `openFile`. Pure functions of text, safe for any input, from any thread.
+    terms("opening files")  # ["open", "fil"], which are also terms of `openFile`
+
+The terms of an identifier are itself and the stems of its parts. Pure functions for any text; any
+thread.
 """
 
 from __future__ import annotations
@@ -16,30 +18,30 @@ from lcursor.index.records import Chunk
 RUN = re.compile(r"\w+")
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-"""Scripts that put no blanks between words."""
+"""Scripts without spaces between words."""
 ESCAPE = re.compile(r"[\ud800-\udfff]")
 
 DEFINED = re.compile(
     r"\b(?:def|class|function|fn|func|fun|struct|enum|trait|interface|module|type|impl|macro|sub)"
     r"[ \t]+([A-Za-z_][\w.:]*)"
 )
-"""What definitions look like in most languages, near enough to count their names twice."""
+"""Definitions in most languages, roughly: their names count twice."""
 _NAMES = (
     r"(?:python|lua|javascript|typescript|java|golang|rust|ruby|php|perl|bash|swift|kotlin|scala"
     r"|haskell|c\+\+|c#)[ ]?[23]?"
 )
 LANGUAGE = re.compile(rf"\b(?:in|using|with) {_NAMES}(?!\S)|^{_NAMES} |(?<=\S) {_NAMES}$", re.I)
-"""`… in python`: true of all that is found in a project, or of nothing."""
+"""As in `open a file in python`: it does not tell chunks of a project apart."""
 
-LONGEST_RUN = 80
-"""Characters; what is longer is data."""
-MOST_TERMS = 64
-"""Of a question: a pasted file must not become a query of ten thousand words."""
-WHOLE, MOST_WHOLE = 3, 6
-"""So many times a whole identifier counts, and of so many: a piece of code has only those."""
+MAX_WORD_CHARS = 80
+"""Longer words are data."""
+MAX_TERMS = 64
+"""Of a question, which may be a pasted file."""
+IDENTIFIER_COUNT, MAX_IDENTIFIERS = 3, 6
+"""How often a whole identifier of a question counts; not if there are more, as in code."""
 PATH_PARTS = 3
-KNOWN_WORDS = 200_000
-KNOWN_STEMS = 50_000
+CACHED_WORDS = 200_000
+CACHED_STEMS = 50_000
 
 STOP = frozenset(
     RUN.findall(
@@ -51,7 +53,7 @@ STOP = frozenset(
         """
     )
 )
-"""Words that say nothing of what is looked for."""
+"""Words that do not help to find anything."""
 DULL = frozenset(
     RUN.findall(
         """
@@ -61,7 +63,7 @@ DULL = frozenset(
         """
     )
 )
-"""Words that say little: they do not count as a name of what is looked for."""
+"""Words that help little: they are not taken for names of files or definitions."""
 
 QUALIFIED = re.compile(r"[^\W\d]\w*(?:(?:::|\.|->|#|\\)[^\W\d]\w*)+")
 NAME = re.compile(r"[^\W\d]\w*")
@@ -69,52 +71,51 @@ VOWEL = re.compile("[aeiouy]")
 DOTS = re.compile(r"::|\.|->|#|\\")
 
 _forms: dict[str, str] = {}
-"""What each run became: code has few words, many times."""
+"""Cached terms of each word: code repeats few words."""
 
 
 def index_text(path: str, chunk: Chunk) -> str:
-    """Return the terms that the full-text index stores for a chunk.
+    """Return the terms that are stored for a chunk, separated by blanks.
 
-    Cost: about 1 ms for 10,000 words; each word is split once a process.
+    Takes about 1 ms for 10,000 words; each word is split once per process.
     """
     folders = path.split("/")
     stem = folders.pop().split(".", 1)[0] or path
-    named = " ".join(DEFINED.findall(chunk.text))  # what a chunk defines counts twice
-    head = f"{' '.join(folders[-PATH_PARTS:])} {stem} {stem} {chunk.scope} {named}"
+    defined = " ".join(DEFINED.findall(chunk.text))  # these names count twice
+    head = f"{' '.join(folders[-PATH_PARTS:])} {stem} {stem} {chunk.scope} {defined}"
     return " ".join(_terms(head + "\n" + chunk.text))
 
 
 def terms(query: str) -> list[str]:
-    """Return the terms of a question, without those that say nothing.
+    """Return the terms of a question, without stop words unless it has no others.
 
-    A question of such words alone keeps them. Each is there once, but for the few identifiers of a
-    question: whole, they count `WHOLE` times, since their parts are found in much that is not
-    meant.
+    Each is there once, but whole identifiers `IDENTIFIER_COUNT` times, since many chunks have their
+    parts.
     """
     plain = _without_language(_plain(query))
-    runs = [run for run in RUN.findall(plain) if len(run) <= LONGEST_RUN]
-    telling = [run for run in runs if run.lower() not in STOP]
+    runs = [run for run in RUN.findall(plain) if len(run) <= MAX_WORD_CHARS]
+    meaningful = [run for run in runs if run.lower() not in STOP]
     found: dict[str, int] = {}
-    for run in telling or runs:
+    for run in meaningful or runs:
         first, *others = split(run)
         is_whole = bool(whole(run))
-        found[first] = WHOLE if is_whole else found.get(first, 1)
-        for part in _telling(others) if is_whole else others:
+        found[first] = IDENTIFIER_COUNT if is_whole else found.get(first, 1)
+        for part in _useful(others) if is_whole else others:
             found.setdefault(part, 1)
-    few = list(found.items())[:MOST_TERMS]
-    if sum(times > 1 for _, times in few) > MOST_WHOLE:
+    few = list(found.items())[:MAX_TERMS]
+    if sum(times > 1 for _, times in few) > MAX_IDENTIFIERS:
         return [term for term, _ in few]
     return [term for term, times in few for _ in range(times)]
 
 
 def whole(name: str) -> str:
-    """Return the term that only a whole identifier has; "" where it is a plain word."""
+    """Return the term for a whole identifier; "" for a plain word."""
     first, *others = split(name)
     return first if others and not WIDE.search(name) else ""
 
 
 def keywords(query: str) -> list[str]:
-    """Return the plain words of a question that may name a file or a definition."""
+    """Return the words of a question that may be in the name of a file or definition."""
     found: dict[str, None] = {}
     for run in RUN.findall(_without_language(_plain(query))):
         for part in parts(run) or [run.lower()]:
@@ -124,7 +125,7 @@ def keywords(query: str) -> list[str]:
 
 
 def names(query: str) -> list[str]:
-    """Return what looks like a name of code in a question: `parse_url`, `HTTPServer`, `os.walk`."""
+    """Return what looks like a name in code: `parse_url`, `HTTPServer`, `os.walk`."""
     found: dict[str, None] = {}
     for word in _plain(query).split():
         bare = word.strip("`'\"()[]{}<>,;:!?.*&@").split("(", 1)[0]
@@ -137,7 +138,7 @@ def names(query: str) -> list[str]:
 
 
 def is_symbol_like(query: str) -> bool:
-    """Tell whether a question is the name of a definition, and nothing else."""
+    """Return whether a question is the name of a definition, and nothing else."""
     bare = bare_name(query)
     if QUALIFIED.fullmatch(bare):
         return True
@@ -145,7 +146,7 @@ def is_symbol_like(query: str) -> bool:
 
 
 def bare_name(query: str) -> str:
-    """Return a question without what people put around a name: `@name`, `name()`, `` `name` ``."""
+    """Return the name in `@name`, `name()` or `` `name` ``."""
     return re.sub(r"\(.*\)$", "", query.strip().strip("`'\"@ ")).strip("`'\" ")
 
 
@@ -155,12 +156,12 @@ def last_name(name: str) -> str:
 
 
 def scope_names(name: str) -> list[str]:
-    """Return the parts of a qualified name before its last, outermost first."""
+    """Return the parts of a qualified name before its last one, outermost first."""
     return DOTS.split(name)[:-1]
 
 
 def parts(run: str) -> list[str]:
-    """Return the words that an identifier is made of, in lower case and without accents."""
+    """Return the words in an identifier, in lower case and without accents."""
     if not run.isascii():
         apart = unicodedata.normalize("NFKD", run)
         run = "".join(letter for letter in apart if not unicodedata.combining(letter))
@@ -168,13 +169,13 @@ def parts(run: str) -> list[str]:
 
 
 def split(run: str) -> list[str]:
-    """Return an identifier of several parts, and the stems of its parts, in lower case."""
+    """Return the terms of a word: itself if it has several parts, and the stems of its parts."""
     return _form(run).split(" ")
 
 
-@functools.lru_cache(maxsize=KNOWN_STEMS)
+@functools.lru_cache(maxsize=CACHED_STEMS)
 def stem(word: str) -> str:
-    """Return a word without its ending, so that its forms are alike; short words stay."""
+    """Return a word without its ending, so that its forms become equal; short words stay."""
     if len(word) <= 3 or not word.isascii():
         return word
     base = word
@@ -191,7 +192,7 @@ def stem(word: str) -> str:
 
 
 def _is_form(base: str, ending: str) -> bool:
-    """Tell whether what is left without an ending can be a word: not of `string`, `author`."""
+    """Return whether a word without its ending can be a word: not those of `string`, `author`."""
     if not VOWEL.search(base):
         return False
     if ending not in AGENTS:
@@ -202,7 +203,7 @@ def _is_form(base: str, ending: str) -> bool:
 
 
 def _is_double(base: str) -> bool:
-    """Tell whether a word ends in a consonant that was doubled for its ending: `runn`."""
+    """Return whether a word ends in a doubled consonant: `runn`."""
     return base[-1:] == base[-2:-1] and base[-1:] not in "aeiouls"
 
 
@@ -215,11 +216,11 @@ ENDINGS = (
     ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("es", "e"), ("ed", ""),
     ("ss", "ss"), ("us", "us"), ("is", "is"), ("s", ""),
 )  # fmt: skip
-"""The longest first; what an ending is replaced by keeps the forms of a word together."""
+"""Endings and their replacements, the longest first."""
 
 
 def _is_coded(word: str) -> bool:
-    """Tell whether a word is written as only code writes it."""
+    """Return whether a word is written as only code is."""
     if "_" in word.strip("_") or word.startswith("_"):
         return True
     return not word.isupper() and word[1:] != word[1:].lower()
@@ -230,7 +231,7 @@ def _is_prose(bare: str) -> bool:
 
 
 def _without_language(query: str) -> str:
-    """Return a sentence without the name of a language that it only mentions."""
+    """Return a sentence without a mention of a language."""
     less = LANGUAGE.sub(" ", query)
     return less if len(less.split()) > 1 else query
 
@@ -240,26 +241,26 @@ def _plain(text: str) -> str:
 
 
 def _terms(text: str) -> Iterable[str]:
-    if len(_forms) > KNOWN_WORDS:
+    if len(_forms) > CACHED_WORDS:
         _forms.clear()
     known = _forms
     for run in RUN.findall(_plain(text)):
         form = known.get(run)
         if form is None:
-            if len(run) > LONGEST_RUN:
+            if len(run) > MAX_WORD_CHARS:
                 continue
             form = _form(run)
         if form:
             yield form
 
 
-def _telling(others: Sequence[str]) -> list[str]:
-    """Return the parts of an identifier that are worth asking for alone: no `x`, no `256`."""
+def _useful(others: Sequence[str]) -> list[str]:
+    """Return the parts of an identifier that are worth searching for: not `x` or `256`."""
     return [part for part in others if len(part) > 1 and not part.isdigit()]
 
 
 def _form(run: str) -> str:
-    """Return the terms of one run of letters, with blanks between."""
+    """Return the terms of one word, separated by blanks."""
     form = _forms.get(run)
     if form is None:
         pieces = parts(run)
@@ -274,5 +275,5 @@ def _form(run: str) -> str:
 
 
 def _pairs(piece: str) -> list[str]:
-    """Return each two neighbours of a text without blanks."""
+    """Return the pairs of neighbours in a text without spaces."""
     return [piece[at : at + 2] for at in range(max(len(piece) - 1, 1))]

@@ -49,7 +49,7 @@ def check(path: str, text: str) -> Parsed:
         assert one.end_row == two.first_row
     for item in chunks:
         assert item.text == "\n".join(rows[item.first_row : item.end_row])
-        assert item.end_row - item.first_row == 1 or size(item.text) <= split.MOST_CHARS
+        assert item.end_row - item.first_row == 1 or size(item.text) <= split.MAX_CHARS
     for item in parsed.chunks:
         assert 0 <= item.first_row < item.end_row <= len(rows)
         assert len(item.digest) == 16
@@ -271,7 +271,7 @@ def test_our_own_files_are_cut_well() -> None:
         parsed = check(str(path.relative_to(ROOT)), path.read_text())
         sizes += [size(item.text) for item in plain(parsed)]
     middle = sorted(sizes)[len(sizes) // 2]
-    assert 1000 <= middle <= split.MOST_CHARS
+    assert 1000 <= middle <= split.MAX_CHARS
     assert sum(one < 250 for one in sizes) < len(sizes) * 0.1
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from lcursor.code.outline import MAX_CHARS as MAX_OUTLINE
 from lcursor.code.outline import outline
-from lcursor.index.split import GOOD_CHARS, LEAST_CHARS, MOST_CHARS, by_rows, fill, weigh
+from lcursor.index.split import GOOD_CHARS, MAX_CHARS, MIN_CHARS, by_rows, fill, weigh
 
 
 def test_blanks_weigh_nothing() -> None:
@@ -50,7 +50,7 @@ def test_chunks_are_filled(
     what: str, cuts: list[tuple[int, int]], sizes: list[int], expected: list[tuple[int, int]]
 ) -> None:
     assert fill(cuts, sums(*sizes)) == expected
-    assert LEAST_CHARS < GOOD_CHARS < MOST_CHARS
+    assert MIN_CHARS < GOOD_CHARS < MAX_CHARS
 
 
 def test_an_outline_is_never_longer_than_a_chunk() -> None:
