@@ -31,7 +31,6 @@ from lcursor.index.watch import Changes, Watcher
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 from lcursor.storage import folders
-from lcursor.storage import folders
 
 KEPT_FILES = frozenset({BEGUN, "worker.lock", "worker.json", "worker.log", "worker.log.1"})
 """Files that stay when the index is deleted."""

@@ -112,7 +112,7 @@ def test_two_homes_of_data_never_share_a_socket(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_folder_that_cannot_be_made_is_said(home: Path) -> None:
     (home / "data").write_text("a file")
-    with pytest.raises(IndexFailed, match="cannot be made"):
+    with pytest.raises(IndexFailed, match="cannot be created"):
         launch.make_folder(Path("/src/app"))
 
 

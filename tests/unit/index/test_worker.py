@@ -418,5 +418,5 @@ def test_nonsense_is_answered_and_harms_nobody(root: Path) -> None:
 
 def test_an_index_that_cannot_be_made_says_so(root: Path, home: Path) -> None:
     (home / "data").write_text("no folder")
-    with pytest.raises(IndexFailed, match="cannot be made"):
+    with pytest.raises(IndexFailed, match="cannot be created"):
         connect(root)
