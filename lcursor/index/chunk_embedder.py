@@ -80,7 +80,7 @@ class ChunkEmbedder:
         return [*stored, *(self.vectors.remarks if self.vectors else [])]
 
     def retry(self) -> None:
-        """Look again for an embedder that was not there: it may have been pulled meanwhile."""
+        """Look again for a missing embedder: it may have been downloaded meanwhile."""
         if self.embedder is None and self._wanted != NONE:
             self._is_tried = False
 
@@ -94,7 +94,7 @@ class ChunkEmbedder:
             embedder = embed.Embedder(spec)
             vectors = VectorIndex(self._folder / GRAPH_FILE, embedder.dim)
         except (LcursorError, ImportError) as error:
-            self.note = f"only words are compared: {error}"
+            self.note = f"lexical search only: {error}"
             return
         throttle.trim_memory()  # loading takes some 50 MB more than keeping
         self._store = VectorStore(None, embedder.name)

@@ -23,19 +23,19 @@ from lcursor.index.embed import load_early
 
 EXACT_BELOW = 50_000
 MARGIN = 50
-"""So many more candidates than asked for are compared again in 32-bit floats."""
+"""Additional candidates that are compared again in 32-bit floats."""
 MIN_ROWS = 256
-"""Rows that a matrix has room for at first."""
+"""Initial capacity of the matrix."""
 MAX_FRESH = 4_096
-"""Vectors beside the graph before another one is built, or a tenth of all."""
+"""Vectors outside of the graph before another one is built, or a tenth of all."""
 MAX_GONE = 0.25
-"""Share of the graph's vectors that may be removed before another one is built."""
+"""Share of removed vectors in the graph before another one is built."""
 SLICE = 1_000
-"""Vectors added to a new graph between two looks at whether to stop."""
+"""Vectors added to a new graph between two checks of whether to stop."""
 CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 12, 64, 96
 SAMPLES = 48
 MIN_RECALL = 0.9
-"""A graph that finds less of the ten nearest of the samples is not used."""
+"""A graph that finds a smaller share of the ten nearest of the samples is not used."""
 
 
 class VectorIndex:
@@ -86,7 +86,7 @@ class VectorIndex:
 
     @property
     def has_graph(self) -> bool:
-        """Whether a graph answers."""
+        """Whether a graph is used."""
         return self._graph is not None
 
     def update(
@@ -122,7 +122,7 @@ class VectorIndex:
     def add(
         self, digests: Mapping[int, bytes], vectors: Mapping[bytes, NDArray[np.float16]]
     ) -> list[int]:
-        """Add the vectors of chunks that are known; return the ids of those chunks.
+        """Add the known vectors of some chunks; return the ids of those chunks.
 
         Args:
             digests: of the texts of chunks, by chunk id.
@@ -148,20 +148,20 @@ class VectorIndex:
         Args:
             allowed: ids of chunks, ascending; only these are returned.
         """
-        asked = np.asarray(query, np.float32).reshape(-1)
-        if len(asked) != self.dim:
-            raise IndexFailed(f"a query of {len(asked)} dimensions among vectors of {self.dim}")
-        norm = float(np.linalg.norm(asked))
+        query = np.asarray(query, np.float32).reshape(-1)
+        if len(query) != self.dim:
+            raise IndexFailed(f"a query of {len(query)} dimensions among vectors of {self.dim}")
+        norm = float(np.linalg.norm(query))
         if not norm > 0 or not np.isfinite(norm) or limit <= 0:
             return []
-        asked = asked / np.float32(norm)
+        query = query / np.float32(norm)
         with self._lock:
             rows: NDArray[np.int64] | None = None
             if allowed is not None:
                 rows = np.flatnonzero(np.isin(self._ids[: self._count], allowed))
             elif self._graph is not None and self._count >= self._exact_below:
-                rows = self._candidates(asked, limit)
-            return self._compare(asked, limit, rows)
+                rows = self._candidates(query, limit)
+            return self._compare(query, limit, rows)
 
     def rows(self, ids: Iterable[int]) -> NDArray[np.float32]:
         """Return the vectors of chunks, scaled to length one; zeros where there is none."""
@@ -199,7 +199,7 @@ class VectorIndex:
             self._vectors = grown
 
     def _remove(self, number: int) -> None:
-        """Remove a vector if it is there: the last row moves into its place."""
+        """Remove a vector, if there is one; the last row moves into its place."""
         self._fresh.discard(number)
         at = self._row_of.pop(number, None)
         if at is not None:
@@ -213,33 +213,33 @@ class VectorIndex:
 
     # Comparing
 
-    def _candidates(self, asked: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
+    def _candidates(self, query: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
         """Return the rows that the graph finds, and all rows that it does not have."""
-        found = self._graph.search(asked.astype(np.float16), limit + MARGIN).keys.tolist()
+        found = self._graph.search(query.astype(np.float16), limit + MARGIN).keys.tolist()
         numbers = {number for number in found if number in self._row_of} | self._fresh
         return np.array([self._row_of[number] for number in numbers], np.int64)
 
     def _compare(
-        self, asked: NDArray[np.float32], limit: int, rows: NDArray[np.int64] | None
+        self, query: NDArray[np.float32], limit: int, rows: NDArray[np.int64] | None
     ) -> list[tuple[int, float]]:
         """Compare a query with some rows; None means all."""
         if rows is None:
-            rows = self._nearest(self._vectors[: self._count], asked, limit + MARGIN)
+            rows = self._nearest(self._vectors[: self._count], query, limit + MARGIN)
         elif len(rows) > limit + MARGIN:
-            rows = rows[self._nearest(self._vectors[rows], asked, limit + MARGIN)]
+            rows = rows[self._nearest(self._vectors[rows], query, limit + MARGIN)]
         vectors = self._vectors[rows].astype(np.float32)
-        scores = (vectors @ asked) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-6)
+        scores = (vectors @ query) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-6)
         ids = self._ids[rows]
         best = np.lexsort((ids, -scores))[:limit]
         return list(zip(ids[best].tolist(), scores[best].tolist(), strict=True))
 
     def _nearest(
-        self, vectors: NDArray[np.float16], asked: NDArray[Any], limit: int
+        self, vectors: NDArray[np.float16], query: NDArray[Any], limit: int
     ) -> NDArray[np.int64]:
         """Return the rows nearest to a query by 16-bit floats."""
         if len(vectors) <= limit:
             return np.arange(len(vectors))
-        half = asked.astype(np.float16)
+        half = query.astype(np.float16)
         found = self._usearch.search(vectors, half, limit, exact=True, threads=1)  # by the cosine
         return np.asarray(found.keys, np.int64)
 
@@ -315,7 +315,7 @@ class VectorIndex:
         return graph
 
     def _load(self, ids: NDArray[np.int64], vectors: NDArray[np.float16]) -> Any:
-        """Return the graph of the file; None where there is none that fits these vectors."""
+        """Return the graph in the file; None if there is none that fits these vectors."""
         if self.path is None or not self.path.exists():
             return None
         try:
@@ -329,14 +329,14 @@ class VectorIndex:
                 and self._recall(graph, ids[inside], vectors[inside]) >= MIN_RECALL
             ):
                 return graph
-        except Exception as error:  # noqa: BLE001 - whatever a foreign library finds in a file
+        except Exception as error:  # noqa: BLE001 - usearch documents no errors
             self.remarks.append(f"the graph of the vectors was damaged ({error}) and is rebuilt")
         with contextlib.suppress(OSError):
             self.path.unlink()
         return None
 
     def _recall(self, graph: Any, ids: NDArray[np.int64], vectors: NDArray[np.float16]) -> float:
-        """Return the share of the ten nearest that a graph finds, of some samples."""
+        """Return the share of the ten nearest that a graph finds, for some samples."""
         chosen = np.random.default_rng(0).choice(len(ids), min(SAMPLES, len(ids)), replace=False)
         hits = 0
         for row in chosen.tolist():

@@ -18,7 +18,7 @@ from lcursor.index.project import Project
 from lcursor.index.reader import Reader
 from lcursor.index.store import Store
 from tests.unit.index.pieces import entry
-from tests.unit.index.test_store_weather import filled, whole
+from tests.unit.index.test_store_failures import filled, whole
 
 AGAIN = "Ask again in a moment"
 NAMED_ERRORS = pytest.mark.skipif(

@@ -1,4 +1,4 @@
-"""Watching when the kernel, the disk or the listener fails. What is simulated says so."""
+"""Watching when the kernel, the disk or the receiver fails. What is simulated is marked as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker in bad weather: what a client sees of damage, of a full disk, of odd files."""
+"""The worker when things fail: damage, a full disk, odd files, as a client sees it."""
 
 from __future__ import annotations
 

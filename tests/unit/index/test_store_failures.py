@@ -1,4 +1,4 @@
-"""Bad weather for the index: kills, full disks, broken and missing files."""
+"""The store when things fail: kills, full disks, broken and missing files."""
 
 from __future__ import annotations
 
