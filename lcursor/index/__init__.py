@@ -7,7 +7,7 @@
         client.search("where is the config file read", limit=3)
         # [Hit(path="app/config.py", first_row=12, end_row=40, scope="Config > load", ...), ...]
 
-In the worker, `watch` reports changed files to `pipeline`, which has them parsed (`parse`, `chunk`),
-stored (`store`) and embedded (`chunk_embedder`). `search` asks the words (`postings`), the vectors
-(`vector_index`) and the names (`definitions`), and `rank` makes one list of the results.
+In the worker, `watch` reports changed files to `pipeline`, which has them parsed (`parse`,
+`chunk`), stored (`store`) and embedded (`chunk_embedder`). `search` asks the words (`postings`),
+the vectors (`vector_index`) and the names (`definitions`), and `rank` makes one list of it.
 """

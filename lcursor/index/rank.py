@@ -119,18 +119,16 @@ class Ranked:
             self.parts[name] = self.parts.get(name, 0.0) + amount
 
 
-def fuse(
-    legs: Mapping[Leg, Scored], kind: Kind, weights: Weights | None = None
-) -> dict[int, Ranked]:
+def fuse(legs: Mapping[Leg, Scored], kind: Kind) -> dict[int, Ranked]:
     """Add up the weighted scores of each chunk, relative to the best of each list.
 
     Ranks instead of scores would lose how much better one chunk is than the next.
     """
-    counted = (weights or WEIGHTS[kind])._asdict()
+    weights = WEIGHTS[kind]._asdict()
     found: dict[int, Ranked] = {}
     for leg, scored in legs.items():
         for chunk, share in _shares(leg, scored):
-            found.setdefault(chunk, Ranked(chunk)).add(leg, counted[leg] * share)
+            found.setdefault(chunk, Ranked(chunk)).add(leg, weights[leg] * share)
     return found
 
 
@@ -182,7 +180,6 @@ def rank(
     facts: Mapping[int, Facts],
     *,
     has_rules: bool = True,
-    weights: Weights | None = None,
 ) -> list[Ranked]:
     """Return the chunks that are in `facts`, best first.
 
@@ -191,15 +188,14 @@ def rank(
         legs: the lists; `recent` only lifts chunks of the others.
         facts: about each chunk.
         has_rules: whether the rules apply.
-        weights: instead of those of the question's kind.
     """
     candidates = {chunk for leg, scored in legs.items() if leg != "recent" for chunk, _ in scored}
     near = legs.get("vector", ())
     has_spread = bool(near) and near[0][1] > near[-1][1]
-    if query.kind == "text" and weights is None and has_spread and legs.get("lexical"):
+    if query.kind == "text" and has_spread and legs.get("lexical"):
         fused = fuse_sentence(legs, facts)
     else:
-        fused = fuse(legs, query.kind, weights)
+        fused = fuse(legs, query.kind)
     found = [fused[chunk] for chunk in fused if chunk in facts and chunk in candidates]
     if found and has_rules:
         _lift(query, found, facts)

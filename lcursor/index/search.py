@@ -17,7 +17,7 @@ from lcursor.index.definitions import Definition, find_definitions
 from lcursor.index.embed import Embedder
 from lcursor.index.overlay import Overlay, OverlayChunks
 from lcursor.index.query import Query, parse
-from lcursor.index.rank import Facts, Leg, Ranked, Scored, Weights, rank
+from lcursor.index.rank import Facts, Leg, Ranked, Scored, rank
 from lcursor.index.reader import Reader
 from lcursor.index.records import Filters, Hit, Mode, StoredChunk
 from lcursor.index.vector_index import VectorIndex
@@ -68,7 +68,6 @@ class Searcher:
         is_stale: Callable[[str], bool] | None = None,
         has_filters: bool = True,
         has_rules: bool = True,
-        weights: Weights | None = None,
     ) -> list[Hit]:
         """Return the hits of a question, best first.
 
@@ -83,7 +82,6 @@ class Searcher:
             is_stale: returns whether a file has changed since it was indexed.
             has_filters: whether `path:` and the like are filters; False for code.
             has_rules: whether the ranking rules apply; for evals.
-            weights: of the lists, instead of the default ones; for evals.
         """
         query = parse(text, has_filters=has_filters)
         unsaved = self._overlay.chunks(overlay or {})
@@ -125,7 +123,7 @@ class Searcher:
             )
             for number, path in paths.items()
         }
-        ranked = rank(query, legs, facts, has_rules=has_rules, weights=weights)[:limit]
+        ranked = rank(query, legs, facts, has_rules=has_rules)[:limit]
         chunks |= self._chunks({one.id for one in ranked} - chunks.keys(), unsaved)
         stale = _Staleness(is_stale, unsaved)
         return [
