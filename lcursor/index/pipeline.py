@@ -37,6 +37,8 @@ RECONCILE_S = 300.0
 """Time between two surveys of all files, since watching may miss something."""
 MAX_RECONCILE_S = 3600.0
 """The time between surveys doubles up to this while files are watched and nothing is found."""
+POLL_S, POLL_REST = 2.0, 25
+"""The same while files cannot be watched: at least, and as a multiple of a survey's duration."""
 RETRY_S = 30.0
 """Wait after a failure, for example a full disk."""
 URGENT_PATHS = 16
@@ -261,7 +263,9 @@ class Pipeline:
 
     def _survey(self) -> None:
         """List all files, and queue those that changed."""
-        self._set_phase("surveying")
+        is_polling = self._watcher is not None and self._watcher.mode == "polling"
+        if not is_polling:
+            self._set_phase("surveying")
         self._is_survey_due = False
         if not self._root.is_dir():  # a disk that went away is no project without files
             raise LcursorError(f"there is no directory {self._root}")
@@ -290,13 +294,18 @@ class Pipeline:
             self._pool.start()
         self._survey_s = time.monotonic()
         is_watched = self._watcher is not None and self._watcher.mode != ""
-        is_unchanged = bool(self._surveys) and not plan.read and not plan.gone
-        longer_s = min(2 * self._reconcile_s, MAX_RECONCILE_S)
-        self._reconcile_s = longer_s if is_watched and is_unchanged else RECONCILE_S
+        is_unchanged = bool(self._surveys) and not order and not plan.gone
+        if is_polling:
+            self._reconcile_s = max(POLL_S, POLL_REST * survey.seconds)
+        elif is_watched and is_unchanged:
+            self._reconcile_s = min(2 * self._reconcile_s, MAX_RECONCILE_S)
+        else:
+            self._reconcile_s = RECONCILE_S
         self._surveys += 1
         if order:
             self.progress = Progress("reading", 0, len(order))
-        self._on_change()
+        if not (is_polling and is_unchanged):
+            self._on_change()
 
     def _read_some(self) -> None:
         """Read queued files for a while, then write them in one transaction."""

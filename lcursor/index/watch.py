@@ -2,7 +2,7 @@
 
 One thread (`lcursor-watch`) decides; another one reads the system's events. Ignored directories are
 not watched. A reported path may be unchanged, so its receiver compares. Where directories cannot be
-watched, all files are compared every few seconds, and a remark says so.
+watched, the mode is `polling`, and the receiver has to survey the project again and again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ STORM = 500
 GIT_LOCK_S = 10.0
 """Longest wait for a running git command."""
 GIT_POLL_S = 0.05
-POLL_S, POLL_REST = 2.0, 25
-"""Shortest pause between surveys while polling, and as a multiple of their duration."""
+ROOT_POLL_S = 2.0
+"""Pause between two looks for the root, if it is missing."""
 JOIN_S = 5.0
 GIT = "\0git"
 """Name of the git directory among the watched ones: no path has a NUL."""
@@ -55,6 +55,7 @@ class Changes:
     is_storm: bool = False
     """Anything may have changed: compare `survey` with what is known."""
     survey: Survey | None = None
+    """None asks the receiver for a survey of its own."""
 
 
 class Pending:
@@ -220,11 +221,15 @@ class Watcher:
         except Cancelled:
             pass
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._poll(str(error) if isinstance(error, WatchFailed) else repr(error))
+            reason = str(error) if isinstance(error, WatchFailed) else repr(error)
+            self._remark(f"{reason}; changed files are looked for every few seconds instead")
+            self.mode = "polling"
+            self._report(Changes(frozenset(), is_storm=True))
         finally:
             self._is_ready.set()
             if self._watches:
                 self._watches.close()
+                self._watches = None
 
     def _step(self, watches: Watches) -> bool:
         """Wait for changes and report them; return whether to go on."""
@@ -418,39 +423,11 @@ class Watcher:
                 break
             except IndexFailed as failure:
                 self._remark(failure.message)
-                self._pause(POLL_S)
+                self._pause(ROOT_POLL_S)
         for remark in survey.remarks:
             self._remark(remark)
         self._load(survey)
         return survey
-
-    def _poll(self, reason: str) -> None:
-        """Survey the project every few seconds, since its directories cannot be watched."""
-        if self._watches:
-            self._watches.close()
-            self._watches = None
-        self.mode = "polling"
-        self._remark(f"{reason}; changed files are looked for every few seconds instead")
-        self._is_ready.set()
-        while not self._is_stopped:
-            try:
-                self._poll_once()
-            except Cancelled:
-                return
-            except Exception as error:  # noqa: BLE001 - the root of a thread
-                self._remark(NOT_REPORTED.format(error))
-            self._pause(max(POLL_S, POLL_REST * self._survey.seconds))
-
-    def _poll_once(self) -> None:
-        """Compare all files with the last survey, and report what changed."""
-        before = {file.path: file for file in self._survey.files}
-        survey = self._survey_project()
-        paths = [file.path for file in survey.files if before.pop(file.path, None) != file]
-        paths += before
-        if len(paths) > STORM:
-            self._report(Changes(frozenset(), is_storm=True, survey=survey))
-        elif paths:
-            self._report(Changes(frozenset(paths)))
 
     def _report(self, changes: Changes) -> None:
         if not self._is_stopped:

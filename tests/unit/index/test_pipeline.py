@@ -413,6 +413,20 @@ class FakeWatcher:
         """Do nothing."""
 
 
+def watching_pipeline(line: Line, mode: str) -> Pipeline:
+    """Return a pipeline with a watcher, which is not started."""
+    watcher = cast(Watcher, FakeWatcher(mode))
+    told = line.remarks.append
+    return Pipeline(line.root, line.store, line.throttle, line._told, told, watcher=watcher)
+
+
+def surveys_of(pipe: Pipeline) -> int:
+    """Do all that is due; return how often all files were surveyed."""
+    while pipe._step():
+        pass
+    return pipe._surveys
+
+
 @pytest.mark.parametrize("how", ["watching", ""])
 def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
     root: Path, line: Line, monkeypatch: pytest.MonkeyPatch, how: str
@@ -420,19 +434,11 @@ def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
     clock = Clock()
     monkeypatch.setattr(pipeline, "time", clock)
     write(root, "a.py", "alpha = 1\n")
-    pipe = Pipeline(
-        root,
-        line.store,
-        line.throttle,
-        lambda: None,
-        line.remarks.append,
-        watcher=cast(Watcher, FakeWatcher(how)),
-    )
+    write(root, "logo.png", b"\0")  # never read, so always new
+    pipe = watching_pipeline(line, how)
 
     def surveys() -> int:
-        while pipe._step():
-            pass
-        return pipe._surveys
+        return surveys_of(pipe)
 
     def next_pause_s() -> float:
         """Return after how many minutes there is another survey, in seconds."""
@@ -448,3 +454,26 @@ def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
     assert next_pause_s() == (3600 if how else 300)
     assert line.paths() == {"a.py", "missed.py"}
     assert next_pause_s() == 300
+
+
+def test_all_files_are_compared_every_few_seconds_while_they_cannot_be_watched(
+    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(pipeline, "time", clock)
+    monkeypatch.setattr(pipeline, "POLL_REST", 0)
+    write(root, "a.py", "alpha = 1\n")
+    line.pipe = watching_pipeline(line, "polling")
+    assert surveys_of(line.pipe) == 1
+    line.phases.clear()
+    clock.now_s += 1.9
+    assert surveys_of(line.pipe) == 1
+    clock.now_s += 0.2
+    assert surveys_of(line.pipe) == 2
+    assert line.phases == [], "nothing changed, so nobody is told"
+    write(root, "new.py", "beta = 1\n")
+    (root / "a.py").unlink()
+    clock.now_s += 2.1
+    assert surveys_of(line.pipe) == 3
+    assert line.paths() == {"new.py"}
+    assert line.phases == ["reading", "ready"]
