@@ -1,4 +1,4 @@
-"""The signatures in a file: what a caller must know of it, for a small part of its tokens.
+"""Find the signatures in a file: what a caller needs, in a small part of its tokens.
 
 Works line by line without a grammar, so that broken code is no obstacle. Pure; any thread.
 
@@ -57,7 +57,7 @@ _LANGUAGES = {
 
 
 def header_lines(path: str, text: str, symbols: Collection[str] = ()) -> str:
-    """Return the lines of a file that declare what it offers; "" in a language without patterns.
+    """Return the lines of a file that declare its public names; "" in an unknown language.
 
     Args:
         path: its extension gives the language.

@@ -59,7 +59,7 @@ class Definition:
     place: int
     """Its position in the list of all definitions."""
     parent: int
-    """Position of the one that contains it, or TOP."""
+    """Position of the definition that contains it, or TOP."""
     scope: str
     node: Node | None = None
 
@@ -143,7 +143,7 @@ def scope_at(
 
     Args:
         inside: from `group_by_parent`.
-        sums: of `split.weigh`.
+        sums: non-blank characters before each row.
         first: of the rows.
         end: the row after them.
     """

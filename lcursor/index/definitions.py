@@ -16,7 +16,7 @@ from lcursor.index.records import Parsed, StoredSymbol
 
 MAX_NAMES = 6
 MAX_DEFINITIONS = 400
-"""Definitions of one name that are looked at: there are names that a thousand classes have."""
+"""Definitions of one name that are compared: some names have thousands."""
 MAX_PREFIXED = 30
 
 OTHER_CASE = 0.8

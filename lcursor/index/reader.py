@@ -1,4 +1,4 @@
-"""Read the index of a project: words, symbols, chunks, files, counts.
+"""Read the index of a project: terms, symbols, chunks, files and counts.
 
 Owns a read-only connection of its own, so that it never waits for the writer. Any thread; those
 that use the same reader wait for each other.
@@ -46,26 +46,26 @@ NAMED = "SELECT rowid AS number, name FROM symbols s"
 PASSING = "SELECT c.id FROM chunks c"
 BEST = "SELECT number FROM"
 MOST_NAMES = 1_000
-"""Names that are looked at for the best of them; by alphabet, so the short ones are among them."""
+"""Names with a prefix that are compared; in alphabetical order, so short ones are among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much there is."""
+    """The size of the index."""
 
     files: int
     chunks: int
     symbols: int
     by_language: dict[str, int] = field(default_factory=dict)
-    """Files."""
+    """Number of files."""
 
 
 class Reader:
     """The index, read-only. `Store.reader` makes it.
 
     Args:
-        shared: what the writer and all readers share.
-        postings: the words in memory, shared by all readers.
+        shared: by the writer and all readers.
+        postings: the terms in memory, shared by all readers.
 
     Raises:
         IndexFailed: from every method, where the database cannot be read.
@@ -89,7 +89,7 @@ class Reader:
         return int(self.meta("generation") or 0)
 
     def meta(self, key: str) -> str:
-        """Return what was kept under a name, or ""."""
+        """Return the value of a key, or ""."""
         with self._open() as base:
             row = base.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else ""
@@ -97,7 +97,7 @@ class Reader:
     def lexical(
         self, terms: Sequence[str], limit: int, filters: Filters | None = None
     ) -> list[tuple[int, float]]:
-        """Return the chunks that have some of the terms, and their BM25, best first.
+        """Return the chunks with some of the terms, and their BM25, best first.
 
         Args:
             terms: as `words.terms` makes them; one that is there twice counts twice.
@@ -109,12 +109,12 @@ class Reader:
             return self._postings.search(base, terms, limit, allowed)
 
     def warm(self) -> None:
-        """Read the words into memory, which the first query would do: 15 ms for 1,000 chunks."""
+        """Load the terms, as the first query would do: 15 ms for 1,000 chunks."""
         with self._open() as base:
             self._postings.frequencies(base, ())
 
     def symbols(self, name: str, limit: int, *, prefix: bool = False) -> list[StoredSymbol]:
-        """Return the definitions of a name, the same case first; or those that begin with it."""
+        """Return the definitions of a name or a prefix, those with the same case first."""
         name = plain(name)
         where, values = "s.name = ? COLLATE NOCASE", [name]
         if prefix:
@@ -139,21 +139,21 @@ class Reader:
         return [_symbol(row) for row in rows]
 
     def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
-        """Return chunks by their numbers; those that are gone are left out."""
+        """Return chunks by their ids, without removed ones."""
         wanted = json.dumps([int(one) for one in ids])
         with self._open() as base:
             rows = base.execute(f"{CHUNK} WHERE c.id IN {LISTED}", (wanted,)).fetchall()
         return {row[0]: stored(row) for row in rows}
 
     def paths_of(self, ids: Iterable[int]) -> dict[int, str]:
-        """Return the paths of chunks by their numbers; those that are gone are left out."""
+        """Return the paths of chunks by their ids, without removed ones."""
         wanted = json.dumps([int(one) for one in ids])
         with self._open() as base:
             rows = base.execute(f"{PATH} WHERE c.id IN {LISTED}", (wanted,)).fetchall()
         return {number: unpack(path) for number, path in rows}
 
     def chunks_at(self, path: str, row: int) -> list[StoredChunk]:
-        """Return the chunks of a file that a row is in, the smallest first."""
+        """Return the chunks of a file with a row, the smallest first."""
         with self._open() as base:
             rows = base.execute(
                 f"{CHUNK} WHERE f.path = ? AND c.first_row <= ? AND c.end_row > ? "
@@ -171,7 +171,7 @@ class Reader:
         return [stored(row) for row in rows]
 
     def allowed(self, filters: Filters) -> NDArray[np.int64] | None:
-        """Return the numbers of the chunks that pass, ascending; None where all do."""
+        """Return the ids of the chunks that pass, ascending; None if all do."""
         if filters == Filters():
             return None
         with self._open() as base:
@@ -199,7 +199,7 @@ class Reader:
             return dict(base.execute(f"{DIGEST} WHERE id IN {LISTED} ORDER BY id", (wanted,)))
 
     def counts(self) -> Counts:
-        """Return how much there is."""
+        """Return the size of the index."""
         with self._open() as base:
             now = self.generation
             if self._counts is None or self._counts[0] != now:
@@ -215,7 +215,7 @@ class Reader:
             return self._counts[1]
 
     def state(self, path: str) -> FileState | None:
-        """Return what a file looked like when it was read."""
+        """Return the state of a file when it was read; None for an unknown file."""
         with self._open() as base:
             row = base.execute(
                 "SELECT size_bytes, mtime_ns, digest FROM files WHERE path = ?",
@@ -224,13 +224,13 @@ class Reader:
         return FileState(*row) if row else None
 
     def files(self) -> dict[str, FileState]:
-        """Return all files and what they looked like when they were read."""
+        """Return all files with their states when they were read."""
         with self._open() as base:
             rows = base.execute("SELECT path, size_bytes, mtime_ns, digest FROM files").fetchall()
         return {unpack(row[0]): FileState(*row[1:]) for row in rows}
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._is_closed = True
             self._disconnect()
@@ -269,7 +269,7 @@ class Reader:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection to the present database; turn errors into ours."""
+        """Give a connection to the current database; turn errors into ours."""
         with self._lock:
             try:
                 if self._is_closed:
@@ -296,7 +296,7 @@ class Reader:
 
 
 def stored(row: Sequence[Any]) -> StoredChunk:
-    """Return a row of `CHUNK` as what it says."""
+    """Return the chunk in a row of `CHUNK`."""
     number, path, language, first, end, text, scope, kind, digest = row
     chunk = Chunk(first, end, unpack(text), unpack(scope), kind, digest)
     return StoredChunk(number, unpack(path), language, chunk)

@@ -26,7 +26,7 @@ NEIGHBOURS = 10
 MAX_CHARS = 4_000
 """Characters of a chunk that are searched for comments."""
 _COMMENTS = re.compile(
-    r"""["'/<#;%-](?:"""  # one set of letters to begin with is looked for faster than alternatives
+    r"""["'/<#;%-](?:"""  # a set of first letters is faster than alternatives
     r'''(?<=")""(?P<double>.*?)(?:"""|\Z)'''
     r"""|(?<=')''(?P<single>.*?)(?:'''|\Z)"""
     r"|(?<=/)\*+(?P<block>.*?)(?:\*/|\Z)"

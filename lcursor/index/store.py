@@ -1,4 +1,4 @@
-"""Write the index of a project: files, chunks, symbols and words in one SQLite file.
+"""Write the index of a project: files, chunks, symbols and terms in one SQLite file.
 
 A file's rows change in one transaction, so that readers see a file as it was or as it is. There is
 one writer for a project, the worker. Any thread may write; they wait for each other.
@@ -43,7 +43,7 @@ class Store:
         IndexFailed: the folder cannot be used; from every method too. When the database turns out
             to be damaged it is empty afterwards: `identity` has changed, and every file must be put
             again.
-        IndexFull: the disk is full; from every method that writes. What was there stays.
+        IndexFull: the disk is full; from every method that writes. The index stays as it was.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ def output(
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> Output:
-    """Return the output of a git command, as far as the limits allow; see `process.run`.
+    """Return the output of a git command within some limits; see `process.run`.
 
     Raises:
         Cancelled: `cancel` returned true.
@@ -141,7 +141,7 @@ def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
 
 
 def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> Files:
-    """List what git tracks, and what it neither tracks nor ignores.
+    """List the files that git tracks, and those that it neither tracks nor ignores.
 
     Args:
         folder: in a work tree.

@@ -12,7 +12,7 @@ VIM_WILDCARDS = {"**/": ".*/", "**": ".*", "*": ".*", "?": "."}
 
 
 def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> str:
-    """Return a glob as a regular expression; `{a,b}` means either, what is not closed means itself.
+    """Return a glob as a regular expression; `{a,b}` means either; an open brace means itself.
 
     Args:
         glob: any text.

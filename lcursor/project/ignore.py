@@ -1,4 +1,4 @@
-"""Which paths of a project are left out, and why: by default, by `.lcursorignore` and by git.
+"""Decide which paths of a project are left out: by default, by `.lcursorignore` or by git.
 
 The only importer of pathspec. Opens ignore files and nothing else. Other tools' ignore files
 (`.prettierignore`, `.dockerignore`) mean something else and are not read.
@@ -31,11 +31,11 @@ ALWAYS = frozenset(
         *(".metals", ".bloop", ".bsp", ".ccls-cache", ".idea", ".vs"),
     }
 )
-"""Directories that hold what tools wrote, tracked or not."""
+"""Directories with output of tools, tracked or not."""
 WITHOUT_GIT = frozenset(
     {"build", "dist", "target", "out", "obj", "vendor", "venv", "coverage", "htmlcov", "_build"}
 )
-"""Directories that mostly do; where git is asked, it knows better."""
+"""Directories that usually have, where git is not asked."""
 MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 """A directory with one of these is a cache or a Python environment."""
 LEFTOVERS = re.compile(r".*~|\..*\.sw[a-p]|\.#.*|#.*#|4913|\.DS_Store", re.S)
@@ -49,8 +49,8 @@ LINK = "a symbolic link"
 OTHER_WORK_TREE = "another work tree of a repository"
 MARKED = "a cache or a Python environment"
 
-MAX_REMEMBERED = 50_000
-"""Answers that a matcher keeps."""
+MAX_CACHED = 50_000
+"""Answers that a matcher caches."""
 
 
 class Rules:
@@ -131,9 +131,9 @@ class Rules:
 
 
 class IgnoreMatcher:
-    """Which paths of a project are left out, and why: by ignore files, by default and by git.
+    """Tells which paths of a project are left out, by ignore files, by default and by git.
 
-    Remembers its answers: as good as the ignore files were when it was made. For one thread.
+    Caches its answers, so it does not see later changes of ignore files. For one thread.
 
     Args:
         root: of the project, without symbolic links.
@@ -160,7 +160,7 @@ class IgnoreMatcher:
         Raises:
             GitFailed: git cannot say.
         """
-        if len(self._known) + len(paths) > MAX_REMEMBERED:
+        if len(self._known) + len(paths) > MAX_CACHED:
             self._known.clear()
         unsure: list[tuple[str, str, str]] = []
         """Path, the repository to ask, and what to ask it about."""
@@ -270,7 +270,7 @@ EVERYTHING, EVERY_FOLDER = re.compile(".*", re.S), re.compile(".*/", re.S)
 
 
 def _compile(line: str) -> tuple[re.Pattern[str], bool] | None:
-    """Return what a line matches as a whole, directories with a slash, and whether it excludes.
+    """Return the pattern of a line for whole paths, and whether it excludes.
 
     pathspec's expressions match a directory's entries with it, with which a later `!entry` would
     be lost; matched as a whole they do not. What it abbreviates is written out for that.

@@ -1,7 +1,7 @@
-"""Which files a project has, which of them are left out, and why.
+"""List the files of a project, and those that are left out with the reason.
 
-Looks at names, sizes and times; never opens a file but ignore files. Symbolic links are not
-followed. Runs on the thread of who asks; `cancel` ends it.
+Reads names, sizes and times, and the content of ignore files only. Does not follow symbolic links.
+On the caller's thread; `cancel` ends it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_S = 5.0
 
 
 class Found(NamedTuple):
-    """A file as the file system has it."""
+    """A file in the file system."""
 
     path: str
     size_bytes: int
@@ -52,20 +52,20 @@ class Survey:
 
     files: list[Found]
     ignored: list[tuple[str, str]]
-    """Paths and why; a directory ends with a slash and stands for all in it."""
+    """Paths and reasons; a directory ends with a slash and stands for all that is in it."""
     seconds: float
     root: Path = Path()
     repositories: tuple[str, ...] = ()
-    """Directories of repositories within the project, with a slash at their end, "" for the one
-    that the project is or lies in; none: git was not asked."""
+    """Directories of repositories in the project, with a slash at the end; "" is the repository
+    that the project is or is in. Empty if git was not asked."""
     git_folder: Path | None = None
-    """Where that one has its HEAD and its index."""
+    """The git directory of that one."""
     remarks: tuple[str, ...] = ()
-    """What did not go as it should, for a person."""
+    """Problems, in sentences for the user."""
 
 
 def found(root: Path, path: str) -> Found | None:
-    """Return what a file looks like now; None if it is no regular file or not there."""
+    """Return a file as it is now; None if there is no such regular file."""
     try:
         status = os.lstat(root / path)
     except (OSError, ValueError):
@@ -76,14 +76,14 @@ def found(root: Path, path: str) -> Found | None:
 
 
 def survey(root: Path, cancel: Cancel | None = None) -> Survey:
-    """Look through a project.
+    """List all files of a project.
 
-    In a git work tree git is asked, so that all its rules hold; elsewhere the `.gitignore` files
-    are read here. `.lcursorignore` counts in both.
+    In a git work tree git applies its rules; elsewhere the `.gitignore` files are read here.
+    `.lcursorignore` counts in both.
 
     Raises:
-        IndexFailed: there is no such directory, or it cannot be read: nothing is known of its
-            files then, and nothing may be taken for deleted.
+        IndexFailed: there is no such directory, or it cannot be read. Its files must not be taken
+            for deleted then.
         Cancelled: `cancel` returned true.
     """
     start_s = time.monotonic()
@@ -118,7 +118,7 @@ def survey(root: Path, cancel: Cancel | None = None) -> Survey:
 
 
 class _Scan:
-    """A survey that is being made."""
+    """A survey in progress."""
 
     def __init__(self, root: Path, cancel: Cancel | None) -> None:
         self.root = root
@@ -143,7 +143,7 @@ class _Scan:
             if path.rpartition("/")[2] in MARKS and "/" in path
         }
         folders: dict[str, str] = {}
-        """Directories that are left out here and not by git, with the reason."""
+        """Directories that are left out, but not by git, with the reason."""
         for number, path in enumerate([*listed.tracked, *listed.untracked]):
             if number % CANCEL_EVERY == 0:
                 check(self._cancel)
@@ -168,7 +168,7 @@ class _Scan:
                 self.ignored.append((full, by_name or IGNORED_BY_GIT))
 
     def walk(self) -> None:
-        """Add all files, as the ignore files have it."""
+        """Add all files that the ignore files do not exclude."""
         for path, reason in walk(self.root, Rules(self.root, is_in_git=False), cancel=self._cancel):
             if path.endswith("/"):
                 self.ignored.append((path, reason))
@@ -208,12 +208,12 @@ class _Scan:
 def walk(
     folder: Path, rules: Rules, inside: str = "", cancel: Cancel | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files below a directory, and what is left out with the reason.
+    """Yield the files below a directory, and those left out with the reason.
 
     Args:
-        folder: to look through; the paths are relative to it. Links are not followed.
+        folder: to list; the paths are relative to it. Links are not followed.
         rules: of the project.
-        inside: path of the folder as the rules have it, with a slash at its end; "" is the root.
+        inside: path of the folder relative to the project, with a slash at the end; "" is the root.
         cancel: called for each directory.
 
     Yields:
@@ -273,8 +273,8 @@ def names(
 ) -> Names:
     """List the names of the files below a folder that are not left out; at most for some seconds.
 
-    A folder that is left out itself is listed all the same: it was asked for by name. Faster than
-    a survey: files are not looked at, and those of repositories within this one are missing.
+    A folder that is left out itself is listed all the same, since it was requested by name. Faster
+    than a survey: no file is checked, and repositories within this one are missing.
 
     Args:
         folder: absolute.

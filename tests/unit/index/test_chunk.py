@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lcursor.code import grammars
-from lcursor.index import split
-from lcursor.index.chunk import embedded, read
+from lcursor.index.chunk import MAX_CHARS, embedded, read
 from lcursor.index.records import Chunk, Parsed
 from tests.unit.index.sample import Sample
 from tests.unit.index.samples import SAMPLES
@@ -49,7 +48,7 @@ def check(path: str, text: str) -> Parsed:
         assert one.end_row == two.first_row
     for item in chunks:
         assert item.text == "\n".join(rows[item.first_row : item.end_row])
-        assert item.end_row - item.first_row == 1 or size(item.text) <= split.MAX_CHARS
+        assert item.end_row - item.first_row == 1 or size(item.text) <= MAX_CHARS
     for item in parsed.chunks:
         assert 0 <= item.first_row < item.end_row <= len(rows)
         assert len(item.digest) == 16
@@ -271,7 +270,7 @@ def test_our_own_files_are_cut_well() -> None:
         parsed = check(str(path.relative_to(ROOT)), path.read_text())
         sizes += [size(item.text) for item in plain(parsed)]
     middle = sorted(sizes)[len(sizes) // 2]
-    assert 1000 <= middle <= split.MAX_CHARS
+    assert 1000 <= middle <= MAX_CHARS
     assert sum(one < 250 for one in sizes) < len(sizes) * 0.1
 
 

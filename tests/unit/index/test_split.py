@@ -4,7 +4,7 @@ import pytest
 
 from lcursor.code.outline import MAX_CHARS as MAX_OUTLINE
 from lcursor.code.outline import outline
-from lcursor.index.split import GOOD_CHARS, MAX_CHARS, MIN_CHARS, by_rows, fill, weigh
+from lcursor.index.chunk import GOOD_CHARS, MAX_CHARS, MIN_CHARS, cuts_by_rows, fill, weigh
 
 
 def test_blanks_weigh_nothing() -> None:
@@ -24,7 +24,7 @@ def test_a_row_after_a_gap_and_at_the_margin_is_the_best_cut(
     text: str, expected: list[tuple[int, int]]
 ) -> None:
     lines = text.split("|")
-    assert by_rows(lines, 0, len(lines)) == expected
+    assert cuts_by_rows(lines, 0, len(lines)) == expected
 
 
 def sums(*sizes: int) -> list[int]:
