@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lcursor.code import grammars
-from lcursor.index.chunk import MAX_CHARS, embedded, read
+from lcursor.index.chunk import MAX_CHARS, embedded, read, weigh
 from lcursor.index.records import Chunk, Parsed
 from tests.unit.index.sample import Sample
 from tests.unit.index.samples import SAMPLES
@@ -32,7 +32,7 @@ def plain(parsed: Parsed) -> list[Chunk]:
 
 
 def size(text: str) -> int:
-    return split.weigh(text.split("\n"))[-1]
+    return weigh(text.split("\n"))[-1]
 
 
 def check(path: str, text: str) -> Parsed:
