@@ -59,7 +59,7 @@ def check(path: str, text: str) -> Parsed:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.path)
-def test_each_language_tells_what_it_defines(sample: Sample) -> None:
+def test_definitions_are_found_in_each_language(sample: Sample) -> None:
     parsed = check(sample.path, sample.text)
     assert parsed.language == sample.language
     found = [
@@ -177,7 +177,7 @@ def test_an_edit_changes_few_digests() -> None:
     assert len(before) > 50
 
 
-def test_a_digest_is_of_the_text_and_what_it_is_in() -> None:
+def test_a_digest_depends_on_text_file_name_and_scope() -> None:
     one, two = read("a.py", "x = 1\n"), read("a.py", "x = 1")
     other, renamed = read("a.py", "x = 2\n"), read("b.py", "x = 1\n")
     assert one.chunks[0].digest == two.chunks[0].digest
@@ -274,7 +274,7 @@ def test_our_own_files_are_cut_well() -> None:
     assert sum(one < 250 for one in sizes) < len(sizes) * 0.1
 
 
-def test_a_header_of_cpp_is_told_from_one_of_c() -> None:
+def test_headers_of_cpp_and_c_are_distinguished() -> None:
     assert read("a.h", "namespace x {\nclass A {};\n}\n").language == "cpp"
     assert read("a.h", "struct a { int b; };\n").language == "c"
 

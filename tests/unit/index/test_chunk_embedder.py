@@ -166,9 +166,7 @@ def test_another_clone_embeds_nothing(bench: Bench, asked: list[str]) -> None:
     assert len(asked) == 30
 
 
-def test_what_was_embedded_before_an_end_is_not_embedded_again(
-    bench: Bench, asked: list[str]
-) -> None:
+def test_nothing_is_embedded_again_after_a_restart(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     fill(store, 100)
     for _ in range(5):
@@ -180,9 +178,7 @@ def test_what_was_embedded_before_an_end_is_not_embedded_again(
     assert len(asked) == len(set(asked)) == 100
 
 
-def test_a_new_worker_searches_with_the_vectors_that_are_there(
-    bench: Bench, asked: list[str]
-) -> None:
+def test_a_new_worker_searches_with_existing_vectors(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     fill(store, 10)
     run(embedding)
@@ -194,7 +190,7 @@ def test_a_new_worker_searches_with_the_vectors_that_are_there(
     assert len(asked) == 10
 
 
-def test_a_store_that_was_begun_anew_has_other_vectors(bench: Bench, asked: list[str]) -> None:
+def test_a_rebuilt_store_has_no_old_vectors(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     fill(store, 30)
     run(embedding)
@@ -216,7 +212,7 @@ def test_a_store_that_was_begun_anew_has_other_vectors(bench: Bench, asked: list
     assert score == pytest.approx(1, abs=0.01)
 
 
-def test_what_went_wrong_with_the_vectors_is_among_the_remarks(bench: Bench) -> None:
+def test_problems_with_the_vectors_are_among_the_remarks(bench: Bench) -> None:
     store, embedding = bench.new("one")
     fill(store, 3)
     run(embedding)
@@ -255,7 +251,7 @@ def test_without_an_embedder_nothing_is_tried_twice(
     assert ("pull it" in embedding.note) == (name != NONE)
 
 
-def test_two_cores_embed_while_nobody_is_at_work(
+def test_two_cores_embed_while_the_user_is_away(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(throttle, "cores", lambda: 8)
@@ -273,7 +269,7 @@ def test_two_cores_embed_while_nobody_is_at_work(
     assert Counting.threads[-1] == 1
 
 
-def test_what_is_searched_follows_without_reading_all_again(
+def test_the_vectors_follow_the_store_incrementally(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, embedding = bench.new("one")
@@ -297,7 +293,7 @@ def test_what_is_searched_follows_without_reading_all_again(
     assert embedding.vectors.ids.tolist() == store.reader().chunk_ids().tolist()
 
 
-def test_a_chunk_that_is_there_twice_is_embedded_once(bench: Bench, asked: list[str]) -> None:
+def test_a_chunk_in_two_files_is_embedded_once(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     text = "def same():\n    return 1\n\n\n"
     state = FileState(1, 1, b"d" * 16)

@@ -85,7 +85,7 @@ def client(worker: FakeWorker, tmp_path: Path) -> Iterator[Client]:
         yield client
 
 
-def test_a_worker_that_says_nothing_is_not_waited_for_for_ever(client: Client) -> None:
+def test_a_request_without_an_answer_times_out(client: Client) -> None:
     with pytest.raises(IndexAway, match="did not answer a search within"):
         client.call("search", text="x", timeout_s=0.05)
     assert client.call("status") == STATUS  # it is not lost
@@ -114,7 +114,7 @@ def test_answers_may_come_in_any_order(worker: FakeWorker, client: Client) -> No
     assert len(set(found)) == 2
 
 
-def test_a_failure_is_raised_as_what_it_is(worker: FakeWorker, client: Client) -> None:
+def test_a_failed_request_raises_its_error(worker: FakeWorker, client: Client) -> None:
     words = {"code": "index_refused", "message": "not indexed", "hint": "index it"}
     worker.answers["search"] = lambda question, say: say({"id": question["id"], "error": words})
     with pytest.raises(IndexRefused) as failure:
@@ -122,7 +122,7 @@ def test_a_failure_is_raised_as_what_it_is(worker: FakeWorker, client: Client) -
     assert failure.value.hint == "index it"
 
 
-def test_a_lost_connection_is_made_anew_with_all_that_was_said(
+def test_a_new_connection_gets_buffers_secrets_and_subscription(
     worker: FakeWorker, client: Client
 ) -> None:
     client.call("subscribe")
@@ -147,7 +147,7 @@ def test_a_lost_connection_is_made_anew_with_all_that_was_said(
     assert first["globs"] == ["*.vault"]  # before anything else can be asked
 
 
-def test_a_question_that_killed_its_worker_twice_is_not_asked_again(
+def test_a_request_that_killed_two_workers_is_not_sent_again(
     worker: FakeWorker, client: Client
 ) -> None:
     worker.answers["search"] = lambda question, say: worker.drop()
@@ -156,7 +156,7 @@ def test_a_question_that_killed_its_worker_twice_is_not_asked_again(
     assert [one["do"] for one in worker.heard].count("search") == 2
 
 
-def test_events_come_to_who_listens(worker: FakeWorker, client: Client) -> None:
+def test_events_are_yielded(worker: FakeWorker, client: Client) -> None:
     def answer(question: dict[str, Any], say: Say) -> None:
         say({"event": "state", "n": 1})
         say({"id": question["id"], "ok": {}})
@@ -171,7 +171,7 @@ def test_events_come_to_who_listens(worker: FakeWorker, client: Client) -> None:
     assert list(events) == []
 
 
-def test_a_listener_is_told_on_another_thread(worker: FakeWorker, client: Client) -> None:
+def test_a_listener_is_called_on_another_thread(worker: FakeWorker, client: Client) -> None:
     said, threads = threading.Event(), []
 
     def listen(event: dict[str, Any]) -> None:
@@ -204,7 +204,7 @@ def test_a_listener_that_fails_does_not_cut_off_the_next_question(
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b"\xff\n", b'{"id":'])
-def test_a_worker_that_speaks_nonsense_is_left(
+def test_invalid_answers_close_the_connection(
     worker: FakeWorker, client: Client, line: bytes
 ) -> None:
     def answer(question: dict[str, Any], say: Say) -> None:
@@ -223,23 +223,21 @@ def test_no_message_is_longer_than_the_worker_takes(client: Client) -> None:
     assert client.call("status") == STATUS
 
 
-def test_after_the_end_nothing_is_asked(client: Client) -> None:
+def test_a_closed_client_sends_nothing(client: Client) -> None:
     client.close()
     client.tell("typing")
     with pytest.raises(IndexAway, match="closed"):
         client.call("status")
 
 
-def test_without_a_worker_the_hint_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_worker_there_is_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "addresses", lambda root: [tmp_path / "gone"])
     with pytest.raises(IndexAway) as failure:
         Client.connect(tmp_path, start=False)
     assert "LCursor index" in failure.value.hint
 
 
-def test_a_worker_that_cannot_start_says_why(
+def test_the_error_says_why_a_worker_cannot_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

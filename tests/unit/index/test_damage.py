@@ -61,7 +61,7 @@ def no_log(store: Store) -> None:
     [cut, no_schema, no_database, pytest.param(no_log, marks=NAMED_ERRORS)],
     ids=lambda one: one.__name__,
 )
-def test_the_first_question_is_told_what_later_ones_are(
+def test_all_queries_get_the_same_error_until_the_rebuild(
     store: Store, damage: Callable[[Store], None]
 ) -> None:
     filled(store)
@@ -121,9 +121,7 @@ def saying(reader: Reader, error: sqlite3.Error) -> Iterator[None]:
     ],
     ids=str,
 )
-def test_damage_is_damage_whatever_class_sqlite_gives_it(
-    store: Store, error: sqlite3.Error
-) -> None:
+def test_damage_is_recognized_in_any_class_of_error(store: Store, error: sqlite3.Error) -> None:
     reader = store.reader()
     with saying(reader, error), pytest.raises(IndexFailed, match="being rebuilt") as told:
         reader.files()
@@ -150,7 +148,7 @@ def test_damage_is_damage_whatever_class_sqlite_gives_it(
     ],
     ids=str,
 )
-def test_what_is_no_damage_leaves_the_index_as_it_is(
+def test_other_errors_do_not_rebuild_the_index(
     store: Store, error: sqlite3.Error, said: str, hint: str
 ) -> None:
     filled(store, 3)
@@ -177,7 +175,7 @@ class Failing:
         return self._base.execute(statement, *more)
 
 
-def test_what_went_wrong_is_said_and_not_what_follows(store: Store) -> None:
+def test_the_first_error_is_reported(store: Store) -> None:
     """SQLite ends the transaction of the words by itself when a disk fails."""
     filled(store, 3)
     reader = store.reader()
@@ -235,7 +233,7 @@ def test_no_reader_connects_while_the_file_is_replaced(
     whole(store)
 
 
-def test_a_question_while_the_user_has_all_made_anew_is_told_so(
+def test_a_query_during_a_rebuild_is_told_to_wait(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = Project(root, "none")

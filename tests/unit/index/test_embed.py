@@ -190,7 +190,7 @@ def test_a_missing_model_is_said_before_any_library_is_loaded(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("broken", [0, 1])
-def test_a_broken_file_is_said(tmp_path: Path, broken: int) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path, broken: int) -> None:
     spec = find(DEFAULT)
     for number, (here, there) in enumerate(zip(spec.files(), spec.files(tmp_path), strict=True)):
         if number == broken:

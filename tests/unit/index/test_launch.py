@@ -110,13 +110,13 @@ def test_two_homes_of_data_never_share_a_socket(monkeypatch: pytest.MonkeyPatch)
     assert launch.socket_path(Path("/src/app")) != one
 
 
-def test_a_folder_that_cannot_be_made_is_said(home: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(home: Path) -> None:
     (home / "data").write_text("a file")
     with pytest.raises(IndexFailed, match="cannot be created"):
         launch.make_folder(Path("/src/app"))
 
 
-def test_a_project_is_begun_once_it_was_told(home: Path) -> None:
+def test_a_project_is_begun_once_the_user_asked(home: Path) -> None:
     root = Path("/src/app")
     assert not is_begun(root)
     launch.make_folder(root)

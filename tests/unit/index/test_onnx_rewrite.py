@@ -47,7 +47,7 @@ def test_it_is_not_rewritten_twice() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"GGUF" * 100, bytes(100), message([(7, b"")])])
-def test_what_is_no_such_network_is_left_alone(content: bytes) -> None:
+def test_other_networks_are_not_rewritten(content: bytes) -> None:
     assert in_bytes(content) is None
 
 

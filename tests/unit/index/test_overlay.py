@@ -35,7 +35,7 @@ def test_words_are_counted_as_the_store_counts_them(tmp_path: Path) -> None:
     assert dict(own) == pytest.approx(dict(stored), rel=1e-4)
 
 
-def test_what_is_as_it_was_keeps_its_number(tmp_path: Path) -> None:
+def test_unchanged_chunks_keep_their_ids(tmp_path: Path) -> None:
     store = searching.made(tmp_path / "index", {"a.py": TEXT})
     reader = store.reader()
     stored = {one.id: one.chunk for one in reader.chunks_of("a.py")}

@@ -25,7 +25,7 @@ def test_nothing_is_due() -> None:
     assert pending.survey_due_s(5.0, 1.0) is None
 
 
-def test_a_save_is_told_soon_and_many_changes_after_a_longer_quiet() -> None:
+def test_a_save_is_due_soon_and_many_changes_later() -> None:
     pending = Pending()
     assert pending.add_entry("sub", "a.py", False, 100.0)
     assert pending.paths == {"sub/a.py"}
@@ -35,7 +35,7 @@ def test_a_save_is_told_soon_and_many_changes_after_a_longer_quiet() -> None:
     assert pending.paths_due_s() == pytest.approx(100.05 + QUIET_S)
 
 
-def test_changes_that_never_end_are_told_nevertheless() -> None:
+def test_endless_changes_are_reported_too() -> None:
     pending = Pending()
     now_s = 100.0
     while now_s < 110:
@@ -56,7 +56,7 @@ def test_changes_that_never_end_are_told_nevertheless() -> None:
         ("env", "pyvenv.cfg", False),
     ],
 )
-def test_what_changes_everything_asks_for_a_survey(folder: str, name: str, is_folder: bool) -> None:
+def test_ignore_files_and_head_request_a_survey(folder: str, name: str, is_folder: bool) -> None:
     pending = Pending()
     assert pending.add_entry(folder, name, is_folder, 100.0)
     assert pending.survey_due_s(0.0, 0.1) == pytest.approx(100.0 + QUIET_S)

@@ -168,7 +168,7 @@ def test_a_client_cannot_have_anything_read_that_is_left_out(root: Path, line: L
     assert not line.paths() & set(odd)
 
 
-def test_what_was_only_touched_keeps_its_chunks(root: Path, line: Line) -> None:
+def test_touched_files_keep_their_chunks(root: Path, line: Line) -> None:
     write(root, "a.py", "alpha = 1\n")
     line.fill()
     before = [one.id for one in line.reader.chunks_of("a.py")]
@@ -187,7 +187,7 @@ def test_an_older_file_that_comes_back_is_read(root: Path, line: Line) -> None:
     line.wait(lambda: "omega" in line.text("a.py"))
 
 
-def test_typing_pauses_the_bulk_but_not_what_was_just_saved(root: Path, tmp_path: Path) -> None:
+def test_typing_pauses_bulk_work_but_not_saved_files(root: Path, tmp_path: Path) -> None:
     for number in range(50):
         write(root, f"f{number}.py", f"value = {number}\n")
     line = Line(root, tmp_path / "index", Throttle(typing_s=60))
@@ -208,9 +208,7 @@ def test_typing_pauses_the_bulk_but_not_what_was_just_saved(root: Path, tmp_path
     line.close()
 
 
-def test_what_is_open_is_read_first(
-    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_open_files_are_read_first(root: Path, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         write(root, f"f{number}.py", f"value = {number}\n")
     surveyed: list[set[str]] = []
@@ -260,7 +258,7 @@ def test_a_root_that_went_away_is_not_an_empty_project(root: Path, line: Line) -
     assert len(line.remarks) == 1
 
 
-def test_a_full_disk_is_said_once_and_waited_for(
+def test_a_full_disk_is_reported_once_and_retried(
     root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "RETRY_S", 0.05)
@@ -282,7 +280,7 @@ def test_a_full_disk_is_said_once_and_waited_for(
     assert len(line.paths()) == 100
 
 
-def test_a_damaged_store_is_filled_anew(
+def test_a_damaged_store_is_filled_again(
     root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "RETRY_S", 0.05)

@@ -74,7 +74,7 @@ def agree(reader: Reader, terms: list[str], limit: int = 10, filters: Filters | 
 
 
 @pytest.mark.parametrize("merged", [20, 20_000])
-def test_it_says_what_fts5_says_through_many_changes(
+def test_it_finds_what_fts5_finds_through_many_changes(
     store: Store, monkeypatch: pytest.MonkeyPatch, merged: int
 ) -> None:
     monkeypatch.setattr(postings, "MAX_SEGMENTS", 3)
@@ -144,7 +144,7 @@ def test_how_often_words_are(store: Store) -> None:
     reader.close()
 
 
-def test_one_that_was_begun_anew_is_followed(tmp_path: Path) -> None:
+def test_a_rebuilt_store_is_followed(tmp_path: Path) -> None:
     shared = Postings()
     store = Store(tmp_path, split, revision="1")
     store.put(*entry("a.py", "one", "two"))
@@ -161,7 +161,9 @@ def test_one_that_was_begun_anew_is_followed(tmp_path: Path) -> None:
     store.close()
 
 
-def test_who_missed_too_much_reads_all_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postings_that_missed_too_much_are_read_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lcursor.index.store.KEPT_REMOVED", 3)
     store.put_many(entry(f"{number}.py", f"word only{number}") for number in range(20))
     reader = store.reader()

@@ -18,7 +18,7 @@ texts = st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogate
 
 
 @given(st.dictionaries(texts, texts | st.lists(texts) | st.integers() | st.none()))
-def test_what_is_said_is_heard(message: dict[str, Any]) -> None:
+def test_messages_are_decoded_as_they_were_encoded(message: dict[str, Any]) -> None:
     line = protocol.encode(message)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
@@ -27,7 +27,7 @@ def test_what_is_said_is_heard(message: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b"\xff\xff", b"[" * 100_000, b'{"a":'])
-def test_what_is_no_message_is_refused(line: bytes) -> None:
+def test_invalid_messages_are_refused(line: bytes) -> None:
     with pytest.raises(MessageInvalid):
         protocol.decode(line)
 
@@ -101,7 +101,7 @@ def test_every_question_is_known_and_every_default_used() -> None:
 
 
 @pytest.mark.parametrize("kind", errors.tree())
-def test_an_error_arrives_as_what_it_was(kind: type[LcursorError]) -> None:
+def test_an_error_keeps_its_class(kind: type[LcursorError]) -> None:
     error = kind.__new__(kind)
     LcursorError.__init__(error, "it failed", "do this")
     said = protocol.decode(protocol.encode(protocol.failure(3, error)))

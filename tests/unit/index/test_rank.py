@@ -43,7 +43,7 @@ def test_one_list_keeps_its_order() -> None:
     assert order(ranked("open doors", facts, has_rules=False, lexical=[2, 3, 1])) == [2, 3, 1]
 
 
-def test_two_lists_lift_what_both_have() -> None:
+def test_chunks_in_two_lists_rank_higher() -> None:
     facts = paths("a.py", "b.py", "c.py")
     found = ranked("doors", facts, has_rules=False, lexical=[1, 2], vector=[3, 2])
     assert order(found)[0] == 2
@@ -59,7 +59,7 @@ def test_names_follow_the_words_and_sentences_the_vectors() -> None:
     assert (first("open_doors"), first("open the doors")) == (1, 2)
 
 
-def test_what_is_recent_lifts_but_brings_nothing() -> None:
+def test_recent_files_are_lifted_but_not_added() -> None:
     facts = paths("a.py", "b.py", "c.py")
     found = ranked("open doors", facts, has_rules=False, lexical=[1, 2], recent=[2, 3])
     assert order(found) == [2, 1]
@@ -84,7 +84,7 @@ def test_a_definition_in_a_file_of_its_name_comes_before_another() -> None:
     assert "named file" in found[0].parts
 
 
-def test_what_has_the_very_identifier_comes_before_its_parts_even_among_tests() -> None:
+def test_a_literal_identifier_ranks_above_its_parts_even_in_tests() -> None:
     facts = {1: Facts("zq/save.py"), 2: Facts("tests/test_a.py", is_literal=True), 3: Facts("b.py")}
     found = ranked("zq_save", facts, lexical=[1, 3, 2], vector=[1, 3])
     assert order(found)[0] == 2
@@ -118,7 +118,7 @@ def test_a_file_that_is_called_like_the_question_is_lifted(path: str) -> None:
         ("open.d.ts", "declared"),
     ],
 )
-def test_what_is_seldom_meant_is_lowered(path: str, part: str) -> None:
+def test_paths_that_are_seldom_meant_are_lowered(path: str, part: str) -> None:
     found = ranked("close every door", paths(path, "src/main.py"), lexical=[1, 2])
     assert order(found) == [2, 1]
     assert found[1].parts[part] < 0
@@ -127,12 +127,12 @@ def test_what_is_seldom_meant_is_lowered(path: str, part: str) -> None:
 @pytest.mark.parametrize(
     "path", ["src/contest.py", "src/latest/open.py", "attest.py", "src/example.py", "protest/a.py"]
 )
-def test_what_only_looks_like_a_test_is_not_lowered(path: str) -> None:
+def test_paths_that_only_look_like_tests_are_not_lowered(path: str) -> None:
     assert order(ranked("close doors", paths(path, "src/main.py"), lexical=[1, 2])) == [1, 2]
 
 
 @pytest.mark.parametrize("question", ["test that doors close", "doors path:tests"])
-def test_tests_are_found_by_who_asks_for_them(question: str) -> None:
+def test_questions_about_tests_find_tests(question: str) -> None:
     facts = paths("tests/a.py", "src/main.py")
     assert order(ranked(question, facts, lexical=[1, 2])) == [1, 2]
 
@@ -235,7 +235,7 @@ def sensed(
     return rank.rank(parse("open the doors"), lists, facts, has_rules=False)
 
 
-def test_a_sentence_goes_by_nearness_whatever_the_words_say() -> None:
+def test_for_a_sentence_vectors_outweigh_words() -> None:
     found = sensed({1: 0.8, 2: 0.79, 3: 0.5}, [3, 4, 2], {})
     assert order(found) == [1, 2, 3, 4]
     assert found[0].score == pytest.approx(1)
@@ -243,20 +243,20 @@ def test_a_sentence_goes_by_nearness_whatever_the_words_say() -> None:
     assert set(found[3].parts) == {"lexical"}
 
 
-def test_agreement_of_comments_turns_what_is_about_as_near() -> None:
+def test_comments_decide_between_chunks_about_as_near() -> None:
     assert order(sensed({1: 0.8, 2: 0.75, 3: 0.5}, [2], {2: 1.0})) == [2, 1, 3]
     assert order(sensed({1: 0.8, 2: 0.75, 3: 0.5}, [2], {2: 0.3})) == [1, 2, 3]
     assert order(sensed({1: 0.8, 2: 0.65, 3: 0.5}, [2], {2: 1.0})) == [1, 2, 3]
 
 
-def test_of_two_about_as_near_the_one_that_stands_out_is_meant() -> None:
+def test_of_two_about_as_near_the_less_crowded_is_first() -> None:
     near = {1: 0.8, 2: 0.79, 3: 0.5}
     assert order(sensed(near, [2], {}, {1: 0.9, 2: 0.7, 3: 0.8})) == [2, 1, 3]
     assert order(sensed(near, [2], {}, {1: 0.8, 2: 0.8, 3: 0.8})) == [1, 2, 3]
     assert order(sensed(near, [4], {}, {1: 0.9, 2: 0.7}))[-1] in (3, 4)
 
 
-def test_what_is_recent_is_a_little_more_for_a_sentence_too() -> None:
+def test_recent_files_rank_a_little_higher_for_sentences() -> None:
     assert order(sensed({1: 0.8, 2: 0.79, 3: 0.5}, [2], {}, recent=[2])) == [2, 1, 3]
     assert order(sensed({1: 0.8, 2: 0.7, 3: 0.5}, [2], {}, recent=[2])) == [1, 2, 3]
 

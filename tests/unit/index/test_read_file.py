@@ -34,7 +34,7 @@ def test_any_name_is_a_name(tmp_path: Path, name: bytes) -> None:
     assert content(tmp_path, os.fsdecode(name)).data == b"x"
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_links_folders_and_pipes_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "real.py").touch()
     (tmp_path / "link.py").symlink_to("real.py")

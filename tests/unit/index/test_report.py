@@ -10,7 +10,7 @@ from lcursor.project import filetypes, listing
 from tests.unit.project.trees import write
 
 
-def test_a_report_says_how_much_in_what_and_why_not(tmp_path: Path) -> None:
+def test_a_report_has_sizes_languages_and_reasons(tmp_path: Path) -> None:
     write(tmp_path, "a.py", "b.py", text="x" * 1000)
     write(tmp_path, "c.lua", text="y" * 5000)
     write(tmp_path, ".env", text="KEY=1")

@@ -29,7 +29,7 @@ def reasons(receipt: retrieve.Retrieved) -> list[str]:
     return [one.reason for one in receipt.left_out]
 
 
-def test_all_is_used_where_there_is_room() -> None:
+def test_all_hits_are_used_if_they_fit() -> None:
     hits = [hit("a", 0, 5), hit("b", 0, 5)]
     receipt = choose(hits, 1000)
     assert (list(receipt.used), reasons(receipt)) == (hits, [])
@@ -46,7 +46,7 @@ def test_the_last_one_is_cut_at_a_line() -> None:
     assert last.end_row == 3 + len(last.text.split("\n")) < 23
 
 
-def test_what_does_not_fit_is_left_out_with_a_reason() -> None:
+def test_hits_that_do_not_fit_are_left_out_with_a_reason() -> None:
     receipt = choose([hit("a", 0, 20), hit("b", 0, 20), hit("c", 0, 20)], 110)
     assert receipt.used[0].path == "a"
     assert reasons(receipt)[-1] == "no room left"
@@ -58,12 +58,12 @@ def test_one_file_does_not_take_all() -> None:
     assert reasons(receipt) == ["enough of its file is used"]
 
 
-def test_a_part_of_what_is_used_is_not_used_again() -> None:
+def test_a_part_of_a_used_hit_is_left_out() -> None:
     receipt = choose([hit("a", 0, 20), hit("a", 5, 5), hit("b", 0, 1)], 1000)
     assert reasons(receipt) == ["part of what is used"]
 
 
-def test_what_is_much_worse_is_left_out() -> None:
+def test_much_worse_hits_are_left_out() -> None:
     receipt = choose([hit("a", 0, 5, 1.0), hit("b", 0, 5, 0.01)], 1000)
     assert reasons(receipt) == ["far less like it than the best"]
 

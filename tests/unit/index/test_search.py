@@ -78,7 +78,7 @@ def test_words_answer_without_vectors(search: Searcher) -> None:
     assert "vector" not in hits[0].parts
 
 
-def test_a_hit_says_where_it_is(search: Searcher) -> None:
+def test_a_hit_has_its_path_and_rows(search: Searcher) -> None:
     hits = search.search("start engine")
     assert hits
     for hit in hits:
@@ -135,7 +135,7 @@ IDENTIFIERS = {
         ("zqsave", "save/zqsave.py"),
     ],
 )
-def test_a_made_up_identifier_is_found_where_it_stands(
+def test_an_undefined_identifier_is_found(
     tmp_path: Path, name: str, path: str, has_vectors: bool
 ) -> None:
     store = searching.made(tmp_path / "index", IDENTIFIERS)
@@ -150,7 +150,7 @@ def test_an_identifier_of_an_unsaved_buffer_is_found(search: Searcher) -> None:
     assert paths(search.search("zqsave0x", overlay=overlay)) == ["tests/test_car.py"]
 
 
-def test_tests_come_behind_what_they_test(search: Searcher) -> None:
+def test_tests_rank_below_the_code_they_test(search: Searcher) -> None:
     found = paths(search.search("buy a car"))
     assert found.index("src/car.py") < found.index("tests/test_car.py")
     assert paths(search.search("test of buying a car"))[0] == "tests/test_car.py"
@@ -183,14 +183,14 @@ def test_a_limit_is_kept(search: Searcher) -> None:
     assert len(search.search("engine", limit=2)) == 2
 
 
-def test_vectors_find_what_no_word_says(store: Store) -> None:
+def test_vectors_find_synonyms(store: Store) -> None:
     assert "src/car.py" not in paths(searching.searcher(store).search("purchase automobile"))
     hits = searching.with_vectors(store).search("purchase automobile")
     assert hits[0].path in {"src/car.py", "tests/test_car.py"}
     assert "vector" in hits[0].parts
 
 
-def test_modes_ask_what_they_say(store: Store) -> None:
+def test_each_mode_searches_its_lists(store: Store) -> None:
     search = searching.with_vectors(store)
     modes: tuple[Mode, ...] = ("lexical", "vector", "hybrid")
     asked = {
@@ -233,9 +233,7 @@ def test_words_are_looked_for_while_a_sentence_is_embedded(
     assert waited == [True]
 
 
-def test_what_fails_while_embedding_is_raised(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_while_embedding_are_raised(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     search = searching.with_vectors(store)
 
     def query(text: str) -> NDArray[np.float32]:
@@ -254,7 +252,7 @@ def test_a_question_is_embedded_once(store: Store) -> None:
     assert search.embedder.asked == ["purchase automobile"]
 
 
-def test_what_was_looked_at_comes_before_its_equal(tmp_path: Path) -> None:
+def test_recent_files_rank_above_equal_ones(tmp_path: Path) -> None:
     text = "def turn(wheel):\n    return wheel\n"
     store = searching.made(tmp_path / "index", {"src/a.py": text, "src/b.py": text})
     for search in (searching.searcher(store), searching.with_vectors(store)):
@@ -265,7 +263,7 @@ def test_what_was_looked_at_comes_before_its_equal(tmp_path: Path) -> None:
                 assert "recent" in hits[0].parts
 
 
-def test_each_file_is_asked_once_whether_it_is_stale(search: Searcher) -> None:
+def test_staleness_is_checked_once_per_file(search: Searcher) -> None:
     asked: list[str] = []
 
     def is_stale(path: str) -> bool:
@@ -277,7 +275,7 @@ def test_each_file_is_asked_once_whether_it_is_stale(search: Searcher) -> None:
     assert len(asked) == len(set(asked))
 
 
-def test_without_rules_there_are_lists_alone(search: Searcher) -> None:
+def test_without_rules_only_the_lists_count(search: Searcher) -> None:
     parts = {part for hit in search.search("buy_car", has_rules=False) for part in hit.parts}
     assert parts <= {"lexical", "symbol"}
 
@@ -293,7 +291,7 @@ def test_an_unsaved_buffer_is_searched_as_it_is(search: Searcher) -> None:
     assert hit.text.startswith("    def levitate")
 
 
-def test_what_a_buffer_has_no_more_is_not_found(search: Searcher) -> None:
+def test_text_deleted_from_a_buffer_is_not_found(search: Searcher) -> None:
     without = CARS[: CARS.index("def buy_car")]
     found = search.search("buy_car", overlay={"src/car.py": without})
     assert all(hit.path == "src/car.py" or "definition" not in hit.parts for hit in found)
@@ -334,12 +332,12 @@ def test_rows_follow_the_buffer(tmp_path: Path) -> None:
         assert hit.text == "\n".join(moved.split("\n")[hit.first_row : hit.end_row])
 
 
-def test_a_buffer_too_large_to_cut_leaves_the_stored_file(search: Searcher) -> None:
+def test_for_a_large_buffer_the_stored_file_is_searched(search: Searcher) -> None:
     large = {"src/car.py": "x = 1\n" * 100_000}
     assert search.search("buy_car", overlay=large)[0].path == "src/car.py"
 
 
-def test_what_the_store_learns_is_found_at_once(store: Store, search: Searcher) -> None:
+def test_stored_changes_are_found_at_once(store: Store, search: Searcher) -> None:
     overlay = {"src/car.py": CARS.replace("def park", "def levitate")}
     assert search.search("levitate", overlay=overlay)[0].path == "src/car.py"
     searching.put(store, {"src/car.py": overlay["src/car.py"]})

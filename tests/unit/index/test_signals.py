@@ -29,7 +29,7 @@ from lcursor.index import signals
         ("", "python", ""),
     ],
 )
-def test_prose_is_what_is_meant_for_people(text: str, language: str, said: str) -> None:
+def test_prose_is_comments_and_docstrings(text: str, language: str, said: str) -> None:
     assert signals.prose(text, language) == said
 
 
@@ -72,7 +72,7 @@ def test_any_text_is_read(question: str, text: str, language: str) -> None:
     assert 0 <= signals.agreement(signals.forms(question), signals.prose(text, language)) <= 1
 
 
-def test_what_is_like_many_is_crowded() -> None:
+def test_vectors_near_many_others_are_crowded() -> None:
     angles = np.radians([0, 2, 4, 90])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     found = signals.crowding(vectors, 2)
@@ -83,7 +83,7 @@ def test_what_is_like_many_is_crowded() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, []), (1, [0.0]), (2, [1.0, 1.0])])
-def test_few_are_compared_with_as_many_as_there_are(count: int, expected: list[float]) -> None:
+def test_few_vectors_are_compared_with_all_others(count: int, expected: list[float]) -> None:
     vectors = np.ones((count, 1), np.float32)
     assert signals.crowding(vectors, 10).tolist() == expected
 

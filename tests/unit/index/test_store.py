@@ -40,7 +40,7 @@ def counts(store: Store) -> Counts:
 # What is put is found
 
 
-def test_what_is_put_is_found_in_whole(store: Store) -> None:
+def test_stored_files_are_found_whole(store: Store) -> None:
     symbol = Symbol("parse_url", "function", 12, 18, "Reader")
     path, state, parsed = entry(
         "src/net.py", "import os", "def parse_url(text): …", symbols=[symbol]
@@ -190,7 +190,7 @@ def test_names_whatever_their_case_but_the_same_first(store: Store) -> None:
 # Filters
 
 
-def test_filters_leave_only_what_is_asked_for(store: Store) -> None:
+def test_filters_select_chunks(store: Store) -> None:
     inside = [Symbol("Pipe", "class", 2, 8, ""), Symbol("run", "method", 12, 14, "Pipe")]
     store.put(*entry("src/pipe.py", "pipe one", "pipe two", "pipe three", symbols=inside))
     store.put(*entry("src/pipe.lua", "pipe lua", language="lua"))

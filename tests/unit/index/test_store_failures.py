@@ -95,7 +95,7 @@ def test_killed_at_any_moment_nothing_is_half(folder: Path) -> None:
 
 
 @pytest.mark.process
-def test_what_was_put_before_a_kill_is_there(folder: Path) -> None:
+def test_files_stored_before_a_kill_are_there(folder: Path) -> None:
     code = (
         f"import os, sys; sys.path.insert(0, {str(ROOT)!r}); from pathlib import Path\n"
         "from tests.unit.index.pieces import entry\n"
@@ -120,7 +120,7 @@ def filled(store: Store, files: int = 40) -> None:
     )
 
 
-def test_a_truncated_index_begins_anew_and_says_so_once(opened: Open, folder: Path) -> None:
+def test_a_truncated_index_is_rebuilt_with_one_remark(opened: Open, folder: Path) -> None:
     store = opened()
     filled(store)
     store.close()
@@ -143,7 +143,7 @@ def test_a_truncated_index_begins_anew_and_says_so_once(opened: Open, folder: Pa
         store.close()
 
 
-def test_no_database_at_all_begins_anew(opened: Open, folder: Path) -> None:
+def test_a_file_that_is_no_database_is_rebuilt(opened: Open, folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / database.FILE).write_bytes(os.urandom(20_000))
     store = opened()
@@ -248,7 +248,7 @@ def test_damage_that_a_reader_finds_is_mended_by_the_writer(opened: Open, folder
     reader.close()
 
 
-def test_another_revision_begins_anew_without_a_word(opened: Open) -> None:
+def test_another_revision_is_rebuilt_silently(opened: Open) -> None:
     store = opened(revision="1")
     filled(store, 3)
     store = opened(revision="2")
@@ -257,7 +257,7 @@ def test_another_revision_begins_anew_without_a_word(opened: Open) -> None:
     assert re.fullmatch(r"\d+\.[0-9a-f]{8}", database.REVISION)
 
 
-def test_a_full_disk_is_said_and_leaves_all_whole(opened: Open, folder: Path) -> None:
+def test_a_full_disk_is_an_error_and_damages_nothing(opened: Open, folder: Path) -> None:
     store = opened()
     filled(store, 5)
     reader = store.reader()
@@ -286,13 +286,13 @@ def test_a_database_that_may_not_grow_is_full(store: Store) -> None:
     whole(store)
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(IndexFailed, match="cannot be used"):
         Store(tmp_path / "file" / "index")
 
 
-def test_after_closing_all_says_so(store: Store) -> None:
+def test_a_closed_store_raises_errors(store: Store) -> None:
     reader = store.reader()
     reader.close()
     store.close()
@@ -303,11 +303,11 @@ def test_after_closing_all_says_so(store: Store) -> None:
         store.files()
 
 
-def test_what_is_on_the_disk_is_for_the_user_alone(store: Store) -> None:
+def test_files_are_readable_by_the_user_alone(store: Store) -> None:
     assert store.folder.stat().st_mode & 0o077 == 0
     assert store.path.stat().st_mode & 0o077 == 0
 
 
-def test_what_decides_what_a_file_becomes_is_there() -> None:
+def test_the_sources_of_the_revision_exist() -> None:
     for name in database.SOURCES:
         assert list(Path(database.__file__).parents[1].glob(name)), name

@@ -78,7 +78,7 @@ def test_vectors_are_given_by_number(small: VectorIndex) -> None:
     assert small.rows([]).shape == (0, DIM)
 
 
-def test_only_what_is_allowed_is_found(small: VectorIndex) -> None:
+def test_only_allowed_chunks_are_found(small: VectorIndex) -> None:
     rows, dice = clouds(2000), np.random.default_rng(1)
     ids = np.arange(2000) * 3
     small.update(ids, rows)
@@ -107,7 +107,7 @@ def test_replaced_and_removed(small: VectorIndex) -> None:
     assert small.search(rows[0].astype(np.float32), 5) == []
 
 
-def test_what_does_not_fit_is_refused_or_nothing(small: VectorIndex) -> None:
+def test_vectors_of_another_size_are_refused(small: VectorIndex) -> None:
     with pytest.raises(IndexFailed):
         small.update([1], clouds(1, dim=16))
     with pytest.raises(IndexFailed):
@@ -227,7 +227,7 @@ def test_a_graph_is_read_again_where_it_is_true(
 
 
 @pytest.mark.parametrize("how", ["truncated", "noise", "empty"])
-def test_a_damaged_graph_is_rebuilt_and_said_once(
+def test_a_damaged_graph_is_rebuilt_with_one_remark(
     big: list[VectorIndex], tmp_path: Path, how: str
 ) -> None:
     graph(big, tmp_path).close()
@@ -276,7 +276,7 @@ def test_a_graph_that_finds_too_little_is_not_used(
     assert len(vectors.remarks) == 1, "said once"
 
 
-def test_a_build_that_fails_is_said_once(
+def test_a_failed_build_is_reported_once(
     big: list[VectorIndex], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -292,7 +292,7 @@ def test_a_build_that_fails_is_said_once(
     assert len(vectors.remarks) == 1, "tried again without more vectors"
 
 
-def test_searching_goes_on_while_a_graph_is_made(
+def test_searching_goes_on_while_a_graph_is_built(
     big: list[VectorIndex], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A live graph is never fed: nobody waits for it, and changes meanwhile count."""

@@ -32,7 +32,7 @@ def numbers(cache: VectorStore, *wanted: int) -> list[int]:
     return [number for number in wanted if key(number) in found]
 
 
-def test_what_is_put_is_got_by_all_who_use_the_embedder(tmp_path: Path) -> None:
+def test_vectors_are_shared_by_all_users_of_the_embedder(tmp_path: Path) -> None:
     one, two, other = (VectorStore(tmp_path, name) for name in ("mini", "mini", "big/v2"))
     assert one.get([]) == one.get([key(1)]) == {}
     one.put(pairs(1, 2, 3))
@@ -69,7 +69,7 @@ def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert folders.vectors_home() == Path("~/.cache/lcursor/vectors").expanduser()
 
 
-def test_what_was_not_used_for_longest_goes_first(
+def test_the_least_recently_used_vectors_are_deleted_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_store, "CHECK_EVERY", 50)
@@ -144,7 +144,7 @@ def test_killed_at_any_moment_it_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["noise", "truncated", "version", "empty"])
-def test_a_broken_file_begins_anew_and_says_so_once(tmp_path: Path, how: str) -> None:
+def test_a_damaged_file_is_rebuilt_with_one_remark(tmp_path: Path, how: str) -> None:
     cache = VectorStore(tmp_path, "m")
     cache.put(pairs(*range(100)))
     cache.close()
@@ -194,7 +194,7 @@ def test_while_it_is_used_someone_deletes_it(tmp_path: Path) -> None:
     cache.close()
 
 
-def test_without_a_folder_or_without_room_all_goes_on(tmp_path: Path) -> None:
+def test_without_a_folder_or_space_everything_else_works(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = VectorStore(tmp_path / "file", "m")
     cache.put(pairs(1))

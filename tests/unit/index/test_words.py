@@ -87,7 +87,7 @@ def test_a_chunk_is_found_by_its_path_and_its_scope() -> None:
     assert {"net", "http_client", "client", "fetch", "x", "1"} <= set(stored)
 
 
-def test_a_question_has_each_word_once_and_none_that_says_nothing() -> None:
+def test_a_question_has_each_term_once_and_no_stop_words() -> None:
     assert words.terms("how to open the files, the files") == ["open", "fil"]
 
 
@@ -142,7 +142,7 @@ def test_a_question_of_words_that_say_nothing_keeps_them() -> None:
         ("python", "python"),
     ],
 )
-def test_a_language_that_is_only_mentioned_is_no_word(question: str, terms: str) -> None:
+def test_a_mention_of_a_language_is_dropped(question: str, terms: str) -> None:
     assert " ".join(words.terms(question)) == terms
 
 
@@ -150,7 +150,7 @@ def test_a_language_that_is_only_mentioned_is_no_word(question: str, terms: str)
     "text",
     ["def wash(car):", "class Wash:", "local function M.wash(car)", "  fn wash() {", "func wash()"],
 )
-def test_what_a_chunk_defines_counts_twice(text: str) -> None:
+def test_defined_names_count_twice(text: str) -> None:
     assert words.index_text("a.py", chunk(text)).split().count("wash") == 2
 
 
@@ -169,7 +169,7 @@ def test_the_terms_of_any_question_are_words(text: str) -> None:
 
 
 @given(text=st.text(min_size=1, max_size=60))
-def test_what_is_in_a_text_finds_it(text: str) -> None:
+def test_words_of_a_text_find_it(text: str) -> None:
     stored = set(words.index_text("a.py", chunk(text)).split())
     assert set(words.terms(text)) <= stored
 
@@ -203,7 +203,7 @@ def test_a_chunk_has_the_same_words_each_time(text: str) -> None:
         ("3.5", False),
     ],
 )
-def test_a_name_is_told_from_a_sentence(question: str, is_name: bool) -> None:
+def test_names_and_sentences_are_distinguished(question: str, is_name: bool) -> None:
     assert words.is_symbol_like(question) is is_name
 
 
@@ -222,7 +222,7 @@ def test_names_are_found_in_sentences(question: str, names: list[str]) -> None:
     assert words.names(question) == names
 
 
-def test_keywords_are_what_may_name_a_file() -> None:
+def test_keywords_are_words_that_may_be_in_a_path() -> None:
     assert words.keywords("how does the functionCache of python work") == ["cache", "work"]
 
 

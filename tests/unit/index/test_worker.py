@@ -84,7 +84,7 @@ def test_two_editors_share_a_worker_and_see_only_their_own_buffers(root: Path) -
 @pytest.mark.skipif(
     not Path("/proc/self/autogroup").exists(), reason="the kernel does not weigh sessions"
 )
-def test_its_session_stands_back_as_a_whole(root: Path) -> None:
+def test_its_session_has_a_low_priority(root: Path) -> None:
     with connect(root) as client:
         pid = client.call("status")["pid"]
         assert Path(f"/proc/{pid}/autogroup").read_text().split()[-1] == "10"
@@ -106,7 +106,7 @@ def test_workers_that_are_started_at_once_become_one(root: Path) -> None:
     assert len(set(pids)) == 1
 
 
-def test_another_worker_takes_over_and_is_told_what_the_first_knew(root: Path) -> None:
+def test_another_worker_gets_what_the_first_one_knew(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         pid = filled(client)["pid"]
@@ -146,7 +146,7 @@ def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) ->
     reader.close()
 
 
-def test_what_is_saved_is_found_within_a_moment(root: Path) -> None:
+def test_saved_files_are_found_within_a_moment(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         filled(client)
@@ -203,7 +203,7 @@ def test_a_home_is_read_only_when_that_is_confirmed(home: Path) -> None:
         end(home)
 
 
-def test_a_project_that_was_begun_goes_on_by_itself(root: Path) -> None:
+def test_a_begun_project_is_resumed(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         filled(client)
@@ -215,7 +215,7 @@ def test_a_project_that_was_begun_goes_on_by_itself(root: Path) -> None:
         wait_for(lambda: paths(client, "changed_meanwhile") == ["f5.py"])
 
 
-def test_what_there_is_can_be_forgotten(root: Path) -> None:
+def test_the_index_can_be_rebuilt(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         filled(client)
@@ -249,7 +249,7 @@ def indexed(client: Client) -> set[str]:
     return {hit.path for hit in client.search("needle", limit=1000)}
 
 
-def test_what_the_user_calls_secret_goes_out_and_stays_out(root: Path) -> None:
+def test_secret_files_are_removed_and_stay_out(root: Path) -> None:
     (root / "keep").mkdir()
     (root / "keep/a.vault").write_text("needle = 'mine'\n")
     with connect(root) as one, connect(root) as other:
@@ -287,7 +287,7 @@ def test_what_the_user_calls_secret_goes_out_and_stays_out(root: Path) -> None:
         assert "f2.py" not in indexed(client)
 
 
-def test_what_cannot_be_kept_is_said_and_tried_again(root: Path) -> None:
+def test_secrets_that_cannot_be_stored_are_reported_and_retried(root: Path) -> None:
     said: list[str] = []
     project = Project(root, "none", on_remark=said.append)
     project._write_begun(False)
@@ -316,7 +316,7 @@ def test_nothing_secret_is_read_in_the_first_place(root: Path) -> None:
         assert json.loads(begun_path(root).read_bytes())["secrets"] == ["[z-a]", "f1*.py"]
 
 
-def test_it_leaves_when_nobody_is_there(root: Path) -> None:
+def test_it_exits_without_clients(root: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.3"]
     )
@@ -327,7 +327,7 @@ def test_it_leaves_when_nobody_is_there(root: Path) -> None:
         Client.connect(root, start=False)
 
 
-def test_it_stays_while_somebody_is_there(root: Path, tmp_path: Path) -> None:
+def test_it_runs_while_it_has_a_client(root: Path, tmp_path: Path) -> None:
     looks: list[int] = []
 
     def holds_lock() -> bool:
@@ -369,7 +369,7 @@ def test_a_signal_ends_it_in_peace(root: Path) -> None:
     assert header.startswith("---")
 
 
-def test_it_leaves_when_its_folder_is_deleted(root: Path) -> None:
+def test_it_exits_when_its_folder_is_deleted(root: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "60"]
     )
@@ -380,7 +380,7 @@ def test_it_leaves_when_its_folder_is_deleted(root: Path) -> None:
         assert process.wait(60) == 0
 
 
-def test_one_that_speaks_otherwise_makes_room(root: Path) -> None:
+def test_a_worker_of_another_version_is_replaced(root: Path) -> None:
     with connect(root) as client:
         pid = client.call("status")["pid"]
     real = launch.start
@@ -396,7 +396,7 @@ def test_one_that_speaks_otherwise_makes_room(root: Path) -> None:
             assert client.call("status")["pid"] != pid
 
 
-def test_nonsense_is_answered_and_harms_nobody(root: Path) -> None:
+def test_invalid_messages_get_errors_and_harm_nobody(root: Path) -> None:
     with connect(root) as good:
         address = launch.socket_path(root)
         with socket.socket(socket.AF_UNIX) as sock:
@@ -416,7 +416,7 @@ def test_nonsense_is_answered_and_harms_nobody(root: Path) -> None:
         assert good.call("status")["phase"] == "idle"
 
 
-def test_an_index_that_cannot_be_made_says_so(root: Path, home: Path) -> None:
+def test_an_index_that_cannot_be_created_is_an_error(root: Path, home: Path) -> None:
     (home / "data").write_text("no folder")
     with pytest.raises(IndexFailed, match="cannot be created"):
         connect(root)

@@ -101,7 +101,7 @@ def empty(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [spoil, cut, empty], ids=lambda one: one.__name__)
-def test_damage_while_one_asks_is_mended_and_said_once(
+def test_damage_during_queries_is_repaired_and_reported_once(
     root: Path, damage: Callable[[Path], None]
 ) -> None:
     numbers = itertools.count()
@@ -150,7 +150,7 @@ def _texts(client: Client, words: str) -> str:
         return ""
 
 
-def test_damage_while_nobody_is_there_is_said_by_the_next(root: Path) -> None:
+def test_damage_between_two_workers_is_reported_by_the_second(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         filled(client)
@@ -245,7 +245,7 @@ def test_a_file_that_may_not_grow_is_a_sentence_too(root: Path) -> None:
 NAMES = [b"a b.py", b"new\nline.py", b"latin\xe9.py", "ünïcode.py".encode(), b"-rf.py", b"'q\".py"]
 
 
-def test_odd_names_and_contents_come_through(root: Path) -> None:
+def test_odd_names_and_contents_are_indexed(root: Path) -> None:
     for number, name in enumerate(NAMES):
         with open(os.path.join(os.fsencode(root), name), "wb") as file:
             file.write(b"# \xff\xfe\nx = 'oddity%d caf\xe9'\n" % number)

@@ -160,7 +160,7 @@ def test_pipes_and_sockets_are_no_files(root: Path) -> None:
     assert ignore.why(root, "pipe.py") == "it is not a regular file"
 
 
-def test_an_unreadable_directory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_directory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with anybody() as root:
         monkeypatch.setenv("HOME", str(root))
         write(root, "a.py", "closed/b.py")

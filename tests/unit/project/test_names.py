@@ -11,7 +11,7 @@ from lcursor.project import listing
 from tests.unit.project.trees import git, write
 
 
-def test_git_says_what_is_ignored(root: Path) -> None:
+def test_git_decides_what_is_ignored(root: Path) -> None:
     (root / ".gitignore").write_text("*.log\nout/\n")
     (root / ".lcursorignore").write_text("README.md\n")
     write(root, "a.log", "out/x.py", "new.py", "node_modules/m/i.js")

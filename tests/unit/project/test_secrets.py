@@ -35,7 +35,7 @@ ROOT = Path("/home/me/project")
         ("*\n*", "a\nb", True),
     ],
 )
-def test_a_glob_means_what_it_means_in_the_editor(glob: str, path: str, is_secret: bool) -> None:
+def test_a_glob_matches_as_in_the_editor(glob: str, path: str, is_secret: bool) -> None:
     expected = f"{REASON}: {glob}" if is_secret else ""
     assert SecretGlobs(ROOT, [glob]).reason(path) == expected
 

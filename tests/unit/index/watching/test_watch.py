@@ -28,7 +28,7 @@ def test_a_save_and_a_deletion(root: Path, watched: Start) -> None:
     assert listing.found(root, "sub/deep/b.py") is None
 
 
-def test_reading_is_no_change(plain: Path, watched: Start) -> None:
+def test_reading_is_not_a_change(plain: Path, watched: Start) -> None:
     seen = watched(plain)
     for _ in range(3):
         (plain / "a.py").read_text()
@@ -113,7 +113,7 @@ def test_names_of_any_bytes(root: Path, watched: Start) -> None:
 # Directories.
 
 
-def test_a_new_directory_is_watched_with_what_is_in_it(root: Path, watched: Start) -> None:
+def test_a_new_directory_is_watched_with_its_content(root: Path, watched: Start) -> None:
     seen = watched(root)
     write(root, "x/y/z/one.py", "x/y/noise.log", "x/node_modules/m.js")
     seen.wait("x/y/z/one.py")
@@ -214,7 +214,7 @@ def test_thousands_of_modules_take_no_watch(root: Path, watched: Start) -> None:
 # The gap between the survey and the watches.
 
 
-def test_what_changed_since_the_survey_is_told(root: Path, watched: Start) -> None:
+def test_changes_since_the_survey_are_reported(root: Path, watched: Start) -> None:
     write(root, "gone.py")
     survey = listing.survey(root)
     write(root, "new.py", "x/new.py", "noise.log", "gen/g.py")
@@ -278,7 +278,7 @@ def test_a_checkout_in_a_work_tree_is_a_storm(tmp_path: Path, watched: Start) ->
     seen.wait_storm()
 
 
-def test_nothing_is_told_while_git_is_at_work(
+def test_nothing_is_reported_while_git_is_running(
     tmp_path: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[bool] = []

@@ -128,7 +128,7 @@ def test_a_project_takes_no_more_than_half_of_the_users_watches(
     assert watched(plain).watcher.mode == "polling"
 
 
-def test_a_root_that_goes_away_is_not_an_empty_project(
+def test_a_missing_root_is_not_an_empty_project(
     plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "ROOT_POLL_S", 0.05)
@@ -160,7 +160,7 @@ def test_a_project_that_cannot_be_watched_at_first_is_polled(
     assert seen.told == [Changes(frozenset(), is_storm=True)], "it asks for a survey"
 
 
-def test_who_is_told_may_fail_and_hears_of_the_next_change(plain: Path) -> None:
+def test_a_failing_receiver_gets_the_next_change(plain: Path) -> None:
     told: list[Changes] = []
 
     def changed(changes: Changes) -> None:
