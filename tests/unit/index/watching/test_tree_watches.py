@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_checkout_is_a_storm(tmp_path: Path, watched: Start) -> None:
     for project in (main, tmp_path / "feature"):
         seen = watched(project)
         git(project, "checkout", "-qb", f"another-{project.name}")
-        wait_for(lambda seen=seen: seen.storms)
+        wait_for(partial(getattr, seen, "storms"))
 
 
 def test_a_project_that_cannot_be_watched_is_polled(tmp_path: Path, watched: Start) -> None:
