@@ -92,12 +92,15 @@ class TreeWatches:
             event.is_directory and event.event_type == "modified"
         ):
             return
-        for path in (event.src_path, event.dest_path):
-            folder, name = os.path.split(os.fsdecode(path))
-            if path and folder in self._folders:
-                self._on_entry(self._folders[folder], name, event.is_directory)
-            elif path and os.fsdecode(path) in self._folders:  # the root itself
-                self._on_entry(self._folders[os.fsdecode(path)], "", True)
+        for path in filter(None, (event.src_path, event.dest_path)):
+            full = os.fsdecode(path)
+            parent, name = os.path.split(full)
+            # Looked up once: the watcher may drop a directory meanwhile.
+            folder, own = self._folders.get(parent), self._folders.get(full)
+            if folder is not None:
+                self._on_entry(folder, name, event.is_directory)
+            elif own is not None:  # the root itself
+                self._on_entry(own, "", True)
 
 
 class InotifyWatches:
