@@ -92,8 +92,7 @@ class TreeWatches:
             event.is_directory and event.event_type == "modified"
         ):
             return
-        for path in filter(None, (event.src_path, event.dest_path)):
-            full = os.fsdecode(path)
+        for full in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
             parent, name = os.path.split(full)
             # Looked up once: the watcher may drop a directory meanwhile.
             folder, own = self._folders.get(parent), self._folders.get(full)
