@@ -22,8 +22,8 @@ from bench.report import Json, Promise, emit, exit_unless, head, measuring, run_
 from lcursor.code import grammars, languages, structure
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Region
-from lcursor.edit.rewriting.rewrite import Rewriter, Silent
-from lcursor.edit.rewriting.task import Task
+from lcursor.edit.rewriting.rewriter import Rewriter
+from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import LcursorError, ReplyUnusable
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Usage
@@ -219,7 +219,7 @@ def task_of(file: str, name: str, instruction: str) -> Task:
 def _answer(connection: Connection, task: Task) -> Answer:
     config = EditConfig(max_tokens=MAX_TOKENS, temperature=0.0)
     try:
-        written = Rewriter(connection, config).run(task, Silent(), threading.Event())
+        written = Rewriter(connection, config).run(task, RewriteListener(), threading.Event())
     except ReplyUnusable as error:
         if not isinstance(error.usage, Usage):
             raise

@@ -29,11 +29,11 @@ from evals.edit_answers import OURS, PLAIN, Answer, AnswerCache, as_dict, as_mar
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Format, Lines
 from lcursor.edit.rewriting import checks, prompt
-from lcursor.edit.rewriting.attempts import Attempts, cost_of
+from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.edit.rewriting.region import grow
-from lcursor.edit.rewriting.rewrite import Rewriter, Silent
-from lcursor.edit.rewriting.task import Task
-from lcursor.edit.rewriting.trial import Trial
+from lcursor.edit.rewriting.retry import RetryLoop, cost_of
+from lcursor.edit.rewriting.rewriter import Rewriter
+from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Finished, Message, SamplingParams, Text
@@ -176,8 +176,8 @@ class Judge:
             test = examples.command(ROOT, bug.entry_point) if shown else ""
             config = replace(self._config, test=test)
             task = replace(task, path=str(root / NAME))
-            with Trial(root, config) as trial:
-                attempts = Attempts(Rewriter(self._reached, config), trial, config)
+            with CheckCommands(root, config) as commands:
+                attempts = RetryLoop(Rewriter(self._reached, config), commands, config)
                 return self._cache.add(self._tried(bug, task, attempts, key, budget))
 
     def one(self, bug: Bug, form: Format) -> Answer:
@@ -187,7 +187,7 @@ class Judge:
         key = _key(self._reached.name, prompt.messages(task), repr(config))
         if known := self._cache.find(form, bug.name, key):
             return known
-        attempts = Attempts(Rewriter(self._reached, config), None, config)
+        attempts = RetryLoop(Rewriter(self._reached, config), None, config)
         return self._cache.add(self._tried(bug, task, attempts, key, 0, form))
 
     def _task(self, bug: Bug, form: Format) -> Task:
@@ -199,7 +199,7 @@ class Judge:
         return Task(NAME, NAME, "python", lines, region, instruction(bug), "", form)
 
     def _tried(
-        self, bug: Bug, task: Task, attempts: Attempts, key: str, budget: int, kind: str = OURS
+        self, bug: Bug, task: Task, attempts: RetryLoop, key: str, budget: int, kind: str = OURS
     ) -> Answer:
         began_s = time.monotonic()
         blank = Answer(
@@ -220,7 +220,7 @@ class Judge:
             text="",
         )
         try:
-            made = attempts.run(task, Silent(), threading.Event(), answer_tokens=budget)
+            made = attempts.run(task, RewriteListener(), threading.Event(), answer_tokens=budget)
         except ReplyUnusable as error:
             usage = cost_of(error)
             return replace(
@@ -234,8 +234,8 @@ class Judge:
             )
         source = _joined(task, made.lines)
         passed = _passes(bug, source)
-        first = made.tries[0]
-        is_first = made.attempts == len(made.tries)  # else the first reply was unusable
+        first = made.candidates[0]
+        is_first = made.attempts == len(made.candidates)  # else the first reply was unusable
         return replace(
             blank,
             has_passed=passed,

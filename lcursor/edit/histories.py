@@ -1,6 +1,6 @@
-"""The histories of all projects that this editor has: answers the messages about turns.
+"""The edit histories of all projects of an editor: answers the messages about turns.
 
-Owns which history a turn is in. Blocks for the disk; on one thread, but for `begin`.
+Blocks for the disk; on one thread, except for `begin`.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from lcursor.edit.records import FileChange, Lines
 from lcursor.edit.sources import Sources, project_of
 from lcursor.errors import EditMissing, LcursorError
 
-Edited = Callable[[str, Sequence[Mapping[str, Any]]], None]
-"""Given the key of a chat and what was done, as `ChatSlot.edited` takes it."""
+ChatEdited = Callable[[str, Sequence[Mapping[str, Any]]], None]
+"""Called with the key of a chat, and what was done with its changes."""
 
 
 class Histories:
     """The histories.
 
     Args:
-        folder: of all histories, where they are not in the usual place.
-        on_error: told what cannot be written down.
-        on_edited: told of changes that came out of a chat and were accepted.
-        note: told, in words, what was broken off when a Neovim was killed.
+        folder: of all histories; None for the usual one.
+        on_error: called with what cannot be recorded.
+        on_edited: called with the accepted changes of a chat.
+        warn: called with a message about an interrupted write.
     """
 
     def __init__(
         self,
         folder: Path | None,
         on_error: Callable[[LcursorError], None],
-        on_edited: Edited = lambda _chat, _edits: None,
-        note: Callable[[str], None] = lambda _: None,
+        on_edited: ChatEdited = lambda _chat, _edits: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._folder, self._on_error = folder, on_error
-        self._on_edited, self._note = on_edited, note
+        self._on_edited, self._warn = on_edited, warn
         self._lock = threading.Lock()
         self._histories: dict[Path, History] = {}
         self._of_turns: dict[str, History] = {}
@@ -53,7 +53,7 @@ class Histories:
         chat: str,
         bases: Mapping[str, Lines],
     ) -> str:
-        """Write a proposal down; return its key. Thread: any."""
+        """Record a proposal; return its key. Thread: any."""
         history = self._history(root)
         key = history.begin(title, files, chat, bases)
         with self._lock:
@@ -61,7 +61,7 @@ class Histories:
         return key
 
     def decided(self, params: wire.EditDecided) -> None:
-        """Write down what the user accepted and rejected, also into the chat that it came from.
+        """Record what the user accepted and rejected, also in the chat that it came from.
 
         Raises:
             EditMissing: there is no such turn.
@@ -75,7 +75,7 @@ class Histories:
             self._on_edited(chat, [_edited_hunk(name, hunk, did) for hunk in params["accepted"]])
 
     def write(self, params: wire.EditWrite) -> wire.EditWritten:
-        """Make changes of files on disk; say which, or why none."""
+        """Write changes to files on disk; return which, or why not."""
         answer: wire.EditWritten = {
             "id": params["id"],
             "turn": params["turn"],
@@ -102,11 +102,10 @@ class Histories:
         return answer
 
     def revert(self, params: wire.EditRevert) -> wire.EditReverted:
-        """Undo a turn or redo it on disk; return what is to be done in buffers.
+        """Undo or redo a turn on disk; return the changes for buffers.
 
         Raises:
-            EditMissing: there is none that can be.
-            LcursorError: it cannot be.
+            LcursorError: there is no such turn, or it cannot be done.
         """
         history = self._find(params["turn"], params["path"])
         found = undo.revert(history, params["turn"], params["do"], params["buffers"])
@@ -132,7 +131,7 @@ class Histories:
         }
 
     def resume(self, params: wire.EditResume) -> wire.EditProposed:
-        """Return what is open of a turn, for the texts as they are now.
+        """Return the open hunks of a turn, for the present texts.
 
         Raises:
             EditMissing: there is no such turn.
@@ -153,30 +152,30 @@ class Histories:
         }
 
     def _find(self, key: str, path: str) -> History:
-        """Return the history that has a turn, or that of a path's project."""
+        """Return the history with a turn, or that of a path's project."""
         with self._lock:
             found = self._of_turns.get(key)
         return found or self._history(project_of(path))
 
     def _history(self, root: Path) -> History:
-        """Return the history of a project; what was broken off there is settled first."""
+        """Return the history of a project, after interrupted writes are settled."""
         with self._lock:
             found = self._histories.get(root)
             if found is None:
                 found = self._histories[root] = History(root, self._folder, self._on_error)
                 for words in recover(found):
-                    self._note(words)
+                    self._warn(words)
         return found
 
 
 def _edited_hunk(name: str, hunk: wire.EditHunk, did: str) -> dict[str, Any]:
-    """Return a change that was accepted, as a chat remembers it."""
+    """Return an accepted hunk as a chat records it."""
     what = f"{did}: {_words(len(hunk['old']), len(hunk['new']))}"
     return {"name": name, "first_row": hunk["row"], "rows": len(hunk["new"]), "what": what}
 
 
 def _edited_file(change: FileChange, texts: Sources) -> dict[str, Any]:
-    """Return what was done to a whole file, as a chat remembers it."""
+    """Return the change of a whole file as a chat records it."""
     first = change.changes[0].first_row if change.changes else 0
     old = sum(len(each.old) for each in change.changes)
     new = sum(len(each.new) for each in change.changes)

@@ -1,8 +1,7 @@
-"""Whether the commands of `edit.lint` and `edit.test` may run in a project: the user's answers.
+"""Ask the user whether the commands of `edit.lint` and `edit.test` may run in a project.
 
 These commands run code that a model has just written, before anybody has read it, with the rights
-of the user. So each command is asked about once in each project, and the answer is remembered by
-the text of the command: one that was changed is asked about again.
+of the user. So the user is asked about each command once per project, and again if it changes.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from typing import Final
 
 from lcursor.config import EditConfig
 from lcursor.edit.checkpoints import history
-from lcursor.edit.job import Job
+from lcursor.edit.run import Run
 from lcursor.errors import LcursorError
 from lcursor.protocol_edit import EditChoice
 from lcursor.storage import folders
 
 NAME: Final = "commands.json"
 """In the project's folder of the edit history."""
-WAIT_S: Final = 0.05
+POLL_S: Final = 0.05
 QUESTION: Final = "Run the edit's checks? They run code that the model wrote"
 NOT_NOW, ALWAYS, NEVER = "Not this time", "Yes, in this project from now on", "Never here"
 RISK: Final = (
@@ -36,45 +35,39 @@ RISK: Final = (
 
 
 class Permissions:
-    """The answers.
-
-    Args:
-        folder: of all edit histories, where they are not in the usual place.
-
-    Thread: any.
-    """
+    """The answers, in the folder of the edit history; None for the usual one. Thread: any."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._asking = threading.Lock()
 
-    def allowed(self, job: Job, root: Path, config: EditConfig) -> tuple[EditConfig, str]:
-        """Return settings without the commands that must not run, and a note about those.
+    def allowed(self, run: Run, root: Path, config: EditConfig) -> tuple[EditConfig, str]:
+        """Return settings without the commands that must not run, and a note about these.
 
         Asks the user about commands without an answer; one question at a time.
 
         Raises:
-            Cancelled: the job was stopped meanwhile.
+            Cancelled: the run was stopped meanwhile.
         """
         commands = {"edit.lint": config.lint, "edit.test": config.test}
         commands = {name: text for name, text in commands.items() if text}
         if not commands:
             return config, ""
-        while not self._asking.acquire(timeout=WAIT_S):
-            job.check()
+        while not self._asking.acquire(timeout=POLL_S):
+            run.check()
         try:
             answers = self.answers(root)
             unknown = {name: text for name, text in commands.items() if text not in answers}
             if unknown:
-                answers |= self._ask(job, root, unknown)
+                answers |= self._ask(run, root, unknown)
         finally:
             self._asking.release()
-        refused = [name for name, text in commands.items() if not answers.get(text, False)]
+        denied = [name for name, text in commands.items() if not answers.get(text, False)]
         note = ""
-        if refused:
-            note = f"Not run, as you have not allowed it in this project: {', '.join(refused)}"
-        lint = "" if "edit.lint" in refused else config.lint
-        test = "" if "edit.test" in refused else config.test
+        if denied:
+            note = f"Not run, as you have not allowed it in this project: {', '.join(denied)}"
+        lint = "" if "edit.lint" in denied else config.lint
+        test = "" if "edit.test" in denied else config.test
         return replace(config, lint=lint, test=test), note
 
     def answers(self, root: Path) -> dict[str, bool]:
@@ -88,7 +81,7 @@ class Permissions:
         return {text: answer for text, answer in found.items() if isinstance(answer, bool)}
 
     def remember(self, root: Path, answers: Mapping[str, bool]) -> None:
-        """Keep answers; where that cannot be written, the next edit asks again."""
+        """Store answers; if they cannot be written, the next edit asks again."""
         place = history.place(root, self._folder)
         with contextlib.suppress(OSError, LcursorError):
             folders.make_private(place.parent)
@@ -96,10 +89,10 @@ class Permissions:
             text = json.dumps(self.answers(root) | dict(answers), indent=1)
             folders.write_file(place / NAME, text.encode())
 
-    def _ask(self, job: Job, root: Path, unknown: Mapping[str, str]) -> dict[str, bool]:
-        """Ask about commands; the first choice, which a stray key takes, runs nothing."""
+    def _ask(self, run: Run, root: Path, unknown: Mapping[str, str]) -> dict[str, bool]:
+        """Ask about commands; the first choice, which a stray key selects, runs nothing."""
         lines = [f"{name}: {text}" for name, text in unknown.items()]
-        choice = job.ask(QUESTION, [_choice(name, lines) for name in (NOT_NOW, ALWAYS, NEVER)])
+        choice = run.ask(QUESTION, [_choice(name, lines) for name in (NOT_NOW, ALWAYS, NEVER)])
         if choice <= 0:
             return {}
         answers = dict.fromkeys(unknown.values(), choice == 1)

@@ -1,8 +1,7 @@
-"""A plan for a change of several files: which files and symbols, in which order, and what to do.
+"""Plan a change of several files: which files and symbols to edit, and how.
 
-The model sees a list of what there is, each with a short name, and answers with these names and a
-sentence for each; it writes no code and no rows. What it names and is not there is left out, with a
-word about it. Blocks; on the thread of the edit.
+The model sees a list of files and symbols with ids, and answers with ids and a sentence for each;
+it writes no code and no rows. Steps that cannot be done are left out, with a note. Blocks.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -18,10 +17,11 @@ from typing import Any, Final
 
 from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase
-from lcursor.edit import candidates, talk
-from lcursor.edit.candidates import Candidate, Spot
+from lcursor.edit import candidates
+from lcursor.edit.candidates import Candidate, Entry
+from lcursor.edit.completion import complete
 from lcursor.edit.records import FileKind
-from lcursor.edit.rewriting.attempts import added
+from lcursor.edit.rewriting.task import add_usage
 from lcursor.edit.sources import Sources
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import Connection
@@ -29,15 +29,16 @@ from lcursor.llm.records import Message, SamplingParams, Usage
 
 UNKNOWN_TOKENS: Final = 8192
 LIST_SHARE: Final = 3
-"""One part in so many of the context is for the list of what there is."""
+"""The list of candidates gets at most this part of the context."""
 ANSWER_TOKENS: Final = 1200
 SKETCH_TOKENS: Final = 500
 MAX_STEPS: Final = 24
-WHOLE_BUDGETS: Final = 2
-"""A file is written anew as a whole up to so many times the tokens of a region."""
-AGAIN_TEMPERATURE: Final = 0.4
+WHOLE_FILE_FACTOR: Final = 2
+"""A file is rewritten as a whole up to so many times the tokens of a region."""
+SECOND_TEMPERATURE: Final = 0.4
 MIN_NAME: Final = 3
-"""Shorter names of files stand in many a sentence that means none."""
+"""Shorter file names are in many a sentence that does not mean them."""
+VCS_FOLDERS: Final = (".git", ".hg", ".svn", ".jj")
 ORDER: Final[Mapping[str, int]] = {"create": 0, "edit": 1, "rename": 2, "delete": 3}
 SYSTEM: Final = """\
 You plan changes of a code base. You are given a list of files and of what they define, each with \
@@ -66,102 +67,87 @@ class Step:
     path: str
     """Relative to the project's root."""
     to: str = ""
-    """Of a rename, relative too."""
+    """New path of a rename, relative as well."""
     first_row: int = 0
     last_row: int = 0
     what: str = ""
-    """The symbol; "" for all of the file."""
+    """The symbol; "" for the whole file."""
     do: str = ""
     sketch: str = ""
-    """How the planner would do it, for who writes; "" for nothing."""
+    """How the planner would write it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What shall be done."""
+    """A plan."""
 
     summary: str
     """With a line for each step that was left out."""
     steps: tuple[Step, ...]
     usage: Usage = field(default_factory=Usage)
-    """What the plan cost, without the sketches."""
+    """Without the sketches."""
 
 
 def plan(
     reached: Connection,
     config: EditConfig,
     instruction: str,
-    root: Path,
     context: str,
     codebase: Codebase | None,
     cancel: threading.Event,
-    *,
-    files: Sources,
+    sources: Sources,
 ) -> Plan:
-    """Return a plan; nothing is done.
+    """Return a plan.
 
     Args:
         reached: the model that plans.
-        config: the settings; with a planner of its own, steps get a sketch.
+        config: with a planner of its own, steps get a sketch.
         instruction: of the user.
-        root: of the project.
-        context: what is attached, as the model reads it.
-        codebase: that knows the project; None for nothing.
-        cancel: ends it at once.
-        files: the texts of the project.
+        context: attachments, as the model reads them.
+        codebase: is searched for candidates; None for no search.
+        cancel: set to stop.
+        sources: the files of the project.
 
     Raises:
         ReplyUnusable: the model made no plan.
         Cancelled: `cancel` was set.
         LcursorError: the model cannot be asked.
     """
-    known = candidates.collect(instruction, context, files, codebase, cancel.is_set)
-    room = reached.context_tokens or UNKNOWN_TOKENS
-    shown = _fitting(known, room // LIST_SHARE, reached)
+    known = candidates.collect(instruction, context, sources, codebase, cancel.is_set)
+    size = reached.context_tokens or UNKNOWN_TOKENS
+    shown = _fitting_list(known, size // LIST_SHARE, reached)
     asked = messages(instruction, context, shown)
     named = {one.key for one in known if is_named(one.path, instruction)}
-
-    def is_short(one: Candidate) -> bool:
-        lines = files.read(one.path) or ()
-        most = config.region_tokens * WHOLE_BUDGETS
-        return reached.counter.known("\n".join(lines))[0] <= most
-
+    reader = _StepReader(reached, config, instruction, known, sources)
     read: tuple[str, list[dict[str, Any]]] | None = None
-    steps, notes, spent = list[Step](), list[str](), list[Usage]()
-    for temperature in (config.temperature, max(config.temperature, AGAIN_TEMPERATURE)):
+    steps, notes, usages = list[Step](), list[str](), list[Usage]()
+    for temperature in (config.temperature, max(config.temperature, SECOND_TEMPERATURE)):
         wish = SamplingParams(
             max_tokens=ANSWER_TOKENS, temperature=temperature, schema=schema(shown, named)
         )
-        said = talk.answer(reached, asked, wish, cancel)
-        spent.append(said.usage)
-        read = parsed(said.text) or read
+        answer = complete(reached, asked, wish, cancel)
+        usages.append(answer.usage)
+        read = parse_answer(answer.text) or read
         if read is not None:
-            steps, notes = _steps(read[1], known, root, files, is_short, instruction)
+            steps, notes = reader.steps(read[1])
             if steps or not notes:
                 break
             why = f"Nothing of this can be done: {'; '.join(dict.fromkeys(notes))}. Plan it anew."
-            asked = [*asked, Message("assistant", said.text), Message("user", why)]
+            asked = [*asked, Message("assistant", answer.text), Message("user", why)]
     if read is None:
         raise ReplyUnusable("form", "The model made no plan that can be read")
-    summary = read[0].replace("…", "")
     if config.planner:
-        steps = [_sketched(step, reached, instruction, files, cancel) for step in steps]
-    usage = reduce(added, spent)
-    lines = [summary.strip(), *(f"Left out: {note}" for note in dict.fromkeys(notes))]
-    return Plan("\n".join(filter(None, lines)), tuple(steps), usage)
+        steps = [_with_sketch(step, reached, instruction, sources, cancel) for step in steps]
+    summary = read[0].replace("…", "").strip()
+    lines = [summary, *(f"Left out: {note}" for note in dict.fromkeys(notes))]
+    return Plan("\n".join(filter(None, lines)), tuple(steps), reduce(add_usage, usages))
 
 
-# The question.
+# The prompt.
 
 
 def messages(instruction: str, context: str, shown: Sequence[Sequence[str]]) -> list[Message]:
-    """Return what the model is asked.
-
-    Args:
-        instruction: of the user.
-        context: what is attached.
-        shown: lines for each candidate.
-    """
+    """Return the prompt, with some lines for each candidate."""
     listed = "\n".join(line for lines in shown for line in lines) or "(no file yet)"
     parts = [
         context,
@@ -172,10 +158,9 @@ def messages(instruction: str, context: str, shown: Sequence[Sequence[str]]) -> 
 
 
 def is_named(path: str, instruction: str) -> bool:
-    """Return whether an instruction names a file, or a folder that it is in.
+    """Return whether an instruction names a file, or a folder that contains it.
 
-    Small models delete and move files that nobody spoke of; only what is named may go, in whatever
-    language the rest of the instruction is.
+    Small models delete and move files that nobody mentioned; only those that are named may be.
     """
     names = {*path.split("/"), path.rpartition("/")[2].partition(".")[0]}
     return any(
@@ -186,7 +171,7 @@ def is_named(path: str, instruction: str) -> bool:
 
 
 def schema(shown: Sequence[Sequence[str]], named: Collection[str]) -> dict[str, Any]:
-    """Return the JSON schema of an answer: ids that there are, and nothing else.
+    """Return the JSON schema of an answer.
 
     Args:
         shown: lines for each candidate.
@@ -224,19 +209,21 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fitting(known: Sequence[Candidate], most_tokens: int, reached: Connection) -> list[list[str]]:
-    """Return the lines for candidates, with fewer symbols or files where there is no room."""
+def _fitting_list(
+    known: Sequence[Candidate], limit_tokens: int, reached: Connection
+) -> list[list[str]]:
+    """Return the lines for each candidate, with fewer symbols or files if they do not fit."""
 
-    def is_much(shown: Sequence[Sequence[str]]) -> bool:
+    def is_over(shown: Sequence[Sequence[str]]) -> bool:
         text = "\n".join(line for lines in shown for line in lines)
-        return reached.counter.known(text)[0] > most_tokens
+        return reached.counter.known(text)[0] > limit_tokens
 
     shown: list[list[str]] = []
-    for most in (candidates.MAX_SYMBOLS, 16, 6, 0):
-        shown = [one.lines(most) for one in known]
-        if not is_much(shown):
+    for count in (candidates.MAX_SYMBOLS, 16, 6, 0):
+        shown = [one.lines(count) for one in known]
+        if not is_over(shown):
             return shown
-    while shown and is_much(shown):
+    while shown and is_over(shown):
         shown.pop()
     return shown
 
@@ -244,167 +231,151 @@ def _fitting(known: Sequence[Candidate], most_tokens: int, reached: Connection) 
 # The answer.
 
 
-def parsed(text: str) -> tuple[str, list[dict[str, Any]]] | None:
-    """Return the summary and the steps that an answer has; None where it has none.
+def parse_answer(text: str) -> tuple[str, list[dict[str, Any]]] | None:
+    """Return the summary and the steps of an answer, None if it has none.
 
-    Takes JSON with or without a fence and words around it, also where it was cut off.
+    The JSON may be in a fence, with text around it.
     """
     text = re.sub(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", "", text, flags=re.S)
-    values = list(_values(text))
-    for found in values:
-        if isinstance(found, dict) and isinstance(found.get("steps"), list):
-            rows = [row for row in found["steps"] if isinstance(row, dict)]
-            return str(found.get("summary") or ""), rows
-    loose = [row for value in values for row in (value if isinstance(value, list) else [value])]
-    rows = [row for row in loose if isinstance(row, dict) and ("action" in row or "id" in row)]
-    summary = re.search(r'"summary"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
-    return (summary.group(1) if summary else "", rows) if rows else None
-
-
-def _values(text: str) -> Iterator[Any]:
-    """Yield the JSON values that stand in a text; of one that is cut off, those within it."""
     decoder = json.JSONDecoder(strict=False)
-    at = 0
-    while (found := re.compile(r"[{\[]").search(text, at)) is not None:
+    for found in re.finditer(r"\{", text):
         try:
-            value, at = decoder.raw_decode(text, found.start())
+            value = decoder.raw_decode(text, found.start())[0]
         except ValueError:
-            at = found.start() + 1
-        else:
-            yield value
-
-
-def _steps(
-    rows: Sequence[Mapping[str, Any]],
-    known: Sequence[Candidate],
-    root: Path,
-    files: Sources,
-    is_short: Callable[[Candidate], bool],
-    instruction: str,
-) -> tuple[list[Step], list[str]]:
-    """Return the steps that can be done, in the order to do them, and what was left out."""
-    steps, notes = dict[tuple[str, ...], Step](), list[str]()
-    places: dict[str, Step] = {}
-    for row in rows[:MAX_STEPS]:
-        try:
-            step = _step(row, known, root, files, is_short)
-        except _Odd as odd:
-            notes.append(str(odd))
             continue
-        if step.kind in ("delete", "rename") and not is_named(step.path, instruction):
-            notes.append(f"{step.path}: name the file to have it deleted or moved")
-            continue
-        place = step.to or (step.path if step.kind == "create" else "")
-        first = places.setdefault(place, step) if place else step
-        if (first.kind, first.path) != (step.kind, step.path):
-            notes.append(f"{step.path}: another step makes {place}")
-            continue
-        same = (step.kind, step.path, step.to, step.what, str(step.first_row))
-        if same in steps:
-            told = steps[same].do
-            steps[same] = replace(steps[same], do=told if step.do in told else f"{told}\n{step.do}")
-        else:
-            steps[same] = step
-    gone = {step.path for step in steps.values() if step.kind == "delete"}
-    kept = [step for step in steps.values() if step.kind == "delete" or step.path not in gone]
-    notes += [f"{step.path}: it is deleted" for step in steps.values() if step not in kept]
-    kept.sort(key=lambda step: ORDER[step.kind])
-    return [replace(step, key=f"s{at}") for at, step in enumerate(kept, 1)], notes
+        if isinstance(value.get("steps"), list):
+            rows = [row for row in value["steps"] if isinstance(row, dict)]
+            return str(value.get("summary") or ""), rows
+    return None
 
 
-class _Odd(Exception):
-    """A step that cannot be done."""
+class _Impossible(Exception):
+    """A step cannot be done."""
 
 
-def _step(
-    row: Mapping[str, Any],
-    known: Sequence[Candidate],
-    root: Path,
-    files: Sources,
-    is_short: Callable[[Candidate], bool],
+class _StepReader:
+    """Reads the steps of an answer."""
+
+    def __init__(
+        self,
+        reached: Connection,
+        config: EditConfig,
+        instruction: str,
+        known: Sequence[Candidate],
+        sources: Sources,
+    ) -> None:
+        self._reached, self._instruction = reached, instruction
+        self._known, self._sources = known, sources
+        self._limit_tokens = config.region_tokens * WHOLE_FILE_FACTOR
+
+    def steps(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Step], list[str]]:
+        """Return the steps that can be done, in their order, and notes about the others."""
+        steps, notes = dict[tuple[str, ...], Step](), list[str]()
+        new_paths: dict[str, Step] = {}
+        for row in rows[:MAX_STEPS]:
+            try:
+                step = self._step(row)
+            except _Impossible as error:
+                notes.append(str(error))
+                continue
+            if step.kind in ("delete", "rename") and not is_named(step.path, self._instruction):
+                notes.append(f"{step.path}: name the file to have it deleted or moved")
+                continue
+            new_path = step.to or (step.path if step.kind == "create" else "")
+            first = new_paths.setdefault(new_path, step) if new_path else step
+            if (first.kind, first.path) != (step.kind, step.path):
+                notes.append(f"{step.path}: another step makes {new_path}")
+                continue
+            same = (step.kind, step.path, step.to, step.what, str(step.first_row))
+            do = steps[same].do if same in steps else ""
+            if do and step.do not in do:
+                do = f"{do}\n{step.do}"
+            steps[same] = replace(step, do=do or step.do)
+        deleted = {step.path for step in steps.values() if step.kind == "delete"}
+        every = [*steps.values()]
+        kept = [each for each in every if each.kind == "delete" or each.path not in deleted]
+        notes += [f"{step.path}: it is deleted" for step in every if step not in kept]
+        kept.sort(key=lambda step: ORDER[step.kind])
+        return [replace(step, key=f"s{at}") for at, step in enumerate(kept, 1)], notes
+
+    def _step(self, row: Mapping[str, Any]) -> Step:
+        action = str(row.get("action") or "edit").strip().lower().removesuffix("_file")
+        wanted, path = str(row.get("id") or "").strip(), str(row.get("path") or "").strip()
+        do = " ".join(str(row.get("do") or "").split())
+        if action == "create":
+            return Step("", "create", self._new_path(path or wanted), do=do)
+        one, entry = self._find(wanted or path)
+        if action == "delete":
+            return Step("", "delete", one.path, last_row=one.rows, do=do)
+        if action in ("rename", "move"):
+            return Step("", "rename", one.path, self._new_path(path), last_row=one.rows, do=do)
+        if action != "edit":
+            raise _Impossible(f"there is no action {action!r}")
+        if not one.is_text:
+            raise _Impossible(f"{one.path} cannot be read")
+        if not entry.what and not self._is_short(one):
+            words = set(re.findall(r"\w+", do))
+            named = [each for each in one.entries if each.name in words]
+            if len(named) != 1:
+                raise _Impossible(
+                    f"{one.path} is too long to be written anew, and no part of it was named"
+                )
+            entry = named[0]
+        return Step("", "edit", one.path, "", entry.first_row, entry.last_row, entry.what, do)
+
+    def _is_short(self, one: Candidate) -> bool:
+        text = "\n".join(self._sources.read(one.path) or ())
+        return self._reached.counter.known(text)[0] <= self._limit_tokens
+
+    def _find(self, wanted: str) -> tuple[Candidate, Entry]:
+        """Return what a model names by its id, else by a path or a name that is unique.
+
+        Raises:
+            _Impossible: there is none, or several.
+        """
+        for one in self._known:
+            for entry in (one.whole(), *one.entries):
+                if entry.key == wanted:
+                    return one, entry
+        path, _, name = wanted.partition(":")
+        by_path = [one for one in self._known if one.path == path or one.path.endswith(f"/{path}")]
+        if len(by_path) == 1:
+            inner = [entry for entry in by_path[0].entries if name and entry.name == name.strip()]
+            return by_path[0], inner[0] if len(inner) == 1 else by_path[0].whole()
+        by_name = [(one, entry) for one in self._known for entry in one.entries
+                   if entry.name == wanted]  # fmt: skip
+        if len(by_name) == 1:
+            return by_name[0]
+        sources = self._sources
+        if path and path in sources.all() and (lines := sources.read(path)) is not None:
+            one = candidates.candidate("f0", path, lines)
+            return one, one.whole()
+        raise _Impossible(f"there is no {wanted or 'thing without an id'} in the list")
+
+    def _new_path(self, path: str) -> str:
+        """Return the path of a new file in the project.
+
+        Raises:
+            _Impossible: it is not in the project, or exists.
+        """
+        bare = path.replace("\\", "/").removeprefix("./")
+        parts = bare.split("/")
+        if not bare or bare.startswith(("/", "~")) or ".." in parts or "" in parts or "\0" in bare:
+            raise _Impossible(f"{path or 'a new file without a path'} is no path in the project")
+        if parts[0] in VCS_FOLDERS:
+            raise _Impossible(f"{path} belongs to version control")
+        if Path(self._sources.root, bare).exists():
+            raise _Impossible(f"{path} is there already")
+        return bare
+
+
+def _with_sketch(
+    step: Step, reached: Connection, instruction: str, sources: Sources, cancel: threading.Event
 ) -> Step:
-    action = str(row.get("action") or row.get("kind") or "edit").strip().lower()
-    wanted = str(row.get("id") or row.get("file") or "").strip()
-    path = str(row.get("path") or "").strip()
-    do = " ".join(str(row.get("do") or row.get("description") or "").split())
-    action = action.removesuffix("_file")
-    if action in ("create", "new", "add"):
-        return Step("", "create", _inside(path or wanted, root, is_new=True), do=do)
-    one, spot = _found(wanted or path, known, files)
-    if action in ("delete", "remove"):
-        return Step("", "delete", one.path, last_row=one.rows, do=do)
-    if action in ("rename", "move"):
-        to = _inside(path or str(row.get("to") or ""), root, is_new=True)
-        return Step("", "rename", one.path, to, last_row=one.rows, do=do)
-    if action not in ("edit", "change", "update", "modify"):
-        raise _Odd(f"there is no action {action!r}")
-    if not one.is_text:
-        raise _Odd(f"{one.path} cannot be read")
-    if not spot.what and one.spots and not is_short(one):
-        spot = _narrowed(one, do)
-    if not spot.what and not is_short(one):
-        raise _Odd(f"{one.path} is too long to be written anew, and no part of it was named")
-    return Step("", "edit", one.path, "", spot.first_row, spot.last_row, spot.what, do)
-
-
-def _found(wanted: str, known: Sequence[Candidate], files: Sources) -> tuple[Candidate, Spot]:
-    """Return what a model names: by its id, else by a path or a name that only one thing has.
-
-    Raises:
-        _Odd: there is none, or several.
-    """
-    for one in known:
-        for spot in (one.whole(), *one.spots):
-            if spot.key == wanted:
-                return one, spot
-    bare, _, name = wanted.partition(":")
-    by_path = [one for one in known if one.path == bare or one.path.endswith(f"/{bare}")]
-    if len(by_path) == 1:
-        inner = [spot for spot in by_path[0].spots if name and spot.name == name.strip()]
-        return by_path[0], inner[0] if len(inner) == 1 else by_path[0].whole()
-    named = [(one, spot) for one in known for spot in one.spots if spot.name == wanted]
-    if len(named) == 1:
-        return named[0]
-    if bare and bare in files.all() and (lines := files.read(bare)) is not None:
-        one = candidates.one_of(bare, lines)
-        return one, one.whole()
-    raise _Odd(f"there is no {wanted or 'thing without an id'} in the list")
-
-
-def _narrowed(one: Candidate, do: str) -> Spot:
-    """Return the one symbol of a file that a sentence names; all of it where that is not clear."""
-    words = set(re.findall(r"\w+", do))
-    named = [spot for spot in one.spots if spot.name in words]
-    return named[0] if len(named) == 1 else one.whole()
-
-
-def _inside(path: str, root: Path, *, is_new: bool) -> str:
-    """Return a path of a file in the project.
-
-    Raises:
-        _Odd: it is none, or something is there.
-    """
-    bare = path.replace("\\", "/").removeprefix("./")
-    parts = bare.split("/")
-    if not bare or bare.startswith(("/", "~")) or ".." in parts or "" in parts or "\0" in bare:
-        raise _Odd(f"{path or 'a new file without a path'} is no path in the project")
-    if parts[0] in (".git", ".hg", ".svn", ".jj"):
-        raise _Odd(f"{path} belongs to version control")
-    if is_new and (root / bare).exists():
-        raise _Odd(f"{path} is there already")
-    return bare
-
-
-# The sketches.
-
-
-def _sketched(
-    step: Step, reached: Connection, instruction: str, files: Sources, cancel: threading.Event
-) -> Step:
-    """Return a step with how the planner would do it."""
+    """Return a step with how the planner would write it."""
     if step.kind not in ("edit", "create"):
         return step
-    lines = (files.read(step.path) or ()) if step.kind == "edit" else ()
+    lines = (sources.read(step.path) or ()) if step.kind == "edit" else ()
     region = "\n".join(lines[step.first_row : step.last_row])
     place = f"This is {step.what or 'the file'} in {step.path}:\n\n```\n{region}\n```"
     if step.kind == "create":
@@ -415,7 +386,7 @@ def _sketched(
         "what goes where, and what to keep. Show only the few lines of code that are not obvious."
     )
     asked = [Message("system", SKETCHING), Message("user", text)]
-    said = talk.answer(
+    answer = complete(
         reached, asked, SamplingParams(max_tokens=SKETCH_TOKENS, temperature=0.0), cancel
     )
-    return replace(step, sketch=said.text.strip())
+    return replace(step, sketch=answer.text.strip())

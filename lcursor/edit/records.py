@@ -1,6 +1,6 @@
-"""What the rooms of an edit hand to each other.
+"""The records that the modules of an edit share.
 
-Vocabulary: imports nothing of ours. Lines have no line ends. Rows are 0-based, ends exclusive.
+Imports nothing of ours. Lines have no line ends. Rows are 0-based, ends exclusive.
 """
 
 from __future__ import annotations
@@ -13,57 +13,54 @@ from typing import Literal
 Lines = tuple[str, ...]
 FileKind = Literal["edit", "create", "delete", "rename"]
 Format = Literal["whole", "search_replace", "udiff"]
-"""How a model writes a change: the new text of a region, blocks of what is there and what shall be,
-or a diff."""
+"""How a model writes a change: the whole new text, search/replace blocks, or a diff."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Lines of a base that become others; none of either is an insertion or a deletion."""
+    """A replacement of lines of a base text; an insertion has no old lines, a deletion no new."""
 
     first_row: int
     last_row: int
-    """Behind the last."""
     old: Lines
     new: Lines
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found out about a change before it is shown."""
+    """The result of checking a change before it is shown."""
 
     name: str
     """`parses`, `indent`, `symbols`, `size`, `format`, `lint`, `test` or `diagnostics`."""
     is_ok: bool
     text: str = ""
-    """What is wrong, for people and for the model that tries again; of a check that is passed, a
-    remark for people, or empty."""
+    """What is wrong, for the user and for the model's next attempt; if it passed, a remark."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a turn does to one file."""
+    """The change of one file."""
 
     path: str
     """Absolute."""
     kind: FileKind = "edit"
     to: str = ""
-    """Absolute; of a rename."""
+    """Absolute new path of a renamed file."""
     base: str = ""
-    """`digest` of the lines that the rows are of; empty for a file that is created."""
+    """`digest` of the lines that the rows refer to; "" for a new file."""
     changes: tuple[Change, ...] = ()
-    """In the order of their rows; none overlaps another."""
+    """In the order of their rows, without overlaps."""
     checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Rows that are written anew as a whole."""
+    """Rows that a model rewrites as a whole."""
 
     first_row: int
     last_row: int
     what: str
-    """For people: `function parse`."""
+    """For the user: `function parse`."""
 
 
 def lines_of(text: str) -> Lines:

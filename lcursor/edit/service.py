@@ -1,15 +1,15 @@
 """The service of edits: each message of `protocol_edit` has a method here.
 
-Owns the edits that run, each on a thread of its own, several at once. Every method returns at once:
-what is written down, or to files, is done on one lane in the order in which it was asked for.
-Nothing is changed in a buffer here, and in a file only when the editor says so.
+Every method returns at once. Each edit runs on a thread of its own; the history and files are
+written on one other thread, in the order of the messages. Files are only changed when the editor
+asks for it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,22 +17,23 @@ from typing import Any
 from lcursor import protocol_edit as wire
 from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase, Grep
-from lcursor.edit import applying, commit, many, one, project
-from lcursor.edit.histories import Edited, Histories
-from lcursor.edit.job import End, Job
+from lcursor.context.items import Seen
+from lcursor.edit import apply_reply, commit, multi_edit, project_edit, region_edit
+from lcursor.edit.histories import ChatEdited, Histories
 from lcursor.edit.permission import Permissions
-from lcursor.edit.tools import Alternatives, Retrieve, Sees, Tools
+from lcursor.edit.region_edit import Alternatives
+from lcursor.edit.run import Outcome, Run
+from lcursor.edit.workspace import EditServices
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
 from lcursor.reporting import Notify, error_message, report_error
 
 STOP_S = 0.1
-"""An edit that was told to stop gets this long to say so itself."""
+"""A stopped edit gets this long to end by itself."""
 LEAVE_S = 0.3
 MAX_REMEMBERED = 64
-"""Edits that another alternative can be asked for."""
-Work = Callable[[Job], End]
+"""Edits that alternatives can be asked for."""
 
 
 class EditService:
@@ -40,209 +41,157 @@ class EditService:
 
     Args:
         config: the settings.
-        tell: sends a message of `protocol_edit.TO_LUA`, `error` or `log`, from any thread.
-        models: that write; shared with the chat, and closed by who made them.
-        codebase: returns what knows a project; None for a plain search.
-        secrets: globs of files that are never read, besides the built-in ones.
-        folder: of all histories, where they are not in the usual place.
-        busy: told, on any thread, when an edit works and none did, and when the last one stops to.
-        chat_edited: told, on the lane's thread, which changes out of a chat were taken.
-        chat_seen: asked, on an edit's thread, what the model had read when it wrote a message.
+        send: sends a message of `protocol_edit.TO_LUA`, `error` or `log`, from any thread.
+        models: shared with the chat, and closed by their owner.
+        codebase: returns the search of a project; None for a plain one.
+        secrets: globs of files that are never read, in addition to the built-in ones.
+        folder: of all histories; None for the usual one.
+        busy: called on any thread when the first edit starts to work, and when the last one stops.
+        chat_edited: called with the accepted changes of a chat.
+        chat_seen: returns what the model had read when it wrote a chat message.
     """
 
     def __init__(
         self,
         config: EditConfig,
-        tell: Notify,
+        send: Notify,
         models: ModelPool,
-        codebase: Retrieve | None = None,
+        codebase: Callable[[Path], Codebase] | None = None,
         *,
         secrets: Sequence[str] = (),
         folder: Path | None = None,
         busy: Callable[[bool], None] = lambda _: None,
-        chat_edited: Edited = lambda _chat, _edits: None,
-        chat_seen: Sees = lambda _chat, _message: (),
+        chat_edited: ChatEdited = lambda _chat, _edits: None,
+        chat_seen: Callable[[str, int], Sequence[Seen]] = lambda _chat, _message: (),
     ) -> None:
-        self._tell, self._models, self._busy = tell, models, busy
-        self._codebase, self._secrets = codebase, tuple(secrets)
-        self._histories = Histories(folder, self._complain, chat_edited, self._note)
-        self._tools = Tools(
+        self._send, self._models, self._busy = send, models, busy
+        self._histories = Histories(folder, self._report, chat_edited, self._warn)
+        self._services = EditServices(
             config,
             models,
-            self._knows,
-            self._secrets,
+            codebase or (lambda root: Grep(root, tuple(secrets))),
+            tuple(secrets),
             self._histories,
             Permissions(folder),
-            partial(models.claim_cache, self._server_says),
+            partial(models.claim_cache, self._on_server_status),
             chat_seen,
         )
         self._lock = threading.Lock()
-        self._jobs: dict[int, Job] = {}
+        self._runs: dict[int, Run] = {}
         self._working = 0
-        self._known: OrderedDict[int, Alternatives] = OrderedDict()
-        self._front = SerialExecutor("lcursor-edits", self._failed)
-        models.add_listener(self._server_says)
+        self._alternatives: OrderedDict[int, Alternatives] = OrderedDict()
+        self._writer = SerialExecutor("lcursor-edits", self._on_writer_error)
+        models.add_listener(self._on_server_status)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
-        """Return which method answers which message."""
+        """Return the method for each message."""
+        histories, write = self._histories, self._write
         return {
             "edit.ask": self.ask,
-            "edit.many": self.many,
-            "edit.apply": self.apply,
-            "edit.choose": self.choose,
-            "edit.carry_out": self.carry_out,
-            "edit.looked": self.looked,
+            "edit.many": lambda params: self._start(params, multi_edit.edit_places),
+            "edit.apply": lambda params: self._start(params, apply_reply.apply),
+            "edit.commit": lambda params: self._start(params, commit.ask),
+            "edit.choose": lambda params: self._answer(params, params["choice"]),
+            "edit.carry_out": lambda params: self._answer(params, tuple(params["dropped"])),
+            "edit.looked": self.receive_diagnostics,
             "edit.stop": self.stop,
-            "edit.decided": self.decided,
-            "edit.write": self.write,
-            "edit.revert": self.revert,
-            "edit.turns": self.turns,
-            "edit.resume": self.resume,
-            "edit.commit": self.commit,
+            "edit.decided": lambda params: self._writer.submit(partial(histories.decided, params)),
+            "edit.write": lambda params: write("edit.written", histories.write, params),
+            "edit.revert": lambda params: write("edit.reverted", histories.revert, params),
+            "edit.turns": lambda params: write("edit.turned", histories.rows, params),
+            "edit.resume": lambda params: write("edit.proposed", histories.resume, params),
         }
 
     def ask(self, params: wire.EditAsk) -> None:
-        """Have a region, or what a plan names, written anew."""
+        """Edit a region, or a project after a plan."""
         if params["scope"] == "project":
-            self._begin(params["id"], lambda job: project.ask(job, self._tools, params), params)
+            self._start(params, project_edit.edit_project)
             return
-        earlier = self._alternatives(params["id"], params["again"])
-        self._begin(params["id"], lambda job: one.ask(job, self._tools, params, earlier), params)
-
-    def many(self, params: wire.EditMany) -> None:
-        """Have the same done at many places."""
-        self._begin(params["id"], lambda job: many.many(job, self._tools, params), params)
-
-    def apply(self, params: wire.EditApply) -> None:
-        """Make changes of files of what someone wrote."""
-        self._begin(params["id"], lambda job: applying.apply(job, self._tools, params))
-
-    def commit(self, params: wire.EditCommit) -> None:
-        """Write a commit message."""
-        self._begin(params["id"], lambda job: commit.ask(job, self._tools, params))
-
-    def choose(self, params: wire.EditChoose) -> None:
-        """Take the answer to a question."""
-        self._answer(params["id"], params["choice"])
-
-    def carry_out(self, params: wire.EditCarryOut) -> None:
-        """Go on with a plan."""
-        self._answer(params["id"], tuple(params["dropped"]))
-
-    def looked(self, params: wire.EditLooked) -> None:
-        """Take what language servers say of a proposal."""
+        number = params["id"]
         with self._lock:
-            job = self._jobs.get(params["id"])
-        if job is not None:
-            job.looked(params)
+            earlier = self._alternatives.get(params["again"]) or Alternatives()
+            self._alternatives[number] = earlier
+            while len(self._alternatives) > MAX_REMEMBERED:
+                self._alternatives.popitem(last=False)
+
+        def edit(run: Run, services: EditServices, params: wire.EditAsk) -> Outcome:
+            return region_edit.edit_region(run, services, params, earlier)
+
+        self._start(params, edit)
+
+    def receive_diagnostics(self, params: wire.EditLooked) -> None:
+        """Pass on what language servers say about a proposal."""
+        if run := self._find(params["id"]):
+            run.receive_diagnostics(params)
 
     def stop(self, params: wire.EditStop) -> None:
         """Stop an edit at once."""
-        with self._lock:
-            job = self._jobs.get(params["id"])
-        if job is not None:
-            job.stop()
-            threading.Thread(target=job.leave, args=(STOP_S,), daemon=True).start()
-
-    def decided(self, params: wire.EditDecided) -> None:
-        """Write down what the user took and refused."""
-        self._front.submit(partial(self._histories.decided, params))
-
-    def write(self, params: wire.EditWrite) -> None:
-        """Make changes in files that no buffer has open."""
-        self._front.submit(
-            lambda: self._tell("edit.written", self._histories.write(params)), params["id"]
-        )
-
-    def revert(self, params: wire.EditRevert) -> None:
-        """Take a turn back, or make it again."""
-
-        def job() -> None:
-            self._tell("edit.reverted", self._histories.revert(params))
-
-        self._front.submit(job, params["id"])
-
-    def turns(self, params: wire.EditTurns) -> None:
-        """List the turns of a project."""
-        self._front.submit(
-            lambda: self._tell("edit.turned", self._histories.rows(params)), params["id"]
-        )
-
-    def resume(self, params: wire.EditResume) -> None:
-        """Propose again what was open when an editor ended."""
-
-        def job() -> None:
-            self._tell("edit.proposed", self._histories.resume(params))
-
-        self._front.submit(job, params["id"])
+        if run := self._find(params["id"]):
+            run.stop()
+            threading.Thread(target=run.leave, args=(STOP_S,), daemon=True).start()
 
     def close(self) -> None:
-        """End all edits; what was decided is written down. Waits no longer than a moment."""
-        self._front.close(LEAVE_S)
+        """End all edits, after the history is written. Waits no longer than a moment."""
+        self._writer.close(LEAVE_S)
         with self._lock:
-            jobs = list(self._jobs.values())
-        for job in jobs:
-            job.stop()
-        for job in jobs:
-            job.leave(LEAVE_S)
-        self._models.remove_listener(self._server_says)
+            runs = list(self._runs.values())
+        for run in runs:
+            run.stop()
+        for run in runs:
+            run.leave(LEAVE_S)
+        self._models.remove_listener(self._on_server_status)
 
-    def _begin(
-        self, number: int, work: Work, params: wire.EditAsk | wire.EditMany | None = None
-    ) -> None:
-        served = params["served"] if params else ()
-        job = Job(number, self._tell, work, self._works, self._after, served)
+    def _start(self, params: Any, edit: Callable[[Run, EditServices, Any], Outcome]) -> None:
+        def work(run: Run) -> Outcome:
+            return edit(run, self._services, params)
+
+        number, lsp_files = params["id"], params.get("served", ())
+        run = Run(number, self._send, work, self._on_busy, self._on_finish, lsp_files)
         with self._lock:
-            self._jobs[number] = job
-        job.start()
+            self._runs[number] = run
+        run.start()
 
-    def _answer(self, number: int, what: object) -> None:
+    def _find(self, number: int) -> Run | None:
         with self._lock:
-            job = self._jobs.get(number)
-        if job is not None:
-            job.answer(what)
+            return self._runs.get(number)
 
-    def _alternatives(self, number: int, again: int) -> Alternatives:
-        """Return what was proposed for the edit that this one is another try of."""
-        with self._lock:
-            found = self._known.get(again) or Alternatives()
-            self._known[number] = found
-            while len(self._known) > MAX_REMEMBERED:
-                self._known.popitem(last=False)
-        return found
+    def _answer(self, params: Mapping[str, Any], answer: object) -> None:
+        if run := self._find(params["id"]):
+            run.answer(answer)
 
-    def _works(self, is_working: bool) -> None:
+    def _write(self, reply: str, method: Callable[[Any], Any], params: Any) -> None:
+        """Call a method on the writer's thread, and send what it returns."""
+        self._writer.submit(lambda: self._send(reply, method(params)), params["id"])
+
+    def _on_busy(self, is_busy: bool) -> None:
         """Thread: an edit's."""
         with self._lock:
             before = self._working
-            self._working += 1 if is_working else -1
+            self._working += 1 if is_busy else -1
             is_changed = not before or not self._working
         if is_changed:
-            self._busy(is_working)
+            self._busy(is_busy)
 
-    def _after(self, job: Job) -> None:
+    def _on_finish(self, run: Run) -> None:
         """Thread: any."""
         with self._lock:
-            self._jobs.pop(job.number, None)
+            self._runs.pop(run.number, None)
 
-    def _server_says(self, words: str) -> bool:
-        """Thread: of who waits for the server."""
+    def _on_server_status(self, status: str) -> bool:
+        """Thread: the one that waits for the server."""
         thread = threading.current_thread()
         with self._lock:
-            jobs = [job for job in self._jobs.values() if job.runs_on(thread)]
-        for job in jobs:
-            job.progress("server", words)
-        return bool(jobs)
+            runs = [run for run in self._runs.values() if run.runs_on(thread)]
+        for run in runs:
+            run.progress("server", status)
+        return bool(runs)
 
-    def _knows(self, root: Path) -> Codebase:
-        return self._codebase(root) if self._codebase else Grep(root, self._secrets)
+    def _warn(self, message: str) -> None:
+        self._send("log", {"level": "warn", "message": message})
 
-    def _note(self, words: str) -> None:
-        self._tell("log", {"level": "warn", "message": words})
+    def _report(self, error: LcursorError) -> None:
+        self._send("error", error_message(error))
 
-    def _complain(self, error: LcursorError) -> None:
-        self._tell("error", error_message(error))
-
-    def _failed(self, error: Exception, number: int) -> None:
-        """Thread: the lane's."""
-        report_error(self._tell, error, number, "the edit could not be done")
+    def _on_writer_error(self, error: Exception, number: int) -> None:
+        """Thread: the writer's."""
+        report_error(self._send, error, number, "the edit could not be done")

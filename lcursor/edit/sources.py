@@ -1,7 +1,7 @@
-"""The texts that one edit is about: what the editor has first, then what is on disk.
+"""The texts that an edit may read: the editor's, then those on disk.
 
-Owns what a path means, whether it is inside of the project, and that secrets are not read. Reads
-files, each once; changes nothing. Thread: of who asks.
+Knows what a path means, whether it is inside of the project, and which files are secret. Reads each
+file once. Thread: any.
 """
 
 from __future__ import annotations
@@ -20,59 +20,66 @@ from lcursor.project.root import root_of
 from lcursor.protocol_edit import EditBuffer, EditFile
 
 DISK = -1
-"""The tick of a text that is the disk's."""
+"""The tick of a text on disk."""
 
 
 def project_of(path: str) -> Path:
-    """Return the root of the project that a path is in."""
+    """Return the root of the project of a path."""
     return root_of(Path(path or ".").absolute())
 
 
 class Sources:
-    """What an edit may read.
+    """The texts of a project.
 
     Args:
         root: of the project.
-        buffers: what the editor has and the disk has not, or what is looked at.
-        here: absolute, of the file one is in; "" for none.
-        secrets: globs of files that are never read, besides the built-in ones.
+        buffers: modified or current buffers, the most relevant first.
+        current: absolute path of the current file; "" for none.
+        secrets: globs of files that are never read, in addition to the built-in ones.
     """
 
     def __init__(
         self,
         root: Path,
         buffers: Sequence[EditBuffer] = (),
-        here: str = "",
+        current: str = "",
         secrets: Sequence[str] = (),
     ) -> None:
         self.root = Path(os.path.realpath(root))
-        self._here, self._secrets = here, tuple(secrets)
+        self._current, self._secrets = current, tuple(secrets)
         self._buffers = {os.path.realpath(each["path"]): each for each in buffers if each["path"]}
         self._texts = {path: lines_of(each["text"]) for path, each in self._buffers.items()}
-        self._ends = [each["path"] for each in buffers if each["path"]]
+        self._paths = tuple(each["path"] for each in buffers if each["path"])
         self._read: dict[str, Lines | None] = {}
         self._all: list[str] | None = None
         self._reader: Reader | None = None
         self._lock = threading.Lock()
 
+    @classmethod
+    def for_path(
+        cls, path: str, buffers: Sequence[EditBuffer], current: str, secrets: Sequence[str]
+    ) -> Sources:
+        """Return the texts of the project of a file or folder."""
+        return cls(project_of(path), buffers, current, secrets)
+
     def current(self) -> str:
-        """Return the path of the file one is in; "" for none."""
-        return self._here
+        """Return the path of the current file; "" for none."""
+        return self._current
 
     def buffers(self) -> Sequence[str]:
-        """Return the paths of the editor's texts, the likeliest first."""
-        return tuple(self._ends)
+        """Return the paths of the editor's texts, the most relevant first."""
+        return self._paths
 
     def unsaved(self) -> dict[str, Lines]:
         """Return the editor's texts by absolute path."""
         return dict(self._texts)
 
     def absolute(self, path: str) -> str:
-        """Return a path, which counts from the project's root, as an absolute one."""
+        """Return the absolute form of a path that is relative to the project's root."""
         return os.path.normpath(self.root / path)
 
     def name(self, path: str) -> str:
-        """Return a path as it is shown: from the project's root where it is inside of it."""
+        """Return a path for display: relative to the project's root if it is inside."""
         whole = self.absolute(path)
         if self.is_outside(whole):
             return whole
@@ -85,17 +92,12 @@ class Sources:
         return not Path(real).is_relative_to(self.root)
 
     def tick(self, path: str) -> int:
-        """Return the tick of a buffer, -1 where the text is the disk's."""
+        """Return the tick of a buffer, -1 for a file on disk."""
         found = self._buffers.get(os.path.realpath(self.absolute(path)))
         return found["tick"] if found else DISK
 
     def to_wire(self, change: FileChange, tick: int | None = None) -> EditFile:
-        """Return a change of a file as a message has it.
-
-        Args:
-            change: of the file.
-            tick: of the buffer that was read; None for what the editor said last.
-        """
+        """Return a change as a message has it; the tick is the buffer's by default."""
         return {
             "path": change.path,
             "name": self.name(change.path),
@@ -120,28 +122,27 @@ class Sources:
         }
 
     def read(self, path: str) -> Lines | None:
-        """Return the lines of a file of the project, or of a buffer; None where there is none.
+        """Return the lines of a buffer or of a file in the project, None for any other path.
 
-        A file that is secret, binary, or outside of the project and in no buffer is as good as
-        none: a model that names it shall not get it.
+        Secret and binary files, and those outside of the project, count as missing.
         """
         try:
-            return self.demand(path, is_own=True)
+            return self.require(path, is_own=True)
         except LcursorError:
             return None
 
-    def demand(self, path: str, *, is_own: bool = False) -> Lines:
+    def require(self, path: str, *, is_own: bool = False) -> Lines:
         """Return the lines of a file that the user named.
 
         Args:
-            path: absolute, or counted from the root.
-            is_own: only where it is inside of the project, or in a buffer.
+            path: absolute, or relative to the root.
+            is_own: refuse files outside of the project that are in no buffer.
 
         Raises:
-            EditRefused: it is a secret, or outside; or it is not there, or no text.
+            EditRefused: it is secret, outside, missing, or no text.
         """
         whole = self.absolute(path)
-        self.refuse(whole)
+        self.require_public(whole)
         real = os.path.realpath(whole)
         found = self._texts.get(real)
         if found is not None:
@@ -157,13 +158,13 @@ class Sources:
         return lines
 
     def base(self, path: str) -> Lines:
-        """Return the lines that a change was made for: those that were read before."""
+        """Return the lines that a change was made for, which were read before."""
         real = os.path.realpath(self.absolute(path))
         found = self._texts.get(real)
         return found if found is not None else self._read.get(real) or ()
 
-    def refuse(self, path: str) -> None:
-        """Raise `EditRefused` where a file's name says that it holds secrets."""
+    def require_public(self, path: str) -> None:
+        """Raise `EditRefused` if a file's name shows that it contains secrets."""
         if self._reader is None:
             self._reader = Reader(self.root, self._secrets)
         why = self._reader.secret(self.absolute(path))
@@ -184,17 +185,15 @@ class Sources:
 
 
 def _real_place(path: str) -> str:
-    """Return a path whose folder is resolved, and the file itself is not: it may be a link."""
+    """Return a path with its folder resolved, but not the file itself, which may be a link."""
     place, name = os.path.split(path)
     return os.path.join(os.path.realpath(place), name)
 
 
 def _disk(path: str) -> Lines | None:
-    """Return a file's lines; None where there is no file.
+    """Return a file's lines; None if there is no file.
 
     Raises:
         LcursorError: it is no text, or cannot be read.
     """
-    if not os.path.exists(path):
-        return None
-    return tuple(text.read(Path(path)).lines)
+    return text.read(path).lines if os.path.exists(path) else None

@@ -1,6 +1,6 @@
 """What stands beside a fence: its language, and the path that it is about. Pure.
 
-Models write paths in a dozen ways: behind the language, above the fence, in the first comment.
+ModelPool write paths in a dozen ways: behind the language, above the fence, in the first comment.
 """
 
 from __future__ import annotations

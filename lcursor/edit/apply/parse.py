@@ -26,7 +26,7 @@ NEAR_LINES: Final = 3
 """So far above a fence its path may stand."""
 
 
-class Reading:
+class RegionReader:
     """Reads the one fence of a reply while it is being written.
 
     Args:

@@ -60,7 +60,15 @@ class Ambiguous(Exception):
 
 
 class CannotApply(Exception):
-    """It cannot be done; the text says why."""
+    """A block cannot be applied; the message says why."""
+
+
+class LeavesOut(CannotApply):
+    """The code of a block leaves something out that cannot be filled in by rules."""
+
+    def __init__(self, code: Lines) -> None:
+        super().__init__(LEAVES_OUT)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +141,9 @@ def place_pairs(it: Target) -> Lines:
     """
     pairs, lines = it.block.pairs, it.lines
     known = {line.strip() for line in lines}
-    for line in (line for pair in pairs for line in pair.new):
-        if elision.is_marker(line) and line.strip() not in known:
-            raise CannotApply(LEAVES_OUT)
+    new = tuple(line for pair in pairs for line in pair.new)
+    if any(elision.is_marker(line) and line.strip() not in known for line in new):
+        raise LeavesOut(new)
     if it.block.blob and _is_blob(it.block.blob, lines):
         exact = _by_rows(pairs, lines)
         if exact is not None:
@@ -423,7 +431,7 @@ def place_fence(it: Target) -> Lines:
     if is_elided:
         merged = splice.merge_elided(lines, new, language)
         if merged is None or merged == lines:
-            raise CannotApply(LEAVES_OUT)
+            raise LeavesOut(new)
         return merged
     readings = splice.readings(lines, new, language)
     certain = {one.lines for one in readings if one.is_sure}

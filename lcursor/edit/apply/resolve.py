@@ -16,9 +16,11 @@ from lcursor.edit.apply import fence_info
 from lcursor.edit.apply.blocks import Block, Files
 from lcursor.edit.apply.paths import Paths
 from lcursor.edit.apply.place import (
+    LEAVES_OUT,
     Ambiguous,
     CannotApply,
     Choice,
+    LeavesOut,
     Target,
     create,
     place_fence,
@@ -59,9 +61,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Nothing of it can be done."""
+    """A reply cannot be applied; not by rules, if there are sketches."""
 
     reason: str
+    sketches: tuple[tuple[str, Lines], ...] = ()
+    """Files and code that leaves something out, which a model could fill in."""
+    files: tuple[FileChange, ...] = ()
+    """What the rest of the reply does."""
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -96,6 +103,7 @@ def resolve(
         return Refused(note or "There is no code in it")
     paths = Paths(files)
     drafts = _Drafts(files, paths, known, attached)
+    sketches: list[tuple[str, Lines]] = []
     for number, block in enumerate(blocks):
         problem = _problem(block)
         if problem:
@@ -104,9 +112,13 @@ def resolve(
             drafts.do(f"{number}", block)
         except Ambiguous as doubt:
             return Ask(doubt.text, doubt.choices, doubt.key, known)
-        except CannotApply as refusal:
-            return Refused(str(refusal))
+        except LeavesOut as error:
+            sketches.append((paths.absolute(drafts.path), error.code))
+        except CannotApply as error:
+            return Refused(str(error))
     changes = tuple(made for draft in drafts.drafts.values() if (made := _change(draft, paths)))
+    if sketches:
+        return Refused(LEAVES_OUT, tuple(sketches), changes, note)
     return Resolved(changes, note)
 
 
@@ -156,6 +168,8 @@ class _Drafts:
     answers: Mapping[str, Choice]
     attached: Attached
     drafts: dict[str, _Draft] = field(default_factory=dict)
+    path: str = ""
+    """Of the last block."""
 
     def do(self, key: str, block: Block) -> None:
         """Do what a block says to the draft of its file.
@@ -170,7 +184,7 @@ class _Drafts:
         if path not in self.drafts:
             base = self.files.read(path)
             self.drafts[path] = _Draft(path, base, base)
-        draft = self.drafts[path]
+        self.path, draft = path, self.drafts[path]
         if draft.lines is None:
             if block.kind in ("delete", "rename"):
                 raise CannotApply(f"There is no file {block.path} to {block.kind}")

@@ -1,7 +1,6 @@
-"""Looks at a change before anybody sees it: does it parse, look like its file, and keep the rest.
+"""Check a change without running anything: does it parse, fit its file, and keep the rest?
 
-Compares what was there with what would be; knows no model and runs nothing. What a command says
-about a change is `trial.py`'s. Pure; any thread.
+Pure; any thread.
 """
 
 from __future__ import annotations
@@ -14,23 +13,24 @@ from typing import TYPE_CHECKING, Final
 
 from lcursor.code import grammars, structure
 from lcursor.code.structure import Definition
-from lcursor.edit.records import Check, Lines, Region
+from lcursor.edit.lines import has_text, indent_of, stripped
+from lcursor.edit.records import Check, Region
 
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
 
 MAX_DELETED: Final = 0.3
-"""Share of a region's lines that may go without a remark."""
+"""Share of a region's lines that may be deleted without a remark."""
 MIN_ROWS: Final = 8
-"""A region with fewer lines may lose any number of them without a remark."""
+"""A region with fewer lines may lose any of them without a remark."""
 MAX_GROWTH: Final = 4
 GROWTH_ROWS: Final = 120
-"""A region may grow to so many times its lines and so many more."""
+"""A region may grow by this factor plus so many lines."""
 REPEATS: Final = 4
-"""A model that has lost its way writes the same lines again and again."""
+"""So many repetitions at the end are a sign of a model in a loop."""
 STYLE_ROWS: Final = 3
-"""So many indented lines say how a file is indented."""
+"""So many indented lines show the style of a file."""
 VALUES: Final = frozenset(
     {"variable", "field", "constant", "property", "key", "element", "section", "index", "selector"}
 )
@@ -39,7 +39,7 @@ FUNCTIONS: Final = frozenset({"function", "method", "test", "macro"})
 COPY_ROWS: Final = 3
 COPY_SHARE: Final = 0.8
 KEPT_SHARE: Final = 0.2
-"""A text is a copy of other rows of the file if it has so many of theirs, and so few of its own."""
+"""A text is a copy of other rows of the file with so many of theirs, and so few of its own."""
 
 
 def check(
@@ -48,18 +48,18 @@ def check(
     region: Region,
     language: str,
 ) -> tuple[Check, ...]:
-    """Compare a file before and after its region was written anew.
+    """Compare a file before and after its region was rewritten.
 
     Args:
         old: all lines of the file.
         new: all lines after the change.
-        region: rows of `old` that were written anew.
-        language: of the index's names; another means that nothing is parsed.
+        region: rewritten rows of `old`.
+        language: as `code.languages` names it.
 
     Returns:
-        `parses` and `symbols` where the language has a grammar, `indent` and `size` always. That
-        definitions or many lines are gone is a remark, the text of a check that is passed: only
-        the user knows whether that was asked for.
+        `parses` and `symbols` if the language has a grammar, `indent` and `size` always. Missing
+        definitions or many missing lines are a remark, the text of a check that passed: only the
+        user knows whether they should go.
 
     Cost: two parses, about 3 MB/s.
     """
@@ -72,9 +72,10 @@ def check(
         or list(new[: region.first_row]) != list(old[: region.first_row])
         or list(new[end:]) != list(old[region.last_row :])
     )
-    trees = _Trees.of(language, old, new)
-    if trees is not None:
-        found += [_parses(trees, region.first_row, end), _symbols(trees, region, end)]
+    trees = _Tree.parse(language, old), _Tree.parse(language, new)
+    if trees[0] and trees[1]:
+        found.append(_parses(trees[0], trees[1], region.first_row, end))
+        found.append(_symbols(trees[0], trees[1], region, end))
     words = "lines outside of the region are changed" if rest else ""
     if not words and _is_copy(old, region, before, after):
         words = "it is a copy of other lines of the file, and the lines that were there are gone"
@@ -87,39 +88,27 @@ def check(
 
 
 def failed(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Return those that say that something is wrong."""
+    """Return the checks that failed."""
     return tuple(each for each in checks if not each.is_ok)
 
 
-class _Trees:
-    """A text before and after, parsed."""
-
-    def __init__(self, language: str, old: _Tree, new: _Tree) -> None:
-        self.language, self.old, self.new = language, old, new
-
-    @classmethod
-    def of(cls, language: str, old: Sequence[str], new: Sequence[str]) -> _Trees | None:
-        before, after = _Tree.of(language, old), _Tree.of(language, new)
-        return cls(language, before, after) if before and after else None
-
-
 class _Tree:
-    """A text, parsed."""
+    """The syntax tree of a text."""
 
     def __init__(self, language: str, lines: Sequence[str], data: bytes, root: Node) -> None:
-        self._language, self.lines, self._data, self.root = language, lines, data, root
+        self.language, self.lines, self._data, self.root = language, lines, data, root
 
     @classmethod
-    def of(cls, language: str, lines: Sequence[str]) -> _Tree | None:
+    def parse(cls, language: str, lines: Sequence[str]) -> _Tree | None:
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
         root = grammars.parse(language, data)
         return cls(language, lines, data, root) if root is not None else None
 
     def definitions(self) -> list[Definition]:
-        return structure.definitions_in_tree(self._language, self.root, self._data, self.lines)
+        return structure.definitions_in_tree(self.language, self.root, self._data, self.lines)
 
     def errors(self) -> list[Node]:
-        """Return what could not be parsed, and what is missing; the outermost of each."""
+        """Return the outermost syntax errors and the missing nodes."""
         found: list[Node] = []
         work = [self.root]
         while work:
@@ -131,19 +120,19 @@ class _Tree:
         return found
 
 
-def _parses(trees: _Trees, first: int, end: int) -> Check:
-    was, now = trees.old.errors(), trees.new.errors()
+def _parses(before: _Tree, after: _Tree, first: int, end: int) -> Check:
+    was, now = before.errors(), after.errors()
     if len(now) > len(was):
         inside = [node for node in now if first <= node.start_point[0] < end]
-        return Check("parses", False, _told((inside or now)[0], trees.new.lines))
-    if trees.language == "python" and not was:
-        words = _python(trees.new.lines)
-        if words and not _python(trees.old.lines):
+        return Check("parses", False, _describe_error((inside or now)[0], after.lines))
+    if after.language == "python" and not was:
+        words = _python_error(after.lines)
+        if words and not _python_error(before.lines):
             return Check("parses", False, words)
     return Check("parses", True)
 
 
-def _told(node: Node, lines: Sequence[str]) -> str:
+def _describe_error(node: Node, lines: Sequence[str]) -> str:
     row = node.start_point[0]
     shown = lines[row].strip() if row < len(lines) else ""
     if node.is_missing:
@@ -151,8 +140,8 @@ def _told(node: Node, lines: Sequence[str]) -> str:
     return f"line {row + 1}: this does not parse: {shown}"
 
 
-def _python(lines: Sequence[str]) -> str:
-    """Return what Python itself says against a text; it is stricter than the grammar."""
+def _python_error(lines: Sequence[str]) -> str:
+    """Return the syntax error that Python itself finds; it is stricter than the grammar."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -166,8 +155,8 @@ def _python(lines: Sequence[str]) -> str:
     return ""
 
 
-def _symbols(trees: _Trees, region: Region, end: int) -> Check:
-    was, now = trees.old.definitions(), trees.new.definitions()
+def _symbols(before: _Tree, after: _Tree, region: Region, end: int) -> Check:
+    was, now = before.definitions(), after.definitions()
     outside_was = _outside(was, region.first_row, region.last_row)
     outside_now = _outside(now, region.first_row, end)
     if gone := list((outside_was - outside_now).elements()):
@@ -188,34 +177,32 @@ def _symbols(trees: _Trees, region: Region, end: int) -> Check:
 
 
 def _outside(found: Sequence[Definition], first: int, end: int) -> Counter[str]:
-    """Count what is defined outside of some rows, by its path.
-
-    What holds the rows stands outside; of it, only the name counts here, as of the rest.
-    """
+    """Count the definitions that begin outside of some rows, by path."""
     return Counter(
         item.path for item in found if item.kind not in VALUES and not first <= item.own_first < end
     )
 
 
 def _is_local(item: Definition, found: Sequence[Definition]) -> bool:
-    """Whether it stands in a function, which may do without it."""
+    """Return whether a definition is local to a function."""
     return item.parent >= 0 and found[item.parent].kind in FUNCTIONS
 
 
-def _listed(names: Sequence[str], most: int = 3) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+def _listed(names: Sequence[str], limit: int = 3) -> str:
+    rest = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _indent(
     old: Sequence[str], region: Region, before: Sequence[str], after: Sequence[str]
 ) -> Check:
-    first_was = next((line for line in before if line.strip()), None)
-    first_now = next((line for line in after if line.strip()), None)
+    first_was, first_now = next(filter(has_text, before), None), next(filter(has_text, after), None)
     if first_was is not None and first_now is not None:
-        wanted, got = _lead(first_was), _lead(first_now)
+        wanted, got = indent_of(first_was), indent_of(first_now)
         if wanted != got:
-            return Check("indent", False, f"it begins with {_blank(got)}, not {_blank(wanted)}")
+            return Check(
+                "indent", False, f"it begins with {_describe(got)}, not {_describe(wanted)}"
+            )
     tabs_was, width_was = style(old)
     tabs_now, width_now = style(after)
     if tabs_was is not None and _has_other(after, tabs_was) and not _has_other(before, tabs_was):
@@ -231,20 +218,19 @@ def _indent(
 
 
 def style(lines: Sequence[str]) -> tuple[bool | None, int]:
-    """Return how lines are indented.
+    """Return the style of indentation.
 
     Returns:
-        Whether with tabs, None where too few lines say it or they say both; and by how many blanks
-        a block is, 0 where that is not plain.
+        Whether it is tabs, None if too few lines show it or both occur; and how many spaces a level
+        has, 0 if that is not clear.
     """
     tabs = blanks = 0
     steps: Counter[int] = Counter()
     last = 0
     for line in lines:
-        bare = line.lstrip(" \t")
-        if not bare:
+        if not has_text(line):
             continue
-        lead = line[: len(line) - len(bare)]
+        lead = indent_of(line)
         if lead.startswith("\t"):
             tabs += 1
         elif len(lead) > 1:
@@ -268,28 +254,14 @@ def style(lines: Sequence[str]) -> tuple[bool | None, int]:
 
 
 def _has_other(lines: Sequence[str], has_tabs: bool) -> bool:
-    """Whether lines are indented in the way that a file is not."""
-    leads = [_lead(line) for line in lines if line.strip()]
+    """Return whether lines are indented in the other way than a file."""
+    leads = [indent_of(line) for line in lines if has_text(line)]
     if has_tabs:
         return any(lead[:2] == "  " for lead in leads)
     return any("\t" in lead for lead in leads)
 
 
-def moved(old: Sequence[str], new: Sequence[str]) -> Lines:
-    """Return lines with the indentation of the first changed to that of another text's first."""
-    first_was = next((line for line in old if line.strip()), "")
-    first_now = next((line for line in new if line.strip()), "")
-    wanted, got = _lead(first_was), _lead(first_now)
-    if wanted == got or not all(line.startswith(got) for line in new if line.strip()):
-        return tuple(new)
-    return tuple(wanted + line[len(got) :] if line.strip() else line for line in new)
-
-
-def _lead(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _blank(lead: str) -> str:
+def _describe(lead: str) -> str:
     if not lead:
         return "no indentation"
     what = "tabs" if lead.strip("\t") == "" else "blanks" if lead.strip(" ") == "" else "signs"
@@ -297,7 +269,7 @@ def _blank(lead: str) -> str:
 
 
 def _size(before: Sequence[str], after: Sequence[str]) -> Check:
-    was, now = _count(before), _count(after)
+    was, now = len(stripped(before)), len(stripped(after))
     if now > MAX_GROWTH * was + GROWTH_ROWS:
         return Check("size", False, f"{was} line{'s' * (was != 1)} became {now}")
     if (rows := _repeated(after)) and not _repeated(before):
@@ -309,9 +281,9 @@ def _size(before: Sequence[str], after: Sequence[str]) -> Check:
 def _is_copy(
     old: Sequence[str], region: Region, before: Sequence[str], after: Sequence[str]
 ) -> bool:
-    """Whether a text says again what stands elsewhere, and no more what stood there."""
-    own = {line.strip() for line in before if line.strip()}
-    rows = [line.strip() for line in after if line.strip()]
+    """Return whether a text repeats other lines of the file, and has lost its own."""
+    own = {*stripped(before)}
+    rows = stripped(after)
     if len(own) < COPY_ROWS or len(rows) < COPY_ROWS:
         return False
     others = {line.strip() for line in (*old[: region.first_row], *old[region.last_row :])} - own
@@ -319,16 +291,12 @@ def _is_copy(
     return copied >= COPY_SHARE * len(rows) and len(own & {*rows}) < KEPT_SHARE * len(own)
 
 
-def _count(lines: Sequence[str]) -> int:
-    return sum(bool(line.strip()) for line in lines)
-
-
 def _repeated(lines: Sequence[str]) -> int:
-    """Return how many lines at the end are one piece said again and again; 0 for none.
+    """Return how many lines at the end repeat one piece; 0 for none.
 
-    A single line has to come more often than a piece of several: tables look like that.
+    A single line has to be repeated more often than several: tables look like that.
     """
-    rows = [line.strip() for line in lines if line.strip()]
+    rows = stripped(lines)
     for size in range(1, min(24, len(rows) // REPEATS) + 1):
         piece, times = rows[-size:], 1
         if sum(map(len, piece)) < 8:

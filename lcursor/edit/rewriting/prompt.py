@@ -1,8 +1,7 @@
-"""What a model reads before it rewrites a region: the same beginning for each edit.
+"""The prompt of a rewrite.
 
-Owns the order and the fixed words. What is attached comes first, so that a server finds it in its
-cache, and the region is the last code: a draft from what was read takes the last text that is like
-the answer. Pure; any thread.
+Attachments come first, so that the server finds them in its cache, and the region comes last: a
+speculative draft copies the last text that resembles the answer. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from lcursor.edit.records import Format, Lines
-from lcursor.edit.rewriting.task import Failed, Task
+from lcursor.edit.rewriting.task import FailedAttempt, Task
 from lcursor.llm.records import Message
 
 MAX_AROUND_ROWS: Final = 60
 MAX_AROUND_CHARS: Final = 3000
-"""Of what stands above the region, and of what stands below it."""
+"""Of the text above the region, and of the text below it."""
 MAX_HEAD_ROWS: Final = 25
 MAX_HEAD_CHARS: Final = 1200
-"""Of the file's beginning, where that is far above: what it imports."""
+"""Of the beginning of the file, if that is farther up: its imports."""
 
 SYSTEM: Final[dict[Format, str]] = {
     "whole": (
@@ -53,15 +52,15 @@ ASKED: Final[dict[Format, str]] = {
 
 
 def messages(
-    task: Task, feedback: Sequence[Failed] = (), remark: str = "", *, around: float = 1.0
+    task: Task, feedback: Sequence[FailedAttempt] = (), remark: str = "", *, around: float = 1.0
 ) -> list[Message]:
     """Return the prompt of a rewrite.
 
     Args:
         task: what to do.
-        feedback: tries before this one that were not good enough, the last one last.
-        remark: what the user says was wrong with the one before, or wishes besides.
-        around: so much of what stands around the region, at most 1.
+        feedback: earlier attempts that were not good enough, the last one last.
+        remark: what the user says about an earlier attempt.
+        around: share of the surrounding text to show, at most 1.
     """
     parts = [task.context.strip(), _around(task, around), _asked(task, feedback, remark)]
     text = "\n\n".join(part for part in parts if part)
@@ -69,28 +68,25 @@ def messages(
 
 
 def fence_of(lines: Lines) -> str:
-    """Return a fence that no line of a text closes."""
+    """Return a code fence that no line of a text closes."""
     longest = max((len(m[0]) for m in re.finditer(r"`{3,}", "\n".join(lines))), default=0)
     return "`" * max(3, longest + 1)
 
 
-def _asked(task: Task, feedback: Sequence[Failed], remark: str) -> str:
-    """Return the region, and what shall be done with it.
-
-    The task stands behind the region: in front of it a small model forgets it and copies.
-    """
+def _asked(task: Task, feedback: Sequence[FailedAttempt], remark: str) -> str:
+    """Return the region and the task, in this order: otherwise a small model forgets the task."""
     rows = [*_part(task), ""]
     if task.selection and task.selection != task.old:
         rows += ["The task is about these lines of it:", *_fenced(task.selection, task.language)]
     if task.sketch.strip():
         rows += ["This is how it was planned:", task.sketch.strip(), ""]
-    for failed in feedback[-1:]:
-        if failed.problems:
+    for attempt in feedback[-1:]:
+        if attempt.problems:
             rows.append("An earlier try was refused:")
-        rows += [f"- {problem}" for problem in failed.problems]
-        if failed.lines:
-            words = "It was:" if failed.problems else "An earlier try, to be done in another way:"
-            rows += [words, *_fenced(failed.lines, task.language)]
+        rows += [f"- {problem}" for problem in attempt.problems]
+        if attempt.lines:
+            words = "It was:" if attempt.problems else "An earlier try, to be done in another way:"
+            rows += [words, *_fenced(attempt.lines, task.language)]
         rows.append("")
     if remark.strip():
         rows += [f"About an earlier try the user says: {remark.strip()}", ""]
@@ -110,7 +106,7 @@ def _fenced(lines: Lines, language: str) -> list[str]:
 
 
 def _around(task: Task, share: float) -> str:
-    """Return what stands around the region, and where the file begins."""
+    """Return the text around the region, and the beginning of the file."""
     first, last = task.region.first_row, task.region.last_row
     rows, chars = int(MAX_AROUND_ROWS * share), int(MAX_AROUND_CHARS * share)
     above = _last(task.lines[:first], rows, chars)
@@ -130,15 +126,15 @@ def _around(task: Task, share: float) -> str:
     return "\n\n".join(parts)
 
 
-def _first(lines: Lines, most_rows: int, most_chars: int) -> Lines:
-    """Return the first rows, as many as are few enough."""
+def _first(lines: Lines, max_rows: int, max_chars: int) -> Lines:
+    """Return as many of the first rows as are within both limits."""
     taken = 0
-    for row, line in enumerate(lines[:most_rows]):
+    for row, line in enumerate(lines[:max_rows]):
         taken += len(line) + 1
-        if taken > most_chars:
+        if taken > max_chars:
             return lines[:row]
-    return lines[:most_rows]
+    return lines[:max_rows]
 
 
-def _last(lines: Lines, most_rows: int, most_chars: int) -> Lines:
-    return _first(lines[::-1], most_rows, most_chars)[::-1]
+def _last(lines: Lines, max_rows: int, max_chars: int) -> Lines:
+    return _first(lines[::-1], max_rows, max_chars)[::-1]

@@ -1,48 +1,82 @@
-"""What is asked of a rewrite: a region of a text, and what shall be done with it.
-
-Vocabulary: imports only what the rooms of an edit hand to each other.
-"""
+"""What a model is asked to rewrite, and who hears how it goes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from lcursor.edit.records import Format, Lines, Region
+from lcursor.llm.records import Usage
+from lcursor.protocol_edit import EditPhase
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One region of one file, and an instruction."""
+    """A region of a file, and an instruction."""
 
     path: str
     """Absolute."""
     name: str
     """Relative to the project's root."""
     language: str
-    """As `code.languages` names it; "" or `text` where none is known."""
+    """As `code.languages` names it; "" or `text` if unknown."""
     lines: Lines
-    """Of the whole text."""
+    """Of the whole file."""
     region: Region
     instruction: str
     context: str = ""
-    """What is attached, in fenced blocks with their heads; "" for nothing."""
+    """Attachments, in fenced blocks with headings."""
     format: Format = "whole"
     selection: Lines = ()
-    """What the user marked, where the region is more than that; nothing where it is not."""
+    """The lines that the user selected, if the region is larger."""
     sketch: str = ""
-    """What a planner thinks the change should be; "" for none."""
+    """How a planner or a chat would make the change."""
 
     @property
     def old(self) -> Lines:
-        """The region's text as it is."""
+        """The region's current lines."""
         return self.lines[self.region.first_row : self.region.last_row]
+
+    def with_new(self, new: Lines) -> Lines:
+        """Return the whole file with the region replaced."""
+        return self.lines[: self.region.first_row] + new + self.lines[self.region.last_row :]
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """A try that was not good enough, for the next one to learn from."""
+class FailedAttempt:
+    """An attempt that was not good enough, as feedback for the next one."""
 
     problems: tuple[str, ...]
-    """What is wrong with it, in sentences for the model; nothing where another way is asked for."""
+    """What is wrong, as sentences for the model; empty if the user wants an alternative."""
     lines: Lines = ()
-    """What it wrote; nothing where there was nothing to read."""
+    """What the model wrote."""
+
+
+class RewriteListener:
+    """Hears how a rewrite goes; this one ignores it."""
+
+    def started(self, region: Region, attempt: int) -> None:
+        """An attempt at a region starts."""
+
+    def progress(
+        self,
+        phase: EditPhase,
+        detail: str = "",
+        done: int = 0,
+        total: int = 0,
+        seconds_left: float = -1.0,
+        attempt: int = 1,
+    ) -> None:
+        """Something has made progress."""
+
+    def lines(self, attempt: int, lines: Lines) -> None:
+        """More complete lines of the region's new text have arrived."""
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """Return the token counts of two answers together."""
+    sums = {
+        each.name: getattr(one, each.name) + getattr(other, each.name)
+        for each in fields(Usage)
+        if each.name != "is_exact"
+    }
+    return Usage(**sums, is_exact=other.is_exact and (one.is_exact or one == Usage()))

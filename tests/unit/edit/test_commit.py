@@ -253,4 +253,4 @@ def test_long_rows_of_the_body_are_broken_and_lists_keep_their_form() -> None:
     ],
 )
 def test_room_is_shared(needs: list[int], room: int, given: list[int]) -> None:
-    assert commit.shared(needs, room) == given
+    assert commit.shares(needs, room) == given

@@ -11,7 +11,7 @@ import pytest
 
 from lcursor.config import EditConfig
 from lcursor.edit import diagnostics
-from lcursor.edit import job as jobs
+from lcursor.edit import run as runs
 from lcursor.edit.records import Check
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.heard import Told
@@ -64,13 +64,15 @@ def test_an_error_is_told_with_its_line_and_not_without_end() -> None:
     found = diagnostics.compare([one, one], (), ("a", "  return z"))  # type: ignore[list-item]
     words = "line 2: `z` is not defined [undefined]: return z"
     assert found == Check("diagnostics", False, words)  # both say the same
-    many = [problem(row, "wrong\n" * 200 + str(row), "") for row in range(diagnostics.MAX_TOLD + 3)]
+    many = [
+        problem(row, "wrong\n" * 200 + str(row), "") for row in range(diagnostics.MAX_SHOWN + 3)
+    ]
     found = diagnostics.compare([{"name": "one", "before": [], "after": many}], (), ("",))
     assert found is not None
     told = found.text.split("\n")
     assert told[-1] == "and 3 more"
-    assert len(told) == diagnostics.MAX_TOLD + 1
-    assert all(len(line) < diagnostics.MAX_CHARS_TOLD + 20 for line in told)
+    assert len(told) == diagnostics.MAX_SHOWN + 1
+    assert all(len(line) < diagnostics.MAX_SHOWN_CHARS + 20 for line in told)
 
 
 class Looking(Desk):
@@ -152,7 +154,7 @@ def test_what_does_not_parse_is_not_asked_about(tmp_path: Path) -> None:
 def test_an_editor_that_does_not_answer_is_asked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "LOOK_S", 0.05)
+    monkeypatch.setattr(runs, "DIAGNOSTICS_S", 0.05)
     config = EditConfig(retries=1)
     long = "def one(x):\n" + "    return x + 1\n" * 40  # it repeats itself
     with (
@@ -166,7 +168,7 @@ def test_an_editor_that_does_not_answer_is_asked_once(
 
 
 def test_a_stop_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "LOOK_S", 600)
+    monkeypatch.setattr(runs, "DIAGNOSTICS_S", 600)
     with (
         ChatServer([reply(fenced(GOOD))]) as server,
         Looking(tmp_path, server, answers=[None]) as desk,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.edit.apply.blocks import Block
-from lcursor.edit.apply.parse import Reading, blocks
+from lcursor.edit.apply.parse import RegionReader, blocks
 from lcursor.errors import ReplyUnusable
 
 CODE = "def f():\n    return 1\n"
@@ -19,7 +19,7 @@ LINES = ("def f():", "    return 1")
 
 def read(text: str, language: str = "python", *, is_cut: bool = False, base: str = "") -> Any:
     """Return all lines of a reply."""
-    reading = Reading(language, base.splitlines())
+    reading = RegionReader(language, base.splitlines())
     reading.feed(text)
     return reading.finish(is_cut)
 
@@ -48,7 +48,7 @@ def test_the_code_is_found(text: str) -> None:
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=30))
 def test_a_reply_may_be_cut_anywhere(sizes: list[int]) -> None:
     text = f"<think>no</think>So:\n```python\n{CODE}```\nThere."
-    reading, at = Reading("python"), 0
+    reading, at = RegionReader("python"), 0
     came: list[str] = []
     for size in cycle(sizes):
         if at >= len(text):

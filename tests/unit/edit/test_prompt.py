@@ -8,7 +8,7 @@ import pytest
 
 from lcursor.edit.records import Format, Lines, Region
 from lcursor.edit.rewriting import prompt
-from lcursor.edit.rewriting.task import Failed, Task
+from lcursor.edit.rewriting.task import FailedAttempt, Task
 
 LINES: Lines = tuple(f"line {number}" for number in range(400))
 TASK = Task(
@@ -78,7 +78,10 @@ def test_where_nothing_stands_yet(lines: Lines) -> None:
 
 
 def test_an_earlier_try_and_a_remark() -> None:
-    failed = [Failed(("old problem",)), Failed(("It does not parse: row 3",), ("tried",))]
+    failed = [
+        FailedAttempt(("old problem",)),
+        FailedAttempt(("It does not parse: row 3",), ("tried",)),
+    ]
     text = prompt.messages(TASK, failed, "use fewer names")[1].text
     assert "- It does not parse: row 3" in text
     assert "```python\ntried\n```" in text

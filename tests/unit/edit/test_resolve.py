@@ -394,7 +394,7 @@ def test_each_hunk_is_located_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(match, "find", find)
     text = "".join(f"line_number({row})\n" for row in range(20))
     hunks = [f"@@ @@\n-line_number({row})\n+other({row})\n" for row in range(2, 12)]
-    hunks.append("@@ @@\n other(2)\n+added(2)\n")
+    hunks.append("@@ @@\n other(2)\n+add_usage(2)\n")
     reply = f"```diff\n--- a/a.py\n+++ b/a.py\n{''.join(hunks)}```\n"
     files = Given({"a.py": text})
     found = resolve(blocks(reply), files)

@@ -251,6 +251,38 @@ def test_what_is_nowhere_is_refused(tmp_path: Path) -> None:
         assert desk.done(number)["reason"] == "nothing"
 
 
+SKETCH = """\
+def one(x):
+    # ... existing code ...
+    log(x)
+    # ... existing code ...
+"""
+
+
+def test_code_that_leaves_out_too_much_is_filled_in_by_the_model(tmp_path: Path) -> None:
+    text = "def one(x):\n    y = x\n    y += 1\n    return y\n\n\nLAST = 3\n"
+    whole = "def one(x):\n    y = x\n    log(x)\n    y += 1\n    return y"
+    with ChatServer([reply(fenced(whole))]) as server, Desk(tmp_path, server) as desk:
+        path = desk.put("one.py", text)
+        found = desk.proposed(apply(desk, fenced(SKETCH), path, file="one.py"))
+        (file,) = found["files"]
+        assert made(text.removesuffix("\n"), file) == f"{whole}\n\n\nLAST = 3"
+        assert "filled it in" in found["note"]
+        asked = server.bodies[0]["messages"][-1]["content"]
+        assert part_of(server.bodies[0]) == text.partition("\n\n")[0]
+        assert SKETCH in asked
+
+
+def test_a_sketch_is_refused_if_no_model_can_be_asked(tmp_path: Path) -> None:
+    with ChatServer() as server:
+        pass
+    with Desk(tmp_path, server) as desk:
+        path = desk.put("one.py", "def one(x):\n    y = x\n    return y\n")
+        end = desk.done(apply(desk, fenced(SKETCH), path, file="one.py"))
+        assert end["reason"] == "refused"
+        assert "leaves something out" in end["message"]
+
+
 def test_many_places_are_tested_once_as_a_whole(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     test = f"echo >> {ran}; test $(cat one.py two.py | grep -c value) -gt 3"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lcursor.config import EditConfig
-from lcursor.edit.rewriting.trial import Trial
+from lcursor.edit.rewriting.commands import CheckCommands
 from tests.fakes.chat_server import Answer, ChatServer
 from tests.fakes.gone import gone_once
 from tests.fakes.heard import Told
@@ -246,13 +246,13 @@ def test_a_rename_across_files_is_tested_once_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copies = list[Path]()
-    fill = Trial._fill
+    fill = CheckCommands._fill
 
-    def counted(trial: Trial, folder: Path, cancel: threading.Event) -> str:
+    def counted(trial: CheckCommands, folder: Path, cancel: threading.Event) -> str:
         copies.append(folder)
         return fill(trial, folder, cancel)
 
-    monkeypatch.setattr(Trial, "_fill", counted)
+    monkeypatch.setattr(CheckCommands, "_fill", counted)
     ran = tmp_path / "ran"
     # It passes where both files say `value` or both say `x`: not at a step in between.
     test = f"echo >> {ran}; test $(grep -c value one.py) -gt 0 -a $(grep -c value two.py) -gt 0"

@@ -1,9 +1,7 @@
-"""Runs the user's own commands on a change before it is shown: formatter, linter, tests.
+"""Run the user's formatter on a new text, and linter and tests on a copy of the project.
 
-The formatter gets a text on its standard input. Linter and tests run in a copy of the project, of
-what git lists and never through a link that leads out. The copy keeps the change out of the user's
-files; it is no sandbox: what the commands run has the user's rights. Each command is a process
-group of its own that is ended with it. Blocks; on the edit's thread.
+The copy has what git lists, and the texts of the editor. It protects the user's files from tests
+that write next to themselves; it is no sandbox. Blocks.
 """
 
 from __future__ import annotations
@@ -23,17 +21,19 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.config import EditConfig
+from lcursor.edit.completion import raise_if_cancelled
+from lcursor.edit.lines import stripped
 from lcursor.edit.records import Check, Lines
-from lcursor.errors import Cancelled, CheckFailed
-from lcursor.process.run import run
+from lcursor.errors import CheckFailed
+from lcursor.process.run import Output, run
 from lcursor.project import git, listing
 
 MAX_FILES: Final = 20_000
 MAX_BYTES: Final = 256 << 20
-"""Of a project that is copied; a larger one is not tried, which is said."""
+"""Of a project that is copied; for a larger one lint and test are not run, with a note."""
 MAX_OUTPUT_BYTES: Final = 4 << 20
-MAX_TOLD_CHARS: Final = 1200
-"""Of what a command says, for the model and for people; its end says most."""
+MAX_SHOWN_CHARS: Final = 1200
+"""Of a command's output, for the model and the user; its end says most."""
 COPY_S: Final = 20.0
 LIST_BYTES: Final = 16 << 20
 PRIVATE: Final = re.compile(
@@ -45,36 +45,23 @@ PRIVATE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """What the commands said."""
+class CheckResults:
+    """The results of linter and tests."""
 
     checks: tuple[Check, ...] = ()
     note: str = ""
-    """Why a command was not run; empty where all were."""
+    """Why the commands were not run; "" if they were."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """How a command ended."""
-
-    status: int
-    """Its exit status; negative for a signal."""
-    text: str
-    """What it said on both outputs."""
-    data: bytes = b""
-    """What it said on its standard output."""
-    is_late: bool = False
-
-
-class Trial:
+class CheckCommands:
     """The commands of the settings, for one edit.
 
     Args:
         root: of the project.
-        config: the commands, and how long each may take.
-        unsaved: texts of other files as they stand in the editor, by absolute path.
+        config: the commands, and their time limit.
+        unsaved: texts in the editor, by absolute path.
 
-    Thread: of the edit; `close` by who made it.
+    Thread: that of the edit.
     """
 
     def __init__(
@@ -83,12 +70,12 @@ class Trial:
         self._root = Path(os.path.realpath(root))
         self._config, self._unsaved = config, dict(unsaved or {})
         self._copy: tempfile.TemporaryDirectory[str] | None = None
-        self._refusal = ""
-        self._before: dict[str, Ran] = {}
+        self._why_not = ""
+        self._lint_before: dict[str, Output] = {}
         self._changed: dict[str, bytes | None] = {}
 
     @property
-    def has_commands(self) -> bool:
+    def has_any(self) -> bool:
         """Whether there is a linter or a test to run."""
         return bool(self._config.lint or self._config.test)
 
@@ -97,24 +84,20 @@ class Trial:
         """Whether there are tests to run."""
         return bool(self._config.test)
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> CheckCommands:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Remove the copy."""
         copy, self._copy = self._copy, None
         if copy is not None:
-            _remove(Path(copy.name))
+            _make_removable(Path(copy.name))
             copy.cleanup()
 
-    def formatted(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
-        """Return a text as the formatter wants it; as it is where there is none.
+    def format(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
+        """Return a text as the formatter writes it; unchanged without a formatter.
 
         Raises:
-            CheckFailed: it cannot be run, says no, or says nothing.
+            CheckFailed: it cannot be run, fails, or writes nothing.
             Cancelled: `cancel` was set.
         """
         if not self._config.formatter:
@@ -126,38 +109,38 @@ class Trial:
             raise CheckFailed(
                 f"edit.formatter is no command: {error}", "Look at its quotes"
             ) from error
-        ran = _run(words, self._root, text, self._config.check_seconds, cancel, environment())
+        output = self._execute(words, self._root, text, environment(), cancel)
         name = words[0] if words else "the formatter"
-        if ran.is_late:
+        if output.is_cut:
             raise CheckFailed(
                 f"{name} took longer than {self._config.check_seconds:g} s",
                 "Raise edit.check_seconds",
             )
-        if ran.status:
-            words_of_it = ran.text.strip()[-MAX_TOLD_CHARS:]
-            raise CheckFailed(f"{name} says: {words_of_it or f'status {ran.status}'}")
-        if not ran.data.strip() and any(line.strip() for line in lines):
+        if output.status:
+            shown = _text(output).strip()[-MAX_SHOWN_CHARS:]
+            raise CheckFailed(f"{name} says: {shown or f'status {output.status}'}")
+        if not output.data.strip() and stripped(lines):
             raise CheckFailed(
                 f"{name} wrote nothing", "It has to write the text to its standard output"
             )
-        made = ran.data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        made = output.data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
         return tuple(made.removesuffix("\n").split("\n"))
 
-    def checks(self, files: Mapping[str, Lines | None], cancel: threading.Event) -> Tried:
+    def run(self, files: Mapping[str, Lines | None], cancel: threading.Event) -> CheckResults:
         """Run linter and tests on a copy of the project with some files changed.
 
-        A linter that complained before fails only where it complains more; about a new file, where
-        it complains at all.
+        A linter that complained before only fails if it complains more; about a new file, if it
+        complains at all.
 
         Args:
-            files: the new lines of all that is changed, by absolute path; None for no file.
-            cancel: ends it.
+            files: new lines of all changed files by absolute path; None for a deleted one.
+            cancel: set to stop.
 
         Raises:
             Cancelled: `cancel` was set.
         """
-        if not self.has_commands:
-            return Tried()
+        if not self.has_any:
+            return CheckResults()
         names: dict[str, Lines | None] = {}
         for path, lines in files.items():
             name = os.path.relpath(os.path.realpath(path), self._root)
@@ -166,100 +149,129 @@ class Trial:
             names[name] = lines
         folder = self._folder(cancel)
         if folder is None:
-            return _not_run(self._refusal)
+            return _not_run(self._why_not)
         try:
-            return self._checked(folder, names, cancel)
+            return self._run(folder, names, cancel)
         except OSError as error:
             return _not_run(f"the copy of the project cannot be written: {error.strerror or error}")
         except CheckFailed as error:
             return _not_run(error.message)
 
-    def _checked(
+    def _run(
         self, folder: Path, names: Mapping[str, Lines | None], cancel: threading.Event
-    ) -> Tried:
+    ) -> CheckResults:
         found: list[Check] = []
-        there = [name for name, lines in names.items() if lines is not None]
-        self._put_back(folder)
+        existing = [name for name, lines in names.items() if lines is not None]
+        self._restore(folder)
         if self._config.lint:
             self._put(folder, names)
-            each = [self._lint(folder, names, name, cancel) for name in there]
+            each = [self._lint(folder, names, name, cancel) for name in existing]
             words = "\n".join(check.text for check in each if check.text)
             found.append(Check("lint", all(check.is_ok for check in each), words))
         if self._config.test:
-            self._put(folder, names)  # once more: a linter may mend what it finds
-            ran = self._ran(self._config.test, folder, next(iter(there), ""), cancel)
-            found.append(Check("test", not ran.status and not ran.is_late, self._told(ran)))
-        return Tried(tuple(found))
+            self._put(folder, names)  # once more: a linter may fix what it finds
+            output = self._shell(self._config.test, folder, next(iter(existing), ""), cancel)
+            found.append(
+                Check("test", not output.status and not output.is_cut, self._problem(output))
+            )
+        return CheckResults(tuple(found))
 
     def _lint(
         self, folder: Path, names: Mapping[str, Lines | None], name: str, cancel: threading.Event
     ) -> Check:
-        ran = self._ran(self._config.lint, folder, name, cancel)
-        if ran.is_late or not ran.status:
-            return Check("lint", not ran.is_late, self._told(ran))
+        output = self._shell(self._config.lint, folder, name, cancel)
+        if output.is_cut or not output.status:
+            return Check("lint", not output.is_cut, self._problem(output))
         if self._changed[name] is None:  # the file is new
-            return Check("lint", False, self._told(ran))
-        before = self._before.get(name)
+            return Check("lint", False, self._problem(output))
+        before = self._lint_before.get(name)
         if before is None:
-            self._put_back(folder)
-            before = self._before[name] = self._ran(self._config.lint, folder, name, cancel)
+            self._restore(folder)
+            before = self._shell(self._config.lint, folder, name, cancel)
+            self._lint_before[name] = before
             self._put(folder, names)
-        if before.status and _rows(ran.text) <= _rows(before.text):
+        counts = [len(stripped(_text(each).splitlines())) for each in (before, output)]
+        if before.status and counts[1] <= counts[0]:
             return Check("lint", True)
-        return Check("lint", False, self._told(ran))
+        return Check("lint", False, self._problem(output))
 
-    def _ran(self, command: str, folder: Path, name: str, cancel: threading.Event) -> Ran:
+    def _shell(self, command: str, folder: Path, name: str, cancel: threading.Event) -> Output:
         command = command.replace("{path}", shlex.quote(name))
-        given = {
-            **environment(),
-            "PWD": str(folder),
-            "PYTHONDONTWRITEBYTECODE": "1",  # what is written twice in a second looks the same
-        }
-        words = ["/bin/sh", "-c", command]
-        return _run(words, folder, b"", self._config.check_seconds, cancel, given)
+        # Two versions of a file within a second look the same to Python's bytecode cache.
+        given = {**environment(), "PWD": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        return self._execute(["/bin/sh", "-c", command], folder, b"", given, cancel)
 
-    def _told(self, ran: Ran) -> str:
-        if ran.is_late:
+    def _execute(
+        self,
+        words: list[str],
+        folder: Path,
+        given: bytes,
+        variables: Mapping[str, str],
+        cancel: threading.Event,
+    ) -> Output:
+        """Run a command to its end, and end all that it started.
+
+        Raises:
+            CheckFailed: it cannot be run.
+            Cancelled: `cancel` was set.
+        """
+        output = run(
+            words,
+            folder,
+            stdin=given,
+            env=variables,
+            max_bytes=MAX_OUTPUT_BYTES,
+            max_error_bytes=MAX_OUTPUT_BYTES,
+            drops_excess=True,
+            max_s=self._config.check_seconds,
+            cancel=cancel.is_set,
+        )
+        if output.status is None:
+            raise CheckFailed(output.failure, "Look at edit.formatter, edit.lint and edit.test")
+        return output
+
+    def _problem(self, output: Output) -> str:
+        """Return why a command failed, "" if it did not."""
+        if output.is_cut:
             return f"it took longer than {self._config.check_seconds:g} s"
-        if not ran.status:
+        if not output.status:
             return ""
-        text = ran.text.strip()
+        text = _text(output).strip()
         if self._copy is not None:
             text = text.replace(f"{os.path.realpath(self._copy.name)}/", "")
-        if len(text) > MAX_TOLD_CHARS:
-            text = "…" + text[-MAX_TOLD_CHARS:]
-        return text or f"it ended with status {ran.status}"
+        if len(text) > MAX_SHOWN_CHARS:
+            text = "…" + text[-MAX_SHOWN_CHARS:]
+        return text or f"it ended with status {output.status}"
 
     # The copy.
 
     def _folder(self, cancel: threading.Event) -> Path | None:
-        """Return the copy, made when it is needed first; None where there can be none."""
-        if self._copy is None and not self._refusal:
+        """Return the copy, created on the first use; None if there can be none."""
+        if self._copy is None and not self._why_not:
             copy = tempfile.TemporaryDirectory(prefix="lcursor-edit-", ignore_cleanup_errors=True)
             try:
-                self._refusal = self._fill(Path(copy.name), cancel)
+                self._why_not = self._fill(Path(copy.name), cancel)
             except OSError as error:
-                self._refusal = f"the project cannot be copied: {error.strerror or error}"
+                self._why_not = f"the project cannot be copied: {error.strerror or error}"
             except BaseException:
                 copy.cleanup()
                 raise
-            if self._refusal:
+            if self._why_not:
                 copy.cleanup()
             else:
                 self._copy = copy
         return Path(os.path.realpath(self._copy.name)) if self._copy is not None else None
 
     def _fill(self, folder: Path, cancel: threading.Event) -> str:
-        """Copy the project; return why not, "" where it was."""
+        """Copy the project; return why that is not possible, "" on success."""
         left, end_s = MAX_BYTES, time.monotonic() + COPY_S
-        names, refusal = self._names(cancel)
-        if refusal:
-            return refusal
+        names, why_not = self._names(cancel)
+        if why_not:
+            return why_not
         if len(names) > MAX_FILES:
             return f"the project has over {MAX_FILES:,} files"
         for name in names:
-            if cancel.is_set():
-                raise Cancelled("the edit was stopped")
+            raise_if_cancelled(cancel)
             if time.monotonic() > end_s:
                 return f"copying the project took longer than {COPY_S:g} s"
             left -= self._copied(folder, name)
@@ -272,16 +284,16 @@ class Trial:
         return ""
 
     def _names(self, cancel: threading.Event) -> tuple[list[str], str]:
-        """Return what git lists, and why nothing can be listed."""
+        """Return the files that git lists, and why they cannot be listed."""
         words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        said = git.output(self._root, *words, max_bytes=LIST_BYTES, cancel=cancel.is_set)
-        if said.is_cut:
-            return [], f"git lists too much: {said.failure}"
-        if not said.failure:
-            found = dict.fromkeys(os.fsdecode(name) for name in said.data.split(b"\0") if name)
+        listed = git.output(self._root, *words, max_bytes=LIST_BYTES, cancel=cancel.is_set)
+        if listed.is_cut:
+            return [], f"git lists too much: {listed.failure}"
+        if not listed.failure:
+            found = dict.fromkeys(os.fsdecode(name) for name in listed.data.split(b"\0") if name)
             return [name for name in found if not name.endswith("/")], ""
-        found_files = listing.names(self._root, cancel=cancel.is_set, max_files=MAX_FILES)
-        return list(found_files.files), found_files.note
+        others = listing.names(self._root, cancel=cancel.is_set, max_files=MAX_FILES)
+        return list(others.files), others.note
 
     def _copied(self, folder: Path, name: str) -> int:
         """Copy one file; return its size."""
@@ -289,7 +301,7 @@ class Trial:
         try:
             found = os.lstat(source)
         except OSError:
-            return 0  # it is deleted, and git has not been told
+            return 0  # it is deleted, but not yet in the git index
         if not stat.S_ISLNK(found.st_mode) and not stat.S_ISREG(found.st_mode):
             return 0
         # A folder on the way may be a link that leads out of the project.
@@ -306,11 +318,11 @@ class Trial:
             shutil.copyfile(source, target, follow_symlinks=False)
             os.chmod(target, stat.S_IMODE(found.st_mode) | stat.S_IRUSR | stat.S_IWUSR)
         except PermissionError:
-            return 0  # what the user cannot read, the tests cannot either
+            return 0  # the user cannot read it, so the tests cannot either
         return found.st_size
 
     def _put(self, folder: Path, files: Mapping[str, Lines | None]) -> None:
-        """Write files into the copy, or delete them there, and keep what was there."""
+        """Write files into the copy, or delete them there; remember the old content."""
         for name, lines in files.items():
             path = folder / name
             if name not in self._changed:
@@ -320,8 +332,8 @@ class Trial:
             else:
                 _write(folder, name, _data(lines, path))
 
-    def _put_back(self, folder: Path) -> None:
-        """Make the copy what the project is."""
+    def _restore(self, folder: Path) -> None:
+        """Make the copy equal to the project again."""
         for name, data in self._changed.items():
             if data is None:
                 (folder / name).unlink(missing_ok=True)
@@ -331,12 +343,12 @@ class Trial:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables that the commands get: ours but for `PRIVATE`."""
+    """Return the environment of the commands: ours without `PRIVATE`."""
     return {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
 
 
-def _not_run(why: str) -> Tried:
-    return Tried((), f"lint and test were not run: {why}")
+def _not_run(why: str) -> CheckResults:
+    return CheckResults((), f"lint and test were not run: {why}")
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
@@ -348,7 +360,7 @@ def _write(folder: Path, name: str, data: bytes) -> None:
 
 
 def _data(lines: Lines, path: Path) -> bytes:
-    """Return a text as bytes, with the line ends of what is there."""
+    """Return a text as bytes, with the line ends of the present file."""
     end = b"\n"
     try:
         with path.open("rb") as file:
@@ -360,43 +372,12 @@ def _data(lines: Lines, path: Path) -> bytes:
     return b"".join(row + end for row in rows)
 
 
-def _rows(text: str) -> int:
-    return sum(bool(line.strip()) for line in text.splitlines())
+def _text(output: Output) -> str:
+    return (output.data + output.errors).decode("utf-8", "replace")
 
 
-def _run(
-    words: list[str],
-    folder: Path,
-    given: bytes,
-    most_s: float,
-    cancel: threading.Event,
-    environment: Mapping[str, str],
-) -> Ran:
-    """Run a command to its end, and end all that it started.
-
-    Raises:
-        CheckFailed: it cannot be run.
-        Cancelled: `cancel` was set.
-    """
-    output = run(
-        words,
-        folder,
-        stdin=given,
-        env=environment,
-        max_bytes=MAX_OUTPUT_BYTES,
-        max_error_bytes=MAX_OUTPUT_BYTES,
-        drops_excess=True,
-        max_s=most_s,
-        cancel=cancel.is_set,
-    )
-    if output.status is None:
-        raise CheckFailed(output.failure, "Look at edit.formatter, edit.lint and edit.test")
-    text = (output.data + output.errors).decode("utf-8", "replace")
-    return Ran(output.status, text, output.data, output.is_cut)
-
-
-def _remove(folder: Path) -> None:
-    """Make what a command wrote removable."""
+def _make_removable(folder: Path) -> None:
+    """Allow to delete what a command has write-protected."""
     for here, folders, _ in os.walk(folder):
         for name in folders:
             path = Path(here, name)

@@ -13,10 +13,10 @@ import pytest
 from lcursor.config import EditConfig
 from lcursor.edit import diff
 from lcursor.edit.records import Lines, Region, digest
-from lcursor.edit.rewriting.attempts import NOW, SAME, WARMER, Attempts, Made, added, inside
-from lcursor.edit.rewriting.rewrite import Silent, Tell, Written
-from lcursor.edit.rewriting.task import Failed, Task
-from lcursor.edit.rewriting.trial import Trial
+from lcursor.edit.rewriting.commands import CheckCommands
+from lcursor.edit.rewriting.retry import NOW, SAME, WARMER, RetryLoop, RewriteResult, changes_inside
+from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter
+from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task, add_usage
 from lcursor.errors import Cancelled, ContextFull, LcursorError, ReplyUnusable, ServerEnded
 from lcursor.llm.records import Usage
 from lcursor.protocol_edit import EditPhase
@@ -30,35 +30,35 @@ TABBED: Lines = ("def f(a):", "\treturn a + 1")
 OLD: Lines = LINES[2:4]
 
 
-class Scripted:
+class Scripted(Rewriter):
     """Writes what it is told to, and keeps what it was asked."""
 
     def __init__(self, *replies: Lines | LcursorError) -> None:
         self.replies = list(replies)
         self.tasks: list[Task] = []
-        self.asked: list[tuple[int, tuple[Failed, ...], str, float | None]] = []
+        self.asked: list[tuple[int, tuple[FailedAttempt, ...], str, float | None]] = []
 
     def run(
         self,
         task: Task,
-        tell: Tell,
+        tell: RewriteListener,
         cancel: threading.Event,
         *,
         attempt: int = 1,
-        feedback: Sequence[Failed] = (),
+        feedback: Sequence[FailedAttempt] = (),
         remark: str = "",
         temperature: float | None = None,
-    ) -> Written:
+    ) -> ModelOutput:
         self.tasks.append(task)
         self.asked.append((attempt, tuple(feedback), remark, temperature))
         reply = self.replies.pop(0)
         if isinstance(reply, LcursorError):
             raise reply
         usage = Usage(100 * attempt, 60, 20, 5.0, 7.0, True)
-        return Written(reply, f"note of try {attempt}", usage, attempt, 0.5, "")
+        return ModelOutput(reply, f"note of try {attempt}", usage, attempt, 0.5, "")
 
 
-class Heard(Silent):
+class Heard(RewriteListener):
     """Hears how an edit goes on."""
 
     def __init__(self) -> None:
@@ -67,11 +67,11 @@ class Heard(Silent):
     def progress(
         self,
         phase: EditPhase,
-        detail: str,
-        done: int,
-        total: int,
-        seconds_left: float,
-        attempt: int,
+        detail: str = "",
+        done: int = 0,
+        total: int = 0,
+        seconds_left: float = -1.0,
+        attempt: int = 1,
     ) -> None:
         self.phases.append(f"{phase} {detail}".strip())
 
@@ -83,11 +83,11 @@ def task(path: str = "/p/a.py", instruction: str = "add one") -> Task:
 def run(
     writer: Scripted,
     config: EditConfig | None = None,
-    trial: Trial | None = None,
+    trial: CheckCommands | None = None,
     path: str = "/p/a.py",
     answer_tokens: int = 0,
-) -> Made:
-    attempts = Attempts(writer, trial, config or EditConfig(retries=2))
+) -> RewriteResult:
+    attempts = RetryLoop(writer, trial, config or EditConfig(retries=2))
     return attempts.run(task(path), Heard(), threading.Event(), answer_tokens=answer_tokens)
 
 
@@ -130,7 +130,7 @@ def test_where_none_is_clean_the_best_is_shown_with_what_is_wrong() -> None:
 @pytest.mark.parametrize("instruction", ["remove f", "Entferne f", "gib eine Konstante zurück"])
 def test_a_definition_that_is_gone_is_no_reason_for_another_try(instruction: str) -> None:
     writer = Scripted(("def h(a):", "    return a"))
-    attempts = Attempts(writer, None, EditConfig(retries=2))
+    attempts = RetryLoop(writer, None, EditConfig(retries=2))
     made = attempts.run(task(instruction=instruction), Heard(), threading.Event())
     assert made.attempts == 1
     assert [each.text for each in made.file.checks if each.text] == ["removes f"]
@@ -141,7 +141,7 @@ def test_a_text_at_the_wrong_margin_is_moved() -> None:
     region = Region(1, 3, "method f")
     asked = Task("/p/a.py", "a.py", "python", lines, region, "return two")
     writer = Scripted(("def f(self):", "    # two", "    return 2"))
-    made = Attempts(writer, None, EditConfig(retries=0)).run(asked, Heard(), threading.Event())
+    made = RetryLoop(writer, None, EditConfig(retries=0)).run(asked, Heard(), threading.Event())
     assert made.lines == ("    def f(self):", "        # two", "        return 2")
     assert all(each.is_ok for each in made.file.checks)
 
@@ -160,7 +160,7 @@ def test_the_same_text_is_tried_again_and_then_is_no_change() -> None:
     writer = Scripted(OLD, GOOD)
     made = run(writer)
     assert (made.attempts, made.lines) == (2, GOOD)
-    assert writer.asked[1][1] == (Failed((SAME,)),)
+    assert writer.asked[1][1] == (FailedAttempt((SAME,)),)
     assert writer.asked[1][3] == WARMER
     same = run(Scripted(OLD, OLD, OLD))
     assert same.is_same
@@ -184,7 +184,7 @@ def test_a_reply_of_no_use_is_tried_again() -> None:
     writer = Scripted(ReplyUnusable("prose", "there is no code in it"), GOOD)
     made = run(writer)
     assert (made.attempts, made.lines) == (2, GOOD)
-    assert writer.asked[1][1] == (Failed(("there is no code in it",)),)
+    assert writer.asked[1][1] == (FailedAttempt(("there is no code in it",)),)
 
 
 def test_replies_of_no_use_end_it() -> None:
@@ -216,7 +216,7 @@ def test_a_stop_during_a_later_try_keeps_nothing() -> None:
 
 def test_a_remark_goes_along() -> None:
     writer = Scripted(GOOD)
-    attempts = Attempts(writer, None, EditConfig())
+    attempts = RetryLoop(writer, None, EditConfig())
     attempts.run(task(), Heard(), threading.Event(), "use a loop")
     assert writer.asked[0][2] == "use a loop"
 
@@ -225,7 +225,7 @@ def test_stopping_is_heard_after_a_try() -> None:
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(Cancelled):
-        Attempts(Scripted(GOOD), None, EditConfig()).run(task(), Heard(), cancel)
+        RetryLoop(Scripted(GOOD), None, EditConfig()).run(task(), Heard(), cancel)
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_tests_that_fail_are_told_and_tried_again(root: Path) -> None:
     command = f"{shlex.quote(sys.executable)} -c 'import a; assert a.f(1) == 2, a.f(1)'"
     config = EditConfig(retries=2, test=command)
     writer = Scripted(("def f(a):", "    return a + 7"), GOOD)
-    with Trial(root, config) as trial:
+    with CheckCommands(root, config) as trial:
         made = run(writer, config, trial, str(root / "a.py"))
     assert (made.attempts, made.lines) == (2, GOOD)
     assert {each.name for each in made.file.checks} == {
@@ -253,8 +253,8 @@ def test_who_asks_for_a_fix_has_the_tests_told_at_once(root: Path) -> None:
     )
     for words, is_told in (("fix the bug", True), ("add a docstring", False)):
         writer = Scripted(GOOD)
-        with Trial(root, config) as trial:
-            attempts = Attempts(writer, trial, config)
+        with CheckCommands(root, config) as trial:
+            attempts = RetryLoop(writer, trial, config)
             asked = task(str(root / "a.py"), words)
             assert attempts.run(asked, Heard(), threading.Event()).attempts == 1
         assert (NOW in writer.tasks[0].instruction) is is_told
@@ -264,14 +264,14 @@ def test_who_asks_for_a_fix_has_the_tests_told_at_once(root: Path) -> None:
 
 def test_what_does_not_parse_is_not_run(root: Path) -> None:
     config = EditConfig(retries=0, test="touch ran; false")
-    with Trial(root, config) as trial:
+    with CheckCommands(root, config) as trial:
         made = run(Scripted(BAD), config, trial, str(root / "a.py"))
     assert "test" not in {each.name for each in made.file.checks}
 
 
 def test_the_formatter_changes_the_region_alone(root: Path) -> None:
     config = EditConfig(formatter="sed -e s/1/9/")
-    with Trial(root, config) as trial:
+    with CheckCommands(root, config) as trial:
         made = run(Scripted(GOOD), config, trial, str(root / "a.py"))
     assert made.lines == ("def f(a):", "    return a + 9")
     assert made.file.checks[-1].name == "format"
@@ -280,7 +280,7 @@ def test_the_formatter_changes_the_region_alone(root: Path) -> None:
 
 def test_a_formatter_that_fails_is_a_badge(root: Path) -> None:
     config = EditConfig(formatter="false", retries=0)
-    with Trial(root, config) as trial:
+    with CheckCommands(root, config) as trial:
         made = run(Scripted(GOOD), config, trial, str(root / "a.py"))
     assert made.lines == GOOD
     assert not made.file.checks[-1].is_ok
@@ -296,13 +296,13 @@ def test_a_formatter_that_fails_is_a_badge(root: Path) -> None:
     ],
 )
 def test_wishes_elsewhere_are_left(wished: Lines, expected: Lines) -> None:
-    assert inside(("a", "b", "c", "d"), wished, 1, 2) == expected
+    assert changes_inside(("a", "b", "c", "d"), wished, 1, 2) == expected
 
 
 def test_costs_add_up() -> None:
     one, other = Usage(10, 5, 3, 1.0, 2.0, True), Usage(7, 1, 20, 0.5, 0.25, True)
-    assert added(Usage(), one) == one
-    assert added(one, other) == Usage(17, 6, 23, 1.5, 2.25, True)
+    assert add_usage(Usage(), one) == one
+    assert add_usage(one, other) == Usage(17, 6, 23, 1.5, 2.25, True)
     guessed = Usage(1, 1, 1, 1.0, 1.0, False)
-    assert not added(guessed, one).is_exact
-    assert not added(one, guessed).is_exact
+    assert not add_usage(guessed, one).is_exact
+    assert not add_usage(one, guessed).is_exact

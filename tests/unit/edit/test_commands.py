@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from lcursor.config import EditConfig
-from lcursor.edit.rewriting import trial
-from lcursor.edit.rewriting.trial import Trial
+from lcursor.edit.rewriting import commands
+from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.errors import Cancelled, CheckFailed
 from tests.waiting import wait_for
 
@@ -39,8 +39,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tried(root: Path) -> Iterator[Trial]:
-    with Trial(root, EditConfig(test=f"{PYTHON} check.py")) as made:
+def tried(root: Path) -> Iterator[CheckCommands]:
+    with CheckCommands(root, EditConfig(test=f"{PYTHON} check.py")) as made:
         yield made
 
 
@@ -56,12 +56,14 @@ def shown(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_tests_see_the_change_and_the_users_files_do_not(root: Path, tried: Trial) -> None:
+def test_the_tests_see_the_change_and_the_users_files_do_not(
+    root: Path, tried: CheckCommands
+) -> None:
     before = shown(root)
-    (good,) = tried.checks({str(root / "a.py"): ("x = 2",)}, never()).checks
+    (good,) = tried.run({str(root / "a.py"): ("x = 2",)}, never()).checks
     assert good.is_ok
     assert not good.text
-    (bad,) = tried.checks({str(root / "a.py"): ("x = 3",)}, never()).checks
+    (bad,) = tried.run({str(root / "a.py"): ("x = 3",)}, never()).checks
     assert not bad.is_ok
     assert "x is 3" in bad.text
     assert tried._copy is not None
@@ -70,8 +72,8 @@ def test_the_tests_see_the_change_and_the_users_files_do_not(root: Path, tried: 
 
 
 def test_only_what_git_lists_is_copied_and_the_copy_goes(root: Path) -> None:
-    made = Trial(root, EditConfig(test="ls; pwd; false"))
-    (check,) = made.checks({}, never()).checks
+    made = CheckCommands(root, EditConfig(test="ls; pwd; false"))
+    (check,) = made.run({}, never()).checks
     assert "check.py" in check.text
     assert "big.bin" not in check.text
     assert str(root) not in check.text
@@ -79,7 +81,7 @@ def test_only_what_git_lists_is_copied_and_the_copy_goes(root: Path) -> None:
     folder = Path(made._copy.name)
     assert folder.is_dir()
     assert folder.stat().st_mode & 0o077 == 0
-    made.close()
+    made.__exit__()
     assert not folder.exists()
 
 
@@ -90,14 +92,14 @@ def test_only_what_git_lists_is_copied_and_the_copy_goes(root: Path) -> None:
         "DB_PASSWORD", "aws_secret_access_key",
     ],
 )  # fmt: skip
-def test_the_commands_get_no_keys_and_no_way_to_the_editor(
+def test_the_triedget_no_keys_and_no_way_to_the_editor(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "private")
     monkeypatch.setenv("DATABASE_URL", "public")
     test = f'test "$DATABASE_URL" = public && test -n "$HOME$PATH" && test -z "${name}"'
-    with Trial(root, EditConfig(test=test)) as made:
-        (check,) = made.checks({}, never()).checks
+    with CheckCommands(root, EditConfig(test=test)) as made:
+        (check,) = made.run({}, never()).checks
     assert check.is_ok, check.text
 
 
@@ -105,52 +107,52 @@ def test_all_changed_files_are_seen_at_once(root: Path) -> None:
     (root / "b.py").write_text("from a import x\n")
     (root / "old.py").write_text("raise SystemExit('it is still there')\n")
     command = f"{PYTHON} -c 'import b, os; assert not os.path.exists(\"old.py\")'"
-    with Trial(root, EditConfig(test=command, lint="! grep -n ': bad' {path}")) as made:
+    with CheckCommands(root, EditConfig(test=command, lint="! grep -n ': bad' {path}")) as made:
         files = {
             str(root / "a.py"): ("y = 1",),
             str(root / "b.py"): ("from a import y",),
             str(root / "old.py"): None,
         }
-        assert all(check.is_ok for check in made.checks(files, never()).checks)
-        tests = made.checks({}, never()).checks[-1]
+        assert all(check.is_ok for check in made.run(files, never()).checks)
+        tests = made.run({}, never()).checks[-1]
         assert not tests.is_ok  # the copy has the file again
-        lint, tests = made.checks({**files, str(root / "a.py"): ("y: bad = 1",)}, never()).checks
+        lint, tests = made.run({**files, str(root / "a.py"): ("y: bad = 1",)}, never()).checks
         assert (lint.is_ok, tests.is_ok) == (False, False)
 
 
 def test_a_linter_that_complains_about_a_new_file_fails(root: Path) -> None:
     lint = "test -f {path} || { echo no such file; exit 1; }; grep -n bad {path} && exit 1; true"
-    with Trial(root, EditConfig(lint=lint)) as made:
+    with CheckCommands(root, EditConfig(lint=lint)) as made:
         path = str(root / "new.py")
-        assert not made.checks({path: ("bad = 1",)}, never()).checks[0].is_ok
-        assert made.checks({path: ("good = 1",)}, never()).checks[0].is_ok
+        assert not made.run({path: ("bad = 1",)}, never()).checks[0].is_ok
+        assert made.run({path: ("good = 1",)}, never()).checks[0].is_ok
 
 
 def test_a_new_file_is_there_and_is_gone_again(root: Path) -> None:
-    with Trial(root, EditConfig(test="cat new/b.txt")) as made:
-        first = made.checks({str(root / "new/b.txt"): ("hello",)}, never()).checks[0]
-        second = made.checks({}, never()).checks[0]
+    with CheckCommands(root, EditConfig(test="cat new/b.txt")) as made:
+        first = made.run({str(root / "new/b.txt"): ("hello",)}, never()).checks[0]
+        second = made.run({}, never()).checks[0]
     assert first.is_ok
     assert not second.is_ok
 
 
 def test_what_is_not_saved_yet_counts(root: Path) -> None:
     unsaved = {str(root / "a.py"): ("x = 2",)}
-    with Trial(root, EditConfig(test=f"{PYTHON} check.py"), unsaved) as made:
-        assert made.checks({}, never()).checks[0].is_ok
+    with CheckCommands(root, EditConfig(test=f"{PYTHON} check.py"), unsaved) as made:
+        assert made.run({}, never()).checks[0].is_ok
 
 
 def test_a_linter_that_complained_before_fails_only_for_more(root: Path) -> None:
     lint = "grep -n bad {path} && exit 1 || exit 0"
-    with Trial(root, EditConfig(lint=lint)) as made:
+    with CheckCommands(root, EditConfig(lint=lint)) as made:
         path = str(root / "a.py")
-        assert made.checks({path: ("x = 2",)}, never()).checks[0].is_ok
-        assert not made.checks({path: ("bad = 2",)}, never()).checks[0].is_ok
+        assert made.run({path: ("x = 2",)}, never()).checks[0].is_ok
+        assert not made.run({path: ("bad = 2",)}, never()).checks[0].is_ok
         (root / "b.py").write_text("bad = 1\n")
-    with Trial(root, EditConfig(lint=lint)) as made:
+    with CheckCommands(root, EditConfig(lint=lint)) as made:
         path = str(root / "b.py")
-        assert made.checks({path: ("bad = 2",)}, never()).checks[0].is_ok
-        more = made.checks({path: ("bad = 2", "bad = 3")}, never()).checks[0]
+        assert made.run({path: ("bad = 2",)}, never()).checks[0].is_ok
+        more = made.run({path: ("bad = 2", "bad = 3")}, never()).checks[0]
         assert not more.is_ok
         assert "2:bad = 3" in more.text
 
@@ -171,10 +173,10 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
             self.now_s += file.exists()
             return self.now_s
 
-    monkeypatch.setattr(trial, "time", Clock())
+    monkeypatch.setattr(commands, "time", Clock())
     test = f"sleep 600 & echo $! > {file}.part; mv {file}.part {file}; wait"
-    with Trial(root, EditConfig(test=test, check_seconds=0.5)) as made:
-        (check,) = made.checks({}, never()).checks
+    with CheckCommands(root, EditConfig(test=test, check_seconds=0.5)) as made:
+        (check,) = made.run({}, never()).checks
         pid = int(file.read_text())
     assert not check.is_ok
     assert "longer than 0.5 s" in check.text
@@ -183,8 +185,8 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
 
 @pytest.mark.process
 def test_what_a_command_leaves_behind_is_ended_too(root: Path) -> None:
-    with Trial(root, EditConfig(test="sleep 600 > /dev/null 2>&1 & echo $! > pid")) as made:
-        assert made.checks({}, never()).checks[0].is_ok
+    with CheckCommands(root, EditConfig(test="sleep 600 > /dev/null 2>&1 & echo $! > pid")) as made:
+        assert made.run({}, never()).checks[0].is_ok
         assert made._copy is not None
         pid = int((Path(made._copy.name) / "pid").read_text())
         wait_for(lambda: has_ended(pid))
@@ -208,10 +210,10 @@ def test_stopping_ends_it_at_once(root: Path, tmp_path: Path) -> None:
 
     threading.Thread(target=stop).start()
     with (
-        Trial(root, EditConfig(test=f"touch {began}; sleep 600")) as made,
+        CheckCommands(root, EditConfig(test=f"touch {began}; sleep 600")) as made,
         pytest.raises(Cancelled),
     ):
-        made.checks({}, cancel)
+        made.run({}, cancel)
 
 
 def test_links_out_of_the_project_are_not_followed(root: Path, tmp_path: Path) -> None:
@@ -224,8 +226,8 @@ def test_links_out_of_the_project_are_not_followed(root: Path, tmp_path: Path) -
     (root / "deep").symlink_to(folder)
     (root / "same.py").symlink_to("a.py")
     command = "echo x > out.txt; mkdir -p deep; echo x > deep/c.txt; echo 'x = 9' > same.py; true"
-    with Trial(root, EditConfig(test=command)) as made:
-        assert made.checks({str(root / "a.py"): ("x = 2",)}, never()).checks[0].is_ok
+    with CheckCommands(root, EditConfig(test=command)) as made:
+        assert made.run({str(root / "a.py"): ("x = 2",)}, never()).checks[0].is_ok
     assert other.read_text() == "mine"
     assert (folder / "c.txt").read_text() == "mine too"
     assert (root / "a.py").read_text() == "x = 1\n"
@@ -234,59 +236,59 @@ def test_links_out_of_the_project_are_not_followed(root: Path, tmp_path: Path) -
 def test_a_project_that_is_too_large_is_not_tried(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "MAX_BYTES", 10)
-    with Trial(root, EditConfig(test="false")) as made:
-        found = made.checks({}, never())
+    monkeypatch.setattr(commands, "MAX_BYTES", 10)
+    with CheckCommands(root, EditConfig(test="false")) as made:
+        found = made.run({}, never())
     assert not found.checks
     assert "not run" in found.note
 
 
 def test_a_file_outside_of_the_project_is_not_tried(root: Path, tmp_path: Path) -> None:
-    with Trial(root, EditConfig(test="true")) as made:
-        found = made.checks({str(tmp_path / "other.py"): ("x",)}, never())
+    with CheckCommands(root, EditConfig(test="true")) as made:
+        found = made.run({str(tmp_path / "other.py"): ("x",)}, never())
     assert not found.checks
     assert "outside of the project" in found.note
 
 
 def test_a_copy_that_cannot_be_written_is_said(root: Path) -> None:
     (root / "file").write_text("no folder\n")
-    with Trial(root, EditConfig(test="true")) as made:
-        found = made.checks({str(root / "file/below.py"): ("x",)}, never())
+    with CheckCommands(root, EditConfig(test="true")) as made:
+        found = made.run({str(root / "file/below.py"): ("x",)}, never())
     assert not found.checks
     assert "cannot be written" in found.note
 
 
 def test_a_linter_that_mends_does_not_mend_what_is_tested(root: Path) -> None:
     config = EditConfig(lint="echo 'x = 2' > {path}", test=f"{PYTHON} check.py")
-    with Trial(root, config) as made:
-        lint, test = made.checks({str(root / "a.py"): ("x = 3",)}, never()).checks
+    with CheckCommands(root, config) as made:
+        lint, test = made.run({str(root / "a.py"): ("x = 3",)}, never()).checks
     assert lint.is_ok
     assert "x is 3" in test.text
 
 
 def test_a_project_without_git_is_tried_as_well(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\r\ntwo\r\n")
-    with Trial(tmp_path, EditConfig(test="cmp a.txt b.txt")) as made:
+    with CheckCommands(tmp_path, EditConfig(test="cmp a.txt b.txt")) as made:
         lines = ("one", "two")
         path = str(tmp_path / "b.txt")
-        assert not made.checks({path: lines}, never()).checks[0].is_ok
+        assert not made.run({path: lines}, never()).checks[0].is_ok
         (tmp_path / "b.txt").write_text("one\r\nand\r\n")
-    with Trial(tmp_path, EditConfig(test="cmp a.txt b.txt")) as made:
-        assert made.checks({path: lines}, never()).checks[0].is_ok  # line ends stay
+    with CheckCommands(tmp_path, EditConfig(test="cmp a.txt b.txt")) as made:
+        assert made.run({path: lines}, never()).checks[0].is_ok  # line ends stay
 
 
 def test_nothing_is_copied_where_there_is_no_command(root: Path) -> None:
-    with Trial(root, EditConfig()) as made:
-        assert not made.has_commands
-        assert made.checks({str(root / "a.py"): ()}, never()).checks == ()
+    with CheckCommands(root, EditConfig()) as made:
+        assert not made.has_any
+        assert made.run({str(root / "a.py"): ()}, never()).checks == ()
         assert made._copy is None
 
 
 def test_the_formatter_gets_the_text_and_the_name(root: Path) -> None:
     code = "import sys; print(sys.argv[1]); print(sys.stdin.read().upper(), end='')"
     config = EditConfig(formatter=f"{PYTHON} -c {shlex.quote(code)} {{path}}")
-    with Trial(root, config) as made:
-        found = made.formatted("/p/a b.py", ("x", "é\udcff"), never())
+    with CheckCommands(root, config) as made:
+        found = made.format("/p/a b.py", ("x", "é\udcff"), never())
     assert found == ("/p/a b.py", "X", "É\udcff") or found[:2] == ("/p/a b.py", "X")
 
 
@@ -302,20 +304,20 @@ def test_the_formatter_gets_the_text_and_the_name(root: Path) -> None:
 )
 def test_a_formatter_that_fails_says_why(root: Path, command: str, words: str) -> None:
     config = EditConfig(formatter=command, check_seconds=0.3)
-    with Trial(root, config) as made, pytest.raises(CheckFailed, match=words):
-        made.formatted("a.py", ("x = 1",), never())
+    with CheckCommands(root, config) as made, pytest.raises(CheckFailed, match=words):
+        made.format("a.py", ("x = 1",), never())
 
 
 def test_a_large_text_does_not_block_the_formatter(root: Path) -> None:
     lines = tuple(f"x_{number} = 1" for number in range(50_000))
-    with Trial(root, EditConfig(formatter="cat")) as made:
-        assert made.formatted("a.py", lines, never()) == lines
+    with CheckCommands(root, EditConfig(formatter="cat")) as made:
+        assert made.format("a.py", lines, never()) == lines
 
 
-def test_the_commands_do_not_hear_of_the_users_repository(
+def test_the_trieddo_not_hear_of_the_users_repository(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(root / ".git"))
     monkeypatch.setitem(os.environ, "GIT_INDEX_FILE", str(root / ".git/index"))
-    with Trial(root, EditConfig(test='test -z "$GIT_DIR$GIT_INDEX_FILE"')) as made:
-        assert made.checks({}, never()).checks[0].is_ok
+    with CheckCommands(root, EditConfig(test='test -z "$GIT_DIR$GIT_INDEX_FILE"')) as made:
+        assert made.run({}, never()).checks[0].is_ok

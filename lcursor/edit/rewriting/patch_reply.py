@@ -1,6 +1,6 @@
-"""A region's new text from a reply that is no rewrite: blocks to replace, or a diff. Pure.
+"""Apply a reply in search/replace or diff format to the region that it is about. Pure.
 
-What is looked for is looked for in the region alone, so that nothing else can be changed.
+Only the region is searched, so nothing else can change.
 """
 
 from __future__ import annotations
@@ -16,44 +16,40 @@ from lcursor.edit.rewriting.task import Task
 from lcursor.errors import ReplyUnusable
 
 
-class _Region:
-    """The region as the one file that there is."""
+class _RegionOnly:
+    """The region as the only file."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
 
     def read(self, path: str) -> Lines | None:
-        """Return its text."""
         return self._task.old if path == self._task.path else None
 
     def current(self) -> str:
-        """Return its path."""
         return self._task.path
 
     def all(self) -> Sequence[str]:
-        """Return its path alone."""
         return (self._task.path,)
 
     def absolute(self, path: str) -> str:
-        """Return a path as it is: there is no other file."""
         return path
 
 
-def merged(task: Task, reply: str, is_cut: bool) -> tuple[Lines, str]:
-    """Return the region after what a reply says is done to it, and what was said besides.
+def apply_to_region(task: Task, reply: str, is_cut: bool) -> Lines:
+    """Return the region with the changes of a reply.
 
     Raises:
-        ReplyUnusable: it says nothing that can be done, or not clearly where.
+        ReplyUnusable: the reply has no changes that can be applied, or their place is not clear.
     """
     if is_cut:
         raise ReplyUnusable("cut", "The answer was cut off before its end")
     found = [
-        replace(each, path=task.path) if _is_same(each.path, task) else each
+        replace(each, path=task.path) if _names_task(each.path, task) else each
         for each in blocks(reply, task.path)
     ]
     if not found:
         raise ReplyUnusable("prose", "The answer has no block of code")
-    resolved = resolve(found, _Region(task))
+    resolved = resolve(found, _RegionOnly(task))
     if isinstance(resolved, Ask):
         raise ReplyUnusable("form", f"It is not clear where a change belongs: {resolved.text}")
     if isinstance(resolved, Refused):
@@ -63,10 +59,9 @@ def merged(task: Task, reply: str, is_cut: bool) -> tuple[Lines, str]:
         if file.path != task.path or file.kind not in ("edit", "create"):
             raise ReplyUnusable("form", "The answer changes other files than the one it was shown")
         new = diff.apply(new, file.changes)
-    return new, ""
+    return new
 
 
-def _is_same(path: str, task: Task) -> bool:
-    """Whether a path that a model wrote is the file it was shown."""
+def _names_task(path: str, task: Task) -> bool:
     path = path.removeprefix("a/").removeprefix("b/").removeprefix("./")
     return not path or path == task.name or task.path.endswith(f"/{path}")

@@ -12,8 +12,8 @@ import pytest
 
 from lcursor.config import EditConfig
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewriting.rewrite import Rewriter, Written, is_tiny
-from lcursor.edit.rewriting.task import Failed, Task
+from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter, is_tiny
+from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
@@ -41,7 +41,7 @@ REPLY = "```python\n" + "\n".join(NEW) + "\n```"
 Reach = Callable[[ChatServer], Connection]
 
 
-class Heard:
+class Heard(RewriteListener):
     """Writes down how a rewrite goes on."""
 
     def __init__(self) -> None:
@@ -53,10 +53,16 @@ class Heard:
         self.said.append(("started", region, attempt))
 
     def progress(
-        self, phase: EditPhase, detail: str, done: int, total: int, left: float, attempt: int
+        self,
+        phase: EditPhase,
+        detail: str = "",
+        done: int = 0,
+        total: int = 0,
+        seconds_left: float = -1.0,
+        attempt: int = 1,
     ) -> None:
         """So far it is."""
-        self.said.append((phase, detail, done, total, left, attempt))
+        self.said.append((phase, detail, done, total, seconds_left, attempt))
 
     def lines(self, attempt: int, lines: Lines) -> None:
         """More lines."""
@@ -87,7 +93,9 @@ def pieces(text: str, size: int = 3) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def run(reached: Connection, task: Task = TASK, heard: Heard | None = None, **more: Any) -> Written:
+def run(
+    reached: Connection, task: Task = TASK, heard: Heard | None = None, **more: Any
+) -> ModelOutput:
     """Write a region once."""
     return Rewriter(reached, EditConfig()).run(task, heard or Heard(), threading.Event(), **more)
 
@@ -225,7 +233,7 @@ def test_a_region_that_is_more_than_the_model_reads(reach: Reach) -> None:
 def test_a_second_try_knows_of_the_first(reach: Reach) -> None:
     with ChatServer([say(*pieces(REPLY))]) as server:
         heard = Heard()
-        failed = Failed(("It does not parse: line 2",), ("def (",))
+        failed = FailedAttempt(("It does not parse: line 2",), ("def (",))
         run(reach(server), heard=heard, attempt=2, feedback=[failed], remark="shorter")
         text = server.bodies[0]["messages"][-1]["content"]
     assert "It does not parse: line 2" in text

@@ -1,7 +1,4 @@
-"""A question to a model whose answer is wanted as a whole, and what ends any question at once.
-
-Blocks; on the thread of the edit.
-"""
+"""Ask a model a question and wait for the whole answer. Blocks."""
 
 from __future__ import annotations
 
@@ -15,49 +12,49 @@ from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Finished, Message, SamplingParams, Text, Usage
 
-LOOK_S = 0.02
-"""How often it is looked whether the edit was stopped, while the server says nothing."""
+POLL_S = 0.02
+"""How often cancellation is checked while the server is silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said."""
+    """The answer of a model."""
 
     text: str
     usage: Usage
-    is_cut: bool
-    """It had no more room."""
 
 
-def answer(
+def complete(
     reached: Connection, messages: Sequence[Message], wish: SamplingParams, cancel: threading.Event
 ) -> Answer:
-    """Return what a model says.
+    """Return the answer of a model.
 
     Raises:
         Cancelled: `cancel` was set.
         LcursorError: the model cannot be asked.
     """
     stream = reached.client.stream(messages, wish)
-    text, usage, is_cut = list[str](), Usage(), False
-    with stopping(stream, cancel):
+    text, usage = list[str](), Usage()
+    with close_on_cancel(stream, cancel):
         for event in stream:
             if isinstance(event, Text):
                 text.append(event.text)
             elif isinstance(event, Finished):
-                usage, is_cut = event.usage, event.reason == "length"
-    if cancel.is_set():
-        raise Cancelled("the edit was stopped")
-    return Answer("".join(text), usage, is_cut)
+                usage = event.usage
+    return Answer("".join(text), usage)
 
 
 @contextmanager
-def stopping(stream: Stream, cancel: threading.Event) -> Iterator[None]:
-    """Close a stream as soon as an edit is stopped."""
+def close_on_cancel(stream: Stream, cancel: threading.Event) -> Iterator[None]:
+    """Close a stream as soon as an event is set.
+
+    Raises:
+        Cancelled: it was set.
+    """
     is_over = threading.Event()
 
     def watch() -> None:
-        while not is_over.wait(LOOK_S):
+        while not is_over.wait(POLL_S):
             if cancel.is_set():
                 stream.close()
                 return
@@ -69,3 +66,10 @@ def stopping(stream: Stream, cancel: threading.Event) -> Iterator[None]:
     finally:
         is_over.set()
         watcher.join()
+    raise_if_cancelled(cancel)
+
+
+def raise_if_cancelled(cancel: threading.Event) -> None:
+    """Raise `Cancelled` if an event is set."""
+    if cancel.is_set():
+        raise Cancelled("the edit was stopped")

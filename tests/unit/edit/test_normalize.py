@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewriting.fitting import Fitter
+from lcursor.edit.rewriting.normalize import Normalizer
 from lcursor.edit.rewriting.task import Task
 
 CLASS: Lines = (
@@ -25,7 +25,7 @@ TAKE = Region(1, 4, "method take")
 
 def fitted(new: Lines, lines: Lines = CLASS, region: Region = TAKE) -> Lines:
     """Return a region's new text as it fits."""
-    return Fitter(Task("/x.py", "x.py", "python", lines, region, "do")).whole(new)
+    return Normalizer(Task("/x.py", "x.py", "python", lines, region, "do")).whole(new)
 
 
 GOOD = (
@@ -98,10 +98,10 @@ def test_tabs() -> None:
 
 
 def test_what_comes_is_shown_as_it_will_be() -> None:
-    fitter = Fitter(Task("/x.py", "x.py", "python", CLASS, TAKE, "do"))
+    fitter = Normalizer(Task("/x.py", "x.py", "python", CLASS, TAKE, "do"))
     shown: list[str] = []
     for line in GOOD:
-        shown += fitter.more((line[4:],))
+        shown += fitter.feed((line[4:],))
     assert tuple(shown) == GOOD
 
 

@@ -1,0 +1,181 @@
+"""Apply code from a chat, or pasted code, to files; ask the user if its place is not certain.
+
+Code that leaves out what cannot be filled in by rules goes to the rewriter as a sketch; otherwise
+no model is asked. Blocks, also while the user chooses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+
+from lcursor import protocol_edit as wire
+from lcursor.code import symbols
+from lcursor.context.items import Seen
+from lcursor.edit import diff
+from lcursor.edit.apply import elision, parse
+from lcursor.edit.apply.blocks import Block
+from lcursor.edit.apply.place import Choice
+from lcursor.edit.apply.resolve import Ask, Refused, Resolved, resolve
+from lcursor.edit.records import FileChange, Lines, Region, digest
+from lcursor.edit.rewriting.prompt import fence_of
+from lcursor.edit.rewriting.task import Task
+from lcursor.edit.run import Outcome, Run, RunListener
+from lcursor.edit.sources import Sources
+from lcursor.edit.workspace import EditServices, Workspace, clean, counter, language_of
+from lcursor.errors import Cancelled, LcursorError
+
+MAX_QUESTIONS = 20
+"""About one reply."""
+FROM_CHAT, PASTED = "from the chat", "pasted"
+MAX_SKETCH_REGIONS = 2
+"""A sketch may be of as many times the tokens of a region."""
+SKETCH_TASK = (
+    "Make the change that was planned. Comments in the plan such as `... existing code ...` stand "
+    "for lines of the part that stay as they are: write these lines out."
+)
+FILLED_IN = "The code left something out, and the model has filled it in: check it with care"
+
+
+def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
+    """Find the places of the blocks of a reply, and propose the changes.
+
+    Raises:
+        LcursorError: a file cannot be read.
+    """
+    path, buffers, chat = params["path"], params["buffers"], params["chat"]
+    current = "" if os.path.isdir(path) else path
+    current = current or next((each["path"] for each in buffers), "")
+    work = Workspace(run, services, path or current, buffers, current)
+    sources = work.sources
+    run.progress("checking")
+    blocks = parse.blocks(params["text"], params["file"])
+    if not blocks and not chat and params["text"].strip():
+        blocks = parse.blocks(_fenced(params["text"]), params["file"])  # pasted code, as it is
+    if not blocks:
+        return Outcome("nothing", "There is no block of code in it")
+    seen = _seen_rows(services, sources, params) if chat else lambda _: ()
+    found = resolve(blocks, sources, None, seen)
+    for _ in range(MAX_QUESTIONS):
+        run.check()
+        if not isinstance(found, Ask):
+            break
+        choice = run.ask(found.text, [_to_wire(each, sources) for each in found.choices])
+        if choice < 0:
+            return Outcome("stopped")
+        found = resolve(blocks, sources, found.chosen(choice), seen)
+    if isinstance(found, Ask):
+        return Outcome("refused", "There are too many places where it could go")
+    if isinstance(found, Refused):
+        filled_in = _fill_in(work, found) if found.sketches else None
+        if filled_in is None:
+            return Outcome("refused", _outside(blocks, sources) or found.reason)
+        found = filled_in
+    existing = [each.path for each in found.files
+                if each.kind == "create" and os.path.lexists(each.path)]  # fmt: skip
+    if existing:  # a secret or binary file, which was not read
+        names = ", ".join(sources.name(each) for each in existing)
+        return Outcome("refused", f"{names} exists already, and may not be read")
+    files = [work.checked(each) if not each.checks else each for each in found.files]
+    if not any(each.changes or each.kind != "edit" for each in files):
+        return Outcome("same", "It is there already")
+    names = ", ".join(sources.name(each.path) for each in files)
+    title = f"{FROM_CHAT if chat else PASTED}: {names}"
+    work.propose(files, title=title, notes=(found.note,), chat=chat)
+    return Outcome("proposed")
+
+
+def _fill_in(work: Workspace, refused: Refused) -> Resolved | None:
+    """Have a model write the changes that are only sketched; None if it cannot be asked."""
+    try:
+        reached = work.connect("")
+    except Cancelled:
+        raise
+    except LcursorError:
+        return None
+    files = {each.path: each for each in refused.files}
+    notes = [FILLED_IN, refused.note]
+    commands, not_run = work.allowed_commands()
+    with commands:
+        for path, sketch in refused.sketches:
+            base = work.sources.read(path)
+            assert base is not None
+            change = files.get(path, FileChange(path, base=digest(base)))
+            lines = diff.apply(base, change.changes)
+            language = language_of(path, lines)
+            region = _sketched_region(sketch, lines, language)
+            limit = work.config.region_tokens * MAX_SKETCH_REGIONS
+            if counter(reached)("\n".join(lines[region.first_row : region.last_row])) > limit:
+                return None
+            fence = fence_of(sketch)
+            task = Task(
+                path=path,
+                name=work.sources.name(path),
+                language=language,
+                lines=lines,
+                region=region,
+                instruction=SKETCH_TASK,
+                sketch="\n".join([fence, *sketch, fence]),
+            )
+            listener = RunListener(work.run, path, work.sources.tick(path))
+            is_all = not refused.files and len(refused.sketches) == 1
+            made = work.rewrite(reached, task, listener, commands, is_whole_edit=is_all)
+            changes = diff.changes(base, diff.apply(lines, made.file.changes))
+            kind, to, checks = change.kind, change.to, made.file.checks
+            files[path] = FileChange(path, kind, to, digest(base), changes, checks)
+            notes.append(made.note)
+        notes.append(not_run)
+    return Resolved((*files.values(),), "\n".join(filter(None, notes)))
+
+
+def _sketched_region(sketch: Lines, lines: Lines, language: str) -> Region:
+    """Return the rows of the definitions that a sketch names, or the whole file."""
+    rows = elision.markers(sketch, language, lines)
+    named = symbols.top(elision.readable(sketch, rows, language), language, rows)
+    inside = {*rows, *(row for one in named for row in range(one.first, one.last))}
+    is_all = all(row in inside for row, line in enumerate(sketch) if line.strip())
+    known = symbols.all_of(lines, language)
+    found = [[one for one in known if one.name == symbol.name] for symbol in named]
+    if not named or not is_all or any(len(each) != 1 for each in found):
+        return Region(0, len(lines), "the whole file")
+    first, last = min(one.first for (one,) in found), max(one.last for (one,) in found)
+    return Region(first, last, ", ".join(one.name for (one,) in found))
+
+
+def _seen_rows(
+    services: EditServices, sources: Sources, params: wire.EditApply
+) -> Callable[[str], Sequence[Seen]]:
+    """Return a function from a file to the rows that the model had read when it wrote a block."""
+    known: dict[str, list[Seen]] = {}
+    for each in services.seen(params["chat"], params["message"]):
+        if each.path:
+            known.setdefault(os.path.realpath(each.path), []).append(each)
+    return lambda path: known.get(os.path.realpath(sources.absolute(path)), [])
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", text)), 0)
+    return f"{fence}\n{text.rstrip()}\n{fence}\n"
+
+
+def _outside(blocks: Sequence[Block], sources: Sources) -> str:
+    """Return a message about a file outside of the project and in no buffer, "" for none."""
+    for each in blocks:
+        whole = sources.absolute(each.path) if each.path else ""
+        is_unread = whole and sources.is_outside(whole) and not sources.read(whole)
+        if is_unread and os.path.lexists(whole):
+            return f"{whole} is outside of the project. Open it first"
+    return ""
+
+
+def _to_wire(choice: Choice, sources: Sources) -> wire.EditChoice:
+    path = sources.absolute(choice.path)
+    return {
+        "path": path,
+        "name": sources.name(path),
+        "first_row": choice.first_row,
+        "last_row": choice.last_row,
+        "lines": [clean(line) for line in choice.lines],
+        "why": clean(choice.why),
+    }

@@ -1,0 +1,35 @@
+"""Small questions about lines of text, shared by the modules of an edit. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def has_text(line: str) -> bool:
+    """Return whether a line is not blank."""
+    return bool(line.strip())
+
+
+def stripped(lines: Sequence[str]) -> list[str]:
+    """Return the lines that are not blank, without the space around them."""
+    return [line.strip() for line in lines if line.strip()]
+
+
+def indent_of(line: str) -> str:
+    """Return the indentation of a line."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def trim(lines: Sequence[str], first: int, last: int) -> tuple[int, int]:
+    """Return a range of rows without the blank ones at both ends."""
+    while first < last and not lines[first].strip():
+        first += 1
+    while last > first and not lines[last - 1].strip():
+        last -= 1
+    return first, last
+
+
+def contains_run(lines: Sequence[str], run: Sequence[str]) -> bool:
+    """Return whether lines contain others one after the other."""
+    count, wanted = len(run), list(run)
+    return any(list(lines[at : at + count]) == wanted for at in range(len(lines) - count + 1))

@@ -1,0 +1,277 @@
+"""Apply the same instruction at many places: one turn, several files at once.
+
+Within a file each rewrite sees the results of those before. A failure at one place is reported, and
+the others go on. Blocks; on the run's thread and a pool of workers.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+
+from lcursor import protocol_edit as wire
+from lcursor.edit import diff
+from lcursor.edit.records import Check, FileChange, Lines, Region, digest
+from lcursor.edit.rewriting import retry
+from lcursor.edit.rewriting.commands import CheckCommands
+from lcursor.edit.rewriting.task import Task
+from lcursor.edit.run import Outcome, Run, RunListener
+from lcursor.edit.workspace import (
+    EditServices,
+    Workspace,
+    clean,
+    context_budget,
+    counter,
+    language_of,
+)
+from lcursor.errors import Cancelled, LcursorError, ServerError
+from lcursor.llm.pool import Connection
+
+MAX_WORKERS = 8
+"""Files that are rewritten at once, however many slots a server has."""
+
+
+@dataclass(slots=True)
+class Target:
+    """One region to rewrite."""
+
+    region: Region
+    instruction: str = ""
+    """In addition to the common one."""
+    sketch: str = ""
+
+
+@dataclass(slots=True)
+class FileJob:
+    """The regions to rewrite in one file, and the results so far."""
+
+    path: str
+    lines: Lines
+    """Before the edit."""
+    targets: list[Target]
+    now: Lines = ()
+    """After the rewrites so far."""
+    checks: list[Check] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    shifts: list[tuple[int, int]] = field(default_factory=list)
+    """Last row of each rewritten region, and by how many rows it grew."""
+
+    def __post_init__(self) -> None:
+        self.now = self.lines
+        self.targets = merge_overlapping(self.targets)
+
+    def current_row(self, row: int) -> int:
+        """Return where a row of the original text is now."""
+        return row + sum(by for end, by in self.shifts if end <= row)
+
+    def change(self) -> FileChange | None:
+        """Return the change of the file; None for none."""
+        found = tuple(diff.changes(self.lines, self.now))
+        if not found:
+            return None
+        base = digest(self.lines)
+        return FileChange(self.path, base=base, changes=found, checks=_merged(self.checks))
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is the same for all regions of an edit."""
+
+    work: Workspace
+    reached: Connection
+    instruction: str
+    context: str
+    commands: CheckCommands
+    is_whole_edit: bool
+    """There is one region, and nothing else changes."""
+
+    def add_test_output(self, jobs: Sequence[FileJob]) -> None:
+        """Extend an instruction to fix something with the present output of the tests.
+
+        Raises:
+            Cancelled: the run was stopped meanwhile.
+        """
+        if self.is_whole_edit or not jobs:
+            return
+        run, files = self.work.run, {job.path: job.lines for job in jobs}
+        listener = RunListener(run, jobs[0].path, self.work.sources.tick(jobs[0].path))
+        self.instruction = retry.with_test_output(
+            self.instruction, self.commands, files, listener, run.cancel
+        )
+
+    def rewrite(self, jobs: Sequence[FileJob]) -> list[str]:
+        """Have all regions of all files rewritten; return the problems, for the user.
+
+        Raises:
+            Cancelled: the run was stopped.
+            LcursorError: the server went away.
+        """
+        run, lock = self.work.run, threading.Lock()
+        total, done = sum(len(job.targets) for job in jobs), 0
+        problems, failures = list[str](), list[BaseException]()
+
+        def rewrite_file(job: FileJob) -> None:
+            nonlocal done
+            for target in job.targets:
+                if run.cancel.is_set() or failures:
+                    return
+                with lock:
+                    done += 1
+                    prefix = f"{done} of {total}" if total > 1 else ""
+                try:
+                    self._rewrite(job, target, prefix)
+                except (Cancelled, ServerError):
+                    raise
+                except LcursorError as error:
+                    name, what = self.work.sources.name(job.path), target.region.what or "a place"
+                    with lock:
+                        problems.append(f"{name}, {what}: {error.message}")
+
+        workers = max(min(self.reached.served.slots, len(jobs), MAX_WORKERS), 1)
+        with ThreadPoolExecutor(workers, "lcursor-edit", run.add_thread) as pool:
+            for future in as_completed([pool.submit(rewrite_file, job) for job in jobs]):
+                if (error := future.exception()) is not None:
+                    failures.append(error)
+        run.check()
+        if failures:
+            raise failures[0]
+        return problems
+
+    def _rewrite(self, job: FileJob, target: Target, prefix: str) -> None:
+        """Have one region of a file rewritten.
+
+        Raises:
+            LcursorError: it did not work.
+        """
+        sources, region = self.work.sources, target.region
+        first = job.current_row(region.first_row)
+        last = first + region.last_row - region.first_row
+        task = Task(
+            path=job.path,
+            name=sources.name(job.path),
+            language=language_of(job.path, job.now),
+            lines=job.now,
+            region=replace(region, first_row=first, last_row=last),
+            instruction="\n".join(filter(None, (self.instruction, target.instruction))),
+            context=self.context,
+            format=self.work.format_for(job.now[first:last]),
+            sketch=target.sketch,
+        )
+        listener = RunListener(self.work.run, job.path, sources.tick(job.path), prefix)
+        made = self.work.rewrite(
+            self.reached, task, listener, self.commands, is_whole_edit=self.is_whole_edit
+        )
+        before = len(job.now)
+        job.now = tuple(diff.apply(job.now, made.file.changes))
+        job.shifts.append((region.last_row, len(job.now) - before))
+        job.checks += made.file.checks
+        job.notes += filter(None, (made.note,))
+
+    def finish(
+        self,
+        files: Sequence[FileChange],
+        title: str,
+        problems: Sequence[str],
+        notes: Sequence[str],
+    ) -> Outcome:
+        """Check all changes together, and propose them as one turn."""
+        if not files:
+            words = "\n".join(dict.fromkeys(problems))
+            return Outcome("refused" if problems else "same", words or "Nothing was changed")
+        late = ""
+        if not self.is_whole_edit:
+            files, late = self.work.check_together(self.commands, files)
+        self.work.propose(files, title=title, notes=(*problems, *notes, late))
+        return Outcome("proposed")
+
+
+def edit_places(run: Run, services: EditServices, params: wire.EditMany) -> Outcome:
+    """Have regions at many places rewritten, and propose them as one turn.
+
+    Raises:
+        LcursorError: it cannot be done anywhere.
+    """
+    work = Workspace(run, services, params["path"], params["buffers"])
+    commands, not_run = work.allowed_commands()
+    reached = work.connect(params["model"])
+    limit = context_budget(reached)
+    question = work.question(params["instruction"], (), params["buffers"], limit)
+    context, note = question.context(limit, counter(reached))
+    jobs, problems = _jobs(work, reached, params["places"])
+    is_one = sum(len(job.targets) for job in jobs) == 1
+    with commands:
+        batch = Batch(work, reached, question.text, context, commands, is_one)
+        batch.add_test_output(jobs)
+        problems += batch.rewrite(jobs)
+        files = [found for job in jobs if (found := job.change()) is not None]
+        notes = [note, not_run, *(each for job in jobs for each in job.notes)]
+        return batch.finish(files, params["instruction"], problems, notes)
+
+
+def _jobs(
+    work: Workspace, reached: Connection, places: Sequence[wire.EditPlace]
+) -> tuple[list[FileJob], list[str]]:
+    """Return the files of a list with the regions around its rows, and the problems with it."""
+    sources = work.sources
+    by_file: dict[str, list[wire.EditPlace]] = {}
+    for place in places:
+        by_file.setdefault(os.path.realpath(sources.absolute(place["path"])), []).append(place)
+    jobs, problems = [], []
+    for found in by_file.values():
+        path = sources.absolute(found[0]["path"])
+        try:
+            lines = sources.require(path)
+        except LcursorError as error:
+            problems.append(error.message)
+            continue
+        language, targets = language_of(path, lines), list[Target]()
+        for place in found:
+            row = place["row"]
+            if not 0 <= row < max(len(lines), 1):
+                problems.append(f"{sources.name(path)} has no line {row + 1} any more")
+                continue
+            region = work.region(reached, lines, language, row, row)
+            text = clean(place["text"].strip())
+            line = lines[row].strip() if lines else ""
+            about = f"About the line `{line}`: {text}" if text and text != line else ""
+            targets.append(Target(region, about))
+        if targets:
+            jobs.append(FileJob(path, lines, targets))
+    return jobs, problems
+
+
+def merge_overlapping(targets: Sequence[Target]) -> list[Target]:
+    """Return targets in the order of their rows, with those that overlap merged."""
+    found: list[Target] = []
+    for target in sorted(targets, key=lambda each: (each.region.first_row, each.region.last_row)):
+        region, before = target.region, found[-1] if found else None
+        rows = region.first_row, region.last_row
+        if before is None or (
+            rows[0] >= before.region.last_row
+            and rows != (before.region.first_row, before.region.last_row)
+        ):
+            found.append(replace(target))
+            continue
+        end = max(rows[1], before.region.last_row)
+        what = before.region.what if end == before.region.last_row else "several places"
+        before.region = replace(before.region, last_row=end, what=what)
+        before.instruction = _joined(before.instruction, target.instruction)
+        before.sketch = _joined(before.sketch, target.sketch)
+    return found
+
+
+def _merged(found: Sequence[Check]) -> tuple[Check, ...]:
+    """Return each check once: failed if it failed anywhere, else with a remark if there is one."""
+    kept: dict[str, Check] = {}
+    for each in found:
+        before = kept.get(each.name)
+        if before is None or (before.is_ok and (not each.is_ok or not before.text)):
+            kept[each.name] = each
+    return tuple(kept.values())
+
+
+def _joined(one: str, other: str) -> str:
+    return "\n".join(dict.fromkeys(filter(None, (one, other))))

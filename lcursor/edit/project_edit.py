@@ -1,0 +1,165 @@
+"""Edit a whole project: a plan that the user approves, then one rewrite for each region. Blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lcursor import protocol_edit as wire
+from lcursor.edit import plan
+from lcursor.edit.multi_edit import Batch, FileJob, Target
+from lcursor.edit.plan import Plan, Step
+from lcursor.edit.records import Change, FileChange, Region, digest
+from lcursor.edit.rewriting.task import Task
+from lcursor.edit.run import Outcome, Run, RunListener
+from lcursor.edit.sources import DISK, Sources
+from lcursor.edit.workspace import (
+    EditServices,
+    Workspace,
+    context_budget,
+    counter,
+    language_of,
+)
+from lcursor.errors import LcursorError
+from lcursor.llm.pool import Connection
+
+NEW_FILE = "a new file"
+
+
+def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outcome:
+    """Plan a change of several files, have the plan approved, carry it out, and propose it.
+
+    Raises:
+        LcursorError: it cannot be done.
+    """
+    own: list[wire.EditBuffer] = []
+    if params["tick"] != DISK:
+        own = [{"path": params["path"], "tick": params["tick"], "text": params["text"]}]
+    buffers = [*own, *(each for each in params["buffers"] if each["path"] != params["path"])]
+    work = Workspace(run, services, params["path"], buffers, params["path"] if own else "")
+    sources, config = work.sources, work.config
+    commands, not_run = work.allowed_commands()
+    planner = work.connect(params["model"], config.planner)
+    limit = context_budget(planner)
+    question = work.question(params["instruction"], params["attachments"], buffers, limit)
+    context, note = question.context(limit, counter(planner))
+    run.progress("planning")
+
+    def make(model: Connection) -> Plan:
+        codebase = services.codebase(sources.root)
+        return plan.plan(model, config, question.text, context, codebase, run.cancel, sources)
+
+    planned = work.with_retry(planner, make)
+    run.add_cost(planned.usage, 0, planned.usage.passes)
+    run.check()
+    if not planned.steps:
+        return Outcome("nothing", planned.summary or "The plan has no steps")
+    rejected = run.show_plan(planned.summary, [_to_wire(each, sources) for each in planned.steps])
+    steps = [each for each in planned.steps if each.key not in rejected]
+    if not steps:
+        return Outcome("stopped", "All steps were struck out")
+    writer = planner
+    if config.planner:
+        writer = work.connect(params["model"])
+        context, note = question.context(context_budget(writer), counter(writer))
+    is_one = len(steps) == 1 and steps[0].kind in ("edit", "create")
+    with commands:
+        instruction = _with_plan(question.text, planned)
+        batch = Batch(work, writer, instruction, context, commands, is_one)
+        files, problems, notes = _carry_out(batch, steps)
+        return batch.finish(files, params["instruction"], problems, [note, not_run, *notes])
+
+
+def _carry_out(
+    batch: Batch, steps: Sequence[Step]
+) -> tuple[list[FileChange], list[str], list[str]]:
+    """Return the changes of some steps, in the order of the plan, the problems, and the notes."""
+    sources, problems = batch.work.sources, list[str]()
+    targets: dict[str, list[Target]] = {}
+    others: dict[str, FileChange] = {}
+    paths: dict[str, None] = {}
+    for step in steps:
+        path = sources.absolute(step.path)
+        paths[path] = None
+        try:
+            if step.kind == "create":
+                others[path] = _created(batch, step, path)
+            elif step.kind == "edit":
+                count = len(sources.require(path, is_own=True))
+                region = Region(step.first_row, min(step.last_row, count), step.what)
+                targets.setdefault(path, []).append(Target(region, step.do, step.sketch))
+            else:
+                others[path] = _moved(sources, step, path)
+        except LcursorError as error:
+            batch.work.run.check()
+            problems.append(f"{step.path}: {error.message}")
+    jobs = {path: FileJob(path, sources.read(path) or (), each) for path, each in targets.items()}
+    batch.add_test_output([*jobs.values()])
+    problems += batch.rewrite([*jobs.values()])
+    files = []
+    for path in paths:
+        other, edit = others.get(path), jobs[path].change() if path in jobs else None
+        if other is not None and other.kind == "rename" and edit is not None:
+            files.append(replace(other, changes=edit.changes, checks=edit.checks))
+        elif (found := other or edit) is not None:
+            files.append(found)
+    return files, problems, [note for job in jobs.values() for note in job.notes]
+
+
+def _created(batch: Batch, step: Step, path: str) -> FileChange:
+    """Return a new file that the model writes.
+
+    Raises:
+        LcursorError: it is a secret, or nothing was written.
+    """
+    work = batch.work
+    work.sources.require_public(path)
+    task = Task(
+        path=path,
+        name=work.sources.name(path),
+        language=language_of(path, ()),
+        lines=(),
+        region=Region(0, 0, NEW_FILE),
+        instruction="\n".join(filter(None, (batch.instruction, step.do))),
+        context=batch.context,
+        sketch=step.sketch,
+    )
+    listener, is_whole = RunListener(work.run, path, DISK), batch.is_whole_edit
+    made = work.rewrite(batch.reached, task, listener, batch.commands, is_whole_edit=is_whole)
+    changes = (Change(0, 0, (), tuple(made.lines)),)
+    return FileChange(path, "create", changes=changes, checks=made.file.checks)
+
+
+def _moved(sources: Sources, step: Step, path: str) -> FileChange:
+    """Return the deletion or renaming of a file.
+
+    Raises:
+        LcursorError: there is none.
+    """
+    lines = sources.require(path, is_own=True)
+    if step.kind == "rename":
+        return FileChange(path, "rename", to=sources.absolute(step.to), base=digest(lines))
+    changes = (Change(0, len(lines), lines, ()),) if lines else ()
+    return FileChange(path, "delete", base=digest(lines), changes=changes)
+
+
+def _with_plan(instruction: str, planned: Plan) -> str:
+    """Return an instruction with the summary of the plan, for each of the rewrites."""
+    if not planned.summary.strip():
+        return instruction
+    return f"{instruction}\n\nThis is a part of it. The plan for all: {planned.summary.strip()}"
+
+
+def _to_wire(step: Step, sources: Sources) -> wire.EditStep:
+    path = sources.absolute(step.path)
+    return {
+        "key": step.key,
+        "kind": step.kind,
+        "path": path,
+        "name": sources.name(path),
+        "to": sources.absolute(step.to) if step.to else "",
+        "first_row": step.first_row,
+        "last_row": step.last_row,
+        "what": step.what,
+        "do": step.do,
+    }

@@ -1,0 +1,84 @@
+"""Edit one region, at a selection or a cursor, and write alternatives of it. Blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from lcursor import protocol_edit as wire
+from lcursor.edit.records import Lines, lines_of
+from lcursor.edit.rewriting.task import Task
+from lcursor.edit.run import Outcome, Run, RunListener
+from lcursor.edit.workspace import (
+    EditServices,
+    Workspace,
+    context_budget,
+    counter,
+    language_of,
+)
+
+SAME = "The model wrote what was there already"
+ALTERNATIVE_TEMPERATURE = 0.7
+"""At which another answer is likely to differ."""
+
+
+@dataclass(slots=True)
+class Alternatives:
+    """What was proposed for one edit before."""
+
+    turns: list[str] = field(default_factory=list)
+    lines: Lines = ()
+    """Of the last one's region."""
+
+
+def edit_region(
+    run: Run, services: EditServices, params: wire.EditAsk, earlier: Alternatives
+) -> Outcome:
+    """Have a region rewritten, propose the result, and add it to the alternatives.
+
+    Raises:
+        LcursorError: it cannot be done.
+    """
+    path, lines = params["path"], lines_of(params["text"])
+    own: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
+    buffers = [own, *(each for each in params["buffers"] if each["path"] != path)]
+    work = Workspace(run, services, path, buffers, path)
+    work.sources.require_public(path)
+    commands, not_run = work.allowed_commands()
+    reached = work.connect(params["model"])
+    language = language_of(path, lines, params["filetype"])
+    first, last = params["first_row"], params["last_row"]
+    region = work.region(reached, lines, language, first, last)
+    old = lines[region.first_row : region.last_row]
+    limit = context_budget(reached, old)
+    question = work.question(params["instruction"], params["attachments"], buffers, limit)
+    context, note = question.context(limit, counter(reached))
+    task = Task(
+        path=path,
+        name=params["name"] or work.sources.name(path),
+        language=language,
+        lines=lines,
+        region=region,
+        instruction=question.text,
+        context=context,
+        format=work.format_for(old),
+        selection=lines[first:last],
+    )
+    remark = params["remark"].strip()
+    is_alternative = bool(params["again"]) and not remark
+    listener = RunListener(run, path, params["tick"])
+    before = earlier.lines if remark else ()
+    temperature = ALTERNATIVE_TEMPERATURE if is_alternative else None
+    with commands:
+        made = work.rewrite(reached, task, listener, commands, remark, before, temperature)
+    if made.is_same:
+        return Outcome("same", made.note or SAME)
+    earlier.lines = made.lines
+    key = work.propose(
+        [replace(made.file, path=path)],
+        title=params["instruction"] or remark,
+        notes=(made.note, note, not_run),
+        alternative=len(earlier.turns) + 1,
+        ticks={path: params["tick"]},
+    )
+    earlier.turns.append(key)
+    return Outcome("proposed")

@@ -1,0 +1,317 @@
+"""Have a region rewritten, check the result, and ask again while something is wrong. Blocks."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lcursor.config import EditConfig
+from lcursor.edit import diff
+from lcursor.edit.completion import raise_if_cancelled
+from lcursor.edit.records import Check, FileChange, Lines, digest
+from lcursor.edit.rewriting import checks
+from lcursor.edit.rewriting.commands import CheckCommands
+from lcursor.edit.rewriting.normalize import moved
+from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter
+from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task, add_usage
+from lcursor.errors import Cancelled, CheckFailed, LcursorError, ReplyUnusable
+from lcursor.llm.records import Usage
+
+PENALTIES: Final = {
+    "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "diagnostics": 3,
+    "lint": 2, "format": 1,
+}  # fmt: skip
+"""Penalty of each failed check, to choose among attempts none of which is clean."""
+UNCHANGED: Final = 8
+"""Penalty of an attempt that changes nothing: better than one that does not parse."""
+WARMER: Final = 0.5
+"""Added to the temperature after an attempt that repeated an earlier one."""
+HEADS: Final = {
+    "parses": "It does not parse",
+    "symbols": "It loses what others need",
+    "indent": "The indentation is wrong",
+    "size": "Its size is wrong",
+    "test": "The tests fail",
+    "diagnostics": "The language server finds new errors",
+    "lint": "The linter complains",
+    "format": "It cannot be formatted",
+}
+FIXES: Final = re.compile(
+    r"\b(fix|mend|repair|correct|debug|bug|broken|wrong|fail|error|crash|test|exception)", re.I
+)
+"""Instructions that the present output of the tests helps with."""
+NOW: Final = "As it is now, the tests say:"
+SAME: Final = "it is the same as before: nothing was changed"
+
+DiagnosticsCheck = Callable[[str, Lines, Lines], "Check | None"]
+"""Asks language servers about a file's new text, by path, old and new lines; None if none answers.
+
+Raises `Cancelled` if the edit is stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """The usable result of one attempt."""
+
+    lines: Lines
+    """The region's new text."""
+    checks: tuple[Check, ...]
+    note: str
+    usage: Usage
+    is_same: bool = False
+    """It changes nothing."""
+
+    @property
+    def penalty(self) -> int:
+        """How bad it is; 0 if it is clean."""
+        failed = sum(PENALTIES.get(each.name, 1) for each in checks.failed(self.checks))
+        return failed + (UNCHANGED if self.is_same else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteResult:
+    """The best of all attempts."""
+
+    file: FileChange
+    """Without changes if the model wrote what was there."""
+    lines: Lines
+    """The region's new text."""
+    note: str
+    attempts: int
+    usage: Usage
+    """Of all attempts together."""
+    passes: int
+    seconds: float
+    candidates: tuple[Candidate, ...] = ()
+    """The usable attempts, in order."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing would change."""
+        return not self.file.changes
+
+
+class RetryLoop:
+    """Has a region rewritten until it is clean, or the attempts are used up.
+
+    Args:
+        rewriter: writes.
+        commands: runs the user's commands; None runs none.
+        config: how often, and how freely.
+        diagnostics: asks language servers; None asks none.
+    """
+
+    def __init__(
+        self,
+        rewriter: Rewriter,
+        commands: CheckCommands | None,
+        config: EditConfig,
+        diagnostics: DiagnosticsCheck | None = None,
+    ) -> None:
+        self._rewriter, self._commands, self._config = rewriter, commands, config
+        self._diagnostics = diagnostics
+
+    def run(
+        self,
+        task: Task,
+        listener: RewriteListener,
+        cancel: threading.Event,
+        remark: str = "",
+        *,
+        answer_tokens: int = 0,
+        before: Sequence[FailedAttempt] = (),
+    ) -> RewriteResult:
+        """Have a region rewritten.
+
+        Args:
+            task: what to do.
+            listener: hears how it goes.
+            cancel: set to stop.
+            remark: what the user says about an earlier alternative.
+            answer_tokens: limit for all attempts together; 0 is none. No attempt begins that would
+                exceed it if it needs as much as the last one.
+            before: what the remark is about.
+
+        Raises:
+            ReplyUnusable: no attempt wrote usable code.
+            Cancelled: `cancel` was set.
+            LcursorError: the model cannot be asked, and no earlier attempt changed anything.
+        """
+        began_s = time.monotonic()
+        candidates: list[Candidate] = []
+        feedback: list[FailedAttempt] = list(before)
+        usage, passes, attempt = Usage(), 0, 0
+        temperature = self._config.temperature
+        asked = task
+        if self._commands is not None:
+            files = {task.path: task.lines}
+            words = with_test_output(task.instruction, self._commands, files, listener, cancel)
+            asked = replace(task, instruction=words)
+        unusable: ReplyUnusable | None = None
+        failure = ""
+        while True:
+            attempt += 1
+            try:
+                output = self._rewriter.run(
+                    asked,
+                    listener,
+                    cancel,
+                    attempt=attempt,
+                    feedback=tuple(feedback),
+                    remark=remark,
+                    temperature=temperature,
+                )
+            except ReplyUnusable as error:
+                unusable, cost = error, cost_of(error)
+                feedback.append(FailedAttempt((error.message,)))
+                temperature = min(temperature + WARMER, 1.0)
+            except Cancelled:
+                raise
+            except LcursorError as error:  # the feedback was too long, or the server went away
+                if all(each.is_same for each in candidates):
+                    raise
+                failure = f"another try failed: {error.message}"
+                break
+            else:
+                cost, passes = output.usage, passes + output.passes
+                made = self._checked(task, output, listener, cancel, attempt)
+                if made.is_same or any(each.lines == made.lines for each in feedback):
+                    temperature = min(temperature + WARMER, 1.0)
+                candidates.append(made)
+                # A model that is shown the same code again is more likely to copy it.
+                lines = () if made.is_same else made.lines
+                feedback.append(FailedAttempt(_problems(made), lines))
+            usage = add_usage(usage, cost)
+            is_clean = bool(candidates) and not candidates[-1].penalty
+            is_over_limit = 0 < answer_tokens < usage.answer_tokens + cost.answer_tokens
+            if is_clean or is_over_limit or attempt > self._config.retries:
+                break
+        if not candidates:
+            assert unusable is not None
+            raise unusable
+        best = min(candidates, key=lambda each: each.penalty)  # the first of several
+        changes = diff.changes(task.lines, task.with_new(best.lines))
+        return RewriteResult(
+            FileChange(task.path, base=digest(task.lines), changes=changes, checks=best.checks),
+            best.lines,
+            "\n".join(filter(None, (best.note, failure))),
+            attempt,
+            usage,
+            passes,
+            time.monotonic() - began_s,
+            tuple(candidates),
+        )
+
+    def _checked(
+        self,
+        task: Task,
+        output: ModelOutput,
+        listener: RewriteListener,
+        cancel: threading.Event,
+        attempt: int,
+    ) -> Candidate:
+        """Format and check the output of a model."""
+        lines, note = tuple(output.lines), output.note
+        is_same = lines == tuple(task.old)
+        found: list[Check] = []
+        if not is_same:
+            if self._commands is not None and self._config.formatter:
+                listener.progress("checking", "format", attempt=attempt)
+                lines, check = self._formatted(task, lines, self._commands, cancel)
+                found.append(check)
+            lines, static = _with_best_indent(task, lines)
+            found = [*static, *found]
+        whole = task.with_new(lines)
+        parses = all(each.is_ok for each in found if each.name == "parses")
+        if self._diagnostics is not None and parses and not is_same:
+            listener.progress("checking", "diagnostics", attempt=attempt)
+            check_or_none = self._diagnostics(task.path, task.lines, whole)
+            found += [check_or_none] if check_or_none is not None else []
+        if self._commands is not None and parses and self._commands.has_any:
+            listener.progress("checking", attempt=attempt)
+            results = self._commands.run({task.path: whole}, cancel)
+            found += results.checks
+            note = "\n".join(filter(None, (note, results.note)))
+        raise_if_cancelled(cancel)
+        return Candidate(lines, tuple(found), note, output.usage, is_same)
+
+    def _formatted(
+        self, task: Task, lines: Lines, commands: CheckCommands, cancel: threading.Event
+    ) -> tuple[Lines, Check]:
+        """Run the user's formatter; keep what it changes within the region."""
+        whole = task.with_new(lines)
+        try:
+            formatted = commands.format(task.path, whole, cancel)
+        except CheckFailed as error:
+            return lines, Check("format", False, error.message)
+        kept = changes_inside(whole, formatted, task.region.first_row, len(lines))
+        return kept, Check("format", True)
+
+
+def with_test_output(
+    instruction: str,
+    commands: CheckCommands,
+    files: Mapping[str, Lines | None],
+    listener: RewriteListener,
+    cancel: threading.Event,
+) -> str:
+    """Return an instruction to fix something, with the output of the tests if they fail now.
+
+    Raises:
+        Cancelled: `cancel` was set.
+    """
+    if not commands.has_tests or not FIXES.search(instruction):
+        return instruction
+    listener.progress("checking", "test")
+    results = commands.run(files, cancel)
+    failed = [each.text for each in results.checks if each.name == "test" and not each.is_ok]
+    return f"{instruction.strip()}\n{NOW}\n{failed[0]}" if failed else instruction
+
+
+def changes_inside(lines: Lines, formatted: Lines, first_row: int, count: int) -> Lines:
+    """Return some rows of a text with the changes of a formatted text that are within them."""
+    last_row = first_row + count
+    changes = [
+        each
+        for each in diff.changes(lines, formatted)
+        if first_row <= each.first_row and each.last_row <= last_row
+    ]
+    made = diff.apply(lines, changes)
+    return tuple(made[first_row : last_row + len(made) - len(lines)])
+
+
+def _with_best_indent(task: Task, lines: Lines) -> tuple[Lines, tuple[Check, ...]]:
+    """Check a text as it is, and shifted to the old indentation; return the better one.
+
+    Small models begin at the left margin, whatever they are shown.
+    """
+
+    def check(new: Lines) -> tuple[Check, ...]:
+        return checks.check(task.lines, task.with_new(new), task.region, task.language)
+
+    found = check(lines)
+    shifted = moved(task.old, lines)
+    is_fine = all(each.is_ok for each in found if each.name in ("parses", "indent"))
+    if is_fine or shifted == lines:
+        return lines, found
+    better = check(shifted)
+    is_better = len(checks.failed(better)) < len(checks.failed(found))
+    return (shifted, better) if is_better else (lines, found)
+
+
+def _problems(made: Candidate) -> tuple[str, ...]:
+    """Return what is wrong with a candidate, for the model."""
+    words = [
+        f"{HEADS.get(each.name, each.name)}: {each.text}" for each in made.checks if not each.is_ok
+    ]
+    return tuple([SAME, *words] if made.is_same else words)
+
+
+def cost_of(error: ReplyUnusable) -> Usage:
+    """Return the token counts of an unusable reply, as far as they are known."""
+    cost = getattr(error, "usage", None)
+    return cost if isinstance(cost, Usage) else Usage()

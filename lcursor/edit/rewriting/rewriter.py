@@ -1,0 +1,222 @@
+"""Ask a model once to rewrite a region: build the prompt, read the answer as it streams.
+
+`checks.py` judges the result, and `retry.py` asks again. Blocks.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lcursor.config import EditConfig
+from lcursor.edit.apply.parse import RegionReader
+from lcursor.edit.completion import close_on_cancel, raise_if_cancelled
+from lcursor.edit.records import Lines
+from lcursor.edit.rewriting import prompt
+from lcursor.edit.rewriting.normalize import Normalizer
+from lcursor.edit.rewriting.patch_reply import apply_to_region
+from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task
+from lcursor.errors import ContextFull, ReplyUnusable
+from lcursor.llm import tokens
+from lcursor.llm.client import Stream
+from lcursor.llm.pool import Connection
+from lcursor.llm.records import Finished, Message, Progress, Reasoning, SamplingParams, Text, Usage
+from lcursor.protocol_edit import EditPhase
+
+GROWTH: Final = 3
+"""An answer may have so many times the tokens of the region, plus `SPARE_TOKENS`."""
+SPARE_TOKENS: Final = 1024
+SHARES: Final = (1.0, 0.5, 0.2, 0.0)
+"""Shares of the surrounding text, tried in order until the prompt fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutput:
+    """The answer of a model."""
+
+    lines: Lines
+    """The new text of the region."""
+    note: str
+    """What the model wrote besides."""
+    usage: Usage
+    passes: int
+    """Forward passes of the model for the answer; 0 if the server does not say."""
+    seconds: float
+    reply: str
+    """Verbatim."""
+
+
+class Rewriter:
+    """Rewrites regions with one model. Thread: `run` on any, several at once."""
+
+    def __init__(self, reached: Connection, config: EditConfig) -> None:
+        self.reached, self.config = reached, config
+
+    def run(
+        self,
+        task: Task,
+        listener: RewriteListener,
+        cancel: threading.Event,
+        *,
+        attempt: int = 1,
+        feedback: Sequence[FailedAttempt] = (),
+        remark: str = "",
+        temperature: float | None = None,
+    ) -> ModelOutput:
+        """Rewrite a region once.
+
+        Args:
+            task: what to do.
+            listener: hears how it goes.
+            cancel: set to stop.
+            attempt: number of this attempt, from 1.
+            feedback: earlier attempts.
+            remark: what the user says about an earlier attempt.
+            temperature: None for the one of the settings.
+
+        Raises:
+            ReplyUnusable: the reply is not the new text of the region.
+            ContextFull: the region alone is too long for the model.
+            Cancelled: `cancel` was set.
+            LcursorError: the model cannot be asked.
+        """
+        began_s = time.monotonic()
+        listener.started(task.region, attempt)
+        listener.progress("reading", attempt=attempt)
+        messages = self._fitting_prompt(task, feedback, remark)
+        wish = SamplingParams(
+            max_tokens=self._max_tokens(task),
+            temperature=self.config.temperature if temperature is None else temperature,
+            has_counts=True,
+        )
+        raise_if_cancelled(cancel)
+        reader = _AnswerReader(task, listener, attempt)
+        stream = self.reached.client.stream(messages, wish)
+        with close_on_cancel(stream, cancel):
+            reader.read(stream)
+        try:
+            new, note = reader.finish()
+        except ReplyUnusable as error:
+            error.reply, error.usage = reader.reply, reader.usage
+            raise
+        seconds = time.monotonic() - began_s
+        return ModelOutput(new, note, reader.usage, reader.usage.passes, seconds, reader.reply)
+
+    def _fitting_prompt(
+        self, task: Task, feedback: Sequence[FailedAttempt], remark: str
+    ) -> list[Message]:
+        """Return the prompt with as much of the surrounding text as fits.
+
+        Raises:
+            ContextFull: the region alone does not fit.
+        """
+        limit, needed = self.reached.context_tokens, 0
+        # A small model that failed has often repeated the surroundings, so do not show them again.
+        # One of less than a billion weights does so at its first attempt already.
+        repeats = is_tiny(self.reached.served.model) or any(each.problems for each in feedback)
+        answer = min(self._count("\n".join(task.old)) * 5 // 4 + 128, self.config.max_tokens)
+        for share in SHARES[-1:] if repeats else SHARES:
+            found = prompt.messages(task, feedback, remark, around=share)
+            if not limit or tokens.upper_bound(found) + answer <= limit:
+                return found
+            needed = self.reached.counter.messages(found)[0] + answer
+            if needed <= limit:
+                return found
+        error = ContextFull(
+            f"the region and what is attached are {needed:,} tokens with the answer, and "
+            f"{self.reached.name} reads {limit:,}",
+            "Select less, attach less, or give the model more context",
+        )
+        error.prompt_tokens, error.context_tokens = needed, limit
+        raise error
+
+    def _max_tokens(self, task: Task) -> int:
+        """Return the limit of the answer, which stops a model that repeats itself."""
+        text = "\n".join(task.old)
+        limit = self.config.max_tokens
+        return min(self._count(text) * GROWTH + SPARE_TOKENS, limit) if text.strip() else limit
+
+    def _count(self, text: str) -> int:
+        return self.reached.counter.known(text)[0]
+
+
+def is_tiny(model: str) -> bool:
+    """Return whether a model's name says that it has less than a billion weights."""
+    found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", model.lower())
+    return found is not None and (found[2] == "m" or float(found[1]) < 1)
+
+
+class _AnswerReader:
+    """Reads one answer as it streams."""
+
+    def __init__(self, task: Task, listener: RewriteListener, attempt: int) -> None:
+        self.reply = ""
+        self.usage = Usage()
+        self._task, self._listener, self._attempt = task, listener, attempt
+        self._reader = RegionReader(task.language, task.old) if task.format == "whole" else None
+        self._normalizer = Normalizer(task)
+        self._is_cut = False
+        self._began_s = 0.0
+        self._done = 0
+
+    def read(self, stream: Stream) -> None:
+        """Read up to the end of the one code block that was asked for."""
+        is_thinking = False
+        for event in stream:
+            if isinstance(event, Text):
+                if self._feed(event.text):
+                    self.usage = stream.usage()
+                    stream.close()
+                    return
+            elif isinstance(event, Progress):
+                left = _seconds_left(
+                    event.done - event.cached, event.total - event.cached, event.spent_ms
+                )
+                self._progress("reading", "", event.done, event.total, left)
+            elif isinstance(event, Reasoning) and not is_thinking:
+                is_thinking = True
+                self._progress("writing", "thinking", 0, len(self._task.old), -1.0)
+            elif isinstance(event, Finished):
+                self.usage, self._is_cut = event.usage, event.reason == "length"
+
+    def finish(self) -> tuple[Lines, str]:
+        """Return the region's new text, and what the model wrote besides.
+
+        Raises:
+            ReplyUnusable: there is no usable text.
+        """
+        if self._reader is None:
+            return apply_to_region(self._task, self.reply, self._is_cut), ""
+        new = self._reader.finish(self._is_cut)
+        return self._normalizer.whole(new), self._reader.note
+
+    def _feed(self, text: str) -> bool:
+        """Read more of the answer; return whether it is complete."""
+        self.reply += text
+        self._began_s = self._began_s or time.monotonic()
+        total = len(self._task.old)
+        if self._reader is None:
+            self._progress("writing", "", self.reply.count("\n"), total, -1.0)
+            return False
+        new = self._normalizer.feed(self._reader.feed(text))
+        if new:
+            self._done += len(new)
+            self._listener.lines(self._attempt, new)
+            spent_ms = (time.monotonic() - self._began_s) * 1000
+            left = _seconds_left(self._done, max(total, self._done), spent_ms)
+            self._progress("writing", "", self._done, total, left)
+        return self._reader.is_closed
+
+    def _progress(self, phase: EditPhase, detail: str, done: int, total: int, left: float) -> None:
+        self._listener.progress(phase, detail, done, total, left, self._attempt)
+
+
+def _seconds_left(done: int, total: int, spent_ms: float) -> float:
+    """Return an estimate of the remaining time, -1 without a basis for one."""
+    if done <= 0 or spent_ms <= 0 or total <= 0:
+        return -1.0
+    return round((total - done) * spent_ms / done / 1000, 1)

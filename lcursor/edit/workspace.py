@@ -1,0 +1,346 @@
+"""What one edit works with: its run, the texts of its project, and the services of all edits.
+
+Has the steps that all kinds of edits share: gather the prompt's context, connect to a model,
+rewrite a region, check, and propose the changes as a turn. Blocks; on the run's thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from lcursor.code import languages
+from lcursor.config import EditConfig
+from lcursor.context import gather, layout, prompts
+from lcursor.context.codebase import Codebase
+from lcursor.context.items import Item, Seen
+from lcursor.edit import diagnostics, diff
+from lcursor.edit.histories import Histories
+from lcursor.edit.permission import Permissions
+from lcursor.edit.records import Check, FileChange, Format, Lines, Region
+from lcursor.edit.rewriting import checks, region
+from lcursor.edit.rewriting.commands import CheckCommands
+from lcursor.edit.rewriting.retry import RetryLoop, RewriteResult
+from lcursor.edit.rewriting.rewriter import Rewriter
+from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task
+from lcursor.edit.run import Run
+from lcursor.edit.sources import Sources
+from lcursor.llm.pool import Connection, ModelPool
+from lcursor.protocol_chat import ChatAttachment
+from lcursor.protocol_edit import EditBuffer
+
+T = TypeVar("T")
+CONTEXT_SHARE = 2
+"""Attachments get at most this part of a model's context."""
+REGION_FACTOR = 2.3
+"""A region is read once and written once, perhaps longer."""
+FIXED_TOKENS = 600
+"""Of the prompt: the system prompt and the instruction."""
+CODEBASE_SHARE = 4
+UNKNOWN_TOKENS = 8192
+"""Assumed context if the server does not say."""
+TITLE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class EditServices:
+    """What all edits of an editor share."""
+
+    config: EditConfig
+    models: ModelPool
+    codebase: Callable[[Path], Codebase]
+    secrets: tuple[str, ...]
+    histories: Histories
+    permissions: Permissions
+    on_model_use: Callable[[], None]
+    """Called when a model's cache is filled by an edit."""
+    seen: Callable[[str, int], Sequence[Seen]] = lambda _chat, _message: ()
+    """Returns what a model had read when it wrote a chat message, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An instruction with its mentions expanded, and what they mention."""
+
+    text: str
+    items: tuple[Item, ...] = ()
+    note: str = ""
+
+    def context(self, limit_tokens: int, count: Callable[[str], int]) -> tuple[str, str]:
+        """Return the attachments for the prompt, and a note on those that do not fit.
+
+        Args:
+            limit_tokens: of all of them; 0 if unknown.
+            count: counts the tokens of a text.
+        """
+        kept, dropped, left = list[Item](), list[str](), limit_tokens or UNKNOWN_TOKENS
+        for item in self.items:
+            cost = 0 if item.is_left_out else count(layout.block(item))
+            if cost > left:
+                dropped.append(item.name)
+                continue
+            left -= cost
+            kept.append(item)
+        notes = [f"{each.name}: {each.note}" for each in kept if each.is_left_out and each.note]
+        notes += [f"{name}: there is no room for it in the model's context" for name in dropped]
+        return clean(layout.write(kept)), "\n".join(filter(None, (self.note, *notes)))
+
+
+class Workspace:
+    """One edit, with what it works with.
+
+    Args:
+        run: of the edit.
+        services: of all edits.
+        path: absolute, of a file or folder of the project.
+        buffers: of the editor.
+        current: absolute path of the current file; "" for none.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        services: EditServices,
+        path: str,
+        buffers: Sequence[EditBuffer],
+        current: str = "",
+    ) -> None:
+        self.run, self.services, self.config = run, services, services.config
+        self.sources = Sources.for_path(path, buffers, current, services.secrets)
+
+    def allowed_commands(self) -> tuple[CheckCommands, str]:
+        """Return the lint and test commands that may run, and a note about the others.
+
+        Raises:
+            Cancelled: the run was stopped while the user was asked.
+        """
+        sources = self.sources
+        config, note = self.services.permissions.allowed(self.run, sources.root, self.config)
+        return CheckCommands(sources.root, config, sources.unsaved()), note
+
+    def question(
+        self,
+        instruction: str,
+        attachments: Sequence[ChatAttachment] = (),
+        buffers: Sequence[EditBuffer] = (),
+        limit_tokens: int = 0,
+    ) -> Question:
+        """Return an instruction with what it mentions and what is attached."""
+        self.run.progress("context")
+        services, root = self.services, self.sources.root
+        sent = {os.path.realpath(each["path"]) for each in attachments if each["kind"] == "buffer"}
+        offered: list[ChatAttachment] = [
+            {
+                "kind": "buffer",
+                "name": self.sources.name(each["path"]),
+                "path": each["path"],
+                "first_row": 0,
+                "text": each["text"] + "\n",
+                "is_offered": True,
+            }
+            for each in buffers
+            if each["path"] and os.path.realpath(each["path"]) not in sent
+        ]
+        share = limit_tokens // CODEBASE_SHARE if limit_tokens else gather.CODEBASE_TOKENS
+        items = gather.gather(
+            instruction,
+            root=root,
+            path=self.sources.current(),
+            attachments=[*attachments, *offered],
+            retriever=services.codebase(root),
+            secrets=services.secrets,
+            cancel=self.run.cancel.is_set,
+            with_rules=services.models.config.rules,
+            codebase_tokens=min(gather.CODEBASE_TOKENS, share),
+        )
+        expanded = prompts.expand(instruction, root)
+        self.run.check()
+        return Question(clean(expanded.text), tuple(items), expanded.note)
+
+    def connect(self, model: str, setting: str = "") -> Connection:
+        """Return a model whose server was found or started.
+
+        Args:
+            model: its name; "" for the one of the settings.
+            setting: the setting of this kind of edit.
+        """
+        services = self.services
+        name = services.models.choose(model or setting or self.config.model, "", "")
+        if services.models.known(name) is None:
+            self.run.progress("server")
+        reached = services.models.connect(name, self.run.cancel)
+        self.run.check()
+        services.on_model_use()
+        return reached
+
+    def with_retry(self, reached: Connection, ask: Callable[[Connection], T]) -> T:
+        """Ask a model; once more if our own server had ended before."""
+        return self.services.models.with_retry(reached, ask, lambda: self.connect(reached.name))
+
+    def region(
+        self, reached: Connection, lines: Lines, language: str, first_row: int, last_row: int
+    ) -> Region:
+        """Return the rows to rewrite for a selection or a cursor."""
+        limit, count = self.config.region_tokens, counter(reached)
+        return region.grow(lines, language, first_row, last_row, limit, count)
+
+    def format_for(self, old: Lines) -> Format:
+        """Return the format in which a model writes a region; an empty one is written whole."""
+        known: dict[str, Format] = {"search_replace": "search_replace", "udiff": "udiff"}
+        return known.get(self.config.format, "whole") if "".join(old).strip() else "whole"
+
+    def rewrite(
+        self,
+        reached: Connection,
+        task: Task,
+        listener: RewriteListener,
+        commands: CheckCommands,
+        remark: str = "",
+        before: Lines = (),
+        temperature: float | None = None,
+        *,
+        is_whole_edit: bool = True,
+    ) -> RewriteResult:
+        """Have a region rewritten and checked, with retries.
+
+        Args:
+            reached: the model.
+            task: what to do.
+            listener: hears how it goes.
+            commands: that may run.
+            remark: what the user says about an earlier alternative.
+            before: the text of that.
+            temperature: minimum; None for that of the settings.
+            is_whole_edit: nothing else changes. Otherwise linter, tests and language servers would
+                see a part of the edit, and `check_together` runs them at its end.
+
+        Raises:
+            ReplyUnusable: no attempt wrote code.
+        """
+        run, config = self.run, self.config
+        check = diagnostics.checker(run, task.path) if is_whole_edit else None
+        if not is_whole_edit:
+            formatter_only = replace(config, lint="", test="")
+            commands = CheckCommands(self.sources.root, formatter_only)
+        if temperature is not None:
+            config = replace(config, temperature=max(temperature, config.temperature))
+        run.check()
+        self.services.on_model_use()
+        failed = (FailedAttempt((), before),) if before else ()
+
+        def write(model: Connection) -> RewriteResult:
+            loop = RetryLoop(Rewriter(model, config), commands, config, check)
+            return loop.run(task, listener, run.cancel, remark, before=failed)
+
+        made = self.with_retry(reached, write)
+        self.services.models.record_usage(reached.name, made.usage)
+        run.add_cost(made.usage, made.attempts, made.passes)
+        run.check()
+        return made
+
+    def check_together(
+        self, commands: CheckCommands, files: Sequence[FileChange]
+    ) -> tuple[list[FileChange], str]:
+        """Run linter and tests once on all changes of an edit; add the results, return a note.
+
+        Language servers are asked if one file changes: of others they would see the old text.
+
+        Raises:
+            Cancelled: the run was stopped meanwhile.
+        """
+        after: dict[str, Lines | None] = {}
+        for each in files:
+            new = diff.apply(self.sources.read(each.path) or (), each.changes)
+            after[each.path] = None if each.kind in ("delete", "rename") else new
+            if each.kind == "rename":
+                after[each.to] = new
+        found: list[Check] = []
+        if len(files) == 1 and files[0].kind == "edit":
+            path = files[0].path
+            check = diagnostics.checker(self.run, path)
+            made = check(path, self.sources.read(path) or (), after[path] or ()) if check else None
+            found += [made] if made is not None else []
+        note = ""
+        if files and commands.has_any:
+            self.run.progress("checking")
+            results = commands.run(after, self.run.cancel)
+            found, note = [*found, *results.checks], results.note
+        return [replace(each, checks=(*each.checks, *found)) for each in files], note
+
+    def checked(self, change: FileChange) -> FileChange:
+        """Return a change that no rewrite made, with the results of its static checks."""
+        old = self.sources.read(change.path)
+        if change.kind not in ("edit", "rename") or not change.changes or old is None:
+            return change
+        new = diff.apply(old, change.changes)
+        rows = Region(change.changes[0].first_row, change.changes[-1].last_row, "")
+        found = checks.check(old, new, rows, language_of(change.path, old))
+        return replace(change, checks=(*change.checks, *found))
+
+    def propose(
+        self,
+        files: Sequence[FileChange],
+        *,
+        title: str,
+        notes: Sequence[str] = (),
+        chat: str = "",
+        alternative: int = 1,
+        ticks: Mapping[str, int] | None = None,
+    ) -> str:
+        """Record a turn and show it; return its key."""
+        self.run.check()
+        sources, short = self.sources, short_title(title)
+        bases = {each.path: sources.base(each.path) for each in files if each.base}
+        key = self.services.histories.begin(sources.root, short, files, chat, bases)
+        self.run.send(
+            "edit.proposed",
+            turn=key,
+            title=short,
+            alternative=alternative,
+            files=[sources.to_wire(each, (ticks or {}).get(each.path)) for each in files],
+            note=clean("\n".join(dict.fromkeys(filter(None, notes)))),
+            attempts=self.run.max_attempts,
+            chat=chat,
+        )
+        return key
+
+
+def context_budget(reached: Connection, old: Lines = ()) -> int:
+    """Return how many tokens the attachments may have; 0 if unknown.
+
+    Args:
+        reached: the model.
+        old: text of the region.
+    """
+    total = reached.context_tokens
+    if not total:
+        return 0
+    own = int(counter(reached)("\n".join(old)) * REGION_FACTOR)
+    return max(min(total // CONTEXT_SHARE, total - own - FIXED_TOKENS), 1)
+
+
+def counter(reached: Connection) -> Callable[[str], int]:
+    """Return a function that counts the tokens of a text without waiting for a server."""
+    return lambda text: reached.counter.known(text)[0]
+
+
+def language_of(path: str, lines: Lines, filetype: str = "") -> str:
+    """Return the language of a text by its path, else by the editor's filetype."""
+    found = languages.detect(path, lines[0] if lines else "")
+    if found == languages.TEXT and filetype in languages.EXTENSIONS:
+        return filetype
+    return found
+
+
+def short_title(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    words = clean(" ".join(text.split()))
+    return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
+
+
+def clean(text: str) -> str:
+    """Return a text without bytes that are not UTF-8: they become question marks."""
+    return text.encode("utf-8", "replace").decode()
