@@ -197,8 +197,8 @@ def _wrapped(rows: Sequence[str]) -> str:
             continue
         lead = row[: len(row) - len(row.lstrip())]
         mark = _LIST.match(row)
-        behind = " " * len(mark[0]) if mark else lead
-        wrapper = textwrap.TextWrapper(WIDTH, subsequent_indent=behind, break_on_hyphens=False)
+        indent = " " * len(mark[0]) if mark else lead
+        wrapper = textwrap.TextWrapper(WIDTH, subsequent_indent=indent, break_on_hyphens=False)
         wrapper.break_long_words = False
         made += wrapper.wrap(row)
     return "\n".join(made).strip("\n")

@@ -1,7 +1,4 @@
-"""What changed between two texts, in lines, as a reader would say it.
-
-Owns the one difference that all rooms of an edit use. Pure; any thread. Rows are of the old text.
-"""
+"""Line diffs that are easy to read. Rows are of the old text. Pure; any thread."""
 
 from __future__ import annotations
 
@@ -14,23 +11,23 @@ from typing import Final
 from lcursor.edit.records import Change, Lines
 
 MAX_PAIRS: Final = 1_000_000
-"""Equal pairs of lines that difflib may look at; above that the shortest script is searched."""
+"""Equal pairs of lines up to which difflib is used; above, the shortest diff is."""
 MAX_STEPS: Final = 400
-"""Of the shortest script; texts that differ in more and share no unique line differ as a whole."""
+"""Lines of the shortest diff; texts with more, and no unique common line, differ as a whole."""
 MAX_GAP: Final = 2
-"""So many lines without a letter between two changes do not part them."""
+"""Lines without letters up to which two changes are joined."""
 
 Span = tuple[int, int, int, int]
-"""Rows of the old text and of the new one, ends exclusive, that take each other's place."""
+"""Rows of the old text and of the new one, ends exclusive, that differ."""
 
 
 def changes(old: Sequence[str], new: Sequence[str]) -> tuple[Change, ...]:
-    """Return what makes the new lines of the old ones.
+    """Return the changes that turn the old lines into the new ones.
 
     Cost: 30 ms for 20,000 lines with some hundred changes.
     """
     found: list[Change] = []
-    row = at = 0  # behind the last change
+    row = at = 0  # after the last change
     for span in _joined(_spans(old, new), old):
         first, last, start, end = _slid(span, old, new, min(span[0] - row, span[2] - at))
         found.append(Change(first, last, tuple(old[first:last]), tuple(new[start:end])))
@@ -39,10 +36,10 @@ def changes(old: Sequence[str], new: Sequence[str]) -> tuple[Change, ...]:
 
 
 def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
-    """Return lines with changes made.
+    """Return lines with some changes.
 
     Raises:
-        ValueError: what a change takes the place of is not there, or changes overlap.
+        ValueError: the old lines of a change are missing, or changes overlap.
     """
     found: list[str] = []
     row = 0
@@ -59,11 +56,11 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
     return tuple(found)
 
 
-def fewest(old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """Return the fewest lines that differ, in order, rather than what reads best.
+def shortest(old: Sequence[str], new: Sequence[str]) -> list[Span]:
+    """Return the shortest diff, in order, rather than the most readable one.
 
-    So lines that were only added to are always found again. Texts that differ in very many lines
-    differ as a whole.
+    So all lines that were kept are found. Texts that differ in very many lines differ as a
+    whole.
     """
     first, last, end = 0, len(old), len(new)
     while first < min(last, end) and old[first] == new[first]:
@@ -74,7 +71,7 @@ def fewest(old: Sequence[str], new: Sequence[str]) -> list[Span]:
 
 
 def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
-    """Yield what differs, in order; what is given out touches nothing given out before."""
+    """Yield the spans that differ, in order; none touches another."""
     work: list[Span] = [(0, len(old), 0, len(new))]
     while work:
         first, last, start, end = work.pop()
@@ -99,7 +96,7 @@ def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
-    """Return rows of lines that both have once, in an order that both keep."""
+    """Return pairs of rows with lines that are unique in both texts, in the same order."""
     first, last, start, end = span
     counts = Counter(old[first:last])
     others = Counter(new[start:end])
@@ -129,7 +126,7 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[i
 
 
 def _small(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]:
-    """Yield what differs in a part where no line stands out."""
+    """Yield the spans that differ in a part without unique common lines."""
     first, last, start, end = span
     counts, others = Counter(old[first:last]), Counter(new[start:end])
     cost = sum(count * others[line] for line, count in counts.items() if line in others)
@@ -145,7 +142,7 @@ def _small(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]
 
 
 def _shortest(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]:
-    """Yield the fewest lines that differ, or all of them where even those are many.
+    """Yield the shortest diff, or all lines if that is long.
 
     Source: E. Myers, An O(ND) Difference Algorithm and Its Variations.
     """
@@ -165,12 +162,12 @@ def _shortest(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Sp
                 x, y = x + 1, y + 1
             reach[diagonal] = x
             if x >= rows and y >= others:
-                yield from _walked(trace, rows, others, first, start)
+                yield from _backtrack(trace, rows, others, first, start)
                 return
     yield span
 
 
-def _walked(
+def _backtrack(
     trace: list[dict[int, int]], rows: int, others: int, first: int, start: int
 ) -> list[Span]:
     steps: list[Span] = []
@@ -189,7 +186,7 @@ def _walked(
 
 
 def _joined(spans: Iterable[Span], old: Sequence[str]) -> list[Span]:
-    """Join changes that touch, or have but brackets and empty lines between them."""
+    """Join changes that touch, or have only brackets and blank lines in between."""
     found: list[Span] = []
     for span in spans:
         if found:
@@ -209,11 +206,10 @@ def _joined(spans: Iterable[Span], old: Sequence[str]) -> list[Span]:
     return found
 
 
-def _slid(span: Span, old: Sequence[str], new: Sequence[str], room: int) -> Span:
-    """Move lines that only came or only went to where they read as one piece.
+def _slid(span: Span, old: Sequence[str], new: Sequence[str], limit: int) -> Span:
+    """Move an insertion or deletion up, by a limit, to where it reads as one piece.
 
-    `def b` and the empty line behind it, not the empty line before and all but its last. `room` is
-    how far up it may move.
+    `def b` with the blank line after it, not the blank line before and all but its last line.
     """
     first, last, start, end = span
     if first < last and start < end:
@@ -221,7 +217,7 @@ def _slid(span: Span, old: Sequence[str], new: Sequence[str], room: int) -> Span
     lines, low, high = (old, first, last) if first < last else (new, start, end)
     up = 0
     while (
-        up < room
+        up < limit
         and lines[low - up - 1] == lines[high - up - 1]
         and old[first - up - 1] == new[start - up - 1]
     ):
@@ -230,12 +226,12 @@ def _slid(span: Span, old: Sequence[str], new: Sequence[str], room: int) -> Span
             break
     if up == 0:
         return span
-    best = min(range(up + 1), key=lambda by: (_badness(lines, low - by, high - by), by))
+    best = min(range(up + 1), key=lambda by: (_penalty(lines, low - by, high - by), by))
     return first - best, last - best, start - best, end - best
 
 
-def _badness(lines: Sequence[str], low: int, high: int) -> int:
-    """Return how odd it looks that a piece begins and ends here; less is better."""
+def _penalty(lines: Sequence[str], low: int, high: int) -> int:
+    """Return a penalty for a piece that begins and ends here."""
     return _edge(lines, low) + _edge(lines, high)
 
 
@@ -244,6 +240,6 @@ def _edge(lines: Sequence[str], row: int) -> int:
         return 0
     line = lines[row]
     if not line.strip():
-        return 40  # what follows an empty line is a better beginning
+        return 40  # a piece had better begin after a blank line
     indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
     return indent + (0 if row == 0 or not lines[row - 1].strip() else 8)

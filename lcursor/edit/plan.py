@@ -318,7 +318,7 @@ class _StepReader:
             named = [each for each in one.entries if each.name in words]
             if len(named) != 1:
                 raise _Impossible(
-                    f"{one.path} is too long to be written anew, and no part of it was named"
+                    f"{one.path} is too long to be rewritten, and no part of it was named"
                 )
             entry = named[0]
         return Step("", "edit", one.path, "", entry.first_row, entry.last_row, entry.what, do)

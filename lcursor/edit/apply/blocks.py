@@ -1,8 +1,4 @@
-"""The change in a piece of a reply, as it is written there: where it goes is another matter.
-
-Vocabulary: what `reply.py` and `patches.py` read and `resolve.py` finds places for, and the files
-that it does so in.
-"""
+"""The changes in a reply, as they are written there, and the files that they are applied to."""
 
 from __future__ import annotations
 
@@ -13,24 +9,24 @@ from typing import Literal, Protocol
 from lcursor.edit.records import FileKind, Lines
 
 Form = Literal["fence", "search_replace", "udiff", "patch"]
-"""Code in a fence: a whole file or a part of it; what is there and what shall be; a diff; OpenAI's
+"""Code in a fence, a whole file or a part; search/replace blocks; a diff; OpenAI's
 `*** Begin Patch`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Lines that are there, and what shall be there."""
+    """Present lines and their replacement."""
 
     old: Lines
     new: Lines
     scope: str = ""
-    """A line further up that says which of several; behind the `@@` of a diff."""
+    """The heading after the `@@` of a diff: a line further up that identifies the place."""
     row: int = -1
-    """Where the reply says it is; a hint that nothing relies on."""
+    """The row that the reply names; a hint."""
     is_last: bool = False
-    """It is said to end with the file."""
+    """The reply says that it ends with the file."""
     unmarked: tuple[Lines, Lines] | None = None
-    """Both, if the lines of a diff that stay lack the blank that marks them."""
+    """Old and new lines if the context lines of the diff lack the space that marks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,37 +35,37 @@ class Block:
 
     form: Form
     path: str = ""
-    """As it is written; "" where nothing says it."""
+    """As it is written; "" if it is not named."""
     language: str = ""
     lines: Lines = ()
-    """Of a fence, or of a file that is created."""
+    """Of a fence, or of a new file."""
     pairs: tuple[Pair, ...] = ()
-    """In the order of the file where it is a diff."""
+    """In the order of the file if it is a diff."""
     kind: FileKind = "edit"
     to: str = ""
     blob: str = ""
-    """How git names the text before, where the reply says it; maybe only its beginning."""
+    """Git's name of the old text, or the beginning of it."""
     heading: str = ""
-    """First line of the fence, where that is the path as a comment; no part of `lines`."""
+    """First line of the fence if that is the path as a comment; not in `lines`."""
     is_path_sure: bool = True
-    """False where the path was only spoken of before."""
+    """False if the path was only mentioned before."""
     is_elided: bool = False
     is_closed: bool = True
     problem: str = ""
-    """Why it cannot be used, as it is written."""
+    """Why it cannot be used."""
 
 
 class Files(Protocol):
-    """The texts that there are."""
+    """The files that changes are applied to."""
 
     def read(self, path: str) -> Lines | None:
-        """Return a file's lines, None where there is no such file."""
+        """Return a file's lines, None if there is no such file."""
 
     def current(self) -> str:
-        """Return the path of the file that is looked at, "" for none."""
+        """Return the path of the current file, "" for none."""
 
     def all(self) -> Sequence[str]:
         """Return the paths of all files, absolute or relative to the project's root."""
 
     def absolute(self, path: str) -> str:
-        """Return a path, which counts from the project's root, as an absolute one."""
+        """Return the absolute form of a path that is relative to the project's root."""

@@ -1,10 +1,10 @@
-"""Code that leaves out what stays, and what it stands for.
+"""Recognize elision markers (`... existing code ...`), and fill in what they stand for.
 
     merge(["a = 1", "b = 2", "c = 3"], ["# ... existing code ...", "b = 2", "bb = 2", "c = 3"])
     -> ("a = 1", "b = 2", "bb = 2", "c = 3")
 
-What is left out is taken from the text that is there. The lines beside a marker say where: each
-must stand there exactly once. All else is refused: nothing is guessed. Pure; any thread.
+The lines next to a marker show what it stands for: each must be in the text exactly once. Nothing
+is guessed. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Final
 
 from lcursor.code import symbols
 from lcursor.edit import diff
-from lcursor.edit.apply.indents import indent_of
-from lcursor.edit.apply.whole_file import edges
+from lcursor.edit.apply.whole_file import has_edges
+from lcursor.edit.lines import has_text, indent_of, stripped, trim
 from lcursor.edit.records import Lines
 
 MAX_ANCHOR_LINES: Final = 4
-"""By which a line is told from others that are equal."""
+"""Lines that distinguish equal places."""
 
 _OPEN: Final = r"(?:#+|//+|/\*+|--+|<!--|;+|%+|\{/\*|\(\*|\"|\{-)"
 _CLOSE: Final = r"(?:\*+/\}?|-->|\*\)|-\})?"
@@ -50,7 +50,7 @@ _COMMENTED: Final = re.compile(rf"^\s*{_OPEN}")
 
 
 def is_marker(line: str) -> bool:
-    """Return whether a line stands for others, as `# ... existing code ...` does."""
+    """Return whether a line is an elision marker, as `# ... existing code ...`."""
     if not ("." in line or "…" in line or _COMMENTED.match(line)):
         return False
     if _DOTTED.match(line):
@@ -62,12 +62,12 @@ def is_marker(line: str) -> bool:
 
 
 def markers(lines: Sequence[str], language: str = "", base: Sequence[str] = ()) -> list[int]:
-    """Return the rows of lines that stand for others.
+    """Return the rows of elision markers.
 
     Args:
-        lines: what was written.
-        language: theirs; a bare `...` is a statement of Python.
-        base: a line that is one of these stands for itself.
+        lines: of a reply.
+        language: a bare `...` is a statement of Python.
+        base: lines of the text, which are no markers.
     """
     known = {line.strip() for line in base}
     found = [row for row, line in enumerate(lines) if is_marker(line) and line.strip() not in known]
@@ -77,11 +77,11 @@ def markers(lines: Sequence[str], language: str = "", base: Sequence[str] = ()) 
 
 
 def _is_body(lines: Sequence[str], row: int) -> bool:
-    """Return whether a bare `...` is all that a definition of Python has in it."""
+    """Return whether a bare `...` is the whole body of a definition in Python."""
     if lines[row].strip() != "...":
         return False
-    above = next((line for line in reversed(lines[:row]) if line.strip()), "")
-    below = next((line for line in lines[row + 1 :] if line.strip()), "")
+    above = next(filter(has_text, reversed(lines[:row])), "")
+    below = next(filter(has_text, lines[row + 1 :]), "")
     deeper = len(indent_of(below)) >= len(indent_of(lines[row])) if below else False
     return above.rstrip().endswith((":", '"""', "'''")) and not deeper
 
@@ -89,13 +89,13 @@ def _is_body(lines: Sequence[str], row: int) -> bool:
 def merge(
     base: Sequence[str], sketch: Sequence[str], language: str = "", heads: tuple[int, int] = (0, 0)
 ) -> Lines | None:
-    """Return the base with what a sketch of it changes, None where that is not certain.
+    """Return the base with the changes of a sketch, None if these are not certain.
 
     Args:
-        base: all that the sketch is about.
-        sketch: it, with markers or without.
-        language: theirs.
-        heads: how many lines of each are a signature, which the sketch replaces as it is.
+        base: the present version of the sketch.
+        sketch: code with or without markers.
+        language: of both.
+        heads: number of lines of each that are a signature, which the sketch replaces.
     """
     rows = markers(sketch, language, base)
     if not rows:
@@ -103,8 +103,11 @@ def merge(
     if rows[0] < heads[1]:
         return None
     merged = _merge_pieces(list(base), list(sketch), rows, language, heads)
-    if merged is None or markers(merged, language, base) or _deleted(base, merged):
+    if merged is None or markers(merged, language, base):
         return None
+    for change in diff.changes(base, merged):
+        if len(stripped(change.old)) > len(stripped(change.new)):
+            return None
     names = {one.path for one in symbols.all_of(merged, language)}
     kept = {one.path for one in symbols.all_of(base[heads[0] :], language)}
     if not heads[0] and kept - names:
@@ -115,11 +118,12 @@ def merge(
 def _merge_pieces(
     base: list[str], sketch: list[str], rows: Sequence[int], language: str, heads: tuple[int, int]
 ) -> list[str] | None:
+    """Merge the pieces between the markers, in order."""
     result, row, start = sketch[: heads[1]], heads[0], heads[1]
     for stop in [*rows, len(sketch)]:
         piece, is_first, is_last = sketch[start:stop], start == heads[1], stop == len(sketch)
         start = stop + 1
-        if not any(map(_has_text, piece)):
+        if not any(map(has_text, piece)):
             result += base[row:] if is_last else []
             continue
         if is_last and (new := _new_at_end(base, row, piece, language)) is not None:
@@ -127,69 +131,63 @@ def _merge_pieces(
         first = row if is_first else _anchor(base, row, piece, 1)
         if first is None:
             first = _symbol_row(base, row, piece, language, is_end=False)
-        if first is None or (not is_first and not any(map(_has_text, base[row:first]))):
-            return None  # nothing is left out where something should be
-        if is_first and not heads[1] and _texts(base)[:1] != _texts(piece)[:1]:
+        if first is None or (not is_first and not any(map(has_text, base[row:first]))):
+            return None  # the marker stands for nothing
+        if is_first and not heads[1] and stripped(base)[:1] != stripped(piece)[:1]:
             return None
-        last = _anchor(base, row, piece, -1)
-        if last is None:
-            last = _symbol_row(base, row, piece, language, is_end=True)
         if is_last:
-            last = len(base) - 1 if _ends_alike(base, piece, language) else None
+            last = len(base) - 1 if _has_same_end(base, piece, language) else None
+        elif (last := _anchor(base, row, piece, -1)) is None:
+            last = _symbol_row(base, row, piece, language, is_end=True)
         if last is None or last < first:
             return None
-        result += [*base[row:first], *_bare(piece, above=not is_first, below=not is_last)]
+        result += [*base[row:first], *_without_blank(piece, above=not is_first, below=not is_last)]
         row = last + 1
     return result
 
 
 def _new_at_end(base: list[str], row: int, piece: Sequence[str], language: str) -> list[str] | None:
-    """Return the rest of the base with new definitions at its end, where a piece is just that."""
+    """Return the rest of the base with a piece at its end, if that is only new definitions."""
     end, stop = len(base), len(piece)
     while end > row and stop and base[end - 1].strip() == piece[stop - 1].strip():
         if any(map(str.isalnum, piece[stop - 1])) and piece[stop - 1].strip() != "end":
             break
         end, stop = end - 1, stop - 1
-    new = _bare(piece[:stop], above=True, below=True)
+    new = _without_blank(piece[:stop], above=True, below=True)
     named = symbols.top([line[len(indent_of(new[0])) :] for line in new], language) if new else ()
-    known = symbols.all_of(base, language)
-    is_all_new = named and not {one.name for one in named} & {one.name for one in known}
-    loose = [
-        line
-        for at, line in enumerate(new)
-        if _has_text(line) and not any(one.first <= at < one.last for one in named)
-    ]
-    shared = {*_texts(new)} & {*_texts(base)}
-    if not is_all_new or loose or 2 * len(shared) > len(_texts(new)):
-        return None  # it may be one that is there, with another name
-    while end > row and not _has_text(base[end - 1]):
-        end -= 1
+    known = {one.name for one in symbols.all_of(base, language)}
+    if not named or known & {one.name for one in named}:
+        return None
+    inside = {at for one in named for at in range(one.first, one.last)}
+    if any(has_text(line) and at not in inside for at, line in enumerate(new)):
+        return None
+    if 2 * len({*stripped(new)} & {*stripped(base)}) > len(stripped(new)):
+        return None  # it may be a present definition under another name
+    end = max(trim(base, 0, end)[1], row)
     inner = symbols.within(base, language) if indent_of(new[0]) else symbols.top(base, language)
-    parting = [""] * symbols.blank_lines(base, inner)
-    return [*base[row:end], *parting, *new, *base[end:]]
+    blanks = [""] * symbols.blank_lines(base, inner)
+    return [*base[row:end], *blanks, *new, *base[end:]]
 
 
-def _ends_alike(base: Sequence[str], piece: Sequence[str], language: str) -> bool:
-    """Return whether a last piece ends where the base does: nothing is missing behind it."""
-    if _texts(base)[-1:] == _texts(piece)[-1:]:
+def _has_same_end(base: Sequence[str], piece: Sequence[str], language: str) -> bool:
+    """Return whether the last piece ends as the base does, so that nothing is missing after it."""
+    if stripped(base)[-1:] == stripped(piece)[-1:]:
         return True
     last = [one.name for one in symbols.top(piece, language)][-1:]
     return any(
-        one.name in last and not any(map(_has_text, base[one.last :]))
+        one.name in last and not any(map(has_text, base[one.last :]))
         for one in symbols.all_of(base, language)
     )
 
 
 def _anchor(base: Sequence[str], row: int, piece: Sequence[str], step: int) -> int | None:
-    """Return the one row of the base where a piece begins, or ends.
-
-    The lines beside it, inwards, tell it from others that are equal.
-    """
-    wanted = [line for line in piece if _has_text(line)][::step]
+    """Return the only row of the base where a piece begins (step 1) or ends (step -1)."""
+    wanted = [line for line in piece if has_text(line)][::step]
     places = [at for at in range(row, len(base)) if base[at] == wanted[0]]
     for count in range(1, MAX_ANCHOR_LINES + 1):
-        texts = _texts(wanted[:count])
-        places = [at for at in places if _texts(_run(base, at, step, count)) == texts]
+        texts = stripped(wanted[:count])
+        rest = {at: base[at:] if step > 0 else base[at::-1] for at in places}
+        places = [at for at in places if stripped(rest[at])[:count] == texts]
         if len(places) == 1 and any(map(str.isalnum, "".join(texts))):
             return places[0]
     return None
@@ -198,12 +196,12 @@ def _anchor(base: Sequence[str], row: int, piece: Sequence[str], step: int) -> i
 def _symbol_row(
     base: Sequence[str], row: int, piece: Sequence[str], language: str, *, is_end: bool
 ) -> int | None:
-    """Return the row where the definition begins, or ends, that a piece begins, or ends, with."""
-    indent = len(indent_of(next(line for line in piece if _has_text(line))))
+    """Return the first or last row of the definition that a piece begins or ends with."""
+    indent = len(indent_of(next(filter(has_text, piece))))
     lines = [line[indent:] for line in piece]
     named = symbols.top(lines, language)
     if not named or any(
-        map(_has_text, lines[named[-1].last :] if is_end else lines[: named[0].first])
+        map(has_text, lines[named[-1].last :] if is_end else lines[: named[0].first])
     ):
         return None
     new = named[-1 if is_end else 0]
@@ -211,34 +209,16 @@ def _symbol_row(
     if len(same) != 1 or same[0].first < row:
         return None
     old = same[0]
-    if not edges(base[old.own_first : old.last], lines[new.own_first : new.last])[1]:
-        return None  # its end was left out, too
+    if not has_edges(base[old.own_first : old.last], lines[new.own_first : new.last])[1]:
+        return None  # its end was left out as well
     first, _ = symbols.lead_rows(base, old, lines, new)
     return old.last - 1 if is_end else first
 
 
-def _run(base: Sequence[str], row: int, step: int, count: int) -> list[str]:
-    """Return so many lines with text, from a row on in one direction."""
-    rest = base[row:] if step > 0 else base[row::-1]
-    return [line for line in rest if _has_text(line)][:count]
-
-
-def _bare(piece: Sequence[str], *, above: bool, below: bool) -> Sequence[str]:
-    """Return a piece without empty lines beside a marker: those of the base are there."""
-    first, last = 0, len(piece)
-    while above and first < last and not _has_text(piece[first]):
-        first += 1
-    while below and last > first and not _has_text(piece[last - 1]):
-        last -= 1
-    return piece[first:last]
-
-
-def _deleted(base: Sequence[str], made: Sequence[str]) -> int:
-    """Return how many lines are gone that no others took the place of."""
-    return sum(
-        max(len(_texts(change.old)) - len(_texts(change.new)), 0)
-        for change in diff.changes(base, made)
-    )
+def _without_blank(piece: Sequence[str], *, above: bool, below: bool) -> Sequence[str]:
+    """Return a piece without blank lines next to a marker: the base has its own."""
+    first, last = trim(piece, 0, len(piece))
+    return piece[first if above else 0 : last if below else len(piece)]
 
 
 def readable(sketch: Sequence[str], rows: Sequence[int], language: str) -> list[str]:
@@ -248,11 +228,3 @@ def readable(sketch: Sequence[str], rows: Sequence[int], language: str) -> list[
     for row in rows:
         lines[row] = indent_of(lines[row]) + sign
     return lines
-
-
-def _texts(lines: Sequence[str]) -> list[str]:
-    return [line.strip() for line in lines if _has_text(line)]
-
-
-def _has_text(line: str) -> bool:
-    return bool(line.strip())

@@ -1,6 +1,6 @@
-"""What stands beside a fence: its language, and the path that it is about. Pure.
+"""Read the language of a fence, and the path of the file that it is about. Pure.
 
-ModelPool write paths in a dozen ways: behind the language, above the fence, in the first comment.
+Models write paths in a dozen ways: after the language, above the fence, in the first comment.
 """
 
 from __future__ import annotations
@@ -10,45 +10,27 @@ from typing import Final
 
 from lcursor.code import languages
 
-ALIASES: Final = {
-    "py": "python",
-    "python3": "python",
-    "js": "javascript",
-    "node": "javascript",
-    "jsx": "javascript",
-    "ts": "typescript",
-    "sh": "bash",
-    "shell": "bash",
-    "zsh": "bash",
-    "console": "bash",
-    "c++": "cpp",
-    "c#": "csharp",
-    "cs": "csharp",
-    "golang": "go",
-    "rs": "rust",
-    "rb": "ruby",
-    "yml": "yaml",
-    "md": "markdown",
-    "makefile": "make",
-    "patch": "diff",
-    "udiff": "diff",
-    "plaintext": "text",
-    "txt": "text",
-    "code": "text",
-    "vimscript": "vim",
-    "viml": "vim",
-}
-RELATED: Final = (
-    {"javascript", "typescript", "tsx"},
-    {"c", "cpp", "objc"},
-    {"ocaml", "ocaml_interface"},
-    {"bash", "fish", "batch", "powershell"},
-    {"json", "yaml", "toml", "ini"},
-    {"html", "vue", "svelte", "jinja", "xml", "php"},
-    {"css", "scss", "less"},
-    {"lisp", "scheme", "clojure"},
+_ALIASES: Final = """
+    py=python python3=python js=javascript node=javascript jsx=javascript ts=typescript
+    sh=bash shell=bash zsh=bash console=bash c++=cpp c#=csharp cs=csharp golang=go rs=rust
+    rb=ruby yml=yaml md=markdown makefile=make patch=diff udiff=diff plaintext=text txt=text
+    code=text vimscript=vim viml=vim
+"""
+ALIASES: Final = dict(pair.split("=") for pair in _ALIASES.split())
+RELATED: Final = tuple(
+    {*group.split()}
+    for group in (
+        "javascript typescript tsx",
+        "c cpp objc",
+        "ocaml ocaml_interface",
+        "bash fish batch powershell",
+        "json yaml toml ini",
+        "html vue svelte jinja xml php",
+        "css scss less",
+        "lisp scheme clojure",
+    )
 )
-"""Languages that models mix up without meaning another file."""
+"""Languages that models confuse."""
 _KNOWN: Final = {*languages.EXTENSIONS, *ALIASES.values()}
 
 _BARE_NAMES: Final = {
@@ -72,7 +54,7 @@ _COMMENT: Final = re.compile(
 
 
 def language(word: str) -> str:
-    """Return our name of a fence's language, "" where it is none that is known."""
+    """Return our name of a fence's language, "" if it is unknown."""
     low = word.strip().lower()
     low = ALIASES.get(low, low)
     if low in _KNOWN:
@@ -82,13 +64,13 @@ def language(word: str) -> str:
 
 
 def are_related(one: str, other: str) -> bool:
-    """Return whether code of one language may stand under the other's name."""
+    """Return whether code in one language may be labelled with the other."""
     same = not one or not other or one == other or languages.TEXT in (one, other)
     return same or any({one, other} <= group for group in RELATED)
 
 
-def of_fence(info: str) -> tuple[str, str]:
-    """Return language and path of what stands behind the marks of a fence."""
+def from_info(info: str) -> tuple[str, str]:
+    """Return the language and path in the text after the marks of a fence."""
     info = info.strip().strip("{}").strip()
     key = _KEY.search(info)
     path = key[1].strip("\"'") if key else ""
@@ -124,16 +106,11 @@ def is_path(text: str) -> bool:
     if "/" in text or "\\" in text:
         return True
     is_known = languages.detect(name) != languages.TEXT
-    return is_known or ending.lower() in {
-        "txt",
-        "lock",
-        "log",
-        "csv",
-    }
+    return is_known or ending.lower() in {"txt", "lock", "log", "csv"}
 
 
-def of_heading(line: str) -> str:
-    """Return the path that a line above a fence is, and is nothing else but."""
+def path_in_heading(line: str) -> str:
+    """Return the path that is all there is on a line above a fence."""
     text = line.strip().lstrip("#").strip()
     text = re.sub(r"^(?:\d+[.)]|[-*+])\s+", "", text)
     text = text.strip("*`_\"' ")
@@ -143,8 +120,8 @@ def of_heading(line: str) -> str:
     return text if is_path(text) else ""
 
 
-def of_prose(line: str) -> str:
-    """Return the one path that a sentence names, "" where it names none, or several."""
+def path_in_sentence(line: str) -> str:
+    """Return the one path that a sentence names, "" if it names none or several."""
     found = {word.rstrip(":") for word in _QUOTED.findall(line) if is_path(word.rstrip(":"))}
     if not found:
         words = (word.strip("`*_\"'(),;:").rstrip(".") for word in line.split())
@@ -152,12 +129,11 @@ def of_prose(line: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def of_comment(line: str) -> str:
-    """Return the path that is all that a comment says."""
+def path_in_comment(line: str) -> str:
+    """Return the path that is all there is in a comment."""
     match = _COMMENT.match(line)
     if not match:
         return ""
     text = _LABEL.sub("", match[1].strip(), count=1).strip("`\"' ")
-    return (
-        text if is_path(text) and ("/" in text or languages.detect(text) != languages.TEXT) else ""
-    )
+    is_known = "/" in text or languages.detect(text) != languages.TEXT
+    return text if is_path(text) and is_known else ""

@@ -1,7 +1,7 @@
-"""Where a fence of Markdown begins and ends, line by line. Pure.
+"""Find where a fence of Markdown begins and ends, line by line. Pure.
 
-A fence in a fence, as in a document or a docstring, does not end the outer one where it can be told
-from its end: it is indented deeper, has fewer marks, or begins with a language.
+A fence within a fence, as in a document or a docstring, does not end the outer one if that can be
+seen: it is indented deeper, has fewer marks, or begins with a language.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Fence:
     _inner: list[str] = field(default_factory=list)
 
     def is_end(self, line: str) -> bool:
-        """Return whether a line ends it; to be asked for each line, in order."""
+        """Return whether a line ends the fence; to be called for each line, in order."""
         close = _CLOSE.match(line)
         if close:
             marks = close["marks"]
@@ -34,17 +34,16 @@ class Fence:
                 self._inner.pop()
                 return False
             is_long = marks.startswith(self.marks)
-            return not self._inner and is_long and _width(close["indent"]) <= self.indent
+            return not self._inner and is_long and len(close["indent"]) <= self.indent
         opened = _OPEN.match(line)
-        if opened and opened["info"].strip():
+        if opened and re.fullmatch(r"\s*[\w+#.-]+\s*", opened["info"]):
             marks = opened["marks"]
-            is_word = re.fullmatch(r"\s*[\w+#.-]+\s*", opened["info"])
-            if is_word and marks[0] == self.marks[0] and _width(opened["indent"]) <= self.indent:
+            if marks[0] == self.marks[0] and len(opened["indent"]) <= self.indent:
                 self._inner.append(marks)
         return False
 
-    def bare(self, line: str) -> str:
-        """Return a line of it without what the fence itself is indented by."""
+    def unindent(self, line: str) -> str:
+        """Return a line without the indentation of the fence."""
         cut = 0
         while cut < min(self.indent, len(line)) and line[cut] in " \t>":
             cut += 1
@@ -52,12 +51,6 @@ class Fence:
 
 
 def opening(line: str) -> Fence | None:
-    """Return the fence that a line opens, if it does."""
+    """Return the fence that a line opens, None if it opens none."""
     found = _OPEN.match(line)
-    if not found:
-        return None
-    return Fence(found["marks"], _width(found["indent"]), found["info"].strip())
-
-
-def _width(indent: str) -> int:
-    return len(indent)
+    return Fence(found["marks"], len(found["indent"]), found["info"].strip()) if found else None

@@ -1,7 +1,4 @@
-"""What a model wrote, read as code: the one fence of our own rewrites, or blocks of any reply.
-
-Says what is written, never where it goes. Pure; any thread.
-"""
+"""Read the code in a reply: the one fence of a rewrite, or the blocks of any reply. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from lcursor.code import languages
+from lcursor.code import grammars, languages
 from lcursor.edit.apply import elision, fence_info, fences, patches, splice
 from lcursor.edit.apply.blocks import Block
+from lcursor.edit.lines import has_text, trim
 from lcursor.edit.records import Lines
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.records import Text
@@ -20,19 +18,18 @@ from lcursor.llm.streaming import TAGS, ReasoningSplitter
 BARE: Final = frozenset(
     ["python", "lua", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "csharp"]
 )
-"""Languages that no sentence is a program of, so that code without a fence can be told."""
+"""Languages in which no English sentence is a program: code without a fence is recognized."""
 BOM: Final = "\ufeff"
 NEAR_LINES: Final = 3
-"""So far above a fence its path may stand."""
+"""Lines above a fence that may name its path."""
 
 
 class RegionReader:
-    """Reads the one fence of a reply while it is being written.
+    """Reads the one fence of a reply as it streams.
 
     Args:
         language: of the file.
-        base: what is written anew: a line of it is never taken for an omission, and what was left
-            out is taken from it.
+        base: lines of the region: never taken for elision markers, and used to fill these in.
     """
 
     def __init__(self, language: str, base: Sequence[str] = ()) -> None:
@@ -41,7 +38,7 @@ class RegionReader:
         self._thinking = ReasoningSplitter()
         self._rest = ""
         self._fence: fences.Fence | None = None
-        self._state: Literal["before", "inside", "behind"] = "before"
+        self._state: Literal["before", "inside", "after"] = "before"
         self._is_thinking = False
         self._prose: list[str] = []
         self._found: list[list[str]] = []
@@ -49,41 +46,41 @@ class RegionReader:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the fence ended: nothing more is needed."""
-        return self._state == "behind"
+        """Whether the fence has ended, so that the rest is not needed."""
+        return self._state == "after"
 
     @property
     def note(self) -> str:
-        """What was said besides."""
+        """The text outside of the code."""
         return "\n".join(self._prose).strip()
 
     def feed(self, text: str) -> Lines:
-        """Return the lines of code that one more piece completes."""
-        said = "".join(part.text for part in self._thinking.feed(text) if isinstance(part, Text))
-        return self._take(said)
+        """Return the lines of code that another piece of the reply completes."""
+        parts = self._thinking.feed(text)
+        return self._read("".join(part.text for part in parts if isinstance(part, Text)))
 
     def finish(self, is_cut: bool = False) -> Lines:
         """Return all lines of the code.
 
         Args:
-            is_cut: the model was stopped by a limit, not by its own end.
+            is_cut: the answer ended at a limit.
 
         Raises:
-            ReplyUnusable: there is no code in it, or not all of it, or none that is meant.
+            ReplyUnusable: there is no code, or not all of it, or something else.
         """
         for part in self._thinking.finish():
             if isinstance(part, Text):
-                self._take(part.text)
+                self._read(part.text)
         if self._rest:
             self._line(self._rest.removesuffix("\r"))
             self._rest = ""
         if not self._found:
-            return self._bare(is_cut)
+            return self._without_fence(is_cut)
         if self._state == "inside":
             last = self._found[-1]
             if not is_cut and last and last[-1].rstrip().endswith(("```", "~~~")):
                 last[-1] = last[-1].rstrip().rstrip("`~")
-                self._state = "behind"
+                self._state = "after"
             else:
                 raise ReplyUnusable("cut", "The answer was cut off before its code ended")
         first = tuple(self._found[0])
@@ -91,27 +88,27 @@ class RegionReader:
             raise ReplyUnusable(
                 "fences", f"The answer has {len(self._found)} pieces of code that differ, not one"
             )
-        self._refuse_others()
+        self._require_plain_code()
         if not any(line.strip() for line in first) and any(line.strip() for line in self._base):
             raise ReplyUnusable("empty", "The code of the answer is empty")
         return self._filled(first)
 
-    def _take(self, text: str) -> Lines:
+    def _read(self, text: str) -> Lines:
         *whole, self._rest = (self._rest + text).split("\n")
         return tuple(
             made for line in whole if (made := self._line(line.removesuffix("\r"))) is not None
         )
 
     def _line(self, line: str) -> str | None:
-        """Take one line; return it where it is one of the first piece of code."""
+        """Read a line; return it if it belongs to the first piece of code."""
         if self._fence is not None:
             if self._fence.is_end(line):
-                self._fence, self._state = None, "behind"
+                self._fence, self._state = None, "after"
                 return None
-            bare = self._fence.bare(line)
+            bare = self._fence.unindent(line)
             self._found[-1].append(bare)
             return bare if len(self._found) == 1 else None
-        if self._is_thought(line):
+        if self._is_reasoning(line):
             return None
         self._fence = fences.opening(line)
         if self._fence:
@@ -122,8 +119,8 @@ class RegionReader:
             self._prose.append(line)
         return None
 
-    def _is_thought(self, line: str) -> bool:
-        """Return whether a line outside of code is a thought further down, or ends one."""
+    def _is_reasoning(self, line: str) -> bool:
+        """Return whether a line outside of code is part of the model's reasoning."""
         bare = line.strip()
         if self._is_thinking:
             self._is_thinking = not any(end in line for _, end in TAGS)
@@ -136,13 +133,10 @@ class RegionReader:
             return True
         return False
 
-    def _bare(self, is_cut: bool) -> Lines:
-        """Return code that stands without a fence, where that can be told."""
-        lines = tuple(self._prose)
-        while lines and not lines[-1].strip():
-            lines = lines[:-1]
-        while lines and not lines[0].strip():
-            lines = lines[1:]
+    def _without_fence(self, is_cut: bool) -> Lines:
+        """Return code without a fence, if it is recognizable."""
+        first, last = trim(self._prose, 0, len(self._prose))
+        lines = tuple(self._prose[first:last])
         if not lines:
             raise ReplyUnusable("empty", "The answer is empty")
         if is_cut:
@@ -152,12 +146,12 @@ class RegionReader:
         self._prose.clear()
         return self._filled(lines)
 
-    def _refuse_others(self) -> None:
+    def _require_plain_code(self) -> None:
         info = self._infos[0]
-        named, _ = fence_info.of_fence(info)
+        named, _ = fence_info.from_info(info)
         first = tuple(self._found[0])
         if named == "diff" != self._language or (
-            patches.is_any(first) and not patches.is_any(self._base)
+            patches.has_changes(first) and not patches.has_changes(self._base)
         ):
             raise ReplyUnusable("form", "The answer is a diff, not the new text")
         if not fence_info.are_related(named, self._language):
@@ -176,8 +170,6 @@ class RegionReader:
 
 def _is_program(language: str, lines: Lines) -> bool:
     """Return whether lines are code and nothing else."""
-    from lcursor.code import grammars
-
     text = "\n".join(lines)
     if not any(mark in text for mark in "([{="):
         return False
@@ -186,17 +178,17 @@ def _is_program(language: str, lines: Lines) -> bool:
 
 
 def blocks(text: str, file: str = "") -> tuple[Block, ...]:
-    """Return the changes that a reply is made of.
+    """Return the changes in a reply.
 
     Args:
         text: a whole reply, or one piece of code with its fence.
-        file: path that it is said to be about, for what names none.
+        file: path for blocks that name none.
     """
-    lines = _said(text)
+    lines = _visible_lines(text)
     found: list[Block] = []
     prose: list[str] = []
     row = 0
-    path = ""  # of the pair before: several of one file follow each other
+    path = ""  # of the block before: several of one file follow each other
     while row < len(lines):
         bare = patches.bare_at(lines, row)
         if bare:
@@ -212,7 +204,7 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
             row += 1
             continue
         stop, body, is_closed = _body(lines, row, fence)
-        others = _bare_fences(lines[stop:])
+        others = _has_bare_fence(lines[stop:])
         made = _of_fence(fence, body, is_closed, is_odd=others)
         found += (_named(one, prose, path, file) for one in made)
         path = found[-1].path if found else path
@@ -221,8 +213,8 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
     return tuple(found)
 
 
-def _said(text: str) -> list[str]:
-    """Return a reply's lines without what the model thought before."""
+def _visible_lines(text: str) -> list[str]:
+    """Return the lines of a reply without the model's reasoning."""
     thinking = ReasoningSplitter()
     parts = [*thinking.feed(text.lstrip(BOM)), *thinking.finish()]
     said = "".join(part.text for part in parts if isinstance(part, Text))
@@ -234,14 +226,14 @@ def _said(text: str) -> list[str]:
 
 
 def _body(lines: Sequence[str], row: int, fence: fences.Fence) -> tuple[int, list[str], bool]:
-    """Return the row behind a fence, what is in it, and whether it ended."""
+    """Return the row after a fence, its content, and whether it ended."""
     body: list[str] = []
     at = row + 1
     while at < len(lines):
-        bare = fence.bare(lines[at])
+        bare = fence.unindent(lines[at])
         end = patches.pair_end(lines, at) if patches.begins_pair(bare) else 0
-        if end:  # what is to be found may have fences of its own
-            body += (fence.bare(line) for line in lines[at:end])
+        if end:  # quoted lines may have fences of their own
+            body += (fence.unindent(line) for line in lines[at:end])
             at = end
             continue
         if fence.is_end(lines[at]):
@@ -256,7 +248,7 @@ def _body(lines: Sequence[str], row: int, fence: fences.Fence) -> tuple[int, lis
     return at, body, False
 
 
-def _bare_fences(lines: Sequence[str]) -> bool:
+def _has_bare_fence(lines: Sequence[str]) -> bool:
     """Return whether a fence without a language begins further down."""
     fence: fences.Fence | None = None
     for line in lines:
@@ -272,7 +264,7 @@ def _bare_fences(lines: Sequence[str]) -> bool:
 def _of_fence(
     fence: fences.Fence, body: list[str], is_closed: bool, *, is_odd: bool
 ) -> tuple[Block, ...]:
-    language, path = fence_info.of_fence(fence.info)
+    language, path = fence_info.from_info(fence.info)
     patched = patches.read(body, language)
     if patched is not None:
         return tuple(
@@ -280,7 +272,7 @@ def _of_fence(
             for one in patched
         )
     heading = ""
-    if body and (named := fence_info.of_comment(body[0])):
+    if body and (named := fence_info.path_in_comment(body[0])):
         if not path:
             path, heading = named, body[0]
         elif named == path:
@@ -292,7 +284,7 @@ def _of_fence(
     language = language or ("" if known == languages.TEXT else known)
     problem = ""
     if is_odd and "markdown" in (language, known) and len(fence.marks) == 3:
-        problem = "its end cannot be told from fences in it"
+        problem = "its end cannot be distinguished from fences in it"
     return (
         Block(
             "fence",
@@ -308,21 +300,21 @@ def _of_fence(
 
 
 def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
-    """Give a block without a path the one that stands above it."""
+    """Give a block without a path the one that is named above it."""
     if block.path:
         return block
-    near = [line for line in prose if line.strip()][-NEAR_LINES:]
-    headings = [path for line in reversed(near) if (path := fence_info.of_heading(line))]
+    near = [line for line in prose if has_text(line)][-NEAR_LINES:]
+    headings = [path for line in reversed(near) if (path := fence_info.path_in_heading(line))]
     is_next = block.form == "search_replace" and before
     sure = [*headings[:1], *([before] if is_next and not near else []), file]
     for path in filter(None, sure):
         return replace(block, path=path) if _is_of(block, path) else block
-    spoken = [path for line in reversed(near) if (path := fence_info.of_prose(line))]
-    for path in [*([before] if is_next else []), *spoken[:1]]:
+    mentioned = [path for line in reversed(near) if (path := fence_info.path_in_sentence(line))]
+    for path in [*([before] if is_next else []), *mentioned[:1]]:
         return replace(block, path=path, is_path_sure=False) if _is_of(block, path) else block
     return block
 
 
 def _is_of(block: Block, path: str) -> bool:
-    """Return whether a block may be of a file: commands to be run are not of a program."""
+    """Return whether a block may belong to a file: shell commands do not belong to a program."""
     return fence_info.are_related(block.language, languages.detect(path))

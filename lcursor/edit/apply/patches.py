@@ -1,7 +1,6 @@
-"""Changes that a reply spells out: search/replace blocks, diffs, OpenAI's patches. Pure.
+"""Read search/replace blocks, diffs and OpenAI's patches in a reply. Pure.
 
-Reads them as models write them: without line numbers, with wrong ones, with lines that lack their
-mark. Whether what they change is there is found out by `locate.py`.
+They are read as models write them: with wrong line numbers or none, with lines that lack a mark.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def begins_pair(line: str) -> bool:
 
 
 def pair_end(lines: Sequence[str], row: int) -> int:
-    """Return the row behind the search/replace block that begins at a row, 0 where none ends."""
+    """Return the row after the search/replace block that begins at a row, 0 if it does not end."""
     if row >= len(lines) or not begins_pair(lines[row]):
         return 0
     has_divider = False
@@ -48,20 +47,20 @@ def pair_end(lines: Sequence[str], row: int) -> int:
     return 0
 
 
-def is_any(lines: Sequence[str]) -> bool:
-    """Return whether lines spell out changes, in one of the ways that are read here."""
+def has_changes(lines: Sequence[str]) -> bool:
+    """Return whether lines have changes in one of these formats."""
     return any(
         begins_pair(line)
         or (line.startswith("*** Begin Patch"))
         or _HEADER.match(line) is not None
-        or _is_side(lines, row)
+        or _is_file_header(lines, row)
         or (line.startswith("@@") and _HUNK.match(line) is not None)
         for row, line in enumerate(lines)
     )
 
 
 def read(lines: Sequence[str], language: str = "") -> tuple[Block, ...] | None:
-    """Return the changes that the inside of a fence spells out, None where it is code."""
+    """Return the changes in the content of a fence, None if it is code."""
     filled = [row for row, line in enumerate(lines) if line.strip()]
     if not filled:
         return None
@@ -70,7 +69,7 @@ def read(lines: Sequence[str], language: str = "") -> tuple[Block, ...] | None:
     if lines[filled[0]].startswith("*** Begin Patch"):
         return tuple(_patch(lines[filled[0] :]))
     first = lines[filled[0]]
-    if language == "diff" or _HEADER.match(first) or _is_side(lines, filled[0]):
+    if language == "diff" or _HEADER.match(first) or _is_file_header(lines, filled[0]):
         return tuple(_diff(lines))
     match = _HUNK.match(first)
     if first.startswith("@@") and match and (match[1] or len(filled) > 1):
@@ -79,7 +78,7 @@ def read(lines: Sequence[str], language: str = "") -> tuple[Block, ...] | None:
 
 
 def bare_at(lines: Sequence[str], row: int) -> tuple[int, tuple[Block, ...]] | None:
-    """Return what begins at a row without a fence: the row behind it, and its changes."""
+    """Return the changes that begin at a row without a fence, and the row after them."""
     line = lines[row]
     if begins_pair(line):
         stop = pair_end(lines, row)
@@ -91,7 +90,7 @@ def bare_at(lines: Sequence[str], row: int) -> tuple[int, tuple[Block, ...]] | N
         ends = (at for at in range(row, len(lines)) if lines[at].startswith("*** End Patch"))
         stop = next(ends, len(lines) - 1) + 1
         return stop, tuple(_patch(lines[row:stop]))
-    if line.startswith("diff --git ") or _is_side(lines, row):
+    if line.startswith("diff --git ") or _is_file_header(lines, row):
         stop = _diff_end(lines, row)
         return stop, tuple(_diff(lines[row:stop]))
     return None
@@ -104,7 +103,8 @@ def _pairs(lines: Sequence[str]) -> Iterator[Block]:
     while row < len(lines):
         match = _SEARCH.match(lines[row])
         if not match:
-            path = fence_info.of_heading(lines[row]) or fence_info.of_comment(lines[row]) or path
+            named = fence_info.path_in_heading(lines[row])
+            path = named or fence_info.path_in_comment(lines[row]) or path
             row += 1
             continue
         own = match[1].strip()
@@ -121,14 +121,14 @@ def _pairs(lines: Sequence[str]) -> Iterator[Block]:
             pair = Pair(tuple(body[: cuts[0]]), tuple(body[cuts[0] + 1 :]))
             yield replace(block, pairs=(pair,))
         elif cuts:
-            yield replace(block, problem="it has several lines that could part its two halves")
+            yield replace(block, problem="it has several lines that could divide it")
         else:
             yield replace(block, is_closed=False)
         row = stop + is_closed
 
 
-def _is_side(lines: Sequence[str], row: int) -> bool:
-    """Return whether `---` and `+++` stand here, and no lines that were removed and added."""
+def _is_file_header(lines: Sequence[str], row: int) -> bool:
+    """Return whether a row begins a file header, `---` and `+++`, not removed and added lines."""
     if row + 1 >= len(lines) or not lines[row].startswith("--- "):
         return False
     if not lines[row + 1].startswith("+++ "):
@@ -139,18 +139,14 @@ def _is_side(lines: Sequence[str], row: int) -> bool:
 
 def _names_files(lines: Sequence[str], row: int) -> bool:
     """Return whether `---` and `+++` name files, so that they are no changed lines."""
-    old, new = _side(lines[row]), _side(lines[row + 1])
+    old, new = _header_path(lines[row]), _header_path(lines[row + 1])
     if old.startswith(("a/", _NOWHERE)) and new.startswith(("b/", _NOWHERE)):
         return True
     return fence_info.is_path(old) and fence_info.is_path(new)
 
 
 def _hunk_end(lines: Sequence[str], row: int) -> int:
-    """Return the row behind the hunk that begins at a row, by its counts.
-
-    Returns:
-        0 where no hunk begins there, or where it has not as many lines as its head says.
-    """
+    """Return the row after the hunk at a row, by its counts; 0 if they are missing or wrong."""
     match = _HUNK.match(lines[row])
     if not match or not match[1]:
         return 0
@@ -159,7 +155,7 @@ def _hunk_end(lines: Sequence[str], row: int) -> int:
     while old > 0 or new > 0:
         mark = lines[at][:1] if at < len(lines) else "@"
         if mark not in {" ", "-", "+", "\\", ""} or (
-            mark == "-" and _is_side(lines, at) and _names_files(lines, at)
+            mark == "-" and _is_file_header(lines, at) and _names_files(lines, at)
         ):
             return 0
         old -= mark in {" ", "-", ""}
@@ -168,13 +164,13 @@ def _hunk_end(lines: Sequence[str], row: int) -> int:
     while at < len(lines) and lines[at].startswith("\\"):
         at += 1
     rest = next((one for one in range(at, len(lines)) if lines[one].strip()), len(lines))
-    has_more = rest < len(lines) and lines[rest][0] in " -+" and not _is_side(lines, rest)
+    has_more = rest < len(lines) and lines[rest][0] in " -+" and not _is_file_header(lines, rest)
     return 0 if old or new or has_more else at
 
 
 def _diff_end(lines: Sequence[str], row: int) -> int:
-    """Return the row behind a diff that stands in a text without a fence."""
-    left = -1  # old and new lines still to come, where the diff says how many
+    """Return the row after a diff in a text without a fence."""
+    left = -1  # old and new lines still to come, -1 if the diff has no counts
     other = -1
     is_in = False
     at = row
@@ -183,7 +179,7 @@ def _diff_end(lines: Sequence[str], row: int) -> int:
         if end := _hunk_end(lines, at):
             is_in, left, other, at = True, 0, 0, end
             continue
-        is_side = _is_side(lines, at) and (not is_in or left == 0 or _names_files(lines, at))
+        is_side = _is_file_header(lines, at) and (not is_in or left == 0 or _names_files(lines, at))
         if _HEADER.match(line) or is_side:
             is_in = False
             at += 2 if is_side else 1
@@ -195,7 +191,7 @@ def _diff_end(lines: Sequence[str], row: int) -> int:
             other = int(match[4] or 1) if match[1] else -1
         elif not is_in or (left == 0 and other == 0 and not line.startswith("\\")):
             break
-        elif line[:1] in {" ", "+", "-", "\\"} or (not line and _goes_on(lines, at)):
+        elif line[:1] in {" ", "+", "-", "\\"} or (not line and _continues(lines, at)):
             if line[:1] in {" ", "-", ""} and left > 0:
                 left -= 1
             if line[:1] in {" ", "+", ""} and other > 0:
@@ -206,7 +202,7 @@ def _diff_end(lines: Sequence[str], row: int) -> int:
     return max(at, row + 1)
 
 
-def _goes_on(lines: Sequence[str], row: int) -> bool:
+def _continues(lines: Sequence[str], row: int) -> bool:
     after = lines[row + 1] if row + 1 < len(lines) else ""
     return after[:1] in {" ", "+", "-", "@"} and bool(after)
 
@@ -214,7 +210,7 @@ def _goes_on(lines: Sequence[str], row: int) -> bool:
 def _diff(lines: Sequence[str]) -> Iterator[Block]:
     """Yield a block for each file of a diff."""
     for head, body in _files(lines):
-        block = _headed(head)
+        block = _from_header(head)
         pairs = tuple(_hunks(body))
         if block.kind == "create":
             yield replace(block, lines=tuple(line for pair in pairs for line in pair.new))
@@ -233,7 +229,7 @@ def _files(lines: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
             row, is_in = end, False
             continue
         is_in = is_in or lines[row].startswith("@@")
-        is_side = _is_side(lines, row) and (not is_in or _names_files(lines, row))
+        is_side = _is_file_header(lines, row) and (not is_in or _names_files(lines, row))
         starts = lines[row].startswith("diff --git ") or (is_side and bool(body))
         if starts and (head or body):
             yield head, body
@@ -251,16 +247,16 @@ def _files(lines: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
         yield head, body
 
 
-def _headed(head: Sequence[str]) -> Block:
-    """Return a block with what the head of a file's diff says."""
+def _from_header(head: Sequence[str]) -> Block:
+    """Return a block with what the header of a file's diff says."""
     old = new = blob = start = end = ""
     git: tuple[str, str] | None = None
     kind = "edit"
     for line in head:
         if line.startswith("--- "):
-            old = _side(line)
+            old = _header_path(line)
         elif line.startswith("+++ "):
-            new = _side(line)
+            new = _header_path(line)
         elif match := _BLOB.match(line):
             blob = match[1] if match[1].strip("0") else ""
         elif line.startswith("rename from "):
@@ -294,7 +290,7 @@ def _headed(head: Sequence[str]) -> Block:
     return Block("udiff", path, blob=blob, problem=problem)
 
 
-def _side(line: str) -> str:
+def _header_path(line: str) -> str:
     text = line[4:].split("\t")[0].strip()
     return text.strip('"')
 
@@ -323,7 +319,7 @@ def _hunk(lines: Sequence[str], scope: str, row: int = -1) -> Iterator[Pair]:
     old: list[str] = []
     new: list[str] = []
     while lines and not lines[-1].strip() and not lines[-1].startswith(("+", "-", " ")):
-        lines = lines[:-1]  # models leave an empty line before the end of the fence
+        lines = lines[:-1]  # models leave a blank line before the end of the fence
     bare_old: list[str] = []
     bare_new: list[str] = []
     for line in lines:

@@ -1,6 +1,6 @@
-"""Which file a reply means by a path. Pure but for what `Files` reads.
+"""Find the file that a reply means by a path.
 
-A path that names several files, or that is only spoken of, is asked for; it is never guessed.
+If a path fits several files, or is only mentioned, the user chooses.
 """
 
 from __future__ import annotations
@@ -15,36 +15,28 @@ MAX_CHOICES = 12
 
 
 class Paths:
-    """Finds files by the names that replies give them.
-
-    Args:
-        files: what is there.
-    """
+    """Finds files by the paths that replies write."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
 
-    def absolute(self, path: str) -> str:
-        """Return a file's absolute path."""
-        return self._files.absolute(path)
-
     def new(self, path: str) -> str:
-        """Return the path of a file that is not there yet."""
-        return self.absolute(_clean(path))
+        """Return the absolute path of a new file."""
+        return self._files.absolute(_clean(path))
 
     def written(self, path: str) -> str:
-        """Return the absolute path that a reply writes, whether it is there or not."""
-        return self.absolute(_clean(path)) if path else ""
+        """Return the absolute path of a file that may or may not exist, "" for none."""
+        return self.new(path) if path else ""
 
-    def find(self, key: str, block: Block, known: Mapping[str, Choice]) -> str:
-        """Return the path of the file that a block is about, absolute where that can be told.
+    def find(self, key: str, block: Block, answers: Mapping[str, Choice]) -> str:
+        """Return the path of the file that a block is about.
 
         Raises:
-            Ambiguous: it could be several.
-            CannotApply: it is none that is there, and none that can be made.
+            Ambiguous: there are several.
+            CannotApply: there is none, and the block creates none.
         """
-        if key in known:
-            return known[key].path
+        if key in answers:
+            return answers[key].path
         current = self._files.current()
         if not block.path:
             if not current:
@@ -60,24 +52,22 @@ class Paths:
         if not is_new or block.kind not in {"edit", "create"} or block.is_elided:
             raise CannotApply(f"There is no file {block.path}")
         if not block.is_path_sure:
-            raise CannotApply(
-                f"There is no file {block.path}, and it is not said that there shall be"
-            )
+            raise CannotApply(f"There is no file {block.path}, and nothing says that it is new")
         return self.new(block.path)
 
     def _candidates(self, path: str, current: str) -> list[str]:
-        """Return the files that a path may name: only one where it is one exactly."""
+        """Return the files that a path may name; only the exact one if it exists."""
         if self._files.read(path) is not None:
-            return [self.absolute(path)]
+            return [self._files.absolute(path)]
         if current and (current == path or current.endswith(f"/{path}")):
             return [current]
         names = [*self._files.all()]
         found = [one for one in names if one == path or one.endswith(f"/{path}")]
-        if not found and "/" in path:  # with the project's own name before it
+        if not found and "/" in path:  # with the project's own name in front
             rest = path.partition("/")[2]
-            if "/" in rest or self.absolute(rest).endswith(f"/{path}"):
+            if "/" in rest or self._files.absolute(rest).endswith(f"/{path}"):
                 found = [rest] if self._files.read(rest) is not None else []
-        return sorted({self.absolute(one) for one in found})
+        return sorted({self._files.absolute(one) for one in found})
 
     def _choice(self, path: str) -> Choice:
         lines = self._files.read(path) or ()

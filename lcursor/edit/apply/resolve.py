@@ -1,7 +1,6 @@
-"""From the blocks of a reply to changes of files: all of them, or none, or a question.
+"""Turn the blocks of a reply into changes of files: all of them, or none, or a question.
 
-Knows no editor, no disk and no model: texts come from `Files`. Pure but for what that reads; any
-thread.
+Texts come from `Files`; knows no editor, no disk and no model. Any thread.
 """
 
 from __future__ import annotations
@@ -26,12 +25,10 @@ from lcursor.edit.apply.place import (
     place_fence,
     place_pairs,
 )
-from lcursor.edit.records import Change, FileChange, Lines, digest
+from lcursor.edit.lines import has_text
+from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
 
 SHELLS = frozenset({"bash", "fish", "powershell", "batch"})
-
-Attached = Callable[[str], Sequence[Seen]]
-"""Returns which rows of a file the writer of a reply had read, the newest first."""
 
 __all__ = ["Ask", "Choice", "Refused", "Resolved", "resolve"]
 
@@ -42,21 +39,21 @@ class Resolved:
 
     files: tuple[FileChange, ...]
     note: str = ""
-    """What of it was left out, and why."""
+    """What was left out, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A block could go to several places, or its place is not sure."""
+    """The file or the place of a block is not certain: the user chooses."""
 
     text: str
     choices: tuple[Choice, ...]
     key: str
-    known: Mapping[str, Choice]
+    answers: Mapping[str, Choice]
 
     def chosen(self, choice: int) -> Mapping[str, Choice]:
-        """Return what to resolve with once the user chose."""
-        return {**self.known, self.key: self.choices[choice]}
+        """Return the answers to resolve with after the user has chosen."""
+        return {**self.answers, self.key: self.choices[choice]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,112 +68,93 @@ class Refused:
     note: str = ""
 
 
+def resolve(
+    blocks: Sequence[Block],
+    files: Files,
+    answers: Mapping[str, Choice] | None = None,
+    attached: Callable[[str], Sequence[Seen]] = lambda _: (),
+) -> Resolved | Ask | Refused:
+    """Return what a reply does to files.
+
+    Args:
+        blocks: of `parse.blocks`.
+        files: to apply it to.
+        answers: of `Ask.chosen`.
+        attached: returns the rows of a file that the author of the reply had read, the newest
+            first; they decide between equal places.
+    """
+    answers = dict(answers or {})
+    blocks, note = _without_examples(blocks, files)
+    if not blocks:
+        return Refused(note or "There is no code in it")
+    drafts = _Drafts(files, Paths(files), answers, attached)
+    sketches: list[tuple[str, Lines]] = []
+    for number, block in enumerate(blocks):
+        if not block.is_closed:
+            return Refused("It was cut off before its end")
+        if block.problem:
+            return Refused(f"A block cannot be read: {block.problem}")
+        try:
+            drafts.apply(f"{number}", block)
+        except Ambiguous as doubt:
+            return Ask(doubt.text, doubt.choices, doubt.key, answers)
+        except LeavesOut as error:
+            sketches.append((files.absolute(drafts.path), error.code))
+        except CannotApply as error:
+            return Refused(str(error))
+    changes = drafts.changes()
+    return Refused(LEAVES_OUT, (*sketches,), changes, note) if sketches else Resolved(changes, note)
+
+
+def _without_examples(blocks: Sequence[Block], files: Files) -> tuple[list[Block], str]:
+    """Leave out blocks that are no changes: shell commands, the output of programs."""
+    current = files.current()
+    own = languages.detect(current) if current else languages.TEXT
+    has_named = any(block.path and block.is_path_sure for block in blocks)
+
+    def is_example(block: Block) -> bool:
+        is_shell = block.language in SHELLS and own not in SHELLS
+        is_other = is_shell or not fence_info.are_related(block.language, own)
+        return block.form == "fence" and not block.path and (has_named or is_other)
+
+    left_out = [block.language or "code" for block in blocks if is_example(block)]
+    found = [block for block in blocks if not is_example(block)]
+    if not left_out:
+        return found, ""
+    count = f"{len(left_out)} blocks that name" if len(left_out) > 1 else "1 block that names"
+    return found, f"Left out: {count} no file ({', '.join(sorted({*left_out}))})"
+
+
 @dataclass(slots=True)
 class _Draft:
-    """What has become of one file so far."""
+    """The state of one file."""
 
     path: str
     base: Lines | None
     lines: Lines | None
     to: str = ""
     fenced: tuple[Change, ...] = ()
-    """What the first piece of code changed."""
-
-
-def resolve(
-    blocks: Sequence[Block],
-    files: Files,
-    chosen: Mapping[str, Choice] | None = None,
-    attached: Attached = lambda _: (),
-) -> Resolved | Ask | Refused:
-    """Return what a reply does to files.
-
-    Args:
-        blocks: of `reply.blocks`.
-        files: what is there.
-        chosen: of `Ask.chosen`, after the user answered.
-        attached: what its writer had read, where that is known: it tells equal places apart.
-    """
-    known = dict(chosen or {})
-    blocks, note = _meant(blocks, files)
-    if not blocks:
-        return Refused(note or "There is no code in it")
-    paths = Paths(files)
-    drafts = _Drafts(files, paths, known, attached)
-    sketches: list[tuple[str, Lines]] = []
-    for number, block in enumerate(blocks):
-        problem = _problem(block)
-        if problem:
-            return Refused(problem)
-        try:
-            drafts.do(f"{number}", block)
-        except Ambiguous as doubt:
-            return Ask(doubt.text, doubt.choices, doubt.key, known)
-        except LeavesOut as error:
-            sketches.append((paths.absolute(drafts.path), error.code))
-        except CannotApply as error:
-            return Refused(str(error))
-    changes = tuple(made for draft in drafts.drafts.values() if (made := _change(draft, paths)))
-    if sketches:
-        return Refused(LEAVES_OUT, tuple(sketches), changes, note)
-    return Resolved(changes, note)
-
-
-def _problem(block: Block) -> str:
-    """Return why a block cannot be used, whatever is in the files."""
-    if not block.is_closed:
-        return "It was cut off before its end"
-    return f"A block cannot be read: {block.problem}" if block.problem else ""
-
-
-def _meant(blocks: Sequence[Block], files: Files) -> tuple[list[Block], str]:
-    """Leave out what is no change: commands to be run, what a program prints."""
-    current = files.current()
-    own = languages.detect(current) if current else languages.TEXT
-    found: list[Block] = []
-    left: list[str] = []
-    has_named = any(block.path and block.is_path_sure for block in blocks)
-    for block in blocks:
-        is_shown = (
-            block.form == "fence"
-            and not block.path
-            and (
-                has_named or not fence_info.are_related(block.language, own) or _is_run(block, own)
-            )
-        )
-        if is_shown:
-            left.append(block.language or "code")
-        else:
-            found.append(block)
-    if not left:
-        return found, ""
-    count = f"{len(left)} blocks that name" if len(left) > 1 else "1 block that names"
-    return found, f"Left out: {count} no file ({', '.join(sorted({*left}))})"
-
-
-def _is_run(block: Block, own: str) -> bool:
-    """Return whether a block is for a shell, and the file is none."""
-    return block.language in SHELLS and own not in SHELLS
+    """Changes of the first piece of code."""
 
 
 @dataclass(slots=True)
 class _Drafts:
-    """The files of a reply, as far as its blocks are done."""
+    """The files of a reply, with the blocks applied so far."""
 
     files: Files
     paths: Paths
     answers: Mapping[str, Choice]
-    attached: Attached
+    attached: Callable[[str], Sequence[Seen]]
     drafts: dict[str, _Draft] = field(default_factory=dict)
     path: str = ""
     """Of the last block."""
 
-    def do(self, key: str, block: Block) -> None:
-        """Do what a block says to the draft of its file.
+    def apply(self, key: str, block: Block) -> None:
+        """Apply a block to the draft of its file.
 
         Raises:
-            Ambiguous: its file, or its place, is not certain.
-            CannotApply: it cannot be done.
+            Ambiguous: its file or its place is not certain.
+            CannotApply: it cannot be applied.
         """
         renamed = {draft.to: path for path, draft in self.drafts.items() if draft.to}
         path = renamed.get(self.paths.written(block.path))
@@ -192,7 +170,7 @@ class _Drafts:
             return
         it = Target(key, block, path, draft.lines, self.answers, self.attached(path))
         if block.kind == "delete":
-            if block.pairs and any(line.strip() for line in place_pairs(it)):
+            if block.pairs and any(map(has_text, place_pairs(it))):
                 raise CannotApply(f"{block.path} has more in it than what is deleted")
             draft.lines = None
             return
@@ -202,23 +180,38 @@ class _Drafts:
                 raise CannotApply(f"{block.to} is there already")
             draft.to = to
         if block.kind == "create":
-            if any(line.strip() for line in draft.lines):
-                if draft.lines != block.lines:
-                    raise CannotApply(f"{block.path} is there already")
-            else:
-                draft.lines = block.lines
+            if any(map(has_text, draft.lines)) and draft.lines != block.lines:
+                raise CannotApply(f"{block.path} is there already")
+            draft.lines = block.lines
         elif block.pairs:
             draft.lines = place_pairs(it)
         elif block.form == "fence":
             if draft.fenced:
-                _refuse_again(it, draft)
+                _require_no_conflict(it, draft)
             draft.lines = place_fence(it)
             if draft.base is not None and it.lines == draft.base:
                 draft.fenced = diff.changes(draft.base, draft.lines)
 
+    def changes(self) -> tuple[FileChange, ...]:
+        """Return the changes of all files."""
+        found = []
+        for draft in self.drafts.values():
+            path, base, lines = self.files.absolute(draft.path), draft.base, draft.lines
+            if lines is None and base is not None:
+                changes = diff.changes(base, ())
+                found.append(FileChange(path, "delete", base=digest(base), changes=changes))
+            elif lines is not None and base is None:
+                found.append(FileChange(path, "create", changes=diff.changes((), lines)))
+            elif lines is not None and base is not None:
+                to = self.files.absolute(draft.to) if draft.to else ""
+                changes = diff.changes(base, lines)
+                kind: FileKind = "rename" if to else "edit"
+                found.append(FileChange(path, kind, to, digest(base), changes))
+        return tuple(found)
 
-def _refuse_again(it: Target, draft: _Draft) -> None:
-    """Raise `CannotApply` where another piece of code is for the same lines: one is a draft."""
+
+def _require_no_conflict(it: Target, draft: _Draft) -> None:
+    """Raise `CannotApply` if an earlier piece of code changed the same lines: one is a draft."""
     assert draft.base is not None
     try:
         alone = place_fence(replace(it, lines=draft.base, attached=()))
@@ -228,19 +221,3 @@ def _refuse_again(it: Target, draft: _Draft) -> None:
         for other in draft.fenced:
             if change.first_row <= other.last_row and other.first_row <= change.last_row:
                 raise CannotApply(f"Two pieces of code differ about the same lines of {it.name}")
-
-
-def _change(draft: _Draft, paths: Paths) -> FileChange | None:
-    """Return what was done to a file, None for nothing."""
-    path = paths.absolute(draft.path)
-    base, lines = draft.base, draft.lines
-    if lines is None:
-        if base is None:
-            return None
-        return FileChange(path, "delete", base=digest(base), changes=diff.changes(base, ()))
-    if base is None:
-        return FileChange(path, "create", changes=diff.changes((), lines))
-    made = FileChange(path, base=digest(base), changes=diff.changes(base, lines))
-    if draft.to:
-        return replace(made, kind="rename", to=paths.absolute(draft.to))
-    return made

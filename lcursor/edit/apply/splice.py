@@ -1,12 +1,12 @@
-"""Code in a fence, and what part of a file it is: all of it, definitions, or lines of it.
+"""Recognize which part of a file code is: the whole, definitions, or some of its lines.
 
-Each way in which it could be read gives the text that would come of it, and says whether that is
-sure. Pure; any thread.
+Each reading gives the resulting text, and whether it is certain. Pure; any thread.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final
@@ -15,8 +15,9 @@ from lcursor.code import symbols
 from lcursor.code.symbols import Symbol
 from lcursor.edit import diff
 from lcursor.edit.apply import align, elision, whole_file
-from lcursor.edit.apply.indents import Indents, indent_of
+from lcursor.edit.apply.indents import IndentMap
 from lcursor.edit.apply.whole_file import Reading
+from lcursor.edit.lines import contains_run, has_text, indent_of, stripped, trim
 from lcursor.edit.records import Lines
 
 MIN_PART: Final = 0.6
@@ -29,63 +30,58 @@ IMPORT: Final = re.compile(
     r"|(?:local|const|var)\s+\w+\s*=\s*require\b)"
 )
 EMPTY: Final = frozenset({"...", "pass", "}", "end", "{", "});", "};"})
-"""Lines that a definition without anything in it has."""
+"""Lines of a definition without content."""
 
 
 def readings(lines: Sequence[str], new: Sequence[str], language: str) -> list[Reading]:
-    """Return how code may be read as a part of a text; the likeliest first.
-
-    Args:
-        lines: of the text.
-        new: the code, without omissions.
-        language: of both.
-    """
-    whole = whole_file.whole(lines, new, language)
-    if whole is not None and whole.is_sure:
+    """Return how code without elisions may be read as a part of a text; the likeliest first."""
+    whole = whole_file.read_whole(lines, new, language)
+    if whole is not None and whole.is_certain:
         return [whole]
-    found = [_symbols(lines, new, language), whole, _around(lines, new)]
+    found = [_read_symbols(lines, new, language), whole, _read_rows(lines, new)]
     made = [one for one in found if one is not None]
-    sure = {one.lines for one in made if one.is_sure}
-    if len(sure) == 1:
-        if whole is None or whole.is_sure or whole.lines in sure:
-            return made
+    certain = {one.lines for one in made if one.is_certain}
+    if len(certain) == 1 and whole is not None and whole.lines not in certain:
         return [Reading(one.lines, one.why, False) for one in made]
     if not made and symbols.top(new, language):
-        made.append(_appended(lines, new, language))
+        made.append(_append(lines, new, language))
     return made
 
 
+def put(lines: Sequence[str], pieces: Sequence[tuple[int, int, Sequence[str]]]) -> Lines | None:
+    """Return a text with some rows replaced; None if these overlap."""
+    result: list[str] = []
+    row = 0
+    for first, last, made in sorted(pieces, key=lambda one: one[:2]):
+        if first < row:
+            return None
+        result += [*lines[row:first], *made]
+        row = last
+    return (*result, *lines[row:])
+
+
 def merge_elided(lines: Sequence[str], new: Sequence[str], language: str) -> Lines | None:
-    """Return a text with code taken over that leaves something out; None where that is unclear.
-
-    Args:
-        lines: of the text.
-        new: the code: definitions of the text, or all of it, with markers of omission.
-        language: of both.
-    """
-    return _elided_symbols(lines, new, language) or elision.merge(lines, new, language)
+    """Merge code with elision markers into a text: definitions, or the whole; None if unclear."""
+    return _merge_elided_symbols(lines, new, language) or elision.merge(lines, new, language)
 
 
-def _elided_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Lines | None:
-    """Merge code that is definitions and markers into the definitions of their names."""
+def _merge_elided_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Lines | None:
+    """Merge definitions and markers into the definitions of the same names."""
     rows = elision.markers(new, language, lines)
     known = symbols.all_of(lines, language)
     named = symbols.top(elision.readable(new, rows, language), language, rows)
-    inside = {row for one in named for row in range(one.first, one.last)}
-    if not named or any(
-        line.strip() and row not in inside and row not in rows for row, line in enumerate(new)
-    ):
+    inside = {*rows, *(row for one in named for row in range(one.first, one.last))}
+    if not named or any(has_text(line) and row not in inside for row, line in enumerate(new)):
         return None
-    result: list[str] = []
-    row = 0
+    pieces: list[tuple[int, int, Sequence[str]]] = []
     for symbol in named:
-        own, is_sure = _match(lines, known, new, symbol, language)
-        if own is None or not is_sure:
+        own, is_certain = _find_version(lines, known, new, symbol, language)
+        if own is None or not is_certain:
             return None
         first, start = symbols.lead_rows(lines, own, new, symbol)
         end = symbol.last + (symbol.last in rows)  # a marker right below leaves out its rest
-        piece = _fitted(lines, own, new[start:end], new[symbol.own_first])
-        if piece is None or first < row:
+        piece = _indented(lines, own, new[start:end], new[symbol.own_first])
+        if piece is None or (pieces and first < pieces[-1][1]):
             return None
         base = lines[first : own.last]
         if elision.markers(piece, language, base):
@@ -93,130 +89,103 @@ def _elided_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> 
             inner = elision.merge(base, piece, language, heads)
         else:
             lead = new[start : symbol.own_first]
-            is_suspect = _is_suspect(lines, first, own, piece, lead, new, symbol, language)
+            is_suspect = _loses_much(lines, first, own, piece, lead, new, symbol, language)
             inner = None if is_suspect else tuple(piece)
         if inner is None:
             return None
-        result += [*lines[row:first], *inner]
-        row = own.last
-    made = (*result, *lines[row:])
-    return made if symbols.parses_no_worse(lines, made, language) else None
+        pieces.append((first, own.last, inner))
+    made = put(lines, pieces)
+    return made if made and symbols.parses_no_worse(lines, made, language) else None
 
 
-def _symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Reading | None:
-    """Read code as definitions that take the place of those of their names."""
+def _read_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Reading | None:
+    """Read code as definitions that replace those of the same names."""
     named = symbols.top(new, language)
-    if not named:
-        return None
     known = symbols.all_of(lines, language)
-    there = {line.strip() for line in lines}
-    added = [line for line in whole_file.loose(new, named) if line not in there]
-    if any(not IMPORT.match(line) for line in added):
+    existing = {line.strip() for line in lines}
+    added = [line for line in whole_file.loose_lines(new, named) if line not in existing]
+    versions = [_find_version(lines, known, new, symbol, language) for symbol in named]
+    if any(not IMPORT.match(line) for line in added) or not any(own for own, _ in versions):
         return None
-    matches = [_match(lines, known, new, symbol, language) for symbol in named]
-    if not any(own for own, _ in matches):
-        return None
-    is_sure = all(sure for _, sure in matches) and _runs_are_there(lines, new, named)
-    pieces: list[tuple[int, int, list[str]]] = []
-    if added:  # behind those that are there: a guess, so that somebody looks at it
+    is_certain = all(sure for _, sure in versions) and _has_loose_runs(lines, new, named)
+    pieces: list[tuple[int, int, Sequence[str]]] = []
+    if added:  # after the present imports; not certain, so that the user sees it
         row = max((row for row, line in enumerate(lines) if IMPORT.match(line)), default=-1) + 1
         if row == 0 or any(one.first < row for one in known):
             return None
         pieces.append((row, row, added))
-        is_sure = False
-    for place, (symbol, (own, _)) in enumerate(zip(named, matches, strict=True)):
-        if own is None:
-            near = next((one for one, _ in matches[place + 1 :] if one), None)
-            before = next((one for one, _ in reversed(matches[:place]) if one), None)
-            beside = before or near
-            assert beside is not None
-            made = _fitted(lines, beside, new[symbol.first : symbol.last], new[symbol.own_first])
+        is_certain = False
+    for place, (symbol, (own, _)) in enumerate(zip(named, versions, strict=True)):
+        if own is None:  # a new definition, next to a known one
+            after = next((one for one, _ in versions[place + 1 :] if one), None)
+            before = next((one for one, _ in reversed(versions[:place]) if one), None)
+            near = before or after
+            assert near is not None
+            made = _indented(lines, near, new[symbol.first : symbol.last], new[symbol.own_first])
             if made is None:
                 return None
             blanks = [""] * symbols.blank_lines(lines, symbols.top(lines, language))
-            row = before.last if before else beside.first
+            row = before.last if before else near.first
             pieces.append((row, row, [*blanks, *made] if before else [*made, *blanks]))
             continue
         first, start = symbols.lead_rows(lines, own, new, symbol)
-        made = _fitted(lines, own, new[start : symbol.last], new[symbol.own_first])
+        made = _indented(lines, own, new[start : symbol.last], new[symbol.own_first])
         if made is None:
             return None
-        is_sure = is_sure and not _is_suspect(
-            lines, first, own, made, new[start : symbol.own_first], new, symbol, language
+        lead = new[start : symbol.own_first]
+        is_certain = is_certain and not _loses_much(
+            lines, first, own, made, lead, new, symbol, language
         )
         pieces.append((first, own.last, made))
-    result = _put(lines, pieces)
+    result = put(lines, pieces)
     if result is None:
         return None
-    is_sure = is_sure and symbols.parses_no_worse(lines, result, language)
-    names = ", ".join(symbol.name for symbol in named)
-    return Reading(tuple(result), f"it is {names}", is_sure)
+    is_certain = is_certain and symbols.parses_no_worse(lines, result, language)
+    return Reading(result, f"it is {', '.join(symbol.name for symbol in named)}", is_certain)
 
 
-def _runs_are_there(lines: Sequence[str], new: Sequence[str], named: Sequence[Symbol]) -> bool:
-    """Return whether loose lines between definitions are in the text as they are, none missing."""
-    rows = [line.strip() for line in lines if line.strip()]
+def _has_loose_runs(lines: Sequence[str], new: Sequence[str], named: Sequence[Symbol]) -> bool:
+    """Return whether a text has the lines between definitions, without gaps."""
     edges = [0, *(row for one in named for row in (one.first, one.last)), len(new)]
-    for first, last in zip(edges[::2], edges[1::2], strict=True):
-        run = [line.strip() for line in new[first:last] if line.strip()]
-        count = len(run)
-        if run and not any(rows[at : at + count] == run for at in range(len(rows) - count + 1)):
-            return False
-    return True
+    runs = (stripped(new[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True))
+    known = stripped(lines)
+    return all(contains_run(known, run) for run in runs)
 
 
-def _put(lines: Sequence[str], pieces: list[tuple[int, int, list[str]]]) -> list[str] | None:
-    result: list[str] = []
-    row = 0
-    for first, last, made in sorted(pieces, key=lambda one: one[:2]):
-        if first < row:
-            return None
-        result += lines[row:first]
-        result += made
-        row = last
-    return [*result, *lines[row:]]
-
-
-def _match(
+def _find_version(
     lines: Sequence[str],
     known: Sequence[Symbol],
     new: Sequence[str],
     symbol: Symbol,
     language: str,
 ) -> tuple[Symbol | None, bool]:
-    """Return what a definition is the new form of, and whether that is sure.
-
-    None and sure where it is new.
-    """
+    """Return the present version of a definition, None for a new one, and if that is certain."""
     same = [one for one in known if one.name == symbol.name]
     if not same:
         return None, True
     if symbol.scope:
         same = [one for one in same if one.scope == symbol.scope] or same
+    indent = indent_of(new[symbol.own_first])
     if len(same) > 1:
         head = _head(new, symbol)
-        level = [
-            one
-            for one in same
-            if indent_of(lines[one.own_first]) == indent_of(new[symbol.own_first])
-        ]
         exact = [one for one in same if _head(lines, one) == head]
         is_one = len({one.scope for one in same}) == 1
-        if len(exact) == 1 and exact[0] in level and is_one:
+        is_level = len(exact) == 1 and indent_of(lines[exact[0].own_first]) == indent
+        if is_one and is_level:
             return exact[0], True
         return (exact or same)[0], False
     own = same[0]
-    is_sure = own.kind == symbol.kind and own.scope.startswith(symbol.scope)
-    is_sure = is_sure and _owner(lines, own) == _owner(new, symbol)
-    is_level = indent_of(lines[own.own_first]) == indent_of(new[symbol.own_first])
+    is_certain = own.kind == symbol.kind and own.scope.startswith(symbol.scope)
+    is_certain = is_certain and _owner(lines, own) == _owner(new, symbol)
+    is_level = indent_of(lines[own.own_first]) == indent
     if language == "python" and symbol.is_function:
         has_self = [_takes_self(_head(text, one)) for text, one in ((lines, own), (new, symbol))]
-        is_sure = is_sure and has_self[0] == has_self[1]
+        is_certain = is_certain and has_self[0] == has_self[1]
         if not own.is_top and not any(has_self):
-            is_sure = is_sure and is_level
+            is_certain = is_certain and is_level
     elif not own.is_top and not own.scope:
-        is_sure = is_sure and is_level
-    return own, is_sure
+        is_certain = is_certain and is_level
+    return own, is_certain
 
 
 def _head(lines: Sequence[str], symbol: Symbol) -> list[str]:
@@ -224,50 +193,38 @@ def _head(lines: Sequence[str], symbol: Symbol) -> list[str]:
 
 
 def _takes_self(head: Sequence[str]) -> bool:
-    text = " ".join(head)
-    inside = text.partition("def ")[2].partition("(")[2].lstrip()
+    inside = " ".join(head).partition("def ")[2].partition("(")[2].lstrip()
     return inside.startswith(("self", "cls")) or any("staticmethod" in line for line in head)
 
 
 def _owner(lines: Sequence[str], symbol: Symbol) -> str:
-    """Return what stands before a name, as `M.` in Lua."""
-    for row in range(symbol.own_first, symbol.head_last):
-        at = lines[row].find(symbol.name)
-        if at >= 0:
-            start = at
-            while start > 0 and (lines[row][start - 1].isalnum() or lines[row][start - 1] in "_.:"):
-                start -= 1
-            return lines[row][start:at]
+    """Return the prefix of a name, as `M.` in Lua."""
+    for line in lines[symbol.own_first : symbol.head_last]:
+        if (at := line.find(symbol.name)) >= 0:
+            prefix = re.search(r"[\w.:]*$", line[:at])
+            return prefix[0] if prefix else ""
     return ""
 
 
-def _fitted(lines: Sequence[str], own: Symbol, made: Sequence[str], head: str) -> list[str] | None:
+def _indented(
+    lines: Sequence[str], own: Symbol, made: Sequence[str], head: str
+) -> list[str] | None:
     """Return a definition as it is indented in the text."""
-    there = {line.strip(): line for line in lines[own.own_first : own.last]}
+    existing = {line.strip(): line for line in lines[own.own_first : own.last]}
     known = [(head, lines[own.own_first])]
-    indents = Indents(lines, [*known, *_common(made, there)], made)
-    if not indents.is_sound:
-        indents = Indents(lines, known, made)
-    fitted = [indents.fit(line) for line in made]
-    return (
-        None
-        if any(line is None for line in fitted)
-        else [line for line in fitted if line is not None]
-    )
-
-
-def _common(made: Sequence[str], there: dict[str, str]) -> list[tuple[str, str]]:
-    counts: dict[str, int] = {}
-    for line in made:
-        counts[line.strip()] = counts.get(line.strip(), 0) + 1
-    return [
-        (line, there[line.strip()])
+    counts = Counter(line.strip() for line in made)
+    common = [
+        (line, existing[line.strip()])
         for line in made
-        if line.strip() in there and counts[line.strip()] == 1
+        if line.strip() in existing and counts[line.strip()] == 1
     ]
+    indents = IndentMap(lines, [*known, *common], made)
+    if not indents.is_consistent:
+        indents = IndentMap(lines, known, made)
+    return indents.fit_all(made)
 
 
-def _is_suspect(
+def _loses_much(
     lines: Sequence[str],
     first: int,
     own: Symbol,
@@ -277,88 +234,76 @@ def _is_suspect(
     other: Symbol,
     language: str,
 ) -> bool:
-    """Return whether too much of a definition would go for it to be meant without a word.
+    """Return whether a replacement loses so much of a definition that the user must confirm it.
 
     Args:
         lines: of the text.
-        first: row of it from which on the definition is replaced.
-        own: the definition in it.
-        made: what takes its place.
-        lead: those lines of that which stand above the definition itself.
-        new: the code that it is from.
-        other: the definition in that.
-        language: of all.
+        first: row from which on the definition is replaced.
+        own: the definition.
+        made: its replacement.
+        lead: the lines of the replacement above the definition itself.
+        new: the code of the reply.
+        other: the definition in it.
+        language: of both.
     """
-    before = sum(map(_has_text, lines[own.own_first : own.last]))
-    after = sum(map(_has_text, made)) - sum(map(_has_text, lead))
+    before = len(stripped(lines[own.own_first : own.last]))
+    after = len(stripped(made)) - len(stripped(lead))
     if before >= LONG_ROWS and after < MUCH_SHORTER * before:
         return True
-    body = {line.strip() for line in new[other.head_last : other.last] if line.strip()}
-    there = {line.strip() for line in lines[own.head_last : own.last] if line.strip()}
-    if body <= EMPTY and not there <= EMPTY:
+    body = {*stripped(new[other.head_last : other.last])}
+    present = {*stripped(lines[own.head_last : own.last])}
+    if body <= EMPTY and not present <= EMPTY:
         return True
     if not own.is_function:
-        names = [
+        old_names, new_names = (
             {one.path for one in symbols.all_of(text, language)}
             for text in (lines[own.first : own.last], new[other.first : other.last])
-        ]
-        if names[0] - names[1]:
+        )
+        if old_names - new_names:
             return True
-    if not whole_file.edges(lines[own.own_first : own.last], new[other.own_first : other.last])[1]:
+    old_text, new_text = lines[own.own_first : own.last], new[other.own_first : other.last]
+    if not whole_file.has_edges(old_text, new_text)[1]:
         return True
-    told = [line.strip() for line in lines[first : own.own_first] if not _is_decorator(line)]
-    says = [line.strip() for line in lead if not _is_decorator(line)]
-    if not told or not lead:
+    comments, new_comments = (
+        [line.strip() for line in part if not line.lstrip().startswith("@")]
+        for part in (lines[first : own.own_first], lead)
+    )
+    if not comments or not lead:
         return False
     return not any(
         SequenceMatcher(None, one, other_line, autojunk=False).ratio() >= MIN_LIKE
-        for one in told
-        for other_line in says
+        for one in comments
+        for other_line in new_comments
     )
 
 
-def _is_decorator(line: str) -> bool:
-    return line.lstrip().startswith("@")
-
-
-def _around(lines: Sequence[str], new: Sequence[str]) -> Reading | None:
-    """Read code as lines of the text, of which the first and the last are as they were."""
+def _read_rows(lines: Sequence[str], new: Sequence[str]) -> Reading | None:
+    """Read code as lines of the text, of which the first and the last are unchanged."""
     found = align.best(lines, new)
-    if not found or found[0].share < MIN_PART or not found[0].is_telling:
+    if not found or found[0].share < MIN_PART or not found[0].is_significant:
         return None
-    chosen = found[0]
-    marks = [at for at, line in enumerate(new) if line.strip()]
-    pairs = dict(chosen.pairs)
-    for at in (marks[0], marks[-1]):
+    chosen, pairs = found[0], dict(found[0].pairs)
+    start, end = trim(new, 0, len(new))
+    for at in (start, end - 1):
         if at not in pairs or lines[pairs[at]].strip() != new[at].strip():
             return None
-    indents = Indents(lines, [(new[at], lines[row]) for at, row in chosen.pairs], new)
-    if not indents.is_sound:
-        return None
-    made = [indents.fit(line) for line in new[marks[0] : marks[-1] + 1]]
-    texts = [line for line in made if line is not None]
-    if len(texts) < len(made):
+    indents = IndentMap(lines, [(new[at], lines[row]) for at, row in chosen.pairs], new)
+    made = indents.fit_all(new[start:end])
+    if not indents.is_consistent or made is None:
         return None
     first, last = chosen.first_row, chosen.last_row
-    is_sure = len(found) == 1 or chosen.share - found[1].share >= MIN_GAP
-    for change in diff.changes(lines[first:last], texts):
-        gone, came = (sum(map(_has_text, one)) for one in (change.old, change.new))
-        is_sure = is_sure and came >= gone
-    result = (*lines[:first], *texts, *lines[last:])
-    return Reading(result, f"it is lines {first + 1} to {last}", is_sure)
+    is_certain = len(found) == 1 or chosen.share - found[1].share >= MIN_GAP
+    is_certain = is_certain and all(
+        len(stripped(change.new)) >= len(stripped(change.old))
+        for change in diff.changes(lines[first:last], made)
+    )
+    result = (*lines[:first], *made, *lines[last:])
+    return Reading(result, f"it is lines {first + 1} to {last}", is_certain)
 
 
-def _appended(lines: Sequence[str], new: Sequence[str], language: str) -> Reading:
-    """Read code as new definitions at the end."""
-    end = len(lines)
-    while end and not lines[end - 1].strip():
-        end -= 1
+def _append(lines: Sequence[str], new: Sequence[str], language: str) -> Reading:
+    """Read code as new definitions at the end of the text."""
+    end, start = trim(lines, 0, len(lines))[1], trim(new, 0, len(new))[0]
     blanks = [""] * symbols.blank_lines(lines, symbols.top(lines, language))
-    made = [*new]
-    while made and not made[0].strip():
-        del made[0]
-    return Reading((*lines[:end], *blanks, *made, *lines[end:]), "it is new, at the end", False)
-
-
-def _has_text(line: str) -> bool:
-    return bool(line.strip())
+    return Reading((*lines[:end], *blanks, *new[start:], *lines[end:]), "it is new, at the end",
+                   False)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What edits did, kept on disk so that each can be undone, redone, and resumed after a restart.
+"""The history of edits, kept on disk so that each can be undone, redone and resumed.
 
 history = History(root)
 key = history.begin("Rename x to y", [change], bases={change.path: lines})

@@ -1,8 +1,8 @@
 """The history of a project's edits, on disk, so that each can be undone after a restart.
 
-Owns which turns there are, in `$XDG_DATA_HOME/lcursor/edits/PROJECT/history.jsonl`, and the images
-of files beside it; `oplog.py` has the file, `turn.py` the state. Where nothing can be written turns
-go on in memory, and only files on disk are left alone. Old turns are forgotten. Any thread.
+The turns are in `$XDG_DATA_HOME/lcursor/edits/PROJECT/history.jsonl`, with images of files next to
+it; `oplog.py` has the file, `turn.py` the state. If nothing can be written, turns are kept in
+memory, and no files are written. Old turns are deleted. Any thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 from lcursor.edit.checkpoints import turn as turns
 from lcursor.edit.checkpoints.images import Images
 from lcursor.edit.checkpoints.oplog import Op, OpLog
-from lcursor.edit.checkpoints.turn import Deed, FileTurn, Turn, Turns
+from lcursor.edit.checkpoints.turn import Action, FileTurn, Turn, Turns
 from lcursor.edit.records import Change, FileChange, Lines
 from lcursor.errors import EditMissing, LcursorError
 from lcursor.protocol_edit import EditDecided, EditTurnRow
@@ -29,22 +29,22 @@ from lcursor.storage import folders
 
 NAME: Final = "history.jsonl"
 OLD_NAME: Final = "turns.jsonl"
-"""Of version 0.1.0, which kept no images: its turns cannot be undone any more."""
+"""Of version 0.1.0, without images: its turns cannot be undone any more."""
 MAX_BYTES: Final = 32 << 20
-"""Of the file; then the oldest turns are forgotten until it has half of that."""
+"""Of the file; then the oldest turns are deleted until it has half of that."""
 MAX_IMAGE_BYTES: Final = 256 << 20
 MAX_AGE_S: Final = 90 * 86_400.0
 MIN_FORGOTTEN: Final = 50
-"""Turns that are too old, for which the file is written anew."""
+"""Number of old turns from which on the file is rewritten."""
 
 
 def home() -> Path:
-    """Return the folder of all histories; it need not exist."""
+    """Return the folder of all histories, which may not exist."""
     return folders.data_home() / "edits"
 
 
 def place(root: Path | str, folder: Path | None = None) -> Path:
-    """Return the folder of a project's history; it need not exist."""
+    """Return the folder of a project's history, which may not exist."""
     real = os.path.realpath(root)
     word = re.sub(r"[^\w.-]+", "-", Path(real).name, flags=re.ASCII)[:32].strip("-.") or "root"
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
@@ -52,13 +52,13 @@ def place(root: Path | str, folder: Path | None = None) -> Path:
 
 
 def new_key() -> str:
-    """Return a name for a turn, which no other one has."""
+    """Return a unique key for a turn."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True, slots=True)
-class FileDeed:
-    """What is about to be done to one file of a turn on disk."""
+class FileRecord:
+    """A file of a turn that is about to be changed on disk."""
 
     path: str
     """As the change has it."""
@@ -76,8 +76,7 @@ class History:
     Args:
         root: of the project.
         folder: of all histories; by default `home()`.
-        on_error: told, on the thread of a change, that the file cannot be written; once for each
-            time that it begins.
+        on_error: called when the file cannot be written, once until it can be.
     """
 
     def __init__(
@@ -91,22 +90,22 @@ class History:
         self.path = self.folder / NAME
         self.images = Images(self.folder / "images")
         self._turns = Turns()
-        self._log = OpLog(self.path, turns.VERSION, self._take, self._reset, on_error)
+        self._log = OpLog(self.path, turns.VERSION, self._apply, self._reset, on_error)
         self._lock = self._log.lock
         self._forgotten = 0
         self._image_bytes = -1
 
     @property
     def note(self) -> str:
-        """What was forgotten or could not be read; empty for nothing."""
-        told = []
+        """What was deleted or could not be read, "" for nothing."""
+        notes = []
         if self._log.damaged:
             many = "line was" if self._log.damaged == 1 else "lines were"
-            told.append(f"{self._log.damaged} damaged {many} left out ({self.path})")
+            notes.append(f"{self._log.damaged} damaged {many} left out ({self.path})")
         if self._forgotten:
             many = "turn was" if self._forgotten == 1 else "turns were"
-            told.append(f"{self._forgotten} old {many} forgotten and cannot be undone")
-        return "; ".join(told)
+            notes.append(f"{self._forgotten} old {many} forgotten and cannot be undone")
+        return "; ".join(notes)
 
     # What is done.
 
@@ -117,13 +116,13 @@ class History:
         chat: str = "",
         bases: Mapping[str, Sequence[str]] | None = None,
     ) -> str:
-        """Note a proposal; return the key of its turn.
+        """Record a proposal; return the key of its turn.
 
         Args:
             title: for lists.
-            files: what it does to them.
+            files: the proposed changes.
             chat: key of the chat that it came from.
-            bases: by path the lines that the changes are of, where the editor may make them.
+            bases: the old lines of files that the editor may change, by path.
         """
         key, rows = new_key(), []
         for file in files:
@@ -137,7 +136,7 @@ class History:
         return key
 
     def decided(self, said: EditDecided) -> None:
-        """Note that the user accepted or rejected hunks in a buffer, or took accepted ones back.
+        """Record that the user accepted or rejected hunks in a buffer, or undid accepted ones.
 
         Raises:
             EditMissing: there is no such turn, or nothing of that file in it.
@@ -159,51 +158,51 @@ class History:
             | {"rejected": [dict(change) for change in said["rejected"]], "open": said["open"]}
         )
 
-    def writing(self, key: str, do: Deed, files: Sequence[FileDeed], name: str) -> None:
-        """Note what is about to be done to files of a turn; `written` or `failed` ends it.
+    def writing(self, key: str, do: Action, files: Sequence[FileRecord], name: str) -> None:
+        """Record what is about to be done to files of a turn; `written` or `failed` ends it.
 
         Args:
             key: of the turn.
             do: what is done.
             files: to these.
-            name: of this writing, which no other one has.
+            name: unique, of this transaction.
 
         Raises:
             EditMissing: there is no such turn, or nothing of such a file in it.
-            EditUnsaved: it cannot be written down.
+            EditUnsaved: it cannot be recorded.
         """
         rows = [
             {**asdict(file), "path": self._recorded(key, file.path).change.path} for file in files
         ]
-        self._add({"op": "writing", "key": key, "id": name, "do": do, "files": rows}, is_firm=True)
+        self._add({"op": "writing", "key": key, "id": name, "do": do, "files": rows}, fsync=True)
 
     def written(self, key: str, name: str) -> None:
-        """Note that files are as `writing` said.
+        """Record that `writing` is done.
 
         Raises:
-            EditUnsaved: it cannot be written down.
+            EditUnsaved: it cannot be recorded.
         """
-        self._add({"op": "written", "key": key, "id": name}, is_firm=True)
+        self._add({"op": "written", "key": key, "id": name}, fsync=True)
 
     def failed(self, key: str, name: str) -> None:
-        """Note that files are as they were before `writing`."""
+        """Record that `writing` has failed, and the files are as before."""
         self._add({"op": "failed", "key": key, "id": name})
 
     def rebase(self, key: str, change: FileChange, base: Lines, layer: Sequence[Lines]) -> None:
-        """Note that open hunks of a file are proposed again, for another text.
+        """Record that open hunks of a file are proposed again for another text.
 
         Args:
             key: of the turn.
             change: what is still open.
-            base: the text that it is of.
-            layer: the lines before and after what of it is in force; empty for nothing.
+            base: the text that it refers to.
+            layer: the lines before and after the applied part; empty for none.
         """
         layers = [[self.images.put_lines(each) for each in layer]] if layer else []
         row = turns.to_row(change, self.images.put_lines(base))
         self._add({"op": "rebased", "key": key, "path": change.path, "file": row, "layers": layers})
 
-    def broken_off(self) -> list[tuple[str, str]]:
-        """Return the name of each writing that did not end, with each path that it is about."""
+    def interrupted(self) -> list[tuple[str, str]]:
+        """Return the name and each path of each transaction that did not end."""
         with self._lock:
             self._refresh()
             broken = [turn for turn in self._turns.turns.values() if turn.writing is not None]
@@ -215,15 +214,15 @@ class History:
             if path
         ]
 
-    def settle_broken_off(self) -> list[str]:
-        """End what was being written when a Neovim was killed, so that an undo takes it back.
+    def settle_interrupted(self) -> list[str]:
+        """End the transactions of killed Neovims, so that undo reverts them.
 
-        To be called by who holds the lock for writing.
+        The caller holds the lock for writing.
 
         Returns:
-            The files of each turn, for people.
+            The files of each turn, for the user.
         """
-        told = []
+        notes = []
         with self._lock:
             self._refresh()
             broken = [turn for turn in self._turns.turns.values() if turn.writing is not None]
@@ -231,8 +230,8 @@ class History:
             op = turn.writing or {}
             end = self.failed if op["do"] == "undo" else self.written
             end(turn.key, op["id"])
-            told.append(", ".join(os.path.basename(row["path"]) for row in op["files"]))
-        return told
+            notes.append(", ".join(os.path.basename(row["path"]) for row in op["files"]))
+        return notes
 
     # What there is.
 
@@ -250,7 +249,7 @@ class History:
         return found
 
     def base_of(self, file: FileTurn) -> Lines | None:
-        """Return the lines that a file's changes are of, None where they are not known."""
+        """Return the lines that a file's changes refer to, None if they are unknown."""
         if file.change.kind == "create":
             return ()
         return self.images.get_lines(file.base) if file.base else None
@@ -278,9 +277,9 @@ class History:
             ]
 
     def open_files(self, key: str) -> tuple[FileChange, ...]:
-        """Return the files of a turn with hunks that wait, as proposed, without those accepted.
+        """Return the files of a turn with open hunks, without the accepted ones.
 
-        The rows are of the base, as it was before any was accepted.
+        The rows refer to the base, before any was accepted.
 
         Raises:
             EditMissing: there is no such turn.
@@ -294,19 +293,19 @@ class History:
         )
 
     def undo_key(self) -> str:
-        """Return the turn that an undo takes back; "" for none."""
+        """Return the key of the turn that undo reverts, "" for none."""
         with self._lock:
             self._refresh()
             return self._turns.undo_key()
 
     def redo_key(self) -> str:
-        """Return the turn that a redo makes again; "" for none."""
+        """Return the key of the turn that redo applies again, "" for none."""
         with self._lock:
             self._refresh()
             return self._turns.redo_key()
 
     def _recorded(self, key: str, path: str) -> FileTurn:
-        """Return what a turn has about a file; the editor may know it by a link.
+        """Return the record of a file in a turn; its path may be a link.
 
         Raises:
             EditMissing: there is no such turn, or nothing of such a file in it.
@@ -325,11 +324,11 @@ class History:
 
     # The file.
 
-    def _add(self, op: Op, *, is_firm: bool = False) -> None:
+    def _add(self, op: Op, *, fsync: bool = False) -> None:
         self._shorten()
-        self._log.add(op, is_firm=is_firm)
+        self._log.add(op, fsync=fsync)
 
-    def _take(self, op: Op) -> None:
+    def _apply(self, op: Op) -> None:
         self._turns.apply(op)
 
     def _reset(self) -> None:
@@ -339,7 +338,7 @@ class History:
         self._log.refresh()
 
     def _shorten(self) -> None:
-        """Forget the oldest turns where they are too old, or too much, and their images."""
+        """Delete the oldest turns and their images if they are too old or too many."""
         with self._lock:
             limit_s = time.time() - MAX_AGE_S
             old = sum(turn.at_s < limit_s for turn in self._turns.turns.values())
@@ -374,9 +373,9 @@ class History:
         }
 
     def _kept(self, known: Sequence[tuple[Op, int]], limit_s: float, left: int) -> list[Op]:
-        """Return the operations of the newest turns, as many as fit into `left` bytes.
+        """Return the operations of the newest turns within a number of bytes.
 
-        Turns that a newer version of lcursor wrote are kept: this one cannot judge them.
+        Turns of a newer version of lcursor are kept.
         """
         newer = {str(op.get("key")) for op, _ in known if op.get("v", 0) > turns.VERSION}
         sizes: dict[str, int] = {}

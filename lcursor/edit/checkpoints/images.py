@@ -1,6 +1,6 @@
-"""Texts and bytes of files as they were, stored once under the digest of what they are.
+"""Old contents of files, stored once each, by digest.
 
-One zlib-compressed file each, that the user alone can read. Any thread.
+One compressed file each, which only the user can read. Any thread.
 """
 
 from __future__ import annotations
@@ -19,29 +19,23 @@ from lcursor.errors import EditUnsaved, LcursorError
 from lcursor.storage import folders
 
 MIN_AGE_S: Final = 86_400.0
-"""A younger image may belong to a turn that another Neovim is about to note."""
+"""A younger image may belong to a turn that another Neovim is about to record."""
 
 
 class Images:
-    """The images of one project.
-
-    Args:
-        folder: that has them; made when the first is stored.
-    """
+    """The images of one project, in a folder that is created with the first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._unsaved: dict[str, bytes] = {}
 
-    def put(self, data: bytes, *, is_firm: bool = False) -> str:
+    def put(self, data: bytes, *, fsync: bool = False) -> str:
         """Store bytes; return their key.
 
-        Args:
-            data: the bytes.
-            is_firm: raise where they cannot be written; otherwise they are kept in memory.
+        Without `fsync` they are kept in memory if they cannot be written.
 
         Raises:
-            EditUnsaved: see there.
+            EditUnsaved: they cannot be written, with `fsync`.
         """
         key = hashlib.sha256(data).hexdigest()
         path = self.folder / key
@@ -51,11 +45,11 @@ class Images:
         try:
             for place in (self.folder.parent.parent, self.folder.parent, self.folder):
                 folders.make_private(place)
-            folders.write_file(path, zlib.compress(data), fsync=is_firm)
+            folders.write_file(path, zlib.compress(data), fsync=fsync)
         except (OSError, LcursorError) as error:
-            if is_firm:
+            if fsync:
                 raise EditUnsaved(
-                    f"what files are now cannot be kept in {self.folder}, so nothing was changed: "
+                    f"the old contents cannot be kept in {self.folder}, so nothing was changed: "
                     f"{error}",
                     "Make room, or see who may write there",
                 ) from error
@@ -63,7 +57,7 @@ class Images:
         return key
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes of a key, None where they are gone or damaged."""
+        """Return the bytes of a key, None if they are missing or damaged."""
         if key in self._unsaved:
             return self._unsaved[key]
         try:
@@ -72,26 +66,26 @@ class Images:
             return None
         return data if hashlib.sha256(data).hexdigest() == key else None
 
-    def put_lines(self, lines: Sequence[str], *, is_firm: bool = False) -> str:
+    def put_lines(self, lines: Sequence[str], *, fsync: bool = False) -> str:
         """Store lines as `put` does bytes; return their key."""
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-        return self.put(data, is_firm=is_firm)
+        return self.put(data, fsync=fsync)
 
     def get_lines(self, key: str) -> Lines | None:
-        """Return the lines of a key, None where they are gone or damaged."""
+        """Return the lines of a key, None if they are missing or damaged."""
         data = self.get(key)
         if data is None:
             return None
         return tuple(data.decode("utf-8", "surrogateescape").split("\n")[:-1])
 
     def size_bytes(self) -> int:
-        """Return how much room the images take."""
+        """Return the size of all images."""
         with contextlib.suppress(OSError), os.scandir(self.folder) as found:
             return sum(each.stat().st_size for each in found)
         return 0
 
     def drop_others(self, keep: Collection[str]) -> None:
-        """Delete the images that nothing refers to."""
+        """Delete the images that are not referred to."""
         limit_s = time.time() - MIN_AGE_S
         with contextlib.suppress(OSError), os.scandir(self.folder) as found:
             for each in found:

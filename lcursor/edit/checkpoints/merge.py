@@ -1,11 +1,11 @@
-"""Three-way merge: changes of one text made in what that text has become. Pure; any thread.
+"""Three-way merge: make changes of a text in what that text has become. Pure; any thread.
 
-    carry([Change(1, 2, ("b",), ("B",))], ["a", "b"], ("new", "a", "b"))
+    rebase([Change(1, 2, ("b",), ("B",))], ["a", "b"], ("new", "a", "b"))
     -> [Change(2, 3, ("b",), ("B",))]
 
-A change is not carried where its lines were changed since, nor where it is unclear which of several
-equal places it belongs to: the texts are compared from their beginnings and from their ends, and
-both must give the same result.
+A change conflicts if its lines were changed since, or if it is not clear which of several equal
+places it belongs to: the texts are compared from their beginnings and from their ends, and both
+must give the same result.
 """
 
 from __future__ import annotations
@@ -19,14 +19,8 @@ from lcursor.edit.records import Change, Lines
 
 
 def merge(changes: Sequence[Change], old: Lines, lines: Lines) -> Lines | None:
-    """Return a text with changes made, None where one of them conflicts.
-
-    Args:
-        changes: of the old text, in the order of their rows.
-        old: the old text.
-        lines: what it has become.
-    """
-    found = [each for each in carry(changes, old, lines) if each is not None]
+    """Return a text with changes of its old version, None if one of them conflicts."""
+    found = [each for each in rebase(changes, old, lines) if each is not None]
     if len(found) < len(changes):
         return None
     with contextlib.suppress(ValueError):
@@ -34,22 +28,22 @@ def merge(changes: Sequence[Change], old: Lines, lines: Lines) -> Lines | None:
     return None  # two of them came to one place
 
 
-def carry(changes: Sequence[Change], old: Lines, lines: Lines) -> list[Change | None]:
-    """Return changes of an old text as changes of what it has become.
+def rebase(changes: Sequence[Change], old: Lines, lines: Lines) -> list[Change | None]:
+    """Return changes of an old text as changes of the new one.
 
     Returns:
-        For each a change, None where it conflicts; one that is made already has no lines.
+        For each a change, None if it conflicts; one that is made already has no lines.
 
-    Cost: two differences of the whole text; 60 ms for 20,000 lines.
+    Cost: two diffs of the whole text; 60 ms for 20,000 lines.
     """
-    forward = diff.fewest(old, lines)
+    forward = diff.shortest(old, lines)
     backward = [
         (len(old) - last, len(old) - first, len(lines) - end, len(lines) - start)
-        for first, last, start, end in reversed(diff.fewest(old[::-1], lines[::-1]))
+        for first, last, start, end in reversed(diff.shortest(old[::-1], lines[::-1]))
     ]
     found: list[Change | None] = []
     for change in changes:
-        rows = [_row_where_made(change, old, lines, spans) for spans in (forward, backward)]
+        rows = [_row_if_made(change, old, lines, spans) for spans in (forward, backward)]
         if None not in rows:
             found.append(Change(rows[0] or 0, rows[0] or 0, (), ()))
             continue
@@ -61,7 +55,7 @@ def carry(changes: Sequence[Change], old: Lines, lines: Lines) -> list[Change | 
 
 
 def inverse(changes: Sequence[Change]) -> list[Change]:
-    """Return what takes changes back, as changes of the text after them."""
+    """Return the changes that undo others, as changes of the text after them."""
     found, grown = [], 0
     for each in changes:
         first = each.first_row + grown
@@ -70,8 +64,8 @@ def inverse(changes: Sequence[Change]) -> list[Change]:
     return found
 
 
-def _row_where_made(change: Change, old: Lines, lines: Lines, spans: Sequence[Span]) -> int | None:
-    """Return the row where a difference does what a change does, None where none does."""
+def _row_if_made(change: Change, old: Lines, lines: Lines, spans: Sequence[Span]) -> int | None:
+    """Return the row where a diff makes a change, None if it does not."""
     near = [span for span in spans if span[0] <= change.last_row and span[1] >= change.first_row]
     if not near:
         return None
@@ -82,7 +76,7 @@ def _row_where_made(change: Change, old: Lines, lines: Lines, spans: Sequence[Sp
 
 
 def _moved(change: Change, spans: Sequence[Span]) -> Change | None:
-    """Return a change at its row after some differences, None where one of them touches it."""
+    """Return a change at its row after a diff, None if that touches it."""
     by = 0
     for first, last, start, end in spans:
         is_at_insertion = (first, last) == (change.last_row, change.first_row)
@@ -94,7 +88,7 @@ def _moved(change: Change, spans: Sequence[Span]) -> Change | None:
 
 
 def _made(lines: Lines, change: Change) -> Lines | None:
-    """Return a text with a change made, None where what it replaces is not there."""
+    """Return a text with a change, None if the old lines are missing."""
     if lines[change.first_row : change.last_row] != change.old:
         return None
     return (*lines[: change.first_row], *change.new, *lines[change.last_row :])

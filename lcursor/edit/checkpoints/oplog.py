@@ -1,8 +1,7 @@
-"""Operations, one a line of JSON in a file that several Neovims add to and read.
+"""A log of operations, one JSON line each, that several Neovims append to and read.
 
-Owns which lines are operations; `log_file.py` has the file. Lines that make no sense are skipped
-and counted. Where the file cannot be written that is told once; what was to be written waits for
-the next time. Any thread.
+`log_file.py` has the file. Damaged lines are skipped and counted. If the file cannot be written,
+that is reported once, and the operations are written next time. Any thread.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ class OpLog:
     """The file.
 
     Args:
-        path: of the file; it, its folder and the one around that are made when they are needed.
-        version: of the operations; lines of a higher one are left alone.
-        take: given each operation in its order; raises KeyError, TypeError or ValueError where it
-            makes no sense.
-        forget: called when the file turns out to be another one, which is then read from the start.
-        on_error: told that the file cannot be written; once for each time that it begins.
+        path: of the file; it and two folders above are created when needed.
+        version: of the operations; lines of a higher version are kept, but not read.
+        apply: called with each operation, in order; raises KeyError, TypeError or ValueError if it
+            is invalid.
+        reset: called if the file was replaced; the new one is then read from the start.
+        on_error: called when the file cannot be written, once until it can be.
     """
 
     def __init__(
         self,
         path: Path,
         version: int,
-        take: Callable[[Op], None],
-        forget: Callable[[], None],
+        apply: Callable[[Op], None],
+        reset: Callable[[], None],
         on_error: Callable[[LcursorError], None],
     ) -> None:
         self.path = path
         self.lock = threading.RLock()
-        """Held by who reads what came of the operations."""
+        """Hold it to read what the operations have changed."""
         self.damaged = 0
-        """Lines that were skipped."""
-        self._version, self._give, self._forget, self._on_error = version, take, forget, on_error
+        """Number of skipped lines."""
+        self._version, self._apply, self._reset, self._on_error = version, apply, reset, on_error
         self._unsaved: list[Op] = []
         self._file = LogFile(path, is_guarded=True)
         self._is_lost = False
@@ -55,15 +54,13 @@ class OpLog:
         """How much was read."""
         return self._file.read_bytes
 
-    def add(self, op: Op, *, is_firm: bool = False) -> None:
-        """Take an operation in, and write it down.
+    def add(self, op: Op, *, fsync: bool = False) -> None:
+        """Write an operation and apply it.
 
-        Args:
-            op: the operation.
-            is_firm: where it cannot be written down, raise, and do not take it in.
+        Without `fsync` it is applied even if it cannot be written.
 
         Raises:
-            EditUnsaved: see there.
+            EditUnsaved: it cannot be written, with `fsync`.
         """
         with self.lock, self._file.lock_for_writing() as fd:
             error = fd if isinstance(fd, OSError) else self._write(fd, op)
@@ -75,7 +72,7 @@ class OpLog:
                 "Make room or see who may write there; until then :LCursor undo works in this "
                 "Neovim alone",
             )
-            if is_firm:
+            if fsync:
                 raise failure from error
             if not self._is_lost:
                 self._is_lost = True
@@ -84,17 +81,17 @@ class OpLog:
             self._take(op)
 
     def refresh(self) -> None:
-        """Take in what other Neovims wrote."""
+        """Apply what other Neovims have written."""
         if self._file.has_changed():
             with contextlib.suppress(OSError), self._file.lock_for_reading() as fd:
                 self._catch_up(fd)
 
     def shorten(self, keep: Callable[[Sequence[tuple[Op, int]]], Sequence[Op]]) -> None:
-        """Write the file anew with fewer operations; the next look reads it from the start.
+        """Rewrite the file with fewer operations; it is then read from the start.
 
         Args:
-            keep: given all with the sizes of their lines, those of higher versions too; returns
-                those that stay.
+            keep: called with all operations, those of higher versions too, and the sizes of their
+                lines; returns those to keep.
 
         Raises:
             OSError: it cannot be written; it stays as it is.
@@ -109,14 +106,14 @@ class OpLog:
             self._file.reset()
 
     def _write(self, fd: int, op: Op) -> OSError | None:
-        """Add what waits and one more, all or none, and take the last in; return what failed."""
+        """Write the unsaved operations and one more, all or none; return what failed."""
         try:
             self._catch_up(fd)
             lines = [_line(each) for each in (*self._unsaved, op)]
         except OSError as error:
             return error
         except (TypeError, ValueError) as error:
-            return OSError(0, f"it is not to be written down: {error}")
+            return OSError(0, f"it cannot be serialized: {error}")
         count, failed = self._file.append(fd, lines)
         if count < len(lines):
             del self._unsaved[:count]
@@ -126,11 +123,11 @@ class OpLog:
         return None
 
     def _catch_up(self, fd: int) -> None:
-        """Take in what is in the file and was not read."""
+        """Apply what is in the file and was not read."""
         lines, is_fresh = self._file.read_new(fd)
         if is_fresh:
             self.damaged = 0
-            self._forget()
+            self._reset()
         for op in self._ops(lines):
             if op is None:
                 self.damaged += 1
@@ -142,18 +139,18 @@ class OpLog:
 
     def _take(self, op: Op) -> None:
         try:
-            self._give(op)
+            self._apply(op)
         except (KeyError, TypeError, ValueError):
             self.damaged += 1
 
     def _ops(self, lines: Iterable[bytes]) -> Iterator[Op | None]:
-        """Yield the operations of lines; None for a line that is none that we understand."""
+        """Yield the operations of lines, None for a damaged one or one of a higher version."""
         for op in map(_parsed, lines):
             yield op if op is not None and op.get("v", 0) <= self._version else None
 
 
 def _parsed(line: bytes) -> Op | None:
-    """Return the operation of a line, of whatever version; None for a damaged line."""
+    """Return the operation of a line, of any version; None for a damaged line."""
     try:
         op = json.loads(line)
     except ValueError:

@@ -1,7 +1,6 @@
-"""What is to be done to files on disk, checked before anything is touched. Reads files; any thread.
+"""Plan the writing of files, and check it before anything is changed. Any thread.
 
-Each file must be what the change was made for, be in the project or allowed outside of it, and be
-one that may be written.
+Each file must have its expected content, be in the project or allowed outside, and be writable.
 """
 
 from __future__ import annotations
@@ -19,65 +18,65 @@ from lcursor.edit.records import FileChange, FileKind
 from lcursor.errors import EditMissing, EditOutside, EditRefused, EditStale, EditUnsaved
 
 VCS_FOLDERS: Final = (".git", ".hg", ".svn", ".jj")
-"""What is in such a folder is run or believed by version control, and never written."""
+"""Version control runs or trusts the files in these folders: they are never written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """One file as it is, and as it shall be."""
+class FileOp:
+    """A file before and after a change."""
 
     kind: FileKind
     path: str
-    """As the change has it."""
+    """As in the change."""
     to: str = ""
     before: Text | None = None
-    """What it must be; None where that is not asked for, or there is no such file."""
+    """Its expected content; None for any, or if there is no such file."""
     after: Text | None = None
-    """What it shall be; None where that is nothing, or what it is."""
+    """Its new content; None if it is deleted or unchanged."""
     mode: int = -1
-    """Of a file that is created; -1 for what new files have."""
+    """Permissions of a new file; -1 for the default."""
 
 
 @dataclass(slots=True)
 class Step:
-    """One thing to do to one name."""
+    """One operation on one name."""
 
     do: Literal["put", "move", "remove"]
     path: str
     """Real."""
     data: bytes = b""
-    """To be put there."""
+    """The new content."""
     to: str = ""
-    """Real; where it is moved."""
+    """Real; the new place."""
     mode: int = -1
-    """Permissions; -1 for those that new files have."""
+    """Permissions; -1 for the default."""
     seen: os.stat_result | None = None
-    """What was found there; None for nothing."""
+    """Of the present file; None if there is none."""
     before: bytes = b""
-    """The bytes that were found."""
+    """The present content."""
     temp: str = ""
     is_begun: bool = False
     """Whether it may have changed something."""
     made: list[str] = field(default_factory=list)
-    """Folders made for it, the outermost first."""
+    """Folders created for it, the outermost first."""
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file that is there gets the new bytes, and stays the same file."""
+        """Whether the present file is overwritten, and not replaced."""
         seen = self.seen
         return self.do == "put" and seen is not None and not _can_be_replaced(seen)
 
 
-def paths_of(acts: Iterable[Act]) -> tuple[str, ...]:
-    """Return the paths that some acts change."""
-    return tuple(path for act in acts for path in (act.path, act.to) if path)
+def changed_paths(ops: Iterable[FileOp]) -> tuple[str, ...]:
+    """Return the paths that some operations change."""
+    return tuple(path for op in ops for path in (op.path, op.to) if path)
 
 
-def act_of(change: FileChange) -> Act:
-    """Return what a change makes of a file as it is now.
+def operation_for(change: FileChange) -> FileOp:
+    """Return the operation for a change of a file.
 
     Raises:
-        EditFailed: it is not what the change was made for.
+        EditFailed: the file has another content than expected.
     """
     if change.kind == "create":
         if any(each.old for each in change.changes):
@@ -86,25 +85,25 @@ def act_of(change: FileChange) -> Act:
                 "Ask for the edit again",
             )
         lines = tuple(line for each in change.changes for line in each.new)
-        return Act("create", change.path, after=Text(lines))
+        return FileOp("create", change.path, after=Text(lines))
     if change.kind == "rename" and not change.base and not change.changes:
-        return Act("rename", change.path, change.to)  # also what is no text
+        return FileOp("rename", change.path, change.to)  # binary files as well
     before = text.read(change.path)
     if before.digest != change.base:
         raise EditStale(
             f"{change.path} is not any more what the edit was made for", "Ask for the edit again"
         )
     if change.kind == "delete":
-        return Act("delete", change.path, before=before)
+        return FileOp("delete", change.path, before=before)
     try:
         after = before.changed(change.changes)
     except EditStale as error:
         raise EditStale(f"{change.path}: {error.message}", error.hint) from error
-    return Act(change.kind, change.path, change.to, before, after if change.changes else None)
+    return FileOp(change.kind, change.path, change.to, before, after if change.changes else None)
 
 
-def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return steps so that of two names for one content one is always there."""
+def order_steps(steps: Sequence[Step]) -> list[Step]:
+    """Return steps in an order in which no content is without a name."""
     gone = {step.path for step in steps if step.do != "put"}
 
     def rank(step: Step) -> int:
@@ -116,14 +115,14 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     return sorted(removals_first, key=rank)
 
 
-def planned(acts: Sequence[Act], root: Path | str, *, outside: bool = False) -> list[Step]:
-    """Return the steps for some acts, after everything about them was checked.
+def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False) -> list[Step]:
+    """Return the steps of some operations, after all checks.
 
     Raises:
-        EditFailed: something must not be done, or cannot.
+        EditFailed: one must not be done, or cannot be.
     """
     top = os.path.realpath(root)
-    places = [real_path(act, name) for act in acts for name in (act.path, act.to) if name]
+    places = [real_path(op, name) for op in ops for name in (op.path, op.to) if name]
     if not outside and (far := [path for path in places if not _is_in(path, top)]):
         raise EditOutside(
             f"outside of the project: {', '.join(far)}", "Say yes when you are asked, or leave it"
@@ -131,8 +130,8 @@ def planned(acts: Sequence[Act], root: Path | str, *, outside: bool = False) -> 
     for path in places:
         if os.path.basename(path) in ("", ".", ".."):
             raise EditRefused(f"{path} is no name of a file", "Ask for the edit again")
-        _refuse_place(path, top)
-    steps = [step for act in acts for step in _steps(act)]
+        _require_writable_place(path, top)
+    steps = [step for op in ops for step in _steps(op)]
     names = [step.path for step in steps if step.do != "put" or step.seen is not None]
     if twice := {path for path in names if names.count(path) > 1}:
         words = ", ".join(sorted(twice))
@@ -152,59 +151,55 @@ def planned(acts: Sequence[Act], root: Path | str, *, outside: bool = False) -> 
     return steps
 
 
-def _steps(act: Act) -> list[Step]:
-    real = real_path(act)
-    if act.kind == "create":
-        assert act.after is not None
-        return [Step("put", real, act.after.encode(), mode=act.mode)]
-    seen, data = _found(act, real)
-    if act.kind == "delete":
+def _steps(op: FileOp) -> list[Step]:
+    real = real_path(op)
+    if op.kind == "create":
+        assert op.after is not None
+        return [Step("put", real, op.after.encode(), mode=op.mode)]
+    seen, data = _found(op, real)
+    if op.kind == "delete":
         return [Step("remove", real, seen=seen, before=data)]
-    made = act.after.encode() if act.after is not None else data
+    made = op.after.encode() if op.after is not None else data
     mode = stat.S_IMODE(seen.st_mode)
-    if act.kind == "edit":
+    if op.kind == "edit":
         return [Step("put", real, made, mode=mode, seen=seen, before=data)] if made != data else []
-    to = real_path(act, act.to)
+    to = real_path(op, op.to)
     if to == real:
-        raise EditRefused(f"{act.path} has that name already", "Ask for the edit again")
+        raise EditRefused(f"{op.path} has that name already", "Ask for the edit again")
     if made == data:
         return [Step("move", real, to=to, seen=seen)]
     remove = Step("remove", real, seen=seen, before=data)
     return [remove, Step("put", to, made, mode=mode)]
 
 
-def _found(act: Act, real: str) -> tuple[os.stat_result, bytes]:
-    """Return a file as it is now; its bytes where they matter.
+def _found(op: FileOp, real: str) -> tuple[os.stat_result, bytes]:
+    """Return the status of a file, and its bytes if they matter.
 
     Raises:
-        EditFailed: it is not what it was, or must not be changed.
+        EditFailed: it has changed, or must not be changed.
     """
     try:
         seen = os.lstat(real)
     except OSError as error:
-        raise EditMissing(f"there is no file {act.path}", "Look whether it was moved") from error
-    if stat.S_ISLNK(seen.st_mode):  # an edit is of what it points to; this takes it away
+        raise EditMissing(f"there is no file {op.path}", "Look whether it was moved") from error
+    if stat.S_ISLNK(seen.st_mode):  # an edit changes its target; this would change the link
         raise EditRefused(
-            f"{act.path} is a link, and it is not sure what is meant", "Do that by hand"
+            f"{op.path} is a link, and it is not sure what is meant", "Do that by hand"
         )
     if not stat.S_ISREG(seen.st_mode):
-        raise EditRefused(f"{act.path} is no regular file", "Only files can be edited")
+        raise EditRefused(f"{op.path} is no regular file", "Only files can be edited")
     if not seen.st_mode & 0o222 or not os.access(real, os.W_OK):
-        raise EditRefused(f"{act.path} is read-only", f"Allow it with: chmod u+w {act.path}")
-    if act.before is None:
+        raise EditRefused(f"{op.path} is read-only", f"Allow it with: chmod u+w {op.path}")
+    if op.before is None:
         return seen, b""
     data = text.read_bytes(real)
-    if text.of_bytes(data, act.path) != act.before:
-        raise EditStale(f"{act.path} was changed just now", "Ask for the edit again")
+    if text.from_bytes(data, op.path) != op.before:
+        raise EditStale(f"{op.path} was changed just now", "Ask for the edit again")
     return seen, data
 
 
-def _refuse_place(path: str, top: str) -> None:
-    """Refuse places where nothing may be written.
-
-    Raises:
-        EditRefused: it is one.
-    """
+def _require_writable_place(path: str, top: str) -> None:
+    """Raise `EditRefused` or `EditUnsaved` for a place where nothing may be written."""
     inner = os.path.relpath(path, top) if _is_in(path, top) else path
     if found := next((part for part in Path(inner).parts if part in VCS_FOLDERS), ""):
         raise EditRefused(f"{path} belongs to version control ({found})", "Change it by hand")
@@ -220,10 +215,10 @@ def _refuse_place(path: str, top: str) -> None:
         )
 
 
-def real_path(act: Act, name: str = "") -> str:
-    """Return where a name leads; of what is taken away or made, the name's own place."""
-    name = name or act.path
-    if act.kind == "edit":
+def real_path(op: FileOp, name: str = "") -> str:
+    """Return the target of a name; of a created, moved or deleted file the name itself."""
+    name = name or op.path
+    if op.kind == "edit":
         return os.path.realpath(name)
     return os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
 
@@ -239,7 +234,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _can_be_replaced(seen: os.stat_result) -> bool:
-    """Return whether a new file can have the owner, the group and all names of one."""
+    """Return whether a new file can have the same owner, group and links."""
     user, groups = os.geteuid(), {os.getegid(), *os.getgroups()}
     is_ours = user == 0 or (seen.st_uid == user and seen.st_gid in groups)
     return is_ours and seen.st_nlink == 1

@@ -1,7 +1,4 @@
-"""A file's text as the editor has it: lines, and all that is around them to write it back.
-
-Reads one file; writes none. A text that is read and encoded again is the same bytes. Any thread.
-"""
+"""The text of a file: its lines, and what is needed to write the same bytes again. Any thread."""
 
 from __future__ import annotations
 
@@ -24,32 +21,32 @@ BOM = b"\xef\xbb\xbf"
 class Text:
     """The lines of a file.
 
-    Where some lines end with CR LF and others do not, the CR belongs to the line, as in the editor.
+    If only some lines end with CR LF, the CR belongs to the line, as in the editor.
     """
 
     lines: Lines
     newline: str = "\n"
     has_bom: bool = False
     ends: bool = True
-    """Whether the last line is ended, too."""
+    """Whether the last line has a line end."""
     encoding: str = "utf-8"
-    """Or `latin-1`, which all bytes are: the editor reads what is not UTF-8 in that way."""
+    """Or `latin-1`, as which the editor reads all bytes that are not UTF-8."""
 
     @property
     def digest(self) -> str:
-        """What names the lines."""
+        """Of the lines."""
         return digest(self.lines)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the file has no byte; its one line is none."""
+        """Whether the file has no bytes."""
         return not self.ends and self.lines in ((), ("",))
 
     def encode(self) -> bytes:
         """Return the bytes of the file.
 
         Raises:
-            EditUnsaved: a character has no place in its encoding, or a line has a line end in it.
+            EditUnsaved: a character cannot be encoded, or a line contains a line end.
         """
         if any("\n" in line or "\0" in line for line in self.lines):
             raise EditUnsaved(
@@ -70,7 +67,7 @@ class Text:
         return BOM + data if self.has_bom else data
 
     def with_lines(self, lines: Sequence[str]) -> Text:
-        """Return a text that is written in the same way."""
+        """Return other lines in the same form."""
         ends = self.ends or (self.is_empty and any(lines))
         return replace(self, lines=tuple(lines), ends=ends)
 
@@ -78,7 +75,7 @@ class Text:
         """Return the text after some changes.
 
         Raises:
-            EditStale: the lines that they replace are not there, or two of them overlap.
+            EditStale: the lines that they replace are missing, or two of them overlap.
         """
         if self.is_empty and len(changes) == 1 and changes[0].old in ((), ("",)):
             return self.with_lines(changes[0].new)  # rather than one more line after it
@@ -90,8 +87,8 @@ class Text:
             ) from error
 
 
-def of_bytes(data: bytes, name: str = "the file") -> Text:
-    """Return the text that bytes are.
+def from_bytes(data: bytes, name: str = "the file") -> Text:
+    """Return the text in some bytes.
 
     Raises:
         EditRefused: it is binary.
@@ -113,17 +110,17 @@ def of_bytes(data: bytes, name: str = "the file") -> Text:
 
 
 def read(path: Path | str) -> Text:
-    """Return the text of a file; neither waits for a pipe nor hangs on a device.
+    """Return the text of a file; does not block on a pipe or a device.
 
     Raises:
         EditMissing: there is no such file.
         EditRefused: it is no file, binary, too large, or cannot be read.
     """
-    return of_bytes(read_bytes(path), os.fspath(path))
+    return from_bytes(read_bytes(path), os.fspath(path))
 
 
 def read_bytes(path: Path | str) -> bytes:
-    """Return what is in a regular file of a size that can be edited.
+    """Return the content of a regular file that is not too large.
 
     Raises:
         EditMissing: there is no such file.

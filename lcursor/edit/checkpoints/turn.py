@@ -1,7 +1,7 @@
-"""A turn as data: what was proposed for some files, and what of that is in force.
+"""A turn as data: the proposed changes of some files, and which of them are applied.
 
-Owns the state and the one way to change it: `Turns.apply` of an operation, a plain table that
-`history.py` writes down as it is. Pure: no clock, no file, no lock.
+The state only changes by `Turns.apply` of an operation, a plain table that `history.py` records.
+Pure: no clock, no file, no lock.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from lcursor.edit.records import Change, Check, FileChange, FileKind, Lines
 from lcursor.protocol_edit import EditHunk, TurnState
 
 VERSION: Final = 2
-"""Of the operations; lines of a higher one are left alone."""
-Deed = Literal["write", "undo", "redo"]
+"""Of the operations."""
+Action = Literal["write", "undo", "redo"]
 """What is done to files on disk."""
 
 
 @dataclass(slots=True)
 class FileTurn:
-    """What a turn proposed for a file, and what of that is in force.
+    """The proposed changes of a file, and which of them are applied.
 
-    The text after the turn is the base with `pieces` in place of the changes. Where open hunks were
-    resumed in another text, what was in force before is in `layers`.
+    The text after the turn is the base with `pieces` in place of the changes. If open hunks were
+    resumed in another text, the parts that were applied before are in `layers`.
     """
 
     change: FileChange
     base: str = ""
-    """Image of the lines that the changes are of; empty where nobody told them."""
+    """Image of the lines that the changes refer to; "" if unknown."""
     pieces: list[Lines] = field(default_factory=list)
-    """For each change the lines that stand there: the old ones, the new ones, or a mixture."""
+    """For each change its present lines: the old ones, the new ones, or a mixture."""
     layers: list[tuple[str, str]] = field(default_factory=list)
-    """Images before and after what was in force when the changes got another base."""
-    refused: list[Change] = field(default_factory=list)
+    """Images before and after the applied changes, for each time that the base was replaced."""
+    rejected: list[Change] = field(default_factory=list)
     """Changes, or parts of changes, that the user rejected."""
     open: int = 0
-    """Hunks that wait for the user."""
+    """Number of open hunks."""
     is_lost: bool = False
-    """A hunk was accepted of which it is unclear where it belongs: nothing can be undone."""
+    """The place of an accepted hunk is unclear: nothing can be undone."""
     is_made: bool = False
-    """The file's creation, deletion or renaming is in force, unless it is undone."""
+    """The file was created, deleted or renamed, which may be undone."""
     is_undone: bool = False
     removed: str = ""
-    """Image of the bytes of a file that was deleted."""
+    """Image of the bytes of a deleted file."""
     mode: int = -1
     """Its permissions."""
 
@@ -58,16 +58,16 @@ class FileTurn:
     @property
     def has_effect(self) -> bool:
         """Whether the turn changed the file, undone or not."""
-        return bool(self.in_force() or self.layers or self.is_made or self.is_lost)
+        return bool(self.applied() or self.layers or self.is_made or self.is_lost)
 
     def pieces_before(self, *, is_fresh: bool) -> list[Lines]:
-        """Return the pieces to which a decision adds: what was undone before is not in force."""
+        """Return the pieces that a decision changes: a fresh one starts after undone changes."""
         if self.is_undone and is_fresh:
             return [each.old for each in self.change.changes]
         return list(self.pieces)
 
-    def in_force(self) -> list[Change]:
-        """Return what the pieces make of the base."""
+    def applied(self) -> list[Change]:
+        """Return the applied changes of the base."""
         pairs = zip(self.change.changes, self.pieces, strict=True)
         return [
             Change(each.first_row, each.last_row, each.old, piece)
@@ -77,7 +77,7 @@ class FileTurn:
 
     def wanted(self) -> tuple[Change, ...]:
         """Return the proposed changes that were not rejected as a whole."""
-        refused = {(each.first_row, each.last_row, each.old) for each in self.refused}
+        refused = {(each.first_row, each.last_row, each.old) for each in self.rejected}
         return tuple(
             each
             for each in self.change.changes
@@ -85,20 +85,22 @@ class FileTurn:
         )
 
     @property
-    def is_partly_refused(self) -> bool:
-        """Whether part of a change was rejected: what is left of it is known to the editor."""
+    def is_partly_rejected(self) -> bool:
+        """Whether part of a change was rejected, so that only the editor knows the rest."""
         places = {(each.first_row, each.last_row, each.old) for each in self.change.changes}
-        return any((each.first_row, each.last_row, each.old) not in places for each in self.refused)
+        return any(
+            (each.first_row, each.last_row, each.old) not in places for each in self.rejected
+        )
 
     def rest(self) -> tuple[Change, ...]:
-        """Return the proposed changes that are neither in force, in part or all, nor rejected."""
-        done = {(each.first_row, each.old) for each in self.in_force()}
+        """Return the proposed changes that are neither applied, even in part, nor rejected."""
+        done = {(each.first_row, each.old) for each in self.applied()}
         return tuple(each for each in self.wanted() if (each.first_row, each.old) not in done)
 
 
 @dataclass(slots=True)
 class Turn:
-    """One turn: what is undone as a whole."""
+    """A turn, which is undone as a whole."""
 
     key: str
     title: str
@@ -106,14 +108,14 @@ class Turn:
     chat: str = ""
     files: list[FileTurn] = field(default_factory=list)
     applied_n: int = 0
-    """Number of the operation that last put something of it in force."""
+    """Number of the operation that last applied something of it."""
     undone_n: int = 0
     writing: Op | None = None
-    """What is being done to files on disk and did not end yet."""
+    """The transaction on files that has not ended yet."""
 
     @property
     def open(self) -> int:
-        """Hunks that wait for the user."""
+        """Number of open hunks."""
         return sum(file.open for file in self.files)
 
     @property
@@ -128,15 +130,15 @@ class Turn:
 
     @property
     def state(self) -> TurnState:
-        """What it is for people."""
+        """Its state, for the user."""
         if self.is_taken and not self.is_applied:
             return "undone"
         return "open" if self.open else "done"
 
     def file(self, path: str) -> FileTurn:
-        """Return what it has about a file, by its path now or before.
+        """Return the record of a file by its present or former path.
 
-        Compares paths as text: the log must mean the same whatever links are on the disk today.
+        Compares paths as text, as links on the disk may change.
 
         Raises:
             KeyError: nothing.
@@ -150,14 +152,14 @@ class Turn:
 
 
 class Turns:
-    """The turns of a project, as its operations left them."""
+    """The turns of a project."""
 
     def __init__(self) -> None:
         self.turns: dict[str, Turn] = {}
         self.count = 0
         """Of operations."""
         self.fresh_n = 0
-        """The last that put something new in force: what was undone before it stays so."""
+        """Number of the last one that applied something new; earlier undone turns stay undone."""
 
     def apply(self, op: Mapping[str, Any]) -> None:
         """Change the state.
@@ -194,7 +196,7 @@ class Turns:
             pieces[int(at)] = _lines(lines)
         refused = [_change_of(row) for row in op["rejected"]]
         file.open = int(op["open"])
-        file.refused += refused
+        file.rejected += refused
         if op["is_fresh"]:
             if file.is_undone:  # what was undone before is not in force with what is new
                 file.layers, file.is_undone, file.is_made = [], False, False
@@ -243,36 +245,36 @@ class Turns:
             self.fresh_n = self.count
 
     def undo_key(self) -> str:
-        """Return the turn of which something was put in force last and still is; "" for none."""
+        """Return the key of the last applied turn, "" for none."""
         found = [turn for turn in self.turns.values() if turn.is_applied]
         return max(found, key=lambda turn: turn.applied_n).key if found else ""
 
     def redo_key(self) -> str:
-        """Return the turn of which something was undone last; "" where something new was done."""
+        """Return the key of the last undone turn, "" if something new was applied since."""
         found = [turn for turn in self.turns.values() if turn.is_taken]
         found = [turn for turn in found if turn.undone_n > self.fresh_n]
         return max(found, key=lambda turn: turn.undone_n).key if found else ""
 
 
-# Where hunks of a buffer belong in what was proposed.
+# The place of a buffer's hunks in the proposal.
 
 
 def place_hunks(
     file: FileTurn, base: Lines, hunks: Sequence[EditHunk], *, is_undone: bool
 ) -> tuple[list[Lines], bool, bool]:
-    """Return the pieces of a file after the user accepted hunks, or took them back with `u`.
+    """Return the pieces of a file after the user accepted hunks, or undid them with `u`.
 
-    A hunk may be part of a proposed change, and the user may have altered what it puts there. Of
-    equal places the one is meant that has the hunk's lines around it, else the one at its row.
+    A hunk may be part of a proposed change, and the user may have altered its lines. Of equal
+    places the one with the hunk's surroundings is chosen, else the one at its row.
 
     Args:
-        file: what was proposed.
-        base: the lines that it was proposed for.
-        hunks: as the editor tells them.
-        is_undone: they were taken back.
+        file: with the proposal.
+        base: the lines that it refers to.
+        hunks: from the editor.
+        is_undone: they were undone.
 
     Returns:
-        The pieces, whether any hunk is new, and whether it is unclear where one belongs.
+        The pieces, whether any hunk is new, and whether the place of one is unclear.
     """
     pieces = file.pieces_before(is_fresh=bool(hunks) and not is_undone)
     is_fresh = is_lost = False
@@ -303,7 +305,7 @@ def _places(
     text: tuple[Lines, Lines],
     is_undone: bool,
 ) -> list[tuple[int, int]]:
-    """Return in which pieces, and where there, lines stand; whole changes come first."""
+    """Return the pieces and rows where lines are; whole changes take precedence."""
     whole = [
         (at, 0)
         for at, each in enumerate(file.change.changes)
@@ -321,7 +323,7 @@ def _places(
 
 
 def _is_known(file: FileTurn, pieces: Sequence[Lines], hunk: EditHunk, will: Lines) -> bool:
-    """Return whether a hunk is told again: after undo and redo the editor says so, too."""
+    """Return whether a hunk is known already: the editor repeats it after undo and redo."""
     text = (tuple(hunk["old"]), tuple(hunk["new"]))
     return any(
         (each.old, each.new) == text and pieces[at] == will
@@ -337,7 +339,7 @@ def _nearest(
     was: Lines,
     places: Sequence[tuple[int, int]],
 ) -> tuple[int, int] | None:
-    """Return the place whose surroundings are those of a hunk; None where that is unclear."""
+    """Return the place with the surroundings of a hunk; None if that is unclear."""
     changes = [
         Change(each.first_row, each.last_row, each.old, piece)
         for each, piece in zip(file.change.changes, pieces, strict=True)
@@ -360,11 +362,11 @@ def _nearest(
     return found[0] if len(found) == 1 else None
 
 
-# To and from the tables that are written down.
+# Conversion to and from the recorded tables.
 
 
 def to_row(change: FileChange, image: str) -> Op:
-    """Return what is proposed for a file as a table."""
+    """Return the proposal for a file as a table."""
     return {**asdict(change), "image": image}
 
 

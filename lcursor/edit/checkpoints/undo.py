@@ -1,9 +1,8 @@
-"""Undoes, redoes and resumes turns: what they changed, with all that was typed since kept.
+"""Undo, redo and resume turns, without losing what was typed since.
 
-Each is a three-way merge: of the text after the turn, the text as it is now, and the text before.
-A file in which they conflict stays as it is, with a word about it. Files that a buffer has are
-given back as changes for the buffer; the others are written, all or none. Blocks on the disk; any
-thread.
+Each is a three-way merge of the text after the turn, the present text, and the text before. A file
+with conflicts stays as it is, with a message. For files in buffers the changes are returned; the
+others are written, all or none. Blocks for the disk; any thread.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from typing import Final
 
 from lcursor.edit import diff
 from lcursor.edit.checkpoints import text, write
-from lcursor.edit.checkpoints.history import FileDeed, History
-from lcursor.edit.checkpoints.merge import carry, inverse, merge
-from lcursor.edit.checkpoints.steps import Act, paths_of, planned
+from lcursor.edit.checkpoints.history import FileRecord, History
+from lcursor.edit.checkpoints.merge import inverse, merge, rebase
+from lcursor.edit.checkpoints.steps import FileOp, changed_paths, plan_steps
 from lcursor.edit.checkpoints.text import Text
-from lcursor.edit.checkpoints.turn import Deed, FileTurn, Turn
+from lcursor.edit.checkpoints.turn import Action, FileTurn, Turn
 from lcursor.edit.records import Change, FileChange, Lines, digest, lines_of
 from lcursor.errors import EditFailed, EditMissing
 from lcursor.protocol_edit import EditBuffer
@@ -32,44 +31,44 @@ CHANGED: Final = f"was changed since, and {STAYS}"
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """What came of undo or redo."""
+    """The result of undo or redo."""
 
     key: str
     title: str
     files: tuple[FileChange, ...] = ()
-    """For buffers, whose text each is made for; nothing of it is done yet."""
+    """Changes for buffers, which the editor has to make."""
     paths: tuple[str, ...] = ()
-    """That were written, made or deleted."""
+    """Written, created or deleted files."""
     problems: tuple[str, ...] = ()
-    """What stays as it is, and why."""
+    """What was not reverted, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What is open of a turn, for the texts as they are."""
+    """The open hunks of a turn, for the present texts."""
 
     files: tuple[FileChange, ...]
     problems: tuple[str, ...] = ()
     """What was left out, and why."""
 
 
-class _Stays(Exception):
-    """A file stays as it is."""
+class _Unchanged(Exception):
+    """A file stays as it is; the message says why."""
 
 
-def revert(history: History, key: str, do: Deed, buffers: Sequence[EditBuffer]) -> Reverted:
-    """Undo a turn, or redo it; on disk it is done when this returns.
+def revert(history: History, key: str, do: Action, buffers: Sequence[EditBuffer]) -> Reverted:
+    """Undo or redo a turn on disk, and return the changes for buffers.
 
     Args:
         history: of the project.
-        key: of the turn; "" is the last that can be.
+        key: of the turn; "" for the last one.
         do: `undo` or `redo`.
         buffers: the loaded ones among its files.
 
     Raises:
-        EditMissing: there is no such turn, or nothing of it can be undone.
-        EditUnsaved: the files or the history cannot be written; all is as before.
-        EditFailed: a file must not be written; all is as before.
+        EditMissing: there is no such turn, or nothing of it can be reverted.
+        EditUnsaved: the files or the history cannot be written; nothing has changed.
+        EditFailed: a file must not be written; nothing has changed.
     """
     loaded = _loaded(buffers)
     with write.locked(history):
@@ -78,24 +77,24 @@ def revert(history: History, key: str, do: Deed, buffers: Sequence[EditBuffer]) 
             words = "undone" if do == "undo" else "redone"
             raise EditMissing(f"there is no turn that can be {words}", "See :LCursor edits")
         found = history.turn(key)
-        done, problems = list[tuple[FileTurn, Act | None, FileChange | None]](), list[str]()
+        done, problems = list[tuple[FileTurn, FileOp | None, FileChange | None]](), list[str]()
         for file in found.files:
             if not file.has_effect or file.is_undone == (do == "undo"):
                 continue
             try:
                 done.append((file, *_reverted(history, file, do == "undo", loaded)))
-            except (_Stays, EditFailed) as error:
+            except (_Unchanged, EditFailed) as error:
                 problems.append(str(error))
         if not done and not problems:
-            words = "in force" if do == "undo" else "undone"
+            words = "applied" if do == "undo" else "undone"
             raise EditMissing(f"nothing of this turn is {words}", "See :LCursor edits")
-        acts = [act for _, act, _ in done if act is not None]
+        operations = [operation for _, operation, _ in done if operation is not None]
         if done:
-            steps = planned(acts, history.root, outside=True)
-            deeds = [FileDeed(file.change.path) for file, _, _ in done]
-            write.commit(steps, history, key, do, deeds)
+            steps = plan_steps(operations, history.root, outside=True)
+            records = [FileRecord(file.change.path) for file, _, _ in done]
+            write.commit(steps, history, key, do, records)
     changes = tuple(change for _, _, change in done if change is not None)
-    return Reverted(key, found.title, changes, paths_of(acts), tuple(problems))
+    return Reverted(key, found.title, changes, changed_paths(operations), tuple(problems))
 
 
 def _loaded(buffers: Sequence[EditBuffer]) -> dict[str, Lines]:
@@ -104,11 +103,11 @@ def _loaded(buffers: Sequence[EditBuffer]) -> dict[str, Lines]:
 
 def _reverted(
     history: History, file: FileTurn, is_undo: bool, loaded: Mapping[str, Lines]
-) -> tuple[Act | None, FileChange | None]:
-    """Return what is to be done to one file on disk, and in its buffer.
+) -> tuple[FileOp | None, FileChange | None]:
+    """Return the operation on a file on disk, and the change for its buffer.
 
     Raises:
-        _Stays, EditFailed: nothing, and why.
+        _Unchanged, EditFailed: there is none; the message says why.
     """
     kind = file.change.kind
     if file.is_made and kind in ("create", "delete"):
@@ -117,25 +116,25 @@ def _reverted(
     if file.is_made and kind == "rename":
         here, there = (file.change.to, here) if is_undo else (here, file.change.to)
         if os.path.lexists(there):
-            if is_undo and _was_broken_off(history, file):
+            if is_undo and _was_interrupted(history, file):
                 is_left = os.path.lexists(here)
-                return (Act("delete", here, before=text.read(here)) if is_left else None), None
-            raise _Stays(f"{there} is there, so {here} cannot have that name; it {STAYS}")
+                return (FileOp("delete", here, before=text.read(here)) if is_left else None), None
+            raise _Unchanged(f"{there} is there, so {here} cannot have that name; it {STAYS}")
     lines = loaded.get(os.path.realpath(here))
-    act, change = None, None
+    operation, change = None, None
     if lines is None or there:
-        act = _on_disk(history, file, (here, there), is_undo, has_buffer=lines is not None)
+        operation = _on_disk(history, file, (here, there), is_undo, has_buffer=lines is not None)
     if lines is not None:
         made = _merged(history, file, lines, is_undo)
         if made is None:
-            raise _Stays(f"{here} {CHANGED}")
+            raise _Unchanged(f"{here} {CHANGED}")
         kind = "rename" if there else "edit"
         change = FileChange(here, kind, there, digest(lines), diff.changes(lines, made))
-    return act, change
+    return operation, change
 
 
-def _was_broken_off(history: History, file: FileTurn) -> bool:
-    """Return whether a file that was being renamed is still there under its old name, too."""
+def _was_interrupted(history: History, file: FileTurn) -> bool:
+    """Return whether an interrupted renaming has left the file under its old name, too."""
     path, to = file.change.path, file.change.to
     if file.removed and Path(path).read_bytes() != history.images.get(file.removed):
         return False
@@ -147,61 +146,61 @@ def _was_broken_off(history: History, file: FileTurn) -> bool:
 
 def _whole(
     history: History, file: FileTurn, loaded: Mapping[str, Lines], *, is_there: bool
-) -> tuple[Act | None, FileChange | None]:
-    """Delete a file that the turn created, or create one that it deleted; or the reverse."""
+) -> tuple[FileOp | None, FileChange | None]:
+    """Return how to delete or to create a file as a whole."""
     path = file.change.path
     if file.change.kind == "create":
         kept = Text(tuple(line for each in file.change.changes for line in each.new))
     else:
         data = history.images.get(file.removed)
         if data is None:
-            raise _Stays(f"what was in {path} is not known any more")
-        kept = text.of_bytes(data, path)
+            raise _Unchanged(f"the old content of {path} is not known any more")
+        kept = text.from_bytes(data, path)
     lines = loaded.get(os.path.realpath(path))
     now = text.read(path) if os.path.lexists(path) else None
     if not is_there:
         if now is not None and now != kept:
-            raise _Stays(f"{path} is there with another text, and {STAYS}")
-        return (Act("create", path, after=kept, mode=file.mode) if now is None else None), None
+            raise _Unchanged(f"{path} is there with another text, and {STAYS}")
+        return (FileOp("create", path, after=kept, mode=file.mode) if now is None else None), None
     if (now is not None and now != kept) or (lines is not None and digest(lines) != kept.digest):
-        raise _Stays(f"{path} {CHANGED}")
-    act = Act("delete", path, before=now) if now is not None else None
+        raise _Unchanged(f"{path} {CHANGED}")
+    operation = FileOp("delete", path, before=now) if now is not None else None
     if lines is None:
-        return act, None
-    return act, FileChange(path, "delete", "", digest(lines), diff.changes(lines, ()))
+        return operation, None
+    return operation, FileChange(path, "delete", "", digest(lines), diff.changes(lines, ()))
 
 
 def _on_disk(
     history: History, file: FileTurn, names: tuple[str, str], is_undo: bool, *, has_buffer: bool
-) -> Act | None:
+) -> FileOp | None:
     here, there = names
     is_created = file.change.kind == "create"
     if not os.path.lexists(here):
         made = _merged(history, file, (), is_undo) if is_created else None
         if made is None:
-            raise _Stays(f"there is no file {here} any more")
-        return Act("create", here, after=Text(made)) if made else None
-    if there and not file.in_force() and not file.layers:
-        return Act("rename", here, there)
+            raise _Unchanged(f"there is no file {here} any more")
+        return FileOp("create", here, after=Text(made)) if made else None
+    if there and not file.applied() and not file.layers:
+        return FileOp("rename", here, there)
     before = text.read(here)
     made = _merged(history, file, before.lines, is_undo)
     if made is None:
         if has_buffer:
-            return Act("rename", here, there)  # its text is the buffer's
-        raise _Stays(f"{here} {CHANGED}")
+            return FileOp("rename", here, there)  # the buffer has its text
+        raise _Unchanged(f"{here} {CHANGED}")
     if is_created and is_undo and made in ((), ("",)):
-        return Act("delete", here, before=before)  # a buffer had made it
+        return FileOp("delete", here, before=before)  # it was created from a buffer
     if made in ((), ("",)):
-        made = ()  # a file without a byte is the likelier one
-    return Act("rename" if there else "edit", here, there, before, before.with_lines(made))
+        made = ()  # more likely an empty file than a blank line
+    return FileOp("rename" if there else "edit", here, there, before, before.with_lines(made))
 
 
 def _merged(history: History, file: FileTurn, lines: Lines, is_undo: bool) -> Lines | None:
-    """Return a text with a file's changes undone or redone, None where that conflicts."""
+    """Return a text with a file's changes undone or redone, None if they conflict."""
     base = history.base_of(file)
     if base is None or file.is_lost:
         return None
-    steps = [(base, file.in_force())]
+    steps = [(base, file.applied())]
     for keys in reversed(file.layers):
         before, after = (history.images.get_lines(key) for key in keys)
         if before is None or after is None:
@@ -216,16 +215,16 @@ def _merged(history: History, file: FileTurn, lines: Lines, is_undo: bool) -> Li
     return made
 
 
-# Open hunks, after the editor ended with them.
+# Open hunks after a restart.
 
 
 def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Resumed:
-    """Return the open hunks of a turn, for the texts as they are now.
+    """Return the open hunks of a turn, for the present texts.
 
     Args:
         history: of the project.
         key: of the turn.
-        buffers: that are loaded; the other files are read.
+        buffers: the loaded ones; other files are read.
 
     Raises:
         EditMissing: there is no such turn.
@@ -258,27 +257,27 @@ def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Re
 def _resumed(
     history: History, key: str, file: FileTurn, lines: Lines
 ) -> tuple[FileChange | None, int]:
-    """Return what is open of a file for its text as it is, and how many hunks fit no more."""
+    """Return the open hunks of a file for its present text, and the number of those lost."""
     change, base = file.change, history.base_of(file)
     if digest(lines) == change.base:
-        wanted = file.wanted()  # what was accepted went with the buffer
+        wanted = file.wanted()  # accepted hunks were lost with the buffer
         if change.changes and not wanted:
             return None, 0
         made = replace(change, changes=wanted)
-        if wanted != change.changes or file.in_force():
+        if wanted != change.changes or file.applied():
             history.rebase(key, made, lines, ())
         return made, 0
     if base is None or file.is_lost:
         return None, 0
-    after = diff.apply(base, file.in_force())
+    after = diff.apply(base, file.applied())
     rest = _rest_after(file)
-    found = [each for each in carry(rest, after, lines) if each is not None]
+    found = [each for each in rebase(rest, after, lines) if each is not None]
     lost = len(rest) - len(found)
     found = [each for each in found if each.old or each.new]
     is_crossed = any(a.last_row > b.first_row for a, b in itertools.pairwise(found))
     if not found or is_crossed or (change.kind != "edit" and lost):
         return None, 0
-    # What passed its checks did so in another text, unless nothing but the edit has changed it.
+    # Checks that passed did so in another text, unless only the edit has changed it.
     checks = tuple(each for each in change.checks if lines == after or not each.is_ok)
     made = replace(change, base=digest(lines), changes=tuple(found), checks=checks)
     history.rebase(key, made, lines, (base, after) if after != base else ())
@@ -286,7 +285,7 @@ def _resumed(
 
 
 def _rest_after(file: FileTurn) -> list[Change]:
-    """Return the changes that are still open, as changes of the text after those in force."""
+    """Return the open changes, as changes of the text with the applied ones."""
     rest, found, grown = {(each.first_row, each.old) for each in file.rest()}, list[Change](), 0
     for each, piece in zip(file.change.changes, file.pieces, strict=True):
         if (each.first_row, each.old) in rest:

@@ -1,11 +1,10 @@
-"""Writes a turn's changes into files: all of them, or none.
+"""Write a turn's changes to files: all of them, or none.
 
-Checks everything before anything is touched: that each file is what the change was made for, that
-it is in the project, and that it may be written. What files were is noted first; then each is
-written beside its place and takes it at once. A file whose owner, group or other names a new file
-could not have is written in place, as editors do. What fails is taken back; where we are killed
-half-way the turn can be undone. Blocks for some milliseconds a file; any thread, also of several
-Neovims: one at a time for a project.
+Everything is checked before: each file has its expected content, is in the project, and may be
+written. The old contents are recorded first; then each file is replaced at once. A file whose
+owner, group or links a new file could not have is written in place, as editors do. A failure is
+rolled back; after a kill half-way the turn can be undone. Blocks for some milliseconds a file; any
+thread; one Neovim at a time for a project.
 """
 
 from __future__ import annotations
@@ -19,9 +18,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from lcursor.edit.checkpoints.history import FileDeed, History
-from lcursor.edit.checkpoints.steps import Step, act_of, in_order, paths_of, planned, real_path
-from lcursor.edit.checkpoints.turn import Deed, Turn
+from lcursor.edit.checkpoints.history import FileRecord, History
+from lcursor.edit.checkpoints.steps import (
+    Step,
+    changed_paths,
+    operation_for,
+    order_steps,
+    plan_steps,
+    real_path,
+)
+from lcursor.edit.checkpoints.turn import Action, Turn
 from lcursor.edit.records import FileChange
 from lcursor.errors import (
     EditMissing,
@@ -36,70 +42,70 @@ LOCK: Final = "write.lock"
 LOCK_S: Final = 10.0
 """Longest wait for another Neovim that writes."""
 MAX_NAME_CHARS: Final = 150
-"""Of a file's name, in that of the temporary file beside it."""
+"""Of a file's name, in the name of its temporary file."""
 WHOLE: Final = ".whole"
-"""Ending of a temporary file from which a file is being written in place."""
+"""Suffix of a complete temporary file from which a file is being written in place."""
 
 
 def write(
     files: Sequence[FileChange], history: History, key: str, *, outside: bool = False
 ) -> tuple[str, ...]:
-    """Change files on disk, all of them or none; return the paths that are other than they were.
+    """Change files on disk, all of them or none; return the changed paths.
 
     Args:
-        files: what to do; no buffer has them.
-        history: of the project, where it is noted.
-        key: of the turn in it.
-        outside: the user said yes to files outside of the project.
+        files: changes of files that are in no buffer.
+        history: of the project.
+        key: of the turn.
+        outside: the user allowed files outside of the project.
 
     Raises:
-        EditOutside: a file is outside of the project, and `outside` is not said.
+        EditOutside: a file is outside of the project, without permission.
         EditRefused: a file cannot be edited, or must not be.
-        EditMissing, EditStale: a file is not what the changes were made for.
+        EditMissing, EditStale: a file has another content than expected.
         EditUnsaved: something cannot be written.
     """
     with locked(history):
-        _refuse_rejected(files, history.turn(key))
-        acts = [act_of(change) for change in files]
-        steps = planned(acts, history.root, outside=outside)
+        _require_not_rejected(files, history.turn(key))
+        operations = [operation_for(change) for change in files]
+        steps = plan_steps(operations, history.root, outside=outside)
         seen = {step.path: step for step in steps if step.seen is not None}
-        deeds = []
-        for change, act in zip(files, acts, strict=True):
-            step = seen.get(real_path(act))
+        records = []
+        for change, operation in zip(files, operations, strict=True):
+            step = seen.get(real_path(operation))
             mode = stat.S_IMODE(step.seen.st_mode) if step and step.seen else -1
             removed = ""
             if step is not None and step.do == "remove":
-                removed = history.images.put(step.before, is_firm=True)
-            lines = act.before.lines if act.before is not None else None
-            base = "" if lines is None else history.images.put_lines(lines, is_firm=True)
-            deeds.append(FileDeed(change.path, change.changes, base, removed, mode))
-        commit(steps, history, key, "write", deeds)
-    return paths_of(acts)
+                removed = history.images.put(step.before, fsync=True)
+            lines = operation.before.lines if operation.before is not None else None
+            base = "" if lines is None else history.images.put_lines(lines, fsync=True)
+            records.append(FileRecord(change.path, change.changes, base, removed, mode))
+        commit(steps, history, key, "write", records)
+    return changed_paths(operations)
 
 
 def commit(
-    steps: Sequence[Step], history: History, key: str, do: Deed, deeds: Sequence[FileDeed]
+    steps: Sequence[Step], history: History, key: str, do: Action, records: Sequence[FileRecord]
 ) -> None:
-    """Note what is done, and do all steps or none. The caller holds the lock.
+    """Record what is done, and do all steps or none. The caller holds the lock.
 
     Raises:
         EditStale: a file was changed meanwhile.
         EditUnsaved: something cannot be written.
     """
     name = secrets.token_hex(8)
-    history.writing(key, do, deeds, name)
+    history.writing(key, do, records, name)
     done: list[Step] = []
     try:
-        for step in in_order(steps):
+        for step in order_steps(steps):
             step.temp = _temp_name(step.path, name)
             done.append(step)
             _do(step)
         _sync(steps)
         history.written(key, name)
     except BaseException as error:
-        problems = [problem for step in reversed(done) if (problem := _take_back(step))]
+        problems = [problem for step in reversed(done) if (problem := _roll_back(step))]
         _sync(done)
-        if not problems:  # otherwise an undo takes back what is left
+        if not problems:  # otherwise undo reverts the rest
             with contextlib.suppress(LcursorError):
                 history.failed(key, name)
         if isinstance(error, OSError):
@@ -108,15 +114,15 @@ def commit(
 
 
 def recover(history: History) -> tuple[str, ...]:
-    """Settle what a Neovim was writing when it was killed; return what to tell the user."""
+    """Settle the transactions of killed Neovims; return messages for the user."""
     if not history.folder.is_dir():
         return ()
     try:
         lock = file_lock.try_lock(history.folder / LOCK)
     except OSError:
-        return ()  # nothing can be written there: then nothing was, either
+        return ()  # nothing can be written there, so nothing was
     if lock is None:
-        return ()  # somebody writes now, and does this first
+        return ()  # another Neovim writes now, and does this first
     try:
         return _settle(history)
     finally:
@@ -125,10 +131,10 @@ def recover(history: History) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def locked(history: History) -> Iterator[None]:
-    """Be the only one who writes files of a project; settle first what was broken off.
+    """Hold the write lock of a project, after interrupted transactions are settled.
 
     Raises:
-        EditUnsaved: the folder cannot be made, or somebody else writes for too long.
+        EditUnsaved: the folder cannot be created, or another Neovim holds the lock too long.
     """
     lock: int | None = None
     ends_s = time.monotonic() + LOCK_S
@@ -139,7 +145,7 @@ def locked(history: History) -> Iterator[None]:
             lock = file_lock.try_lock(history.folder / LOCK)
         except (OSError, LcursorError) as error:
             raise EditUnsaved(
-                f"nothing can be noted in {history.folder}, and so nothing be written: {error}",
+                f"nothing can be recorded in {history.folder}, so nothing was written: {error}",
                 "Make room, or see who may write there",
             ) from error
         if lock is None and time.monotonic() > ends_s:
@@ -155,12 +161,12 @@ def locked(history: History) -> Iterator[None]:
         os.close(lock)
 
 
-def _refuse_rejected(files: Sequence[FileChange], wanted: Turn) -> None:
-    """Refuse a file where the user rejected part of a hunk: what is left only the editor knows.
+def _require_not_rejected(files: Sequence[FileChange], wanted: Turn) -> None:
+    """Check that the user has rejected none of the changes.
 
     Raises:
-        EditRefused: there is one, or changes that the user rejected are among those to be made.
-        EditMissing: the turn has nothing about a file.
+        EditRefused: one is rejected, or in part, so that only the editor knows the rest.
+        EditMissing: the turn does not change a file.
     """
     for change in files:
         try:
@@ -169,21 +175,21 @@ def _refuse_rejected(files: Sequence[FileChange], wanted: Turn) -> None:
             raise EditMissing(
                 f"the turn has nothing to do with {change.path}", "See :LCursor edits"
             ) from None
-        if file.is_partly_refused or len(change.changes) > len(file.wanted()):
+        if file.is_partly_rejected or len(change.changes) > len(file.wanted()):
             raise EditRefused(
                 f"some changes of {change.path} were rejected",
                 f"Accept the others where they are shown: :edit {change.path}",
             )
 
 
-# Doing it.
+# The steps.
 
 
 def _do(step: Step) -> None:
     """Do a step.
 
     Raises:
-        EditStale: what is there is not what was read.
+        EditStale: the file has changed since it was read.
     """
     place = step.to or step.path
     if step.do != "remove":
@@ -206,22 +212,22 @@ def _do(step: Step) -> None:
     elif step.do == "put":
         _give_name(step.temp, place)
     elif os.path.lexists(place):
-        raise _came_to_be(place)
+        raise _created_meanwhile(place)
     else:
         os.rename(step.path, place)
 
 
 def _give_name(path: str, place: str) -> None:
-    """Move a file to a name that nothing has.
+    """Move a file to a free name.
 
     Raises:
-        EditStale: something has it.
+        EditStale: the name is taken.
     """
     try:
         os.link(path, place, follow_symlinks=False)
     except FileExistsError as error:
-        raise _came_to_be(place) from error
-    except OSError:  # a file system without second names
+        raise _created_meanwhile(place) from error
+    except OSError:  # a file system without hard links
         if os.path.lexists(place):
             raise
         os.rename(path, place)
@@ -229,8 +235,8 @@ def _give_name(path: str, place: str) -> None:
         os.unlink(path)
 
 
-def _came_to_be(place: str) -> EditStale:
-    return EditStale(f"{place} came to be just now", "Look at it, then ask for the edit again")
+def _created_meanwhile(place: str) -> EditStale:
+    return EditStale(f"{place} was created just now", "Look at it, then ask for the edit again")
 
 
 def _make_folders(step: Step, folder: str) -> None:
@@ -244,7 +250,7 @@ def _make_folders(step: Step, folder: str) -> None:
 
 
 def _write_new(temp: str, data: bytes, mode: int, step: Step) -> None:
-    """Write a new file with the owner and the attributes of the one whose place it takes."""
+    """Write a new file with the owner and the attributes of the one that it replaces."""
     like = None if step.is_in_place else step.seen
     first = 0o666 if mode < 0 else 0o600
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, first)
@@ -264,7 +270,7 @@ def _write_new(temp: str, data: bytes, mode: int, step: Step) -> None:
 
 
 def _overwrite(path: str, data: bytes) -> None:
-    """Put bytes into a file that is there, which stays the same file."""
+    """Write bytes to a file in place."""
     fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         _write_all(fd, data)
@@ -279,7 +285,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _is_same(step: Step) -> bool:
-    """Return whether a file is the one that was read."""
+    """Return whether a file is unchanged since it was read."""
     try:
         now = os.lstat(step.path)
     except OSError:
@@ -291,7 +297,7 @@ def _is_same(step: Step) -> bool:
 
 
 def _sync(steps: Iterable[Step]) -> None:
-    """Have names survive when the power fails, where the file system can do that."""
+    """Make names survive a power failure, if the file system can."""
     places = [place for step in steps for place in (step.path, step.to, *step.made) if place]
     for name in {os.path.dirname(place) for place in places}:
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
@@ -300,15 +306,15 @@ def _sync(steps: Iterable[Step]) -> None:
             os.fsync(fd)
 
 
-# Taking it back.
+# Rollback.
 
 
-def _take_back(step: Step) -> str:
-    """Undo a step that was done, in part or not at all; return why that is not possible."""
+def _roll_back(step: Step) -> str:
+    """Undo a step that was done, perhaps in part; return why that is not possible."""
     try:
         problem = _undo(step) if step.is_begun else ""
     except OSError as error:
-        return f"{step.path} could not be taken back: {error.strerror or error}"
+        return f"{step.path} could not be restored: {error.strerror or error}"
     for name in (step.temp, *reversed(step.made)):
         with contextlib.suppress(OSError):
             os.unlink(name) if name == step.temp else os.rmdir(name)
@@ -351,8 +357,8 @@ def _write_again(step: Step) -> None:
 
 
 def _settle(history: History) -> tuple[str, ...]:
-    """Remove temporary files of what was broken off, and note its turn so that undo is offered."""
-    for name, path in history.broken_off():
+    """Remove the temporary files of interrupted transactions, and record these for undo."""
+    for name, path in history.interrupted():
         folder = os.path.dirname(os.path.realpath(path))
         with contextlib.suppress(OSError):
             for each in [*os.scandir(folder)]:
@@ -362,13 +368,13 @@ def _settle(history: History) -> tuple[str, ...]:
                 if found:
                     os.unlink(each.path)
     return tuple(
-        f"an edit was broken off while it was writing {names}; :LCursor undo takes it back"
-        for names in history.settle_broken_off()
+        f"an edit was interrupted while it was writing {names}; :LCursor undo reverts it"
+        for names in history.settle_interrupted()
     )
 
 
 def _finish(temp: str, path: str) -> None:
-    """Write the rest of a file that was being written in place."""
+    """Complete a file that was being written in place."""
     data, now = Path(temp).read_bytes(), Path(path).read_bytes()
     if now != data and data.startswith(now):
         _overwrite(path, data)
@@ -382,5 +388,5 @@ def _temp_name(path: str, name: str) -> str:
 def _unsaved(error: OSError, path: str, problems: Sequence[str]) -> EditUnsaved:
     words = f"{path} cannot be written: {error.strerror or error}"
     if problems:
-        return EditUnsaved(f"{words}; {'; '.join(problems)}", ":LCursor undo takes back the rest")
+        return EditUnsaved(f"{words}; {'; '.join(problems)}", ":LCursor undo reverts the rest")
     return EditUnsaved(f"{words}; nothing was changed", "Make room, or see who may write there")

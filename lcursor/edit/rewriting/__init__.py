@@ -1,1 +1,1 @@
-"""A region written anew by a model: what it reads, what it wrote, whether that is any good."""
+"""Have a model rewrite a region: choose the rows, ask, check, and ask again."""

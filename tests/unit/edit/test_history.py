@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from lcursor.edit.checkpoints import history as histories
-from lcursor.edit.checkpoints.history import FileDeed, History
+from lcursor.edit.checkpoints.history import FileRecord, History
 from lcursor.edit.records import Change, FileChange, digest
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
 from lcursor.protocol_edit import EditDecided, EditHunk
@@ -50,7 +50,7 @@ class Desk:
     def do(self, ledger: History, key: str, do: Any, **more: Any) -> None:
         """Have something done to the files of a turn on disk."""
         name = f"{do} {time.monotonic_ns()}"
-        ledger.writing(key, do, [FileDeed(self.path, **more)], name)
+        ledger.writing(key, do, [FileRecord(self.path, **more)], name)
         ledger.written(key, name)
 
     def decided(self, key: str, *changes: Change, **more: Any) -> EditDecided:
@@ -178,18 +178,18 @@ def test_what_was_written_is_in_force_until_it_is_undone(desk: Desk) -> None:
 def test_what_was_broken_off_can_be_undone(desk: Desk) -> None:
     ledger = desk.open()
     key = desk.begin(ledger, "t")
-    ledger.writing(key, "write", [FileDeed(desk.path, (A, B))], "1")
+    ledger.writing(key, "write", [FileRecord(desk.path, (A, B))], "1")
     assert ledger.undo_key() == ""
     again = desk.open()
-    assert again.broken_off() == [("1", desk.path)]
-    assert again.settle_broken_off() == ["a.py"]
-    assert (ledger.undo_key(), again.settle_broken_off()) == (key, [])
-    ledger.writing(key, "undo", [FileDeed(desk.path)], "2")
-    assert again.settle_broken_off() == ["a.py"]
+    assert again.interrupted() == [("1", desk.path)]
+    assert again.settle_interrupted() == ["a.py"]
+    assert (ledger.undo_key(), again.settle_interrupted()) == (key, [])
+    ledger.writing(key, "undo", [FileRecord(desk.path)], "2")
+    assert again.settle_interrupted() == ["a.py"]
     assert ledger.undo_key() == key
-    ledger.writing(key, "undo", [FileDeed(desk.path)], "3")
+    ledger.writing(key, "undo", [FileRecord(desk.path)], "3")
     ledger.failed(key, "3")
-    assert (again.broken_off(), again.undo_key()) == ([], key)
+    assert (again.interrupted(), again.undo_key()) == ([], key)
 
 
 def test_images_are_kept_as_long_as_their_turn(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.edit import diff
-from lcursor.edit.checkpoints.merge import carry, inverse, merge
+from lcursor.edit.checkpoints.merge import inverse, merge, rebase
 from lcursor.edit.records import Change, Lines
 
 WORDS = st.sampled_from(["a", "b", "", "  return x", "}", "def f():", "x = 1"])
@@ -54,7 +54,7 @@ def test_examples(now: str, expected: str | None) -> None:
 
 def test_a_change_that_is_made_already_has_no_lines() -> None:
     changes = [Change(0, 1, ("a",), ("A",)), Change(3, 4, ("d",), ())]
-    found = carry(changes, tuple("abcd"), tuple("Abxcd"))
+    found = rebase(changes, tuple("abcd"), tuple("Abxcd"))
     assert found == [Change(0, 0, (), ()), Change(4, 5, ("d",), ())]
 
 

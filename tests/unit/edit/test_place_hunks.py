@@ -118,12 +118,12 @@ def test_what_is_neither_accepted_nor_rejected_is_open() -> None:
     row = {"first_row": 1, "last_row": 2, "old": ["b"], "new": ["B"]}
     turns.apply(decided(open=2, rejected=[row]))
     assert file.rest() == (INSERTED, SECOND)
-    assert not file.is_partly_refused
+    assert not file.is_partly_rejected
     turns.apply(decided(pieces=[[3, list(LONG.old)]], open=3, is_fresh=False))
     assert file.rest() == (INSERTED, SECOND, LONG)
     assert turns.turns["k"].state == "open"
     turns.apply(decided(rejected=[{**row, "first_row": 4, "last_row": 5, "old": ["c"]}]))
-    assert file.is_partly_refused
+    assert file.is_partly_rejected
 
 
 @pytest.mark.parametrize(

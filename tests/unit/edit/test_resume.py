@@ -34,7 +34,7 @@ class Desk:
         self.data = place / "data"
         self.ledger = History(self.root, self.data)
         self.put(BASE)
-        lines, after = (text.of_bytes(one.encode()).lines for one in (BASE, AFTER))
+        lines, after = (text.from_bytes(one.encode()).lines for one in (BASE, AFTER))
         self.changes = diff.changes(lines, after)
         assert len(self.changes) == 3
         change = FileChange(str(self.file), "edit", "", digest(lines), self.changes, CHECKS)
@@ -164,7 +164,7 @@ def test_a_file_that_is_another_or_gone(desk: Desk) -> None:
 
 
 def test_the_editors_text_comes_first(desk: Desk) -> None:
-    lines = ["# mine", *text.of_bytes(BASE.encode()).lines]
+    lines = ["# mine", *text.from_bytes(BASE.encode()).lines]
     buffer = {"path": str(desk.file), "tick": 3, "text": "\n".join(lines)}
     found = resume(desk.ledger, desk.key, [buffer])  # type: ignore[list-item]
     assert found.files[0].base == digest(lines)

@@ -199,11 +199,11 @@ def test_a_file_outside_of_the_project_is_marked_and_not_written_without_a_yes(
         found = desk.proposed(number)
         (file,) = found["files"]
         assert (file["path"], file["is_outside"]) == (str(path), True)
-        for is_sure, text in ((False, ONE), (True, wanted)):
+        for is_certain, text in ((False, ONE), (True, wanted)):
             wrote = desk.do(
-                "edit.write", turn=found["turn"], paths=[str(path)], outside=is_sure
+                "edit.write", turn=found["turn"], paths=[str(path)], outside=is_certain
             )  # fmt: skip
-            assert bool(desk.wait("edit.written", wrote)["problem"]) is not is_sure
+            assert bool(desk.wait("edit.written", wrote)["problem"]) is not is_certain
             assert path.read_text() == text
 
 

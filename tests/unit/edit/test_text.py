@@ -46,13 +46,13 @@ def test_what_is_read_is_written_as_the_same_bytes(name: str, tmp_path: Path) ->
 
 @given(st.binary().filter(lambda data: b"\0" not in data))
 def test_any_bytes_come_back(data: bytes) -> None:
-    assert text.of_bytes(data).encode() == data
+    assert text.from_bytes(data).encode() == data
 
 
 @given(st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\r\n", b"\xef\xbb\xbf", b"\xe9", b""])))
 def test_any_line_ends_come_back(parts: list[bytes]) -> None:
     data = b"".join(parts)
-    assert text.of_bytes(data).encode() == data
+    assert text.from_bytes(data).encode() == data
 
 
 def test_lines_are_those_of_the_editor(neovim: Path, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_lines_are_those_of_the_editor(neovim: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_change_leaves_all_else_as_it_was(before: bytes, change: Change, after: bytes) -> None:
-    assert text.of_bytes(before).changed([change]).encode() == after
+    assert text.from_bytes(before).changed([change]).encode() == after
 
 
 @pytest.mark.parametrize(
@@ -128,12 +128,12 @@ def test_a_change_leaves_all_else_as_it_was(before: bytes, change: Change, after
 )
 def test_a_change_that_does_not_fit_is_refused(changes: list[Change]) -> None:
     with pytest.raises(EditStale):
-        text.of_bytes(b"a\nb\n").changed(changes)
+        text.from_bytes(b"a\nb\n").changed(changes)
 
 
 def test_what_has_no_place_in_a_file_is_refused() -> None:
     with pytest.raises(EditUnsaved, match="latin-1"):
-        text.of_bytes(b"\xe9\n").with_lines(["😀"]).encode()
+        text.from_bytes(b"\xe9\n").with_lines(["😀"]).encode()
     for line in ("a\nb", "a\0b"):
         with pytest.raises(EditUnsaved, match="line end or a null byte"):
             Text((line,)).encode()
@@ -159,6 +159,6 @@ def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_empty_file_and_an_empty_line_have_one_digest() -> None:
-    assert text.of_bytes(b"").digest == text.of_bytes(b"\n").digest == digest([""])
-    assert text.of_bytes(b"").is_empty
-    assert not text.of_bytes(b"\n").is_empty
+    assert text.from_bytes(b"").digest == text.from_bytes(b"\n").digest == digest([""])
+    assert text.from_bytes(b"").is_empty
+    assert not text.from_bytes(b"\n").is_empty

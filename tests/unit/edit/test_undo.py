@@ -10,7 +10,7 @@ import pytest
 from lcursor.edit import diff
 from lcursor.edit.checkpoints import text, undo
 from lcursor.edit.checkpoints.history import History
-from lcursor.edit.checkpoints.turn import Deed
+from lcursor.edit.checkpoints.turn import Action
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, FileKind, digest
 from lcursor.errors import EditMissing, EditRefused, EditUnsaved
@@ -109,7 +109,7 @@ class Desk:
             assert old in body
             (self.root / name).write_text(body.replace(old, new, 1))
 
-    def revert(self, do: Deed, key: str = "") -> undo.Reverted:
+    def revert(self, do: Action, key: str = "") -> undo.Reverted:
         """Take back or make again, also in the buffers."""
         buffers: list[EditBuffer] = [
             {"path": path, "tick": 1, "text": "\n".join(lines)}
@@ -332,7 +332,7 @@ def test_a_missing_file_is_told(desk: Desk) -> None:
 
 
 def test_nothing_to_take_back(desk: Desk) -> None:
-    wishes: tuple[Deed, ...] = ("undo", "redo")
+    wishes: tuple[Action, ...] = ("undo", "redo")
     for do in wishes:
         with pytest.raises(EditMissing):
             desk.revert(do)

@@ -107,7 +107,7 @@ def test_a_name_that_becomes_free_can_be_given_again(project: Project) -> None:
     project.write(project.delete("b"), project.rename("a", "b"))
     assert project.files() == {"b": b"a\n"}
     project.put("a", "new\n")
-    with pytest.raises(EditStale, match="came to be"):
+    with pytest.raises(EditStale, match="was created just now"):
         project.write(project.rename("a", "b"), project.rename("b", "a"))
     assert project.files() == {"a": b"new\n", "b": b"a\n"}
 
@@ -292,7 +292,7 @@ def test_a_file_that_comes_just_before_the_writing_is_left(
     project.put("a", "a\n")
     changes = [project.edit("a", "a", "A"), project.create("c", "c")]
     while_writing(monkeypatch, "c", lambda: project.put("c", "what I typed\n"))
-    with pytest.raises(EditStale, match="came to be"):
+    with pytest.raises(EditStale, match="was created just now"):
         project.write(*changes)
     assert project.files() == {"a": b"a\n", "c": b"what I typed\n"}
 

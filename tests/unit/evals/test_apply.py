@@ -45,7 +45,7 @@ def test_a_question_that_comes_again_after_its_answer_is_wrong(
     (task,) = [task for task in TASKS if task.name == "trap-twins:dependent"]
     (judged,) = apply.judge([task])
     assert judged.outcome == "refused"
-    monkeypatch.setattr(resolve.Ask, "chosen", lambda ask, _: ask.known)
+    monkeypatch.setattr(resolve.Ask, "chosen", lambda ask, _: ask.answers)
     (judged,) = apply.judge([task])
     assert judged.outcome == "wrong"
 
