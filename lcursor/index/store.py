@@ -133,11 +133,6 @@ class Store:
                 for path in batch:
                     _remove(base, path)
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Keep a short text under a key."""
-        with self._write() as base:
-            _set_meta(base, key, value)
-
     def tidy(self) -> None:
         """Forget chunks that were removed long ago, and shorten the log; for idle time."""
         with self._open() as base:
@@ -221,14 +216,6 @@ class Store:
 
 
 # Rows, on a connection in a transaction
-
-
-def _set_meta(base: sqlite3.Connection, key: str, value: str) -> None:
-    """Keep a short text under a key."""
-    base.execute(
-        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
-    )
 
 
 def _put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
