@@ -37,11 +37,6 @@ WEIGHTS: dict[Kind, Weights] = {
 }
 """By the kind of the question: names are found by words, sentences by vectors."""
 
-AGREEMENT = 0.09
-"""Bonus for comments that agree fully with a sentence, as a cosine."""
-CROWDING = 0.25
-"""Penalty for nearness to other results, per cosine: a chunk that is like many others is near to
-many questions, and seldom the one meant."""
 MIN_SHARE = 0.4
 """Share of the farthest vector of a list, where the nearest has 1."""
 
@@ -96,10 +91,6 @@ class Facts:
     """How likely it defines the name asked for, 0 to 1."""
     name: str = ""
     """The name that it defines."""
-    agreement: float = 0.0
-    """How much of the question is in its comments, 0 to 1."""
-    crowding: float = 0.0
-    """How near other results are to it, as a cosine."""
     is_literal: bool = False
     """Whether it has the identifier asked for, and nothing defines that."""
 
@@ -145,35 +136,6 @@ def _shares(leg: Leg, scored: Scored) -> list[tuple[int, float]]:
     return [(chunk, score / top if top > 0 else 1.0) for chunk, score in scored]
 
 
-def fuse_sentence(legs: Mapping[Leg, Scored], facts: Mapping[int, Facts]) -> dict[int, Ranked]:
-    """Score the chunks for a sentence by their vectors, corrected by comments and crowding.
-
-    The lexical list only adds candidates: on CoSQA every reciprocal rank fusion of the two lists is
-    worse than the vectors alone.
-    """
-    near = dict(legs["vector"])
-    top, floor = max(near.values()), min(near.values())
-    known = [facts[chunk].crowding for chunk in near if chunk in facts and facts[chunk].crowding]
-    usual = sum(known) / len(known) if known else 0.0
-    unit = (1 - MIN_SHARE) / (top - floor)
-    weight = WEIGHTS["text"]
-    found: dict[int, Ranked] = {}
-    for leg, scored in legs.items():
-        for place, (chunk, _) in enumerate(scored, start=1):
-            one = found.setdefault(chunk, Ranked(chunk))
-            if leg == "recent":
-                one.add(leg, weight.recent * (K + 1) / (K + place))
-    for chunk, one in found.items():
-        # A chunk that is not among the nearest is at most as near as the last of them.
-        one.add("vector" if chunk in near else "lexical", MIN_SHARE)
-        one.add("vector", unit * (near.get(chunk, floor) - floor))
-        if chunk in facts:
-            one.add("agreement", unit * AGREEMENT * facts[chunk].agreement)
-            if crowd := facts[chunk].crowding:
-                one.add("crowd", unit * CROWDING * (usual - crowd))
-    return found
-
-
 def rank(
     query: Query,
     legs: Mapping[Leg, Scored],
@@ -190,12 +152,7 @@ def rank(
         has_rules: whether the rules apply.
     """
     candidates = {chunk for leg, scored in legs.items() if leg != "recent" for chunk, _ in scored}
-    near = legs.get("vector", ())
-    has_spread = bool(near) and near[0][1] > near[-1][1]
-    if query.kind == "text" and has_spread and legs.get("lexical"):
-        fused = fuse_sentence(legs, facts)
-    else:
-        fused = fuse(legs, query.kind)
+    fused = fuse(legs, query.kind)
     found = [fused[chunk] for chunk in fused if chunk in facts and chunk in candidates]
     if found and has_rules:
         _lift(query, found, facts)

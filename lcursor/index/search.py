@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from lcursor.index import overlay, signals, words
+from lcursor.index import overlay, words
 from lcursor.index.definitions import Definition, find_definitions
 from lcursor.index.embed import Embedder
 from lcursor.index.overlay import Overlay, OverlayChunks
@@ -26,12 +26,6 @@ DEPTH = 100
 """Results taken from each list, or twice the limit."""
 MAX_DEFINITIONS = 40
 """Definitions whose chunks are looked up."""
-AGREEING = 30
-"""Nearest chunks whose comments are compared with the question."""
-AGREEING_WORDS = 15
-"""Best lexical chunks whose comments are: in a large project they need not be among the nearest."""
-CROWD = 100
-"""Nearest chunks that are compared with each other."""
 MIN_CERTAINTY = 0.7
 """A definition this certain makes a vector search for its name needless."""
 CACHED_QUERIES = 64
@@ -105,26 +99,17 @@ class Searcher:
         paths = self._paths({chunk for leg in legs.values() for chunk, _ in leg}, unsaved)
         if recent:
             legs["recent"] = _by_recency(paths, recent)
-        agreed, crowds, chunks = {}, {}, {}
-        if mode == "hybrid" and query.kind == "text":
-            lexical = legs["lexical"][:AGREEING_WORDS]
-            wanted = {chunk for chunk, _ in [*legs["vector"][:AGREEING], *lexical]}
-            chunks = self._chunks(wanted, unsaved)
-            agreed = _agreement(query, chunks)
-            crowds = self._crowding(legs["vector"])
         facts = {
             number: Facts(
                 path,
                 definitions[number].certainty if number in definitions else 0.0,
                 definitions[number].symbol.symbol.name if number in definitions else "",
-                agreed.get(number, 0.0),
-                crowds.get(number, 0.0),
                 number in literal,
             )
             for number, path in paths.items()
         }
         ranked = rank(query, legs, facts, has_rules=has_rules)[:limit]
-        chunks |= self._chunks({one.id for one in ranked} - chunks.keys(), unsaved)
+        chunks = self._chunks({one.id for one in ranked}, unsaved)
         stale = _Staleness(is_stale, unsaved)
         return [
             _hit(one, chunks[one.id], definitions.get(one.id), stale(chunks[one.id].path))
@@ -203,14 +188,6 @@ class Searcher:
             while len(self._embedded) > CACHED_QUERIES:
                 del self._embedded[next(iter(self._embedded))]
             return vector
-
-    def _crowding(self, near: Scored) -> dict[int, float]:
-        """Return how near the nearest chunks are to each other; those of buffers are left out."""
-        if self.vectors is None:
-            return {}
-        numbers = [chunk for chunk, _ in near[:CROWD] if chunk >= 0]
-        found = signals.crowding(self.vectors.rows(numbers))
-        return dict(zip(numbers, found.tolist(), strict=True))
 
     def _defining(
         self, query: Query, unsaved: OverlayChunks, allowed: NDArray[np.int64] | None
@@ -293,15 +270,6 @@ def _is_certain(query: Query, definitions: Mapping[int, Definition]) -> bool:
     return query.kind == "symbol" and any(
         one.certainty >= MIN_CERTAINTY for one in definitions.values()
     )
-
-
-def _agreement(query: Query, chunks: Mapping[int, StoredChunk]) -> dict[int, float]:
-    """Return how much of the question is in the comments of chunks."""
-    forms = signals.forms(query.text)
-    return {
-        number: signals.agreement(forms, signals.prose(one.chunk.text, one.language))
-        for number, one in chunks.items()
-    }
 
 
 def _by_recency(paths: Mapping[int, str], recent: Sequence[str]) -> list[tuple[int, float]]:

@@ -163,18 +163,6 @@ class VectorIndex:
                 rows = self._candidates(query, limit)
             return self._compare(query, limit, rows)
 
-    def rows(self, ids: Iterable[int]) -> NDArray[np.float32]:
-        """Return the vectors of chunks, scaled to length one; zeros where there is none."""
-        wanted = list(ids)
-        found = np.zeros((len(wanted), self.dim), np.float32)
-        with self._lock:
-            for at, number in enumerate(wanted):
-                if number in self._row_of:
-                    found[at] = self._vectors[self._row_of[number]]
-        norms = np.linalg.norm(found, axis=1, keepdims=True)
-        scaled: NDArray[np.float32] = found / np.maximum(norms, 1e-6)
-        return scaled
-
     def close(self) -> None:
         """Stop building a graph; waits for that a moment."""
         self._stop.set()

@@ -67,17 +67,6 @@ def test_the_nearest_come_first_with_their_cosine(small: VectorIndex) -> None:
     assert small.remarks == []
 
 
-def test_vectors_are_given_by_number(small: VectorIndex) -> None:
-    rows, ids = clouds(20), list(range(10, 30))
-    small.update(ids, rows * 2)
-    small.update([], np.empty((0, DIM), np.float16), [12])
-    found = small.rows([29, 12, 10, 99])
-    assert np.allclose(found[[0, 2]], rows[[19, 0]], atol=2e-3)
-    assert not found[[1, 3]].any()
-    assert np.allclose(np.linalg.norm(found[[0, 2]], axis=1), 1, atol=1e-6)
-    assert small.rows([]).shape == (0, DIM)
-
-
 def test_only_allowed_chunks_are_found(small: VectorIndex) -> None:
     rows, dice = clouds(2000), np.random.default_rng(1)
     ids = np.arange(2000) * 3
