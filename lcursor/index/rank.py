@@ -53,10 +53,6 @@ PATH: dict[Kind, float] = {"symbol": 0.0, "word": 0.3, "mixed": 0.3, "text": 0.5
 """Bonus for a path with all words of the question, as a multiple of the best score."""
 FILE = 0.05
 """Bonus for the best chunk of the file with the highest sum, as a multiple of the best score."""
-SATURATION = 0.98
-"""Factor for each better chunk of the same file. It is near 1: the second chunk is often the one
-meant."""
-
 TESTS = re.compile(
     r"(?:^|/)(?:tests?|spec|specs|__tests__|testdata|fixtures|idlelib/idle_test|[^/]*_tests?)/"
     r"|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*_spec|[^/]*\.(?:test|spec)|conftest)\.\w+$"
@@ -158,7 +154,6 @@ def rank(
         _lift(query, found, facts)
         _cohere(found, facts)
         _penalize(query, found, facts)
-        return _saturated(found, facts)
     return sorted(found, key=_order)
 
 
@@ -213,17 +208,6 @@ def _penalize(query: Query, found: Iterable[Ranked], facts: Mapping[int, Facts])
 def penalties(path: str) -> tuple[tuple[str, float], ...]:
     """Return the names of the penalties of a path, and their factors."""
     return tuple((name, factor) for name, pattern, factor in PENALTIES if pattern.search(path))
-
-
-def _saturated(found: Iterable[Ranked], facts: Mapping[int, Facts]) -> list[Ranked]:
-    """Lower each further chunk of a file, so that one file does not fill the answer."""
-    seen: dict[str, int] = {}
-    for one in sorted(found, key=_order):
-        path = facts[one.id].path
-        before = seen.get(path, 0)
-        seen[path] = before + 1
-        one.add("same file", one.score * (SATURATION**before - 1))
-    return sorted(found, key=_order)
 
 
 def has_same_name(path: str, name: str) -> bool:

@@ -147,10 +147,6 @@ def test_many_hits_in_a_file_lift_its_best() -> None:
     assert close("a.py", "b.py", "b.py", "b.py")[0] == 2
 
 
-def test_one_file_is_not_the_whole_answer() -> None:
-    assert close("a.py", "a.py", "a.py", "b.py") == [1, 4, 2, 3]
-
-
 LIST = st.lists(st.integers(1, 12), unique=True)
 
 
