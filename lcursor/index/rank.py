@@ -53,6 +53,7 @@ PATH: dict[Kind, float] = {"symbol": 0.0, "word": 0.3, "mixed": 0.3, "text": 0.5
 """Bonus for a path with all words of the question, as a multiple of the best score."""
 FILE = 0.05
 """Bonus for the best chunk of the file with the highest sum, as a multiple of the best score."""
+
 TESTS = re.compile(
     r"(?:^|/)(?:tests?|spec|specs|__tests__|testdata|fixtures|idlelib/idle_test|[^/]*_tests?)/"
     r"|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*_spec|[^/]*\.(?:test|spec)|conftest)\.\w+$"
