@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lcursor.chat.slot import ChatSlot
+from lcursor.chat.service import ChatService
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError
 from lcursor.http import endpoint
@@ -72,7 +72,7 @@ class Answer:
 
 
 class Chat:
-    """A `ChatSlot`, used as an editor uses it.
+    """A `ChatService`, used as an editor uses it.
 
     Args:
         config: the settings of the chat.
@@ -84,7 +84,7 @@ class Chat:
         self._messages: list[Message] = []
         self._changed = threading.Condition()
         self._number = 0
-        self.slot = ChatSlot(
+        self.slot = ChatService(
             config, self._receive, folder=folder / "chats", server=folder / "server", idle_s=idle_s
         )
 

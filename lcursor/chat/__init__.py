@@ -1,1 +1,1 @@
-"""Conversations: their messages, their turns, their archive."""
+"""Chats with a model about a project: stored as a tree of messages, answered turn by turn."""

@@ -1,9 +1,9 @@
-"""A chat as data: a tree of messages, which branch of it is shown, and what stands for what.
+"""A chat as data: a tree of messages, the branch that is shown, and summaries.
 
-Owns the state and the one way to change it: `Conversation.apply` of an operation, a plain table
-that `archive.py` writes down as it is. No operation takes a message away. A summary stands for all
-messages up to one of them; it has no place in the tree, so that taking it back costs nothing.
-Pure: no clock, no file, no thread of its own; who shares one locks it.
+The only way to change it is `Conversation.apply` of an operation, a plain dictionary that
+`chat_file.py` writes as it is. No operation deletes a message. A summary replaces all messages up
+to one in the prompt; it is not part of the tree, so it can be undone. Pure; callers that share one
+lock it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Speaker = Literal["user", "assistant"]
 T = TypeVar("T")
 
 VERSION = 1
-"""Of the operations; a file with a higher one is left alone."""
+"""Of the operations; a file with a higher one is not touched."""
 TITLE_CHARS = 48
 PREVIEW_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
-    """What was attached to a message: a line of its bill, kept as a receipt."""
+class AttachedItem:
+    """An item of context that was sent with a message, without its text."""
 
     key: str
     kind: str
@@ -39,12 +39,12 @@ class Attached:
     note: str = ""
     is_left_out: bool = False
     digest: str = ""
-    """Of its text, to know it again."""
+    """Of its text and place, see `attachments.fingerprint`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an answer cost, as `ChatDone` says it."""
+    """Tokens and times of an answer, as in `ChatDone`."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -57,47 +57,47 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StoredMessage:
     """One message of the tree."""
 
     number: int
     parent: int
-    """Of the message before it; 0 for the first."""
+    """Number of the message before it; 0 for the first."""
     role: Speaker
     text: str
     sent: str = ""
-    """The text as the model reads it, with what is attached; "" where that is `text`."""
+    """The text with its context, as the model reads it; "" if that is `text`."""
     reasoning: str = ""
     end: ChatEnd | Literal[""] = ""
-    """How an answer ended; "" while it is written, or where its writer was killed."""
+    """How an answer ended; "" while it is written, or if its writer was killed."""
     model: str = ""
-    items: tuple[Attached, ...] = ()
+    items: tuple[AttachedItem, ...] = ()
     attachments: tuple[ChatAttachment, ...] = ()
-    """What was attached on purpose, with its text: it is again where the question is changed."""
+    """What the user attached, with its text: it is attached again if the question is edited."""
     cost: Cost = field(default_factory=Cost)
     server: str = ""
-    """Which run of which server wrote it."""
+    """Identifies the run of the server that wrote it."""
     why: str = ""
-    """Why an answer broke off, for people."""
+    """Why an answer broke off, for the user."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it is an answer of which no end is known."""
+        """Whether it is an answer without a recorded end."""
         return self.role == "assistant" and not self.end
 
     @property
     def is_partial(self) -> bool:
-        """Whether it is an answer that the model did not end."""
+        """Whether it is an answer that was cut short."""
         return self.role == "assistant" and self.end not in ("stop", "length")
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A text that stands for a message and all before it."""
+    """A text that replaces a message and all before it in the prompt."""
 
     number: int
     last: int
-    """The last message that it stands for."""
+    """Number of the last message that it replaces."""
     text: str
     tokens_before: int = 0
     tokens_after: int = 0
@@ -106,10 +106,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of a file that came out of the chat."""
+    """An edit of a file that came from the chat and was accepted."""
 
     after: int
-    """The message that it followed."""
+    """Number of the message that it followed."""
     name: str
     first_row: int
     rows: int
@@ -118,95 +118,96 @@ class Edit:
 
 @dataclass(slots=True)
 class Conversation:
-    """The state of a chat; change it by `apply` alone."""
+    """The state of a chat; change it with `apply` only."""
 
     key: str = ""
     root: str = ""
     title: str = ""
-    """As the user gave it; "" has it made from the first question."""
+    """The user's title; "" to derive one from the first question."""
     model: str = ""
-    """"" is the one of the settings."""
-    said: dict[int, Said] = field(default_factory=dict)
+    """"" for the one of the settings."""
+    messages: dict[int, StoredMessage] = field(default_factory=dict)
     summaries: dict[int, Summary] = field(default_factory=dict)
     shown: dict[int, int] = field(default_factory=dict)
-    """Which of the messages that follow one is shown."""
+    """Number of a message -> number of the reply to it that is shown."""
     edits: list[Edit] = field(default_factory=list)
 
     @property
     def next_number(self) -> int:
         """The number of the next message or summary."""
-        return max((0, *self.said, *self.summaries)) + 1
+        return max((0, *self.messages, *self.summaries)) + 1
 
     @property
     def last(self) -> int:
-        """The number of the last message that is shown; 0 where there is none."""
+        """The number of the last message that is shown; 0 if there is none."""
         number = 0
         while number in self.shown:
             number = self.shown[number]
         return number
 
     def copy(self) -> Conversation:
-        """Return the state as it is now; what is done to the one does not show in the other."""
+        """Return an independent copy."""
         return replace(
             self,
-            said=dict(self.said),
+            messages=dict(self.messages),
             summaries=dict(self.summaries),
             shown=dict(self.shown),
             edits=list(self.edits),
         )
 
-    def line(self, last: int | None = None) -> list[Said]:
-        """Return the messages up to one, the oldest first; up to the last that is shown."""
-        number, found = self.last if last is None else self.place(last), list[Said]()
+    def branch(self, last: int | None = None) -> list[StoredMessage]:
+        """Return the messages up to one, oldest first; by default up to the last shown one."""
+        number, found = self.last if last is None else self.resolve(last), list[StoredMessage]()
         while number:
-            found.append(self.said[number])
+            found.append(self.messages[number])
             number = found[-1].parent
         return found[::-1]
 
-    def place(self, number: int) -> int:
-        """Return a message's number; of a summary, the last one's that it stands for."""
+    def resolve(self, number: int) -> int:
+        """Return the number of a message, or of the last message of a summary; else 0."""
         summary = self.summaries.get(number)
-        return summary.last if summary else number if number in self.said else 0
+        return summary.last if summary else number if number in self.messages else 0
 
-    def question(self, number: int) -> int:
-        """Return the question that a message is, or that it answers; of 0 the last one; else 0."""
-        line = self.line(self.place(number) or None)
-        return next((each.number for each in reversed(line) if each.role == "user"), 0)
+    def question_of(self, number: int) -> int:
+        """Return the question that a message is or answers, by default the last one; else 0."""
+        branch = self.branch(self.resolve(number) or None)
+        return next((each.number for each in reversed(branch) if each.role == "user"), 0)
 
     def siblings(self, number: int) -> list[int]:
-        """Return the messages that were said in the place of one, with it, the oldest first."""
-        parent = self.said[number].parent
-        return [each.number for each in self.said.values() if each.parent == parent]
+        """Return the messages with the same parent, this one included, oldest first."""
+        parent = self.messages[number].parent
+        return [each.number for each in self.messages.values() if each.parent == parent]
 
-    def summary(self, line: Sequence[Said]) -> Summary | None:
-        """Return the summary that stands for the most messages of a line."""
-        place = {each.number: at for at, each in enumerate(line)}
-        found = [each for each in self.summaries.values() if not each.is_undone]
-        found = [each for each in found if each.last in place]
+    def active_summary(self, branch: Sequence[StoredMessage]) -> Summary | None:
+        """Return the summary that replaces the most messages of a branch."""
+        place = {each.number: at for at, each in enumerate(branch)}
+        found = [
+            each for each in self.summaries.values() if not each.is_undone and each.last in place
+        ]
         return max(found, key=lambda each: (place[each.last], each.number), default=None)
 
-    def step(self, number: int, step: int) -> int:
-        """Return the message that stands so many branches further; the outermost at the ends."""
+    def sibling(self, number: int, step: int) -> int:
+        """Return the sibling so many branches further, at most the outermost one."""
         rows = self.siblings(number)
         return rows[min(max(rows.index(number) + step, 0), len(rows) - 1)]
 
-    def name(self) -> str:
-        """Return the title: the given one, else the first words of the first question."""
+    def display_title(self) -> str:
+        """Return the user's title, else the beginning of the first question."""
         return self.title or title_of(self.first_question())
 
     def first_question(self) -> str:
-        """Return the first question of what is shown."""
-        return next((each.text for each in self.line() if each.role == "user"), "")
+        """Return the first question of the branch that is shown."""
+        return next((each.text for each in self.branch() if each.role == "user"), "")
 
     def apply(self, op: Mapping[str, Any]) -> None:
         """Change the state.
 
         Raises:
-            KeyError: it speaks of a message that there is not, or lacks a field.
+            KeyError: it names a message that does not exist, or lacks a field.
             TypeError: a value is of the wrong type.
-            ValueError: it makes no sense here.
+            ValueError: it is not possible here.
         """
-        do = {
+        handler = {
             "chat": self._chat,
             "say": self._say,
             "attach": self._attach,
@@ -221,46 +222,47 @@ class Conversation:
             "edit": self._edit,
             "whole": self._whole,
         }.get(op["op"])
-        if do is None:
+        if handler is None:
             raise ValueError(f"no such operation: {op['op']}")
-        do(op)
+        handler(op)
 
     def _chat(self, op: Mapping[str, Any]) -> None:
         self.key, self.root = op["key"], op["root"]
 
     def _say(self, op: Mapping[str, Any]) -> None:
-        self._add(Said(op["number"], self._parent(op), "user", op["text"]))
+        self._add(StoredMessage(op["number"], self._parent(op), "user", op["text"]))
 
     def _attach(self, op: Mapping[str, Any]) -> None:
-        items = tuple(_made(Attached, each) for each in op["items"])
-        there = tuple(op.get("attachments", ()))
-        self._change(op["number"], sent=op["sent"], items=items, attachments=there)
+        items = tuple(_record(AttachedItem, each) for each in op["items"])
+        attachments = tuple(op.get("attachments", ()))
+        self._update(op["number"], sent=op["sent"], items=items, attachments=attachments)
 
     def _answer(self, op: Mapping[str, Any]) -> None:
+        number, parent = op["number"], self._parent(op)
         model, server = op.get("model", ""), op.get("server", "")
-        self._add(Said(op["number"], self._parent(op), "assistant", "", model=model, server=server))
+        self._add(StoredMessage(number, parent, "assistant", "", model=model, server=server))
 
     def _more(self, op: Mapping[str, Any]) -> None:
-        here = self.said[op["number"]]
-        if here.role != "assistant":
-            raise ValueError("only an answer grows")
-        text, reasoning = here.text + op["text"], here.reasoning + op.get("reasoning", "")
-        self._change(here.number, text=text, reasoning=reasoning)
+        old = self.messages[op["number"]]
+        if old.role != "assistant":
+            raise ValueError("only an answer can be continued")
+        text, reasoning = old.text + op["text"], old.reasoning + op.get("reasoning", "")
+        self._update(old.number, text=text, reasoning=reasoning)
 
     def _end(self, op: Mapping[str, Any]) -> None:
-        cost = _made(Cost, op.get("cost", {}))
-        server = op.get("server", self.said[op["number"]].server)
+        cost = _record(Cost, op.get("cost", {}))
+        server = op.get("server", self.messages[op["number"]].server)
         why = op.get("why", "")
-        self._change(op["number"], end=op["reason"], cost=cost, server=server, why=why)
+        self._update(op["number"], end=op["reason"], cost=cost, server=server, why=why)
 
     def _show(self, op: Mapping[str, Any]) -> None:
-        self._bring(self.said[op["number"]].number)
+        self._select(self.messages[op["number"]].number)
 
     def _sum(self, op: Mapping[str, Any]) -> None:
         number = op["number"]
-        if number in self.said or number in self.summaries or op["last"] not in self.said:
-            raise ValueError(f"no summary can have number {number} there")
-        self.summaries[number] = _made(Summary, op)
+        if number in self.messages or number in self.summaries or op["last"] not in self.messages:
+            raise ValueError(f"no summary can have number {number} here")
+        self.summaries[number] = _record(Summary, op)
 
     def _expand(self, op: Mapping[str, Any]) -> None:
         number = op["number"]
@@ -273,7 +275,7 @@ class Conversation:
         self.model = op["model"]
 
     def _edit(self, op: Mapping[str, Any]) -> None:
-        self.edits.append(_made(Edit, op))
+        self.edits.append(_record(Edit, op))
 
     def _whole(self, op: Mapping[str, Any]) -> None:
         other = from_json(op["chat"])
@@ -282,35 +284,35 @@ class Conversation:
 
     def _parent(self, op: Mapping[str, Any]) -> int:
         parent = int(op["parent"])
-        if parent and parent not in self.said:
+        if parent and parent not in self.messages:
             raise KeyError(parent)
         return parent
 
-    def _add(self, new: Said) -> None:
-        if new.number in self.said or new.number in self.summaries or new.number < 1:
-            raise ValueError(f"there is a message {new.number} already")
-        self.said[new.number] = new
-        self._bring(new.number)
+    def _add(self, new: StoredMessage) -> None:
+        if new.number in self.messages or new.number in self.summaries or new.number < 1:
+            raise ValueError(f"message {new.number} exists already")
+        self.messages[new.number] = new
+        self._select(new.number)
 
-    def _change(self, number: int, **values: Any) -> None:
-        self.said[number] = replace(self.said[number], **values)
+    def _update(self, number: int, **values: Any) -> None:
+        self.messages[number] = replace(self.messages[number], **values)
 
-    def _bring(self, number: int) -> None:
-        """Show a message, and what leads to it."""
+    def _select(self, number: int) -> None:
+        """Show a message and its ancestors."""
         while number:
-            parent = self.said[number].parent
+            parent = self.messages[number].parent
             self.shown[parent] = number
             number = parent
 
 
-def amended(chat: Conversation, number: int, text: str) -> list[Op]:
-    """Return what puts another text in the place of an answer; the old one stays beside it.
+def amend_ops(chat: Conversation, number: int, text: str) -> list[Op]:
+    """Return the operations that replace an answer by a new branch with another text.
 
     Raises:
         KeyError: there is no such message.
-        ValueError: it is a question, which is asked anew.
+        ValueError: it is a question.
     """
-    old, new = chat.said[number], chat.next_number
+    old, new = chat.messages[number], chat.next_number
     if old.role != "assistant":
         raise ValueError("only an answer can be amended")
     return [
@@ -321,13 +323,13 @@ def amended(chat: Conversation, number: int, text: str) -> list[Op]:
 
 
 def to_json(chat: Conversation) -> dict[str, Any]:
-    """Return a chat as a table that JSON can hold."""
+    """Return a chat as a JSON object; `said` are its messages."""
     return {
         "key": chat.key,
         "root": chat.root,
         "title": chat.title,
         "model": chat.model,
-        "said": [asdict(each) for each in chat.said.values()],
+        "said": [asdict(each) for each in chat.messages.values()],
         "summaries": [asdict(each) for each in chat.summaries.values()],
         "shown": sorted([parent, child] for parent, child in chat.shown.items()),
         "edits": [asdict(each) for each in chat.edits],
@@ -335,51 +337,51 @@ def to_json(chat: Conversation) -> dict[str, Any]:
 
 
 def from_json(table: Mapping[str, Any]) -> Conversation:
-    """Return the chat of `to_json`.
+    """Return the chat of an object of `to_json`.
 
     Raises:
         KeyError: a field is missing.
         TypeError: a value is of the wrong type.
     """
-    said = []
+    messages = []
     for each in table["said"]:
-        items = tuple(_made(Attached, item) for item in each["items"])
-        made = replace(_made(Said, each), items=items, cost=_made(Cost, each["cost"]))
-        said.append(replace(made, attachments=tuple(made.attachments)))
+        message = _record(StoredMessage, each)
+        items = tuple(_record(AttachedItem, item) for item in each["items"])
+        cost, attachments = _record(Cost, each["cost"]), tuple(message.attachments)
+        messages.append(replace(message, items=items, cost=cost, attachments=attachments))
     return Conversation(
         key=table["key"],
         root=table["root"],
         title=table["title"],
         model=table["model"],
-        said={each.number: each for each in said},
-        summaries={each["number"]: _made(Summary, each) for each in table["summaries"]},
+        messages={each.number: each for each in messages},
+        summaries={each["number"]: _record(Summary, each) for each in table["summaries"]},
         shown=dict(map(tuple, table["shown"])),
-        edits=[_made(Edit, each) for each in table["edits"]],
+        edits=[_record(Edit, each) for each in table["edits"]],
     )
 
 
-def rescue(chat: Conversation, op: Mapping[str, Any]) -> bool:
-    """Take the words of an operation that cannot be applied, where it has some.
+def rescue_text(chat: Conversation, op: Mapping[str, Any]) -> bool:
+    """Append the text of an operation that cannot be applied; return whether it has any.
 
-    A line of a damaged file may have been lost, and another one speaks of it: what was said is
-    kept, at the end of what there is. Returns whether something was kept.
+    In a damaged file, an operation may refer to a message whose line was lost.
     """
     kind, text = op.get("op"), op.get("text")
     if kind not in ("say", "answer", "more") or not isinstance(text, str):
         return False
     number = op.get("number")
-    if not isinstance(number, int) or number < 1:
-        number = chat.next_number
-    if number in chat.said or number in chat.summaries:
+    is_usable = isinstance(number, int) and number > 0
+    if not is_usable or number in chat.messages or number in chat.summaries:
         number = chat.next_number
     role: Speaker = "user" if kind == "say" else "assistant"
-    last = max(chat.said, default=0)
-    chat._add(Said(number, last, role, text, reasoning=str(op.get("reasoning", ""))))
+    parent = max(chat.messages, default=0)
+    reasoning = str(op.get("reasoning", ""))
+    chat._add(StoredMessage(int(number or 0), parent, role, text, reasoning=reasoning))
     return True
 
 
 def title_of(question: str) -> str:
-    """Return the first words of a question, as a title; always the same ones for the same text."""
+    """Return the beginning of a question as a title."""
     lines = (line.strip() for line in _prose(question))
     words = " ".join(next((line for line in lines if line), "").split())
     if len(words) <= TITLE_CHARS:
@@ -394,20 +396,20 @@ def preview_of(question: str) -> str:
 
 
 def _prose(text: str) -> Iterator[str]:
-    """Yield the lines outside of code; if there are none, all."""
-    lines, is_code, seen = text.split("\n"), False, False
+    """Yield the lines outside of fenced code; all but the fences if there are none."""
+    lines, is_code, has_prose = text.split("\n"), False, False
     for line in lines:
         if line.lstrip().startswith(("```", "~~~")):
             is_code = not is_code
         elif not is_code and line.strip():
-            seen = True
+            has_prose = True
             yield line
-    if not seen:
+    if not has_prose:
         yield from (line for line in lines if not line.lstrip().startswith(("```", "~~~")))
 
 
-def _made(kind: type[T], table: Mapping[str, Any]) -> T:
-    """Return a record from a table, without the fields that a newer version may have added."""
+def _record(kind: type[T], table: Mapping[str, Any]) -> T:
+    """Return a record from a table, ignoring fields that a newer version may have added."""
     if not isinstance(table, Mapping):
         raise TypeError(f"expected a table, not {type(table).__name__}")
     names = {spec.name for spec in fields(kind)}  # type: ignore[arg-type]

@@ -1,15 +1,13 @@
-"""A chat as the model reads it: the same beginning at every turn.
+"""The prompt of a chat: every turn only appends to it, so that the server finds it in its cache.
 
-Owns the order and the fixed words. What a turn adds stands after all that stood there before, so
-that the server finds the prompt in its cache: nothing here knows the time, a count, a setting or
-what is attached next. Pure; any thread.
+Contains the order and the fixed texts; no time, count or setting. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lcursor.chat.conversation import Conversation, Said, Summary
+from lcursor.chat.conversation import Conversation, StoredMessage, Summary
 from lcursor.llm.records import Message
 
 SYSTEM = (
@@ -19,58 +17,56 @@ SYSTEM = (
     "Answer from them; where they do not say enough, say what is missing. "
     "Be brief and exact. Write code in fenced blocks that name their language."
 )
-SUMMED = "Summary of our conversation so far, which takes its place:\n\n"
-TAKEN = "Understood. I go on from there."
-SILENT = "What is your next question?"
-"""Where an answer is missing. A question: small models say a statement again at the next turn."""
-UNASKED = "Go on."
-"""Where a question is missing."""
+SUMMARY_INTRO = "Summary of our conversation so far, which takes its place:\n\n"
+SUMMARY_REPLY = "Understood. I go on from there."
+NO_ANSWER = "What is your next question?"
+"""In place of a missing answer. A question: small models repeat a statement at the next turn."""
+NO_QUESTION = "Go on."
+"""In place of a missing question."""
 
 
 def messages(chat: Conversation, last: int | None = None) -> list[Message]:
     """Return the prompt up to a message, by default the last one that is shown.
 
-    The list for a message begins with the list for each message before it, as long as no summary
-    takes the place of some of them.
+    It begins with the prompt up to each earlier message, unless a summary replaces some of them.
     """
-    line = chat.line(last)
-    summary = chat.summary(line)
+    branch = chat.branch(last)
+    summary = chat.active_summary(branch)
     found = [Message("system", SYSTEM)]
     if summary is not None:
-        found += summed(summary)
-    return found + spoken(after(line, summary))
+        found += [Message("user", SUMMARY_INTRO + summary.text)]
+        found += [Message("assistant", SUMMARY_REPLY)]
+    return found + alternate(unsummarized(branch, summary))
 
 
 def with_question(chat: Conversation, last: int, sent: str) -> list[Message]:
-    """Return the prompt that a question makes which follows a message."""
+    """Return the prompt for a question after a message."""
     before = messages(chat, last)
     if before[-1].role == "user":
-        before.append(Message("assistant", SILENT))
+        before.append(Message("assistant", NO_ANSWER))
     return [*before, Message("user", sent)]
 
 
-def after(line: Sequence[Said], summary: Summary | None) -> Sequence[Said]:
-    """Return the messages of a line that no summary stands for."""
+def unsummarized(
+    branch: Sequence[StoredMessage], summary: Summary | None
+) -> Sequence[StoredMessage]:
+    """Return the messages of a branch after those that a summary replaces."""
     if summary is None:
-        return line
-    numbers = [each.number for each in line]
-    return line[numbers.index(summary.last) + 1 :]
+        return branch
+    numbers = [each.number for each in branch]
+    return branch[numbers.index(summary.last) + 1 :]
 
 
-def summed(summary: Summary) -> list[Message]:
-    """Return what stands in the place of what was summarized."""
-    return [Message("user", SUMMED + summary.text), Message("assistant", TAKEN)]
-
-
-def spoken(line: Sequence[Said]) -> list[Message]:
-    """Return messages as the model reads them: question and answer in turn, as templates want."""
+def alternate(branch: Sequence[StoredMessage]) -> list[Message]:
+    """Return messages as the model reads them: questions and answers in turn, as templates need."""
     found = list[Message]()
-    for each in line:
+    for each in branch:
         text = each.sent or each.text
         if each.role == "assistant" and not text.strip():
-            text = SILENT
+            text = NO_ANSWER
         if found and found[-1].role == each.role:
-            is_silent = each.role == "user"
-            found.append(Message("assistant", SILENT) if is_silent else Message("user", UNASKED))
+            is_question = each.role == "user"
+            filler = ("assistant", NO_ANSWER) if is_question else ("user", NO_QUESTION)
+            found.append(Message(*filler))  # type: ignore[arg-type]
         found.append(Message(each.role, text))
     return found

@@ -1,33 +1,42 @@
-"""What of a long chat stays when there is no room for all of it.
+"""Fit a long chat into the model's context, by summaries of its older messages.
 
-Owns when, how much and in which words. The model writes down what was wanted, decided and left
-open; which files were attached and what was changed is listed by us, to the letter. No message is
-lost by it: a summary stands in for them in the prompt alone. Pure; any thread.
+The model writes down what was asked, decided and left open; the list of attached files and edits is
+ours, so that it is exact. A summary replaces messages in the prompt only. Nothing is ever cut.
+`PromptFitter` blocks, on a turn's thread; the rest is pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lcursor.chat import prompt
-from lcursor.chat.conversation import Conversation, Said
+from lcursor.chat.attachments import clean, token_rows
+from lcursor.chat.chat_file import ChatFile, MakeOps
+from lcursor.chat.conversation import Conversation, Op, StoredMessage
+from lcursor.config import ChatConfig
 from lcursor.errors import ContextFull
 from lcursor.llm import tokens
-from lcursor.llm.records import Message
+from lcursor.llm.pool import Connection
+from lcursor.llm.records import Event, Message, Text
 from lcursor.protocol_chat import ChatItem
 
-Measure = Callable[[Sequence[Message]], int]
+Count = Callable[[Sequence[Message]], int]
 
-ASKED_TOKENS = 1000
-LEAST_TOKENS = 128
-"""With less room than this there is no summary worth its name."""
-MOST_TOKENS = 2048
-"""That it may take, with what a model thinks before."""
+WANTED_TOKENS = 1000
+"""Free tokens that a summary should have."""
+MIN_TOKENS = 128
+"""Free tokens that a summary must have."""
+MAX_TOKENS = 2048
+"""Limit of a summary, with the model's reasoning."""
 KEPT_SHARE = 0.25
-"""The last question and its answer stay as they are, if they have at most this of the room."""
-MOST_LISTED = 60
-BIGGEST = 3
+"""The last question and its answer are not summarized up to this share of the context."""
+MAX_LISTED = 60
+LARGEST = 3
+MAX_SUMMARIES = 4
+"""In one turn: a chat may have been led with a model of a larger context."""
+UNKNOWN_CONTEXT = 1 << 20
+"""If the context's size is unknown: the server says when it is full."""
 
 INSTRUCTION = (
     "Our conversation is about to grow longer than you can read. Write a summary of it that will "
@@ -44,85 +53,206 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is summarized, and how one asks for it."""
+    """What to summarize, and the prompt for it."""
 
     last: int
-    """The last message that it stands for."""
+    """The last message that the summary replaces."""
     messages: list[Message]
     tokens: int
     """Of `messages`."""
     max_tokens: int
     replaced: int
-    """Messages that are no longer in the prompt."""
+    """How many messages leave the prompt."""
 
 
-def plan(chat: Conversation, last: int, limit: int, measure: Measure) -> Plan | None:
-    """Return what to summarize of the messages up to one; None where nothing can be.
+@dataclass(frozen=True, slots=True)
+class NewSummary:
+    """A summary that was added to a chat."""
+
+    number: int
+    last: int
+    """The last message that it replaces."""
+    replaced: int
+    """How many messages left the prompt."""
+    tokens_before: int
+    tokens_after: int
+    text: str
+
+
+class PromptFitter:
+    """Makes the prompt of one turn fit.
+
+    Args:
+        file: the chat.
+        connection: the model.
+        config: the settings.
+        ask: has the model write, given a prompt and a limit of tokens.
+        change: changes the chat like `ChatFile.change`, while the turn runs.
+        on_start: gets a sentence when a summary is begun.
+        on_summary: gets each summary.
+    """
+
+    def __init__(
+        self,
+        file: ChatFile,
+        connection: Connection,
+        config: ChatConfig,
+        ask: Callable[[Sequence[Message], int], Iterable[Event]],
+        change: Callable[[MakeOps], list[Op]],
+        on_start: Callable[[str], None],
+        on_summary: Callable[[NewSummary], None],
+    ) -> None:
+        self._file, self._connection, self._config = file, connection, config
+        self._ask, self._change = ask, change
+        self._on_start, self._on_summary = on_start, on_summary
+
+    def fit(self, question: int) -> list[Message]:
+        """Return the prompt for a question, after summarizing if that is necessary.
+
+        The server is asked to count only if the result may matter.
+
+        Raises:
+            ContextFull: it cannot be made to fit.
+        """
+        context, share = self._connection.context_tokens, self._config.summarize_at
+        limit = tokens.prompt_limit(context, self._config.max_tokens)
+        most = min(limit, int(share * context)) if share > 0 else limit
+        for _ in range(MAX_SUMMARIES):
+            messages = self._messages(question)
+            if not limit or self._upper_bound(question, messages) <= most:
+                return messages
+            if self._count(messages) <= most:
+                return messages
+            before = self._file.snapshot().messages[question].parent
+            if share <= 0 or not self.summarize(before):
+                break
+        messages = self._messages(question)
+        total = self._count(messages)
+        if total > limit:
+            chat = self._file.snapshot()
+            asked = chat.messages[question]
+            counter = self._connection.counter
+            items, _ = token_rows(chat, asked.parent, asked.text, asked.items, counter)
+            check_fits(items, total, limit)
+        return messages
+
+    def summarize(self, last: int) -> bool:
+        """Have the model summarize messages up to one; return False if there are none."""
+        before = self._file.snapshot()
+        context = self._connection.context_tokens or UNKNOWN_CONTEXT
+        found = plan(before, last, context, self._count)
+        if found is None:
+            return False
+        self._on_start(f"summarizing {found.replaced} messages")
+        written = ""
+        for event in self._ask(found.messages, found.max_tokens):
+            if isinstance(event, Text):
+                written += event.text
+        tokens_before = self._count(prompt.messages(before, last))
+
+        def make(chat: Conversation) -> Sequence[Op]:
+            op = {"op": "sum", "number": chat.next_number, "last": found.last}
+            content = clean(text(written, chat, found.last))
+            return [{**op, "text": content, "tokens_before": tokens_before}]
+
+        op = self._change(make)[-1]
+        tokens_after = self._count(prompt.messages(self._file.snapshot(), last))
+        self._on_summary(
+            NewSummary(
+                op["number"], op["last"], found.replaced, tokens_before, tokens_after, op["text"]
+            )
+        )
+        return True
+
+    def _count(self, messages: Sequence[Message]) -> int:
+        return self._connection.counter.messages(messages)[0]
+
+    def _messages(self, question: int) -> list[Message]:
+        return prompt.messages(self._file.snapshot(), question)
+
+    def _upper_bound(self, question: int, messages: Sequence[Message]) -> int:
+        """Return a number of tokens that the prompt hardly exceeds, from the last exact count."""
+        chat = self._file.snapshot()
+        branch = chat.branch(question)
+        summary = chat.active_summary(branch)
+        rest = prompt.unsummarized(branch, summary)
+        for at in range(len(rest) - 1, -1, -1):
+            each = rest[at]
+            is_newer = summary is None or each.number > summary.number
+            is_counted = each.end in ("stop", "length") and each.cost.is_exact
+            if is_newer and is_counted and each.model == self._connection.name:
+                known = each.cost.prompt_tokens + each.cost.answer_tokens
+                return known + tokens.upper_bound(prompt.alternate(rest[at + 1 :]))
+        return tokens.upper_bound(messages)
+
+
+def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None:
+    """Return what to summarize of the messages up to one, None if nothing can be.
 
     Args:
         chat: the chat.
-        last: the last message that is there; a question that waits for an answer stays out.
-        limit: most tokens of a prompt and what is written to it, together.
-        measure: counts a prompt's tokens.
+        last: the last message; a question that waits for its answer is not included.
+        limit: of the tokens of the prompt and the summary together.
+        count: counts the tokens of a prompt.
     """
-    line = chat.line(last)
-    rest = prompt.after(line, chat.summary(line))
+    branch = chat.branch(last)
+    rest = prompt.unsummarized(branch, chat.active_summary(branch))
     ends = [at for at, each in enumerate(rest) if each.role == "assistant"]
     if len(ends) > 1:
-        kept = prompt.spoken(rest[ends[-2] + 1 : ends[-1] + 1])
+        kept = prompt.alternate(rest[ends[-2] + 1 : ends[-1] + 1])
         if tokens.estimate_messages(kept) <= KEPT_SHARE * limit:
             ends.pop()
     for at in reversed(ends):
-        here = rest[at].number
-        asked = [*prompt.messages(chat, here), Message("user", INSTRUCTION)]
-        size = measure(asked)
-        room = limit - size
-        if room >= min(ASKED_TOKENS, max(limit // 8, LEAST_TOKENS)):
-            return Plan(here, asked, size, min(room, MOST_TOKENS), at + 1)
+        number = rest[at].number
+        asked = [*prompt.messages(chat, number), Message("user", INSTRUCTION)]
+        size = count(asked)
+        free = limit - size
+        if free >= min(WANTED_TOKENS, max(limit // 8, MIN_TOKENS)):
+            return Plan(number, asked, size, min(free, MAX_TOKENS), at + 1)
     return None
 
 
 def text(written: str, chat: Conversation, last: int) -> str:
-    """Return the text of a summary: what the model wrote, and the list of what was attached.
+    """Return the text of a summary: what the model wrote, and the lists of files and edits.
 
-    Where the model wrote nothing, or only said again what it was told, as small ones do, the
-    questions stand in for it.
+    If the model wrote nothing or only repeated the instruction, as small ones do, the questions
+    take its place.
     """
-    line = chat.line(last)
-    words = _own(written) or _questions(line)
-    return "\n\n".join(filter(None, (words, ledger(chat, line))))
+    branch = chat.branch(last)
+    words = _without_instruction(written) or _questions(branch)
+    return "\n\n".join(filter(None, (words, files_and_edits(chat, branch))))
 
 
-def ledger(chat: Conversation, line: Sequence[Said]) -> str:
-    """Return which files were attached to messages and what was changed, as a list."""
+def files_and_edits(chat: Conversation, branch: Sequence[StoredMessage]) -> str:
+    """Return the lists of attached files and of accepted edits."""
     names: dict[str, None] = {}
-    for item in (item for each in line for item in each.items):
+    for item in (item for each in branch for item in each.items):
         if not item.is_left_out:
-            names.pop(item.name, None)  # what was attached last is listed last
+            names.pop(item.name, None)  # in the order of the last attachment
             names[item.name] = None
-    numbers = {each.number for each in line}
+    numbers = {each.number for each in branch}
     edits = [
         f"{edit.name}:{edit.first_row + 1}-{edit.first_row + max(edit.rows, 1)}: {edit.what}"
         for edit in chat.edits
         if edit.after in numbers
     ]
     parts = (("## Attached so far", list(names)), ("## Edits so far", edits))
-    return "\n\n".join(_listed(head, rows) for head, rows in parts if rows)
+    return "\n\n".join(_list(head, rows) for head, rows in parts if rows)
 
 
-def guard(items: Sequence[ChatItem], total_tokens: int, limit: int) -> None:
-    """Refuse a prompt that does not fit.
+def check_fits(items: Sequence[ChatItem], total_tokens: int, limit: int) -> None:
+    """Check that a prompt fits.
 
     Raises:
-        ContextFull: it does not; the biggest items are named.
+        ContextFull: it does not; the message names the largest items.
     """
     if limit <= 0 or total_tokens <= limit:
         return
-    there = [each for each in items if not each["is_left_out"] and each["kind"] != "system"]
-    there.sort(key=lambda each: -each["tokens"])
-    biggest = ", ".join(f"{each['name']} {each['tokens']:,}" for each in there[:BIGGEST])
+    sent = [each for each in items if not each["is_left_out"] and each["kind"] != "system"]
+    sent.sort(key=lambda each: -each["tokens"])
+    largest = ", ".join(f"{each['name']} {each['tokens']:,}" for each in sent[:LARGEST])
     error = ContextFull(
-        f"the prompt has {total_tokens:,} tokens, {limit:,} fit" + (biggest and f" ({biggest})"),
+        f"the prompt has {total_tokens:,} tokens, {limit:,} fit" + (largest and f" ({largest})"),
         "Drop what is not needed, ask in a new chat with :LCChat!, or set chat.context_tokens "
         "higher",
     )
@@ -130,22 +260,22 @@ def guard(items: Sequence[ChatItem], total_tokens: int, limit: int) -> None:
     raise error
 
 
-def _own(written: str) -> str:
-    """Return what a model wrote without what it was told to write; "" where nothing is left."""
-    told = INSTRUCTION.lower()
+def _without_instruction(written: str) -> str:
+    """Return what a model wrote without repeated lines of the instruction; "" if that is all."""
+    instruction = INSTRUCTION.lower()
     rows = [row.rstrip() for row in written.strip().split("\n")]
-    kept = [row for row in rows if row.startswith("#") or row.strip().lower() not in told]
+    kept = [row for row in rows if row.startswith("#") or row.strip().lower() not in instruction]
     if not any(row.strip() and not row.startswith("#") for row in kept):
         return ""
     return "\n".join(row for row in rows if not row or row in kept).strip()
 
 
-def _listed(head: str, rows: Sequence[str]) -> str:
-    left = len(rows) - MOST_LISTED
-    first = [f"- ({left} earlier ones)"] if left > 0 else []
-    return "\n".join([head, *first, *(f"- {row}" for row in rows[-MOST_LISTED:])])
+def _list(head: str, rows: Sequence[str]) -> str:
+    earlier = len(rows) - MAX_LISTED
+    first = [f"- ({earlier} earlier ones)"] if earlier > 0 else []
+    return "\n".join([head, *first, *(f"- {row}" for row in rows[-MAX_LISTED:])])
 
 
-def _questions(line: Sequence[Said]) -> str:
-    rows = [" ".join(each.text.split())[:200] for each in line if each.role == "user"]
-    return _listed("## Questions so far", rows)
+def _questions(branch: Sequence[StoredMessage]) -> str:
+    rows = [" ".join(each.text.split())[:200] for each in branch if each.role == "user"]
+    return _list("## Questions so far", rows)

@@ -1,9 +1,8 @@
-"""One turn: a question is answered, or something ends it; what was said is kept either way.
+"""One turn of a chat: a question is answered, or messages are summarized.
 
-Owns the order of a turn and its one end. Runs on a thread of its own; `stop` may be called on any
-and takes effect at once. Tries nothing twice, but where our own server went before it took the
-question. What is asked is in the chat's file before anybody else hears of it, and what is answered
-follows it there while it comes.
+Runs on its own thread; `stop` may be called on any and works at once. The question is in the chat's
+file before anybody hears of it, the answer follows while it comes, and both are kept however the
+turn ends. Nothing is tried twice, except if our own server ended before it took the request.
 """
 
 from __future__ import annotations
@@ -13,24 +12,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from lcursor.chat import attach, prompt
-from lcursor.chat.attach import Gatherer, Question
+from lcursor.chat import prompt
+from lcursor.chat.attachments import Gatherer, Question
+from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Cost, Op
-from lcursor.chat.relay import Relay
-from lcursor.chat.room import Made, Room
-from lcursor.chat.stored import Make, Stored
-from lcursor.chat.warm import SLOT, Warmth
+from lcursor.chat.kv_states import SLOT, KVStates
+from lcursor.chat.stream_batcher import StreamBatcher
+from lcursor.chat.summary import NewSummary, PromptFitter
+from lcursor.chat.views import item_row
 from lcursor.config import ChatConfig
-from lcursor.errors import (
-    Cancelled,
-    ChatMissing,
-    ContextFull,
-    LcursorError,
-    ServerGarbled,
-)
+from lcursor.errors import Cancelled, ChatMissing, ContextFull, LcursorError, ServerGarbled
 from lcursor.llm import tokens
+from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import (
     Event,
@@ -46,77 +40,73 @@ from lcursor.llm.tokens import Counter
 from lcursor.protocol_chat import ChatEnd, ChatPhase
 from lcursor.reporting import Notify, as_lcursor_error, error_message, log_exception
 
-if TYPE_CHECKING:
-    from lcursor.llm.client import Stream
-
 PROGRESS_S = 0.1
-"""Least time between two messages about how far the prompt is read."""
+"""Minimum time between two reports of how much of the prompt is read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class ChatDeps:
     """What all turns share."""
 
     config: ChatConfig
     models: ModelPool
     gatherer: Gatherer
-    warmth: Warmth
-    tell: Notify
+    kv_states: KVStates
+    notify: Notify
 
 
 class Turn:
     """A turn.
 
     Args:
-        number: the id of what asked for it.
-        stored: the chat; held by who makes the turn, let go of by its end.
-        tools: as they are.
-        asked: number of the user's message; 0 for a turn that only summarizes.
-        question: what is asked and not attached yet; None where that was done before.
+        number: id of the request.
+        file: the chat; locked by the caller, unlocked at the end of the turn.
+        deps: shared by all turns.
+        asked: number of the question; 0 to summarize only.
+        question: the question if its context was not gathered yet.
         model: name of the model; "" for the chat's.
-        ended: told, on the turn's thread, that it is over.
+        on_end: called at the end, on the turn's thread.
     """
 
     def __init__(
         self,
         number: int,
-        stored: Stored,
-        tools: Tools,
+        file: ChatFile,
+        deps: ChatDeps,
         *,
         asked: int,
         question: Question | None = None,
         model: str = "",
-        ended: Callable[[Turn], None] = lambda _: None,
+        on_end: Callable[[Turn], None] = lambda _: None,
     ) -> None:
-        self.number, self.stored = number, stored
-        self.key = stored.chat.key
-        self._tools, self._config = tools, tools.config
-        self.asked, self._question, self._model = asked, question, model
-        self._ended = ended
+        self.number, self.asked = number, asked
+        self.key = file.chat.key
+        self._file, self._deps = file, deps
+        self._question, self._model, self._on_end = question, model, on_end
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._writing = threading.RLock()
-        self._is_written = False
+        self._has_ended = False
         """The end is in the chat's file; guarded by `_writing`."""
         self._is_ending = False
         self._is_over = threading.Event()
         self._stream: Stream | None = None
-        self._relay: Relay | None = None
+        self._batcher: StreamBatcher | None = None
         self._answer = 0
-        self._said_chars = 0
+        self._written_chars = 0
         self._cost = Cost()
         self._server = self._why = ""
         self._thread = threading.Thread(target=self._run, name="lcursor-chat-turn", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start it."""
         self._thread.start()
 
     def stop(self, why: str = "") -> None:
-        """End it at once; what was said is kept. Thread: any.
+        """Stop it at once; what was written is kept. Thread: any.
 
         Args:
-            why: for people, where it is not the user who wants it.
+            why: shown to the user, unless the user stopped it.
         """
         self._why = self._why or why
         self._stopped.set()
@@ -125,252 +115,246 @@ class Turn:
         if stream is not None:
             stream.close()
 
-    def leave(self, wait_s: float) -> None:
-        """Have it ended, also where something does not let go of its thread."""
+    def wait_or_abandon(self, wait_s: float) -> None:
+        """Wait for the end; after that time end it, even if its thread still hangs."""
         if not self._is_over.wait(wait_s):
             self._finish("stopped")
-            self._is_over.wait(wait_s)  # where its own thread was just at it
+            self._is_over.wait(wait_s)  # if its own thread was about to
 
     def runs_on(self, thread: threading.Thread) -> bool:
         """Return whether a thread is the turn's."""
         return thread is self._thread
 
-    def server_says(self, words: str) -> None:
-        """Tell what the local server is doing. Thread: the turn's."""
+    def report_server(self, words: str) -> None:
+        """Report what the local server does. Thread: the turn's."""
         self._progress("server", words)
 
     def _run(self) -> None:
         reason: ChatEnd = "failed"
         try:
-            reason = self._answered() if self.asked else self._compacted()
+            reason = self._answer_question() if self.asked else self._compact()
         except Cancelled:
             reason = "stopped"
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            told = as_lcursor_error(self._tools.tell, error, "the chat could not answer")
-            self._why = told.message
-            self._fail(told)
+            known = as_lcursor_error(self._deps.notify, error, "the chat could not answer")
+            self._why = known.message
+            self._report_failure(known)
         self._finish(reason)
 
-    def _answered(self) -> ChatEnd:
-        tools = self._tools
+    def _answer_question(self) -> ChatEnd:
         if self._question is not None:
             self._progress("context")
             self._attach(self._question)
-        self._check()
-        chosen = self._chosen()
-        self._begin(chosen)
-        again = partial(self._reach, chosen)
-        return tools.models.with_retry(again(), self._said_by, again)
+        self._check_running()
+        model = self._choose_model()
+        self._begin_answer(model)
+        connect = partial(self._connect, model)
+        return self._deps.models.with_retry(connect(), self._answer_with, connect)
 
-    def _said_by(self, reached: Connection) -> ChatEnd:
-        """Have a model answer."""
-        stored, warmth = self.stored, self._tools.warmth
-        warmth.bring(reached, stored.snapshot(), self.asked)
-        messages = self._room(reached).fitted(self.asked)
-        self._check()
+    def _answer_with(self, connection: Connection) -> ChatEnd:
+        file, kv_states = self._file, self._deps.kv_states
+        kv_states.restore(connection, file.snapshot(), self.asked)
+        messages = self._fitter(connection).fit(self.asked)
+        self._check_running()
         try:
-            return self._streamed(reached, messages)
+            return self._stream_answer(connection, messages)
         finally:
             read = self._cost.prompt_tokens + self._cost.answer_tokens
-            warmth.keep_later(reached, stored.snapshot(), self._answer, read)
+            kv_states.schedule_save(connection, file.snapshot(), self._answer, read)
 
-    def _begin(self, model: str) -> None:
-        """Give the answer its place, and tell it."""
+    def _begin_answer(self, model: str) -> None:
+        """Add the answer to the chat, and report it."""
         op: Op = {"op": "answer", "parent": self.asked, "model": model, "at_s": time.time()}
-        with self._writing:  # an end on another thread must know of it
-            ops = self._change(lambda it: [{**op, "number": it.next_number}], is_firm=False)
+        with self._writing:  # an end on another thread must see it
+            ops = self._change(lambda it: [{**op, "number": it.next_number}], fsync=False)
             self._answer = int(ops[-1]["number"])
-        asked = self.stored.snapshot().said[self.asked]
-        self._tools.tell(
+        question = self._file.snapshot().messages[self.asked]
+        self._deps.notify(
             "chat.started",
             {
                 "id": self.number,
                 "chat": self.key,
                 "question": self.asked,
                 "answer": self._answer,
-                "items": [attach.line_of(each) for each in asked.items],
+                "items": [item_row(each) for each in question.items],
                 "model": model,
             },
         )
 
-    def _compacted(self) -> ChatEnd:
-        again = partial(self._reach, self._chosen())
-        if not self._tools.models.with_retry(again(), self._summarized_by, again):
-            raise ChatMissing("there is nothing to summarize yet", "Go on: it is asked for later")
+    def _compact(self) -> ChatEnd:
+        def summarize(connection: Connection) -> bool:
+            return self._fitter(connection).summarize(self._file.snapshot().last)
+
+        connect = partial(self._connect, self._choose_model())
+        if not self._deps.models.with_retry(connect(), summarize, connect):
+            raise ChatMissing("there is nothing to summarize yet", "Try again in a longer chat")
         return "stop"
 
-    def _summarized_by(self, reached: Connection) -> bool:
-        return self._room(reached).summarize(self.stored.snapshot().last)
-
-    def _chosen(self) -> str:
-        chat = self.stored.snapshot()
-        text = chat.said[self.asked].text if self.asked else ""
-        return self._tools.models.choose(self._model, chat.model, text)
+    def _choose_model(self) -> str:
+        chat = self._file.snapshot()
+        text = chat.messages[self.asked].text if self.asked else ""
+        return self._deps.models.choose(self._model, chat.model, text)
 
     def _attach(self, question: Question) -> None:
-        chat = self.stored.snapshot()
-        before = chat.said[self.asked].parent
-        models, chosen = self._tools.models, self._chosen()
-        known = models.known(chosen)
-        limit = known.context_tokens if known else 0
-        may_see = models.may_see(chosen, question.text)
-        found = self._tools.gatherer.gather(
-            chat, before, question, self._stopped, limit, with_screen=may_see
+        """Gather the question's context, and add it to the chat."""
+        chat, models = self._file.snapshot(), self._deps.models
+        model = self._choose_model()
+        known = models.known(model)
+        found = self._deps.gatherer.gather(
+            chat,
+            chat.messages[self.asked].parent,
+            question,
+            self._stopped,
+            known.context_tokens if known else 0,
+            with_screen=models.may_see(model, question.text),
         )
         counter = known.counter if known else Counter()
-        receipt = attach.receipt(found, counter.known)
         op: Op = {
             "op": "attach",
             "number": self.asked,
-            "sent": found.sent(),
-            "items": [asdict(each) for each in receipt],
-            "attachments": list(found.lasting),
+            "sent": found.sent_text(),
+            "items": [asdict(each) for each in found.attached(counter.known)],
+            "attachments": list(found.kept),
         }
-        self._change(lambda _: [op], is_firm=False)
+        self._change(lambda _: [op], fsync=False)
 
-    def _change(self, make: Make, *, is_firm: bool = True) -> list[Op]:
-        """Change the chat, unless the turn's end is written. Thread: any.
+    def _change(self, make: MakeOps, *, fsync: bool = True) -> list[Op]:
+        """Change the chat. Thread: any.
 
         Raises:
-            Cancelled: it is.
+            Cancelled: the turn's end is written.
         """
         with self._writing:
-            if self._is_written:
+            if self._has_ended:
                 raise Cancelled("the turn has ended")
-            return self.stored.change(make, is_firm=is_firm)
+            return self._file.change(make, fsync=fsync)
 
-    def _reach(self, name: str) -> Connection:
-        known = self._tools.models.known(name)
-        if known is None:
+    def _connect(self, model: str) -> Connection:
+        if self._deps.models.known(model) is None:
             self._progress("server")
-        reached = self._tools.models.connect(name, self._stopped)
-        self._check()
-        self._server = reached.server
-        self._cost = replace(self._cost, context_tokens=reached.context_tokens)
-        return reached
+        connection = self._deps.models.connect(model, self._stopped)
+        self._check_running()
+        self._server = connection.server
+        self._cost = replace(self._cost, context_tokens=connection.context_tokens)
+        return connection
 
-    def _room(self, reached: Connection) -> Room:
+    def _fitter(self, connection: Connection) -> PromptFitter:
         def ask(messages: Sequence[Message], max_tokens: int) -> Iterable[Event]:
-            self._tools.warmth.hush()
-            wish = SamplingParams(max_tokens, self._config.temperature, self._slot(reached))
-            return self._events(reached, messages, wish)
+            self._deps.kv_states.cancel_save()
+            return self._open_stream(connection, messages, max_tokens)
 
-        return Room(
-            self.stored,
-            reached,
-            self._config,
+        return PromptFitter(
+            self._file,
+            connection,
+            self._deps.config,
             ask,
             self._change,
             partial(self._progress, "summary"),
-            self._summed,
+            self._report_summary,
         )
 
-    def _summed(self, made: Made) -> None:
-        self._tools.tell(
+    def _report_summary(self, summary: NewSummary) -> None:
+        self._deps.notify(
             "chat.summed",
             {
                 "id": self.number,
                 "chat": self.key,
-                "number": made.number,
-                "last": made.last,
-                "messages": made.replaced,
-                "tokens_before": made.tokens_before,
-                "tokens_after": made.tokens_after,
-                "text": made.text,
+                "number": summary.number,
+                "last": summary.last,
+                "messages": summary.replaced,
+                "tokens_before": summary.tokens_before,
+                "tokens_after": summary.tokens_after,
+                "text": summary.text,
             },
         )
 
-    def _streamed(self, reached: Connection, messages: Sequence[Message]) -> ChatEnd:
-        wish = SamplingParams(
-            self._config.max_tokens, self._config.temperature, self._slot(reached)
-        )
-        relay = self._relay = Relay(self._delta, self._more)
-        began_s = told_s = time.monotonic()
+    def _stream_answer(self, connection: Connection, messages: Sequence[Message]) -> ChatEnd:
+        batcher = self._batcher = StreamBatcher(self._send_delta, self._store_delta)
+        models = self._deps.models
+        started_s = reported_s = time.monotonic()
         cost = replace(self._cost, prompt_tokens=tokens.estimate_messages(messages))
-        self._expect(reached, messages)
+        self._report_estimate(connection, messages)
         reason: ChatEnd = "failed"
+        max_tokens = self._deps.config.max_tokens
         try:
-            for event in self._events(reached, messages, wish):
+            for event in self._open_stream(connection, messages, max_tokens):
                 now_s = time.monotonic()
                 if isinstance(event, (Text, Reasoning)):
-                    if not self._said_chars:
-                        cost = replace(cost, first_ms=(now_s - began_s) * 1000)
+                    if not self._written_chars:
+                        cost = replace(cost, first_ms=(now_s - started_s) * 1000)
                         self._progress("writing")
-                    self._said_chars += len(event.text)
-                    if isinstance(event, Text):
-                        relay.add(event.text)
-                    else:
-                        relay.add("", event.text)
+                    self._written_chars += len(event.text)
+                    is_text = isinstance(event, Text)
+                    batcher.add(*((event.text, "") if is_text else ("", event.text)))
                 elif isinstance(event, Progress):
                     cost = replace(cost, prompt_tokens=event.total, cached_tokens=event.cached)
-                    if now_s - told_s >= PROGRESS_S:
-                        told_s = now_s
-                        self._reading(event)
+                    if now_s - reported_s >= PROGRESS_S:
+                        reported_s = now_s
+                        self._report_reading(event)
                 elif isinstance(event, Finished):
-                    cost, reason = _paid(cost, event.usage), event.reason
-                    self._tools.models.record_usage(reached.name, event.usage)
+                    cost, reason = _with_usage(cost, event.usage), event.reason
+                    models.record_usage(connection.name, event.usage)
         except ServerGarbled:
-            self._tools.models.invalidate(reached)
+            models.invalidate(connection)
             raise
-        except ContextFull as error:  # the next turn makes room
-            self._tools.models.record_context(reached.name, error.context_tokens)
+        except ContextFull as error:  # the next turn summarizes
+            models.record_context(connection.name, error.context_tokens)
             raise
         finally:
             if reason == "failed":
-                cost = replace(cost, answer_tokens=round(self._said_chars / tokens.BYTES_PER_TOKEN))
+                answer_tokens = round(self._written_chars / tokens.BYTES_PER_TOKEN)
+                cost = replace(cost, answer_tokens=answer_tokens)
             self._cost = cost
         return reason
 
-    def _events(
-        self, reached: Connection, messages: Sequence[Message], wish: SamplingParams
+    def _open_stream(
+        self, connection: Connection, messages: Sequence[Message], max_tokens: int
     ) -> Stream:
-        stream = reached.client.stream(messages, wish)
+        slot = SLOT if connection.served.can_keep else -1
+        sampling = SamplingParams(max_tokens, self._deps.config.temperature, slot)
+        stream = connection.client.stream(messages, sampling)
         with self._lock:
             self._stream = stream
         if self._stopped.is_set():
             stream.close()
-        # Until now a kill would lose nothing; from here on a power cut neither. The disk takes its
-        # time while the server reads.
-        threading.Thread(target=self.stored.firm, name="lcursor-chat-firm", daemon=True).start()
+        # While the server reads, the disk has time to make the question survive a power failure.
+        threading.Thread(target=self._file.flush, name="lcursor-chat-flush", daemon=True).start()
         return stream
 
-    def _slot(self, reached: Connection) -> int:
-        return SLOT if reached.served.can_keep else -1
-
-    def _delta(self, text: str, reasoning: str) -> None:
+    def _send_delta(self, text: str, reasoning: str) -> None:
         with self._writing:
-            if not self._is_written:
+            if not self._has_ended:
                 delta = {"id": self.number, "text": text, "reasoning": reasoning}
-                self._tools.tell("chat.delta", delta)
+                self._deps.notify("chat.delta", delta)
 
-    def _more(self, text: str, reasoning: str) -> None:
+    def _store_delta(self, text: str, reasoning: str) -> None:
         op: Op = {"op": "more", "number": self._answer, "text": text, "reasoning": reasoning}
         try:
-            self._change(lambda _: [op], is_firm=False)
+            self._change(lambda _: [op], fsync=False)
         except Cancelled:
             pass  # it came after the end
-        except Exception as error:  # noqa: BLE001 - what is shown goes on
-            log_exception(self._tools.tell, error)
+        except Exception as error:  # noqa: BLE001 - the answer goes on
+            log_exception(self._deps.notify, error)
 
-    def _expect(self, reached: Connection, messages: Sequence[Message]) -> None:
-        """Tell about how long the reading takes, as long as the server has said nothing."""
-        chat = self.stored.snapshot()
+    def _report_estimate(self, connection: Connection, messages: Sequence[Message]) -> None:
+        """Report about how long the reading takes, before the server says anything."""
+        chat = self._file.snapshot()
         total, cached = tokens.estimate_messages(messages), 0
-        counted = [each for each in chat.line(self.asked) if each.cost.is_exact]
+        counted = [each for each in chat.branch(self.asked) if each.cost.is_exact]
         if counted:
             known = prompt.messages(chat, counted[-1].number)
-            if known == messages[: len(known)]:  # no summary has come between
+            if known == messages[: len(known)]:  # without a summary in between
                 cached = counted[-1].cost.prompt_tokens + counted[-1].cost.answer_tokens
                 total = cached + tokens.estimate_messages(messages[len(known) :])
-        pace = self._tools.models.prompt_speed(reached.name)
-        left = (total - cached) / pace / 1000 if pace > 0 else -1.0
-        self._progress("reading", "", 0, total, 0, left)
+        speed = self._deps.models.prompt_speed(connection.name)
+        seconds = (total - cached) / speed / 1000 if speed > 0 else -1.0
+        self._progress("reading", total=total, seconds_left=seconds)
 
-    def _reading(self, event: Progress) -> None:
+    def _report_reading(self, event: Progress) -> None:
         read = event.done - event.cached
         speed = read / event.spent_ms if event.spent_ms > 0 else 0.0
-        left = (event.total - event.done) / speed / 1000 if speed > 0 else -1.0
-        self._progress("reading", "", event.done, event.total, event.cached, left)
+        seconds = (event.total - event.done) / speed / 1000 if speed > 0 else -1.0
+        self._progress("reading", "", event.done, event.total, event.cached, seconds)
 
     def _progress(
         self,
@@ -383,7 +367,7 @@ class Turn:
     ) -> None:
         if self._is_ending:
             return
-        self._tools.tell(
+        self._deps.notify(
             "chat.progress",
             {
                 "id": self.number,
@@ -396,37 +380,37 @@ class Turn:
             },
         )
 
-    def _check(self) -> None:
+    def _check_running(self) -> None:
         if self._stopped.is_set():
             raise Cancelled("the turn was stopped")
 
-    def _fail(self, error: LcursorError) -> None:
+    def _report_failure(self, error: LcursorError) -> None:
         if not self._is_ending:
-            self._tools.tell("error", error_message(error, self.number))
+            self._deps.notify("error", error_message(error, self.number))
 
     def _finish(self, reason: ChatEnd) -> None:
-        """Write down and tell how it ended; only the first end counts. Thread: any."""
+        """Store and report the end; only the first call does anything. Thread: any."""
         with self._lock:
             if self._is_ending:
                 return
             self._is_ending = True
         try:
-            self._keep_end(reason)
-        except Exception as error:  # noqa: BLE001 - who waits for the end has to hear of it
-            log_exception(self._tools.tell, error)
+            self._store_end(reason)
+        except Exception as error:  # noqa: BLE001 - the end must be reported
+            log_exception(self._deps.notify, error)
         self._is_over.set()
-        title = self.stored.snapshot().name()
-        self._ended(self)
+        title = self._file.snapshot().display_title()
+        self._on_end(self)
         done = {"id": self.number, "chat": self.key, "reason": reason, "title": title}
-        self._tools.tell("chat.done", {**done, **asdict(self._cost)})
+        self._deps.notify("chat.done", {**done, **asdict(self._cost)})
 
-    def _keep_end(self, reason: ChatEnd) -> None:
+    def _store_end(self, reason: ChatEnd) -> None:
         try:
-            if self._relay is not None:
-                self._relay.close()
+            if self._batcher is not None:
+                self._batcher.close()
             with self._writing:
                 if self.asked and not self._answer:
-                    self._begin("")  # that the question is kept, its asker hears in any case
+                    self._begin_answer("")  # every question that is kept is reported
                 if self._answer:
                     op: Op = {
                         "op": "end",
@@ -439,11 +423,11 @@ class Turn:
                     self._change(lambda _: [op])
         finally:
             with self._writing:
-                self._is_written = True
-                self.stored.let_go()
+                self._has_ended = True
+                self._file.unlock_turn()
 
 
-def _paid(cost: Cost, usage: Usage) -> Cost:
+def _with_usage(cost: Cost, usage: Usage) -> Cost:
     return replace(
         cost,
         prompt_tokens=usage.prompt_tokens or cost.prompt_tokens,

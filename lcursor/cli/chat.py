@@ -19,8 +19,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lcursor.chat.attach import Retrieve
-    from lcursor.chat.slot import ChatSlot
+    from lcursor.chat.attachments import OpenCodebase
+    from lcursor.chat.service import ChatService
 
 INTERRUPTED = 130
 INTERRUPT = "interrupt"
@@ -88,7 +88,7 @@ class _Talk:
 
     def __init__(self) -> None:
         self.messages: SimpleQueue[tuple[str, Mapping[str, Any]]] = SimpleQueue()
-        self.slot: ChatSlot
+        self.slot: ChatService
         self._number = 0
         self._chat = ""
         self._last = 0
@@ -284,7 +284,7 @@ def _progress(params: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _slot(model: str, url: str, key_env: str, secrets: Sequence[str]) -> Iterator[_Talk]:
-    from lcursor.chat.slot import ChatSlot
+    from lcursor.chat.service import ChatService
     from lcursor.config import ChatConfig, ModelConfig
 
     config = ChatConfig(model=model)
@@ -292,14 +292,14 @@ def _slot(model: str, url: str, key_env: str, secrets: Sequence[str]) -> Iterato
         server = ModelConfig(name="server", url=url, model=model, key_env=key_env)
         config = ChatConfig(model="server", models=(server,), server="off")
     talk = _Talk()
-    talk.slot = ChatSlot(config, talk.tell, _knows(secrets), secrets=secrets)
+    talk.slot = ChatService(config, talk.tell, _knows(secrets), secrets=secrets)
     try:
         yield talk
     finally:
         talk.slot.close(is_leaving=False)
 
 
-def _knows(secrets: Sequence[str]) -> Retrieve:
+def _knows(secrets: Sequence[str]) -> OpenCodebase:
     """Return what finds who knows a project: its index where somebody wanted one, else a search.
 
     A worker is started where none runs, as `python -m lcursor search` does.
@@ -320,10 +320,10 @@ def _knows(secrets: Sequence[str]) -> Retrieve:
 
 
 def _print_chat(key: str) -> None:
-    from lcursor.chat import archive
-    from lcursor.chat.export import markdown
+    from lcursor.chat import archive, chat_file
+    from lcursor.chat.views import markdown
 
-    found, _ = archive.read(archive.Archive().find(key))
+    found, _ = chat_file.read(archive.Archive().find(key))
     typer.echo(_safe(markdown(found)), nl=False)
 
 
@@ -331,12 +331,12 @@ def _print_list(root: str, as_json: bool) -> None:
     from datetime import datetime
 
     from lcursor.chat.archive import Archive
-    from lcursor.chat.shown import row
+    from lcursor.chat.views import list_row
 
     rows, note = Archive().rows(root)
     for each in rows:
         if as_json:
-            typer.echo(json.dumps(row(each)))
+            typer.echo(json.dumps(list_row(each)))
         else:
             at = datetime.fromtimestamp(each.updated_s).strftime("%Y-%m-%d %H:%M")
             typer.echo(f"{each.key}  {at}  {each.messages:>3}  {_safe(each.title)}")

@@ -53,7 +53,7 @@ def gather(
     root: Path,
     path: str = "",
     attachments: Sequence[ChatAttachment] = (),
-    retriever: Codebase | None = None,
+    codebase: Codebase | None = None,
     secrets: Sequence[str] = (),
     cancel: Cancel | None = None,
     dropped: Collection[str] = (),
@@ -74,7 +74,7 @@ def gather(
         root: of the project.
         path: absolute; of the file one is in, empty for none.
         attachments: what only the editor can read.
-        retriever: answers `@codebase` and `@symbol`; by default a plain search.
+        codebase: answers `@codebase` and `@symbol`; by default a plain search.
         secrets: globs that the user calls secret.
         cancel: asked now and then.
         dropped: keys of items that shall not be in.
@@ -89,7 +89,7 @@ def gather(
     """
     expanded = prompts.expand(text, root)
     gathering = _Gathering(
-        root, path, attachments, retriever, secrets, cancel, codebase_tokens, most_s
+        root, path, attachments, codebase, secrets, cancel, codebase_tokens, most_s
     )
     gathering.is_command = is_command or expanded.prompt is not None
     gathering.is_foreign = bool(expanded.prompt and expanded.prompt.origin == "project")
@@ -112,7 +112,7 @@ def gather(
     ]
 
 
-def lasting(
+def storable(
     attachments: Sequence[ChatAttachment],
     *,
     root: Path,
@@ -151,7 +151,7 @@ class _Gathering:
         root: Path,
         path: str,
         attachments: Sequence[ChatAttachment],
-        retriever: Codebase | None,
+        codebase: Codebase | None,
         secrets: Sequence[str],
         cancel: Cancel | None,
         codebase_tokens: int,
@@ -164,7 +164,7 @@ class _Gathering:
         }
         self._reader = Reader(root, secrets, buffers, cancel, most_s)
         self._root, self._path, self._attachments = self._reader.root, path, attachments
-        self._retriever, self._secrets, self._tokens = retriever, secrets, codebase_tokens
+        self._codebase, self._secrets, self._tokens = codebase, secrets, codebase_tokens
         self._places = paths.Places(self._reader, path)
         self._taken: set[int] = set()
         """Attachments that a mention stands for."""
@@ -361,9 +361,9 @@ class _Gathering:
         return found
 
     def _knowing(self) -> Codebase:
-        if self._retriever is None:
-            self._retriever = Grep(self._root, self._secrets)
-        return self._retriever
+        if self._codebase is None:
+            self._codebase = Grep(self._root, self._secrets)
+        return self._codebase
 
     def _is_ignored(self, path: str) -> bool:
         """Return whether git ignores a file, or takes too long to say; no path is no file."""

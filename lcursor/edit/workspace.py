@@ -150,7 +150,7 @@ class Workspace:
             root=root,
             path=self.sources.current(),
             attachments=[*attachments, *offered],
-            retriever=services.codebase(root),
+            codebase=services.codebase(root),
             secrets=services.secrets,
             cancel=self.run.cancel.is_set,
             with_rules=services.models.config.rules,

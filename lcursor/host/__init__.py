@@ -1,1 +1,1 @@
-"""The process that Neovim starts: messages in, messages out. The only package that knows pynvim."""
+"""The process that Neovim starts: it receives messages and passes them to the services."""

@@ -1,7 +1,6 @@
-"""Which function answers which message. Runs on the loop's thread; each handler returns at once.
+"""The table of message handlers. Runs on the event loop's thread; every handler returns at once.
 
-Owns the completer, the outcomes and what is said to the index. A bad message is answered with an
-error; it never ends the host.
+An invalid message is answered with an error; it never ends the host.
 """
 
 from __future__ import annotations
@@ -20,12 +19,10 @@ from lcursor.fim import outcome_stats
 from lcursor.fim.completer import Completer
 from lcursor.fim.outcomes import OutcomeStore, Row, Rows
 from lcursor.host.backends import open_backend
-from lcursor.host.brains import Brains
-from lcursor.host.chatting import Chatting
-from lcursor.host.editing import Editing
 from lcursor.host.indexing import Indexing
+from lcursor.host.project import Projects
 from lcursor.host.retriever import IndexRetriever
-from lcursor.host.workers import Workers
+from lcursor.host.services import LazyChat, LazyEdit, SharedModels
 from lcursor.http import endpoint
 from lcursor.protocol import FimOutcome, Hello
 from lcursor.reporting import Notify, error_message, report_error
@@ -34,7 +31,7 @@ Handler = Callable[[Any], None]
 
 
 class Dispatch:
-    """The host's table of messages.
+    """The handlers of all messages, and the services behind them.
 
     Args:
         send: sends a message to Neovim, from any thread.
@@ -44,11 +41,11 @@ class Dispatch:
     def __init__(self, send: Notify, stop: Callable[[], None]) -> None:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
-        self._outcomes = OutcomeStore(self._error, self._learn)
-        self._index = index = Indexing(send, Workers())
-        self._brains = Brains(send)
-        self._chat = Chatting(send, index, self._brains)
-        self._edit = Editing(send, index, self._brains, self._chat.edited, self._chat.seen)
+        self._outcomes = OutcomeStore(self._report, self._update_thresholds)
+        self._index = index = Indexing(send, Projects())
+        self._models = SharedModels(send)
+        self._chat = LazyChat(send, index, self._models)
+        self._edit = LazyEdit(send, index, self._models, self._chat)
         self.handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
@@ -61,8 +58,8 @@ class Dispatch:
             ),
             "context.chunk": lambda params: self._slot().add_chunk(params),
             "fim.outcome": self._outcome,
-            "stats.request": lambda _: self._outcomes.read(self._tell_stats),
-            "stats.reset": lambda _: self._outcomes.reset(self._tell_stats),
+            "stats.request": lambda _: self._outcomes.read(self._send_stats),
+            "stats.reset": lambda _: self._outcomes.reset(self._send_stats),
             "prompt.request": lambda _: self._slot().prompt(),
             "index.enter": index.enter,
             "index.saved": index.saved,
@@ -77,7 +74,7 @@ class Dispatch:
             **self._edit.handlers(),
         }
         self._settings = config.Config()
-        self._exposed = ""
+        self._key_warning = ""
 
     def __call__(self, method: str, params: object) -> None:
         """Handle one message."""
@@ -88,8 +85,8 @@ class Dispatch:
 
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
-        self._edit.close()  # what was decided
-        self._chat.close()  # and what someone said goes before what is counted
+        self._edit.close()  # decisions of the user first,
+        self._chat.close()  # then their messages, then statistics
         self._outcomes.close()
         self._index.close()
         return self._completer is None or self._completer.close()
@@ -118,12 +115,12 @@ class Dispatch:
         self._configure()
 
     def _configure(self) -> None:
-        """Hand out the settings; the first ones start the completion slot."""
+        """Pass on the settings; the first ones start completion."""
         self._warn_of_exposed_keys()
         slot = self._settings.completion
         self._index.configure(self._settings.index, slot.secrets)
         here = slot.model if slot.backend == "inproc" else ""
-        self._brains.configure(self._settings.chat, here)
+        self._models.configure(self._settings.chat, here)
         self._chat.configure(self._settings.chat, slot.secrets, here)
         self._edit.configure(self._settings.edit, slot.secrets, (self._settings.chat, here))
         own = replace(slot, secrets=())  # the editor sends no text of such files
@@ -146,9 +143,9 @@ class Dispatch:
             urls["completion.endpoint"] = slot.endpoint_url
         warning = endpoint.plaintext_warning(urls)
         words = str(warning or "")
-        if warning is not None and words != self._exposed:
-            self._error(warning)
-        self._exposed = words
+        if warning is not None and words != self._key_warning:
+            self._report(warning)
+        self._key_warning = words
 
     def _outcome(self, params: FimOutcome) -> None:
         self._outcomes.add(
@@ -166,13 +163,13 @@ class Dispatch:
             )
         )
 
-    def _learn(self, rows: Rows) -> None:
-        """Thread: that of the outcomes."""
+    def _update_thresholds(self, rows: Rows) -> None:
+        """Thread: the outcome store's."""
         if self._completer:
             self._completer.learn(outcome_stats.history(rows))
 
-    def _tell_stats(self, rows: Rows) -> None:
-        """Thread: that of the outcomes."""
+    def _send_stats(self, rows: Rows) -> None:
+        """Thread: the outcome store's."""
         store, slot = self._outcomes, self._completer
         thresholds = slot.thresholds if slot else {}
         self._send("stats", outcome_stats.stats(rows, thresholds, str(store.path), store.problem))
@@ -182,7 +179,7 @@ class Dispatch:
             raise MessageInvalid("a request came before hello", "Run :LCursor restart")
         return self._completer
 
-    def _error(self, error: LcursorError) -> None:
+    def _report(self, error: LcursorError) -> None:
         self._send("error", error_message(error))
 
 

@@ -1,7 +1,7 @@
-"""The index's messages: what Neovim asks of a project's worker, and what it is told.
+"""The index's messages: requests of Neovim for the worker process of a project.
 
-Owns a thread that finds out which project a path is in; each project has its own (`project.py`).
-Handlers run on the loop's thread and return at once. The work is done in the workers' processes.
+One thread finds the project of a path; each project has its own (`project.py`). Message handlers
+run on the event loop's thread and return at once.
 """
 
 from __future__ import annotations
@@ -12,93 +12,89 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
-from lcursor.host.project import (
-    Project,
-    Projects,
-    Worker,
-    hit_message,
-    report_message,
-)
+from lcursor.host.project import Project, Projects, hit_message, report_message
 from lcursor.reporting import Notify, report_error
 
-Around = Callable[[Project, Sequence[Mapping[str, Any]]], None]
-"""Told what belongs to a place, and in which project. Thread: the project's lane."""
+if TYPE_CHECKING:
+    from lcursor.index.client import Client
+
+OnRelated = Callable[[Project, Sequence[Mapping[str, Any]]], None]
+"""Gets the chunks that are related to a place, and their project. Thread: the project's."""
 
 
 class Indexing:
-    """The index's part of the dispatch.
+    """The handlers of the index's messages.
 
     Args:
-        send: sends a message to Neovim, from any thread.
-        projects: finds them, and their workers.
+        notify: sends a message to Neovim, from any thread.
+        projects: finds projects, and opens their clients.
     """
 
-    def __init__(self, send: Notify, projects: Projects) -> None:
-        self._send, self._projects = send, projects
+    def __init__(self, notify: Notify, projects: Projects) -> None:
+        self._notify, self._projects = notify, projects
         self._config = IndexConfig()
         self._secrets: tuple[str, ...] = ()
-        self._front = SerialExecutor("lcursor-projects", self._failed)
+        self._executor = SerialExecutor("lcursor-projects", self._on_error)
         self._lock = threading.Lock()
         self._known: dict[Path, Project] = {}
-        self._newest = 0
-        self._places = 0
+        self._newest_search = 0
+        self._newest_place = 0
 
     def configure(self, config: IndexConfig, secrets: Sequence[str] = ()) -> None:
-        """Take settings; of a worker that runs only the secrets' globs are new."""
+        """Set the settings; running workers get the secrets only."""
         self._config = config
         self._projects.configure(config)
         if self._secrets != tuple(secrets):
             self._secrets = tuple(secrets)
-            for project in self._all():
-                self._front.submit(partial(project.lane.submit, partial(project.hide, secrets)))
+            self._submit_to_all(lambda project: project.set_secrets(secrets))
 
     def close(self) -> None:
-        """Let go of every worker; none of them ends by it."""
+        """Disconnect from all workers, which go on."""
         for project in self._all():
             project.close()
 
     def enter(self, params: protocol.IndexPath) -> None:
-        """Wake the index of a project where there is one."""
+        """Connect to the index of an entered file's project, if there is one."""
         path = params["path"]
 
-        def wake(project: Project) -> None:
+        def connect(project: Project) -> None:
             if self._config.auto and self._projects.is_begun(project.root):
-                project.wake()
+                project.connect()
                 project.enter(path)
 
-        self._in_project(path, wake)
+        self._in_project(path, connect)
 
     def saved(self, params: protocol.IndexPath) -> None:
-        """Have a file read that was just written."""
+        """Report a saved file."""
         path = params["path"]
         self._in_project(path, lambda it: it.tell("changed", paths=[it.name_of(path)]))
 
     def begin(self, params: protocol.IndexBegin) -> None:
         """Index a project."""
-        wishes = {"confirmed": params["is_confirmed"], "rebuild": params["rebuild"]}
+        options = {"confirmed": params["is_confirmed"], "rebuild": params["rebuild"]}
 
         def begin(project: Project) -> None:
-            project.inquire("begin", **wishes)
+            project.ask_without_index("begin", **options)
 
         self._in_project(params["path"], begin, params["id"])
 
     def report(self, params: protocol.IndexAsk) -> None:
-        """Say what indexing a project would read."""
+        """Report what an index of a project would contain."""
 
         def report(project: Project) -> None:
-            said = project.inquire("report")
-            self._send("index.reported", report_message(params["id"], project.root, said))
+            found = project.ask_without_index("report")
+            self._notify("index.reported", report_message(params["id"], project.root, found))
 
         self._in_project(params["path"], report, params["id"])
 
     def why(self, params: protocol.IndexAsk) -> None:
-        """Say why a file is not in the index."""
+        """Report why a file is not in the index."""
 
         def explain(project: Project) -> None:
             name = project.name_of(params["path"])
@@ -106,107 +102,109 @@ class Indexing:
                 "id": params["id"],
                 "path": name,
                 "root": str(project.root),
-                "reason": project.inquire("why", path=name)["reason"],
+                "reason": project.ask_without_index("why", path=name)["reason"],
             }
-            self._send("index.explained", answer)
+            self._notify("index.explained", answer)
 
         self._in_project(params["path"], explain, params["id"])
 
     def search(self, params: protocol.IndexSearch) -> None:
-        """Find what a text is about, unless a newer search has come meanwhile."""
-        number = self._newest = params["id"]
-        wishes = {"text": params["text"], "limit": params["limit"], "mode": params["mode"]}
-
-        def search(project: Project) -> None:
-            if number == self._newest:
-                self._find(project, number, params["text"], "search", "hits", wishes)
-
-        self._in_project(params["path"], search, number)
+        """Search for a text, unless a newer search has come meanwhile."""
+        options = {"text": params["text"], "limit": params["limit"], "mode": params["mode"]}
+        self._search(params["id"], params["path"], params["text"], "search", "hits", options)
 
     def symbols(self, params: protocol.IndexSymbols) -> None:
-        """Find definitions by the beginning of their name, unless a newer search has come."""
-        number = self._newest = params["id"]
-        wishes = {"name": params["name"], "limit": params["limit"], "prefix": True}
+        """Find definitions by the start of their name, unless a newer search has come."""
+        name = params["name"]
+        options = {"name": name, "limit": params["limit"], "prefix": True}
+        self._search(params["id"], params["path"], f"@{name}", "symbols", "symbols", options)
 
-        def search(project: Project) -> None:
-            if number == self._newest:
-                self._find(project, number, "@" + params["name"], "symbols", "symbols", wishes)
+    def find_related(self, path: str, before: str, after: str, on_found: OnRelated) -> None:
+        """Find chunks related to a place, if a worker runs; only for the newest place.
 
-        self._in_project(params["path"], search, number)
-
-    def around(self, path: str, before: str, after: str, found: Around) -> None:
-        """Have pieces found that belong to a place, where a worker runs; the newest place only.
-
-        Failures are told by those who asked to be told: here nobody did. Thread: any.
+        Errors are not reported, because no user asked. Thread: any.
         """
-        self._places += 1
-        number = self._places
+        self._newest_place += 1
+        number = self._newest_place
 
         def find(project: Project) -> None:
-            if project.is_awake and number == self._places:
+            if project.is_connected and number == self._newest_place:
                 name = project.name_of(path)
                 with contextlib.suppress(LcursorError):
-                    said = project.ask("around", path=name, before=before, after=after)
-                    found(project, said["hits"])
+                    found = project.ask("around", path=name, before=before, after=after)
+                    on_found(project, found["hits"])
 
         self._in_project(path, find)
 
     def buffer(self, params: protocol.IndexBuffer) -> None:
-        """Let searches see what a buffer has that its file has not."""
+        """Send the unsaved text of a buffer, so that searches find it."""
         path, text = params["path"], params["text"] if params["is_changed"] else None
         self._in_project(path, lambda it: it.tell("buffer", path=it.name_of(path), text=text))
 
-    def worker_of(self, root: Path) -> Worker | None:
-        """Return the client of a project whose worker runs; it may be asked on any thread."""
+    def client_of(self, root: Path) -> Client | None:
+        """Return the client of a project whose worker runs; it may be used on any thread."""
         with self._lock:
             project = self._known.get(root)
-        return project.wake() if project is not None and project.is_awake else None
+        return project.connect() if project is not None and project.is_connected else None
 
     def typing(self) -> None:
-        """Let every worker rest for a moment."""
-        for project in self._all():
-            if project.is_awake:
-                self._front.submit(partial(project.lane.submit, partial(project.tell, "typing")))
+        """Make all workers pause for a moment."""
 
-    def _find(
+        def pause(project: Project) -> None:
+            if project.is_connected:
+                project.tell("typing")
+
+        self._submit_to_all(pause)
+
+    def _search(
         self,
-        project: Project,
         number: int,
+        path: str,
         query: str,
-        do: str,
+        method: str,
         field: str,
-        wishes: Mapping[str, Any],
+        options: Mapping[str, Any],
     ) -> None:
-        began_s = time.monotonic()
-        said = project.ask(do, **wishes)
-        answer: protocol.IndexFound = {
-            "id": number,
-            "root": str(project.root),
-            "query": query,
-            "hits": [hit_message(project.root, hit) for hit in said[field]],
-            "ms": (time.monotonic() - began_s) * 1000,
-            "note": project.note(),
-        }
-        self._send("index.found", answer)
+        self._newest_search = number
+
+        def search(project: Project) -> None:
+            if number != self._newest_search:
+                return
+            started_s = time.monotonic()
+            found = project.ask(method, **options)
+            answer: protocol.IndexFound = {
+                "id": number,
+                "root": str(project.root),
+                "query": query,
+                "hits": [hit_message(project.root, hit) for hit in found[field]],
+                "ms": (time.monotonic() - started_s) * 1000,
+                "note": project.note(),
+            }
+            self._notify("index.found", answer)
+
+        self._in_project(path, search, number)
 
     def _all(self) -> list[Project]:
         with self._lock:
             return list(self._known.values())
 
+    def _submit_to_all(self, job: Callable[[Project], None]) -> None:
+        for project in self._all():
+            self._executor.submit(partial(project.executor.submit, partial(job, project)))
+
     def _in_project(self, path: str, job: Callable[[Project], None], number: int = 0) -> None:
-        """Find the project of a path, and run a job on its lane."""
+        """Find the project of a path, and run a job on its thread."""
 
         def find() -> None:
             root = self._projects.root_of(path)
             project = self._known.get(root)
             if project is None:
-                project = Project(root, self._projects, self._send, self._failed, self._secrets)
+                project = Project(root, self._projects, self._notify, self._on_error, self._secrets)
                 with self._lock:
                     self._known[root] = project
-            project.lane.submit(partial(job, project), number)
+            project.executor.submit(partial(job, project), number)
 
-        self._front.submit(find, number)
+        self._executor.submit(find, number)
 
-    def _failed(self, error: Exception, number: int) -> None:
-        """Thread: a lane's."""
-        report_error(self._send, error, number, "the index could not answer")
+    def _on_error(self, error: Exception, number: int) -> None:
+        report_error(self._notify, error, number, "the index could not answer")

@@ -1,145 +1,138 @@
-"""One project's index as the host has it: the client of its worker, on a thread of its own.
+"""A project's index as the host uses it: the client of its worker process, on a thread of its own.
 
-Calls of the client wait, also for a worker that is being started; so nothing here is called on the
-loop's thread but `Lane.put` and `Project.close`.
+Calls block, even until a worker is started; the event loop's thread may only submit jobs to the
+project's executor and call `Project.close`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import IndexRefused
 from lcursor.executor import OnError, SerialExecutor
-from lcursor.project.root import relative_name
+from lcursor.project.root import is_begun, relative_name, root_of
 from lcursor.reporting import Notify
 
-Hear = Callable[[Mapping[str, Any]], None]
-"""Given an event of a worker."""
+if TYPE_CHECKING:
+    from lcursor.index.client import Client
 
-MOST_RECENT = 16
-REVIVALS, REVIVAL_S = 3, 60.0
-"""So many workers may die in that time; then the next question starts one, and nothing else."""
-
-
-class Worker(Protocol):
-    """What of the index's client is used here; it waits for answers."""
-
-    def call(self, do: Any, **params: Any) -> dict[str, Any]:
-        """Ask, and start a worker where none runs."""
-
-    def tell(self, do: Any, **params: Any) -> None:
-        """Say what needs no answer; what was said of buffers is told to the next worker as well."""
-
-    def listen(self, listener: Hear) -> None:
-        """Give every event to a function, on a thread of the client's."""
-
-    def close(self) -> None:
-        """Leave; the worker goes on without us."""
+MAX_RECENT = 16
+MAX_RESTARTS, RESTARTS_S = 3, 60.0
+"""So many ended workers are replaced in that time; after that only a question starts one."""
 
 
-class Projects(Protocol):
-    """Where projects are and how their workers are reached; `workers.py` has the real ones."""
+class Projects:
+    """Finds projects, and opens clients of their workers; the index is imported when needed."""
+
+    def __init__(self) -> None:
+        self._embedder = ""
 
     def configure(self, config: IndexConfig) -> None:
-        """Take the settings with which workers are started."""
+        """Set the settings with which workers are started."""
+        self._embedder = config.embedder or "none"
 
     def root_of(self, path: str) -> Path:
-        """Return the root of the project that a path is in."""
+        """Return the root of the project of a path."""
+        return root_of(Path(path))
 
     def is_begun(self, root: Path) -> bool:
-        """Return whether somebody has asked for an index of it."""
+        """Return whether the user asked for an index of a project."""
+        return is_begun(root)
 
-    def client(self, root: Path) -> Worker:
-        """Return a client that is not connected yet."""
+    def client(self, root: Path) -> Client:
+        """Return a client; its first call connects, and starts a worker if none runs."""
+        from lcursor.index.client import Client
+
+        return Client(root, embedder=self._embedder)
 
 
 class Project:
-    """A project and the client of its worker. Thread: its own lane, but for `_hear` and `close`.
+    """A project and the client of its worker. Thread: its own, unless said otherwise.
 
     Args:
         root: of the project.
-        projects: knows its worker.
-        send: sends a message to Neovim, from any thread.
-        failed: as of `Lane`.
-        secrets: globs of the user's own, told to every worker.
+        projects: opens its client.
+        notify: sends a message to Neovim, from any thread.
+        on_error: see `SerialExecutor`.
+        secrets: the user's globs, sent to every worker.
     """
 
     def __init__(
         self,
         root: Path,
         projects: Projects,
-        send: Notify,
-        failed: OnError,
+        notify: Notify,
+        on_error: OnError,
         secrets: Sequence[str] = (),
     ) -> None:
         self.root = root
-        self.lane = SerialExecutor(f"lcursor-index-{root.name}", failed)
-        self.is_awake = False
-        self._send, self._projects = send, projects
+        self.executor = SerialExecutor(f"lcursor-index-{root.name}", on_error)
+        self.is_connected = False
+        self._notify, self._projects = notify, projects
         self._secrets = list(secrets)
-        self._client = self._reached()
+        self._client = self._new_client()
         self._state: Mapping[str, Any] = {}
         self._recent: list[str] = []
-        self._ends_s: list[float] = []
+        self._restarts_s: list[float] = []
 
-    def wake(self) -> Worker:
-        """Return the client when its worker runs and tells us what it does."""
-        if not self.is_awake:
-            self._client.listen(self._hear)
-            self.is_awake = True
-            self._look()
+    def connect(self) -> Client:
+        """Return the client of a running worker, whose state is reported from now on."""
+        if not self.is_connected:
+            self._client.listen(self._on_event)
+            self.is_connected = True
+            self._fetch_state()
         return self._client
 
-    def ask(self, do: str, **params: Any) -> Mapping[str, Any]:
-        """Ask about what is indexed.
+    def ask(self, method: str, **params: Any) -> Mapping[str, Any]:
+        """Ask about indexed files.
 
         Raises:
-            IndexRefused: nobody has asked for an index.
+            IndexRefused: the user never asked for an index.
         """
-        if not self.is_awake and not self._projects.is_begun(self.root):
+        if not self.is_connected and not self._projects.is_begun(self.root):
             raise IndexRefused(f"{self.root.name} is not indexed", "Run :LCursor index")
-        return self.wake().call(do, **params)
+        return self.connect().call(method, **params)  # type: ignore[arg-type]
 
-    def inquire(self, do: str, **params: Any) -> Mapping[str, Any]:
-        """Ask what needs no index; without one the worker is let go of again."""
+    def ask_without_index(self, method: str, **params: Any) -> Mapping[str, Any]:
+        """Ask what needs no index; the worker is released if there is none."""
         try:
-            return self.wake().call(do, **params)
+            return self.connect().call(method, **params)  # type: ignore[arg-type]
         finally:
             if not self._projects.is_begun(self.root):
                 self.close()
-                self._client = self._reached()
+                self._client = self._new_client()
 
     def enter(self, path: str) -> None:
-        """Tell which files are open, the one that was entered last before the others."""
+        """Send the recently entered files, newest first."""
         name = self.name_of(path)
-        self._recent = [name, *(each for each in self._recent if each != name)][:MOST_RECENT]
+        self._recent = [name, *(each for each in self._recent if each != name)][:MAX_RECENT]
         self.tell("recent", paths=self._recent)
 
-    def tell(self, do: str, **params: Any) -> None:
-        """Say what needs no answer; nothing is started for it."""
-        self._client.tell(do, **params)
+    def tell(self, method: str, **params: Any) -> None:
+        """Send what needs no answer; starts no worker."""
+        self._client.tell(method, **params)  # type: ignore[arg-type]
 
-    def hide(self, secrets: Sequence[str]) -> None:
-        """Tell globs of files that must not be indexed, to this worker and the next ones."""
+    def set_secrets(self, secrets: Sequence[str]) -> None:
+        """Send the globs of files that must not be indexed, to this worker and later ones."""
         self._secrets = list(secrets)
         self.tell("secrets", globs=self._secrets)
 
     def close(self) -> None:
-        """Let go of the worker. Thread: any."""
-        self.is_awake = False
+        """Disconnect. Thread: any."""
+        self.is_connected = False
         self._client.close()
 
     def name_of(self, path: str) -> str:
-        """Return a path as the index has it."""
+        """Return a path relative to the project."""
         return relative_name(self.root, path)
 
     def note(self) -> str:
-        """Say why there may be more to find some day; empty when all is there."""
+        """Return why a search may not find everything yet; "" if it does."""
         state = self._state
         phase, done, total = state.get("phase"), state.get("done", 0), state.get("total", 0)
         if phase == "surveying":
@@ -150,41 +143,41 @@ class Project:
             return f"{done} of {total} pieces have a vector"
         return ""
 
-    def _reached(self) -> Worker:
-        """Return a client that says what is secret before anything else."""
+    def _new_client(self) -> Client:
         client = self._projects.client(self.root)
         if self._secrets:
             client.tell("secrets", globs=self._secrets)
         return client
 
-    def _look(self) -> None:
-        self._hear({"event": "state", **self._client.call("status")})
+    def _fetch_state(self) -> None:
+        self._on_event({"event": "state", **self._client.call("status")})
 
-    def _hear(self, event: Mapping[str, Any]) -> None:
-        """Thread: the client's, or the lane's."""
+    def _on_event(self, event: Mapping[str, Any]) -> None:
+        """Thread: the client's, or the project's."""
         kind = event.get("event")
-        if not self.is_awake:
+        if not self.is_connected:
             return
         if kind == "state":
             self._state = event
         elif kind == "gone":
             self._state = {**self._state, "phase": "absent", "pid": 0}
-            self.lane.submit(self._revive)
+            self.executor.submit(self._restart)
         else:
             return
-        self._send("index.state", state_message(self.root, self._state))
+        self._notify("index.state", state_message(self.root, self._state))
 
-    def _revive(self) -> None:
-        """Start another worker in place of one that ended, unless they end as fast as they come."""
+    def _restart(self) -> None:
+        """Start another worker in place of one that ended, unless they end too often."""
         now_s = time.monotonic()
-        self._ends_s = [at_s for at_s in self._ends_s if now_s - at_s < REVIVAL_S]
-        if len(self._ends_s) < REVIVALS and self.is_awake and self._projects.is_begun(self.root):
-            self._ends_s.append(now_s)
-            self._look()
+        self._restarts_s = [at_s for at_s in self._restarts_s if now_s - at_s < RESTARTS_S]
+        is_allowed = len(self._restarts_s) < MAX_RESTARTS
+        if is_allowed and self.is_connected and self._projects.is_begun(self.root):
+            self._restarts_s.append(now_s)
+            self._fetch_state()
 
 
 def state_message(root: Path, state: Mapping[str, Any]) -> protocol.IndexState:
-    """Return what a worker says of itself, as Neovim is told."""
+    """Return a worker's state as a message."""
     return {
         "root": str(root),
         "phase": state.get("phase", "absent"),
@@ -205,30 +198,30 @@ def state_message(root: Path, state: Mapping[str, Any]) -> protocol.IndexState:
     }
 
 
-def report_message(number: int, root: Path, said: Mapping[str, Any]) -> protocol.IndexReported:
-    """Return a worker's report as Neovim is told it."""
+def report_message(number: int, root: Path, report: Mapping[str, Any]) -> protocol.IndexReported:
+    """Return a worker's report as a message."""
 
     def row(name: str, files: int, size_bytes: int, examples: Sequence[str]) -> protocol.IndexRow:
         return {"name": name, "files": files, "bytes": size_bytes, "examples": list(examples)}
 
-    languages, ignored = said["languages"], said["ignored"]
-    examples = said.get("examples", {})
+    languages, ignored = report["languages"], report["ignored"]
+    examples = report.get("examples", {})
     return {
         "id": number,
         "root": str(root),
-        "files": said["files"],
-        "bytes": said["bytes"],
-        "seconds": float(said["seconds"]),
-        "embed_seconds": float(said["embed_seconds"]),
+        "files": report["files"],
+        "bytes": report["bytes"],
+        "seconds": float(report["seconds"]),
+        "embed_seconds": float(report["embed_seconds"]),
         "languages": [row(name, of["files"], of["bytes"], ()) for name, of in languages.items()],
         "ignored": [row(name, n, 0, examples.get(name, ())) for name, n in ignored.items()],
-        "is_home": said["is_home"],
-        "is_begun": said["is_begun"],
+        "is_home": report["is_home"],
+        "is_begun": report["is_begun"],
     }
 
 
 def hit_message(root: Path, hit: Mapping[str, Any]) -> protocol.IndexHit:
-    """Return a hit as Neovim is told it; a definition is one without a score."""
+    """Return a search hit as a message; a definition is a hit without a score."""
     return {
         "path": str(root / hit["path"]),
         "name": hit["path"],

@@ -1,7 +1,7 @@
-"""The index as completion sees it: pieces of the project for a place in the code.
+"""Search the index for chunks that completion can use.
 
-Asks the worker of the project, where one runs, and tells when it has answered; nothing is started
-for it, and nobody waits. Thread: `ask` on the engine's, the rest on the lane of the project.
+Asks the project's worker if it runs, and passes on the answer when it comes. Thread: `ask` on the
+engine's, the rest on the project's.
 """
 
 from __future__ import annotations
@@ -19,30 +19,26 @@ from lcursor.host.indexing import Indexing
 from lcursor.host.project import Project
 
 MAX_CHARS = 4_000
-"""Of the text before the cursor and of that behind it: no more is looked at."""
+"""Of the text before the cursor, and of the text after it."""
 
 
 class IndexRetriever:
-    """Finds pieces of a project by its index.
-
-    Args:
-        indexing: knows the projects.
-    """
+    """Finds related chunks with the index; see `context_ring.Retriever`."""
 
     def __init__(self, indexing: Indexing) -> None:
         self._indexing = indexing
 
     def ask(self, query: Query, found: Found) -> None:
-        """Have pieces found; see `context_ring.Retriever`."""
+        """Start a search."""
         if query.root and query.path:
-            self._indexing.around(
+            self._indexing.find_related(
                 query.root + query.path,
                 query.prefix[-MAX_CHARS:],
                 query.suffix[:MAX_CHARS],
-                partial(self._tell, query.root, found),
+                partial(self._on_hits, query.root, found),
             )
 
-    def _tell(
+    def _on_hits(
         self, root: str, found: Found, project: Project, hits: Iterable[Mapping[str, Any]]
     ) -> None:
         found(chunks(root, project.root, hits, time.monotonic() * 1000))
@@ -51,19 +47,19 @@ class IndexRetriever:
 def chunks(
     root: str, project: Path, hits: Iterable[Mapping[str, Any]], now_ms: float
 ) -> list[Chunk]:
-    """Return hits as pieces that a prompt may show.
+    """Return hits as chunks of a prompt.
 
     Args:
-        root: what the model's paths are relative to.
-        project: what the index's are relative to; the two differ where a repository has parts.
-        hits: as they travel.
+        root: the base of the prompt's paths.
+        project: the base of the index's paths; they differ in a repository with several parts.
+        hits: as the worker sends them.
         now_ms: the time.
     """
-    same = os.path.realpath(root) == str(project)
+    is_same = os.path.realpath(root) == str(project)
     found = []
     for hit in hits:
         path = hit["path"]
-        if not same:
+        if not is_same:
             path = os.path.relpath(project / path, os.path.realpath(root)).replace(os.sep, "/")
         if not path.startswith("../"):
             found.append(Chunk(path, hit["first_row"], hit["text"], "retrieved", now_ms))

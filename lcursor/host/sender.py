@@ -1,36 +1,24 @@
-"""The way back to Neovim: one function, callable from any thread, that never waits.
+"""Send messages to Neovim, from any thread and without waiting.
 
-Messages leave in the order in which they were given. Neovim's end is `lcursor.rpc.receive`.
+They leave in the order of the calls. `lcursor.rpc.receive` gets them in Neovim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 RECEIVE = "require('lcursor.rpc').receive(...)"
-
-
-class Nvim(Protocol):
-    """What of pynvim's client is used here; channel_id is the one that Neovim knows."""
-
-    channel_id: int
-
-    def exec_lua(self, code: str, *args: Any, async_: bool) -> Any:
-        """Run Lua in Neovim."""
-
-    def async_call(self, fn: Callable[..., Any], *args: Any) -> None:
-        """Run a function on the loop's thread."""
 
 
 class Sender:
     """Sends messages of `protocol.TO_LUA`.
 
     Args:
-        nvim: the client.
+        nvim: a pynvim client.
     """
 
-    def __init__(self, nvim: Nvim) -> None:
+    def __init__(self, nvim: Any) -> None:
         self._nvim = nvim
 
     def send(self, method: str, params: Mapping[str, Any]) -> None:

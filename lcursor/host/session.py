@@ -1,4 +1,4 @@
-"""The host's life: attach to Neovim over stdio, answer until the channel closes, leave quietly.
+"""Run the host: attach to Neovim over stdio, and answer messages until the channel closes.
 
 The only importer of pynvim. The main thread runs pynvim's loop and nothing else.
 """
@@ -16,10 +16,9 @@ from lcursor.host.sender import Sender
 
 
 def run() -> None:
-    """Serve one Neovim until it goes; never returns.
+    """Serve one Neovim until it exits; never returns.
 
-    llama.cpp may be deep in a computation when Neovim leaves, and a thread cannot be ended from
-    outside: the process is left by `os._exit` once the engine had its chance to stop.
+    Ends the process with `os._exit`, because llama.cpp may be computing on another thread.
     """
     nvim: Any = pynvim.attach("stdio")
     sender = Sender(nvim)

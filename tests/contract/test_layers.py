@@ -233,7 +233,7 @@ def test_nothing_blocks_neovim() -> None:
                 (name, path.name)
                 in {
                     ("request", "dispatch.py"),  # the completer's own
-                    ("call", "project.py"),  # of the index's worker, on a thread for that
+                    ("call", "project.py"),  # of the index's client, on the project's thread
                 }
             ), f"{path.name}: {name}"
             if name == "exec_lua":

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from lcursor.chat.archive import Archive
+from lcursor.chat.chat_file import ChatFile
 from lcursor.chat.conversation import Conversation
-from lcursor.chat.stored import Stored
 from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, digest
@@ -48,7 +48,7 @@ FINGERPRINT = "model 1"
 def make_chat(folder: Path) -> None:
     """Keep a chat of two questions: one answered, one stopped; its title, and a summary."""
     archive = Archive(folder / "chats")
-    chat = Stored(archive.path(CHAT_KEY, ROOT), Conversation(key=CHAT_KEY, root=ROOT))
+    chat = ChatFile(archive.path(CHAT_KEY, ROOT), Conversation(key=CHAT_KEY, root=ROOT))
     item = {"key": "a.py", "kind": "file", "name": "a.py", "path": f"{ROOT}/a.py", "tokens": 40}
     cost = {"prompt_tokens": 120, "answer_tokens": 9, "context_tokens": 4096, "is_exact": True}
     for op in (

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lcursor.chat.archive import Archive
-from lcursor.chat.stored import Stored
+from lcursor.chat.chat_file import ChatFile
 from lcursor.edit.checkpoints.history import NAME, OLD_NAME, History
 from lcursor.edit.checkpoints.undo import revert
 from lcursor.edit.records import FileChange
@@ -56,23 +56,23 @@ def test_chats(kept: Path) -> None:
     assert (row.key, row.title, row.root) == (make.CHAT_KEY, "About first", make.ROOT)
     assert archive.newest(make.ROOT) == make.CHAT_KEY
 
-    chat = Stored.open(archive.find(make.CHAT_KEY))
+    chat = ChatFile.open(archive.find(make.CHAT_KEY))
     assert chat.note == ""
-    first, answer, second, stopped = chat.chat.line()
+    first, answer, second, stopped = chat.chat.branch()
     assert first.text == "What does first() do? Größe 🙂"
     assert (first.sent, first.items[0].name) == ("a.py:\nWhat does first() do?", "a.py")
     assert (answer.text, answer.reasoning) == ("It adds one.\n", "Look at it.")
     assert (answer.end, answer.model, answer.cost.prompt_tokens) == ("stop", "qwen", 120)
     assert (second.text, stopped.text, stopped.is_partial) == ("And second()?", "It adds", True)
-    summary = chat.chat.summary(chat.chat.line())
+    summary = chat.chat.active_summary(chat.chat.branch())
     assert summary is not None
     assert (summary.last, summary.text) == (2, "first() adds one.")
     (edit,) = chat.chat.edits
     assert (edit.name, edit.first_row) == ("a.py", 4)
 
     chat.change(lambda it: [{"op": "say", "number": 6, "parent": 4, "text": "Go on"}])
-    again = Stored.open(archive.find(make.CHAT_KEY))
-    assert [each.text for each in again.chat.line()][-1] == "Go on"
+    again = ChatFile.open(archive.find(make.CHAT_KEY))
+    assert [each.text for each in again.chat.branch()][-1] == "Go on"
 
 
 def test_edits_and_their_undo(kept: Path, tmp_path: Path) -> None:

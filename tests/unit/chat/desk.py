@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from lcursor import protocol
-from lcursor.chat.slot import ChatSlot
+from lcursor.chat.service import ChatService
 from lcursor.config import ChatConfig
 from tests.fakes.heard import Heard, Told
 
@@ -24,7 +24,7 @@ class Desk(Heard):
         self._number = 0
         more.setdefault("folder", folder / "chats")
         more.setdefault("server", folder / "server")
-        self.slot = ChatSlot(config, self._tell, **more)
+        self.slot = ChatService(config, self._tell, **more)
 
     def __enter__(self) -> Desk:
         return self

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.chat import archive, stored
+from lcursor.chat import archive, chat_file
 from lcursor.chat.archive import Archive
+from lcursor.chat.chat_file import ChatFile
 from lcursor.chat.conversation import Conversation, Op
-from lcursor.chat.stored import Stored
 from lcursor.errors import ChatBusy, ChatFailed, ChatMissing, ChatUnsaved, LcursorError
 from tests.fakes.disk import full_disk
 
@@ -39,13 +39,13 @@ class Desk:
         self.archive = Archive(folder)
         self.errors: list[LcursorError] = []
 
-    def new(self, root: str = ROOT) -> Stored:
+    def new(self, root: str = ROOT) -> ChatFile:
         key = archive.new_key()
         chat = Conversation(key=key, root=root)
-        return Stored(self.archive.path(key, root), chat, self.errors.append)
+        return ChatFile(self.archive.path(key, root), chat, self.errors.append)
 
-    def open(self, key: str) -> Stored:
-        return Stored.open(self.archive.find(key), self.errors.append)
+    def open(self, key: str) -> ChatFile:
+        return ChatFile.open(self.archive.find(key), self.errors.append)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def texts(chat: Conversation) -> list[str]:
-    return [each.text for each in chat.line()]
+    return [each.text for each in chat.branch()]
 
 
 def test_a_chat_is_there_again(desk: Desk) -> None:
@@ -62,7 +62,7 @@ def test_a_chat_is_there_again(desk: Desk) -> None:
     assert not chat.path.exists()  # nothing was said yet
     chat.change(say)
     chat.change(lambda it: [{"op": "answer", "number": 2, "parent": 1}])
-    chat.change(lambda it: [{"op": "more", "number": 2, "text": "é\ud800\n"}], is_firm=False)
+    chat.change(lambda it: [{"op": "more", "number": 2, "text": "é\ud800\n"}], fsync=False)
     again = desk.open(chat.chat.key)
     assert again.chat == chat.chat
     assert again.chat.root == ROOT
@@ -72,11 +72,11 @@ def test_a_chat_is_there_again(desk: Desk) -> None:
 def test_only_the_user_can_read_it(desk: Desk) -> None:
     chat = desk.new()
     chat.change(say)
-    chat.hold()
+    chat.lock_turn()
     assert stat.S_IMODE(chat.path.stat().st_mode) == 0o600
     for folder in (chat.path.parent, desk.archive.folder):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    chat.let_go()
+    chat.unlock_turn()
     assert os.listdir(chat.path.parent) == [chat.path.name]
 
 
@@ -95,10 +95,10 @@ def test_many_writers_lose_nothing(desk: Desk) -> None:
     first.change(say)
     chats = [desk.open(first.chat.key) for _ in range(4)]
 
-    def write(chat: Stored, name: int) -> None:
+    def write(chat: ChatFile, name: int) -> None:
         for number in range(20):
             text = f"{name}.{number}"
-            chat.change(partial(say, text=text), is_firm=False)
+            chat.change(partial(say, text=text), fsync=False)
 
     threads = [threading.Thread(target=write, args=(chat, name)) for name, chat in enumerate(chats)]
     for thread in threads:
@@ -113,29 +113,29 @@ def test_one_answer_at_a_time_also_with_two_editors(desk: Desk) -> None:
     one = desk.new()
     one.change(say)
     other = desk.open(one.chat.key)
-    one.hold()
+    one.lock_turn()
     with pytest.raises(ChatBusy, match="another Neovim"):
-        other.hold()
+        other.lock_turn()
     with pytest.raises(ChatBusy, match="in this chat"):
-        one.hold()
+        one.lock_turn()
     other.change(lambda it: [{"op": "title", "title": "but a new title may be given"}])
-    one.let_go()
-    other.hold()
+    one.unlock_turn()
+    other.lock_turn()
 
 
 KILLED = """
     import os, signal, sys
     from pathlib import Path
     from lcursor.chat.conversation import Conversation
-    from lcursor.chat.stored import Stored
+    from lcursor.chat.chat_file import ChatFile
     path = Path(sys.argv[1])
-    chat = Stored(path, Conversation(key=path.stem, root="/p"))
-    chat.hold()
+    chat = ChatFile(path, Conversation(key=path.stem, root="/p"))
+    chat.lock_turn()
     chat.change(lambda it: [{"op": "say", "number": 1, "parent": 0, "text": "asked"}])
-    chat.change(lambda it: [{"op": "answer", "number": 2, "parent": 1}], is_firm=False)
+    chat.change(lambda it: [{"op": "answer", "number": 2, "parent": 1}], fsync=False)
     more = {"op": "more", "number": 2, "text": "word "}
     for _ in range(3):
-        chat.change(lambda it: [more], is_firm=False)
+        chat.change(lambda it: [more], fsync=False)
     with open(path, "ab") as file:
         file.write(b'{"n":7,"op":"more","number":2,"te')
     os.kill(os.getpid(), signal.SIGKILL)
@@ -151,9 +151,9 @@ def test_a_kill_takes_nothing_that_was_written(desk: Desk) -> None:
     assert ended.returncode == -signal.SIGKILL
     chat = desk.open(key)
     assert texts(chat.chat) == ["asked", "word word word "]
-    assert chat.chat.said[2].is_partial
+    assert chat.chat.messages[2].is_partial
     assert "1 damaged" in chat.note
-    chat.hold()  # the dead one does not hold it any more
+    chat.lock_turn()  # the dead one does not hold it any more
     chat.change(lambda it: say(it, "and on"))
     assert texts(desk.open(key).chat)[-1] == "and on"
 
@@ -162,7 +162,7 @@ def test_a_full_disk_is_told_once_and_all_is_written_later(desk: Desk) -> None:
     chat = desk.new()
     chat.change(say)
     size = chat.path.stat().st_size
-    chat.hold()
+    chat.lock_turn()
     with full_disk(size + 30):
         chat.change(lambda it: say(it, "x" * 100))
         chat.change(lambda it: say(it, "y" * 100))
@@ -170,16 +170,16 @@ def test_a_full_disk_is_told_once_and_all_is_written_later(desk: Desk) -> None:
         assert str(chat.path) in desk.errors[0].message
         assert desk.errors[0].hint
         assert chat.path.stat().st_size == size  # no half of a line
-        chat.let_go()
+        chat.unlock_turn()
         with pytest.raises(ChatBusy):  # the numbers are taken
-            desk.open(chat.chat.key).hold()
+            desk.open(chat.chat.key).lock_turn()
         desk.open(chat.chat.key).change(lambda it: [])
     chat.change(lambda it: say(it, "room again"))
     assert chat.is_saved
     again = desk.open(chat.chat.key)
     assert again.chat == chat.chat
     assert texts(again.chat) == ["question 1", "x" * 100, "y" * 100, "room again"]
-    again.hold()
+    again.lock_turn()
     assert len(desk.errors) == 1
 
 
@@ -187,7 +187,7 @@ def test_what_another_editor_wrote_while_the_disk_was_full_stays(desk: Desk) -> 
     chat = desk.new()
     chat.change(say)
     other = desk.open(chat.chat.key)
-    chat.hold()
+    chat.lock_turn()
     with full_disk(chat.path.stat().st_size + 5):
         chat.change(lambda it: say(it, "unsaved"))
     other.change(lambda it: [{"op": "title", "title": "theirs"}])
@@ -201,10 +201,10 @@ def test_a_folder_that_cannot_be_made_leaves_the_chat_in_memory(tmp_path: Path) 
     (tmp_path / "file").write_text("")
     desk = Desk(tmp_path / "file" / "chats")
     chat = desk.new()
-    chat.hold()
+    chat.lock_turn()
     chat.change(say)
     chat.change(say)
-    chat.let_go()
+    chat.unlock_turn()
     assert texts(chat.chat) == ["question 1", "question 2"]
     assert [type(each) for each in desk.errors] == [ChatUnsaved]
 
@@ -262,18 +262,18 @@ def test_a_file_of_a_newer_version_is_left_alone(desk: Desk) -> None:
     assert chat.path.read_bytes() == data
     rows, note = desk.archive.rows()
     assert not rows
-    assert "1 of them" in note
+    assert "1 chats in" in note
 
 
 def test_a_long_file_is_written_anew_and_says_the_same(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored, "COMPACT_BYTES", 1000)
+    monkeypatch.setattr(chat_file, "COMPACT_BYTES", 1000)
     chat = desk.new()
     chat.change(say)
     chat.change(lambda it: [{"op": "answer", "number": 2, "parent": 1}])
     for _ in range(100):
-        chat.change(lambda it: [{"op": "more", "number": 2, "text": "a"}], is_firm=False)
+        chat.change(lambda it: [{"op": "more", "number": 2, "text": "a"}], fsync=False)
     size, when_ns = chat.path.stat().st_size, chat.path.stat().st_mtime_ns
     again = desk.open(chat.chat.key)
     assert again.chat == chat.chat

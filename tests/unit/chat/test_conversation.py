@@ -16,7 +16,7 @@ from lcursor.chat.conversation import (
     Op,
     from_json,
     preview_of,
-    rescue,
+    rescue_text,
     title_of,
     to_json,
 )
@@ -61,38 +61,38 @@ def texts(messages: list[Message]) -> list[str]:
 
 def test_a_line_is_what_was_said_last() -> None:
     chat = chat_of(*pairs(2))
-    assert [each.number for each in chat.line()] == [1, 2, 3, 4]
+    assert [each.number for each in chat.branch()] == [1, 2, 3, 4]
     assert chat.last == 4
-    assert [each.number for each in chat.line(2)] == [1, 2]
+    assert [each.number for each in chat.branch(2)] == [1, 2]
 
 
 def test_another_question_in_the_place_of_one_is_a_branch_and_the_old_one_stays() -> None:
     chat = chat_of(*pairs(2), say(5, 2, "rather"), *answer(6, 5))
-    assert [each.number for each in chat.line()] == [1, 2, 5, 6]
+    assert [each.number for each in chat.branch()] == [1, 2, 5, 6]
     assert chat.siblings(5) == [3, 5]
-    assert [chat.step(5, step) for step in (-1, 1, -9)] == [3, 5, 3]
+    assert [chat.sibling(5, step) for step in (-1, 1, -9)] == [3, 5, 3]
     chat.apply({"op": "show", "number": 4})
-    assert [each.number for each in chat.line()] == [1, 2, 3, 4]
+    assert [each.number for each in chat.branch()] == [1, 2, 3, 4]
     chat.apply(say(7, 6))  # said on a branch that is not shown: it is shown then
-    assert [each.number for each in chat.line()] == [1, 2, 5, 6, 7]
+    assert [each.number for each in chat.branch()] == [1, 2, 5, 6, 7]
 
 
 def test_a_summary_stands_for_messages_on_the_branches_behind_it_only() -> None:
     chat = chat_of(*pairs(2), summed(5, 2), say(6, 4), *answer(7, 6))
-    found = chat.summary(chat.line())
+    found = chat.active_summary(chat.branch())
     assert found is not None
     assert found.number == 5
-    assert chat.place(5) == 2
+    assert chat.resolve(5) == 2
     chat.apply(say(8, 0, "from the start"))
-    assert chat.summary(chat.line()) is None
+    assert chat.active_summary(chat.branch()) is None
 
 
 def test_the_summary_that_stands_for_most_is_taken_and_can_be_taken_back() -> None:
     chat = chat_of(*pairs(3), summed(7, 2), summed(8, 4))
-    line = chat.line()
+    line = chat.branch()
     assert texts(prompt.messages(chat))[3:] == ["question 5", "answer 6"]
     chat.apply({"op": "expand", "number": 8})
-    assert chat.summary(line) == chat.summaries[7]
+    assert chat.active_summary(line) == chat.summaries[7]
     chat.apply({"op": "expand", "number": 7})
     assert len(prompt.messages(chat)) == 7
 
@@ -127,11 +127,11 @@ def test_an_operation_that_makes_no_sense_changes_nothing(op: Op) -> None:
     [("stop", False), ("length", False), ("stopped", True), ("failed", True)],
 )
 def test_an_answer_that_the_model_did_not_end_is_partial(end: str, is_partial: bool) -> None:
-    assert chat_of(say(1, 0), *answer(2, 1, end=end)).said[2].is_partial is is_partial
+    assert chat_of(say(1, 0), *answer(2, 1, end=end)).messages[2].is_partial is is_partial
 
 
 def test_an_answer_whose_writer_was_killed_is_partial() -> None:
-    assert chat_of(say(1, 0), *answer(2, 1)[:2]).said[2].is_partial
+    assert chat_of(say(1, 0), *answer(2, 1)[:2]).messages[2].is_partial
 
 
 @pytest.mark.parametrize(
@@ -153,16 +153,16 @@ def test_a_title_is_the_first_words(question: str, title: str) -> None:
 
 def test_a_given_title_stays() -> None:
     chat = chat_of(*pairs(1), {"op": "title", "title": "Mine"})
-    assert chat.name() == "Mine"
+    assert chat.display_title() == "Mine"
     assert preview_of("a\nb  c") == "a b c"
 
 
 def test_what_a_lost_line_was_about_is_kept() -> None:
     chat = chat_of(say(1, 0))
-    assert rescue(chat, {"op": "say", "number": 5, "parent": 4, "text": "later"})
-    assert rescue(chat, {"op": "more", "number": 6, "text": "an answer"})
-    assert [each.text for each in chat.line()] == ["question 1", "later", "an answer"]
-    assert not rescue(chat, {"op": "show", "number": 9})
+    assert rescue_text(chat, {"op": "say", "number": 5, "parent": 4, "text": "later"})
+    assert rescue_text(chat, {"op": "more", "number": 6, "text": "an answer"})
+    assert [each.text for each in chat.branch()] == ["question 1", "later", "an answer"]
+    assert not rescue_text(chat, {"op": "show", "number": 9})
 
 
 class Doing:
@@ -178,19 +178,19 @@ class Doing:
         self.chat.apply(op)
         self.ops.append(op)
         for number, text in self.ever.items():
-            assert self.chat.said[number].text.startswith(text)
-        self.ever = {each.number: each.text for each in self.chat.said.values()}
+            assert self.chat.messages[number].text.startswith(text)
+        self.ever = {each.number: each.text for each in self.chat.messages.values()}
 
     def step(self, kind: str, at: int, text: str) -> None:
         """Do one thing that can be done; else nothing."""
         chat, number = self.chat, self.chat.next_number
-        asked = [each.number for each in chat.said.values() if each.role == "user"]
-        told = [each.number for each in chat.said.values() if each.role == "assistant"]
+        asked = [each.number for each in chat.messages.values() if each.role == "user"]
+        told = [each.number for each in chat.messages.values() if each.role == "assistant"]
         if kind == "ask":
             self.do(say(number, chat.last, text))
             self.do({"op": "attach", "number": number, "sent": f"[file]\n{text}", "items": []})
         elif kind == "edit" and asked:
-            self.do(say(number, chat.said[asked[at % len(asked)]].parent, text))
+            self.do(say(number, chat.messages[asked[at % len(asked)]].parent, text))
         elif kind == "answer" and asked:
             self.do({"op": "answer", "number": number, "parent": asked[at % len(asked)]})
         elif kind == "more" and told:
@@ -198,8 +198,8 @@ class Doing:
         elif kind == "end" and told:
             reason = ("stop", "length", "stopped", "failed")[at % 4]
             self.do({"op": "end", "number": told[at % len(told)], "reason": reason})
-        elif kind == "show" and chat.said:
-            self.do({"op": "show", "number": list(chat.said)[at % len(chat.said)]})
+        elif kind == "show" and chat.messages:
+            self.do({"op": "show", "number": list(chat.messages)[at % len(chat.messages)]})
         elif kind == "sum" and told:
             self.do(summed(number, told[at % len(told)], text))
         elif kind == "expand" and chat.summaries:
@@ -221,11 +221,11 @@ def test_nothing_that_was_said_is_ever_lost(steps: list[tuple[str, int, str]]) -
     for step in steps:
         doing.step(*step)
     chat = doing.chat
-    assert {each.number: each.text for each in chat.said.values()} == doing.ever
-    line = chat.line()
+    assert {each.number: each.text for each in chat.messages.values()} == doing.ever
+    line = chat.branch()
     assert [each.parent for each in line] == [0, *(each.number for each in line)][: len(line)]
-    for number in chat.said:  # each can be shown again
-        assert number in [each.number for each in chat.line(number)]
+    for number in chat.messages:  # each can be shown again
+        assert number in [each.number for each in chat.branch(number)]
 
 
 @given(STEPS)
@@ -275,21 +275,23 @@ def test_what_was_attached_is_sent_and_what_is_shown_is_not_changed_by_it() -> N
     attached: Op = {"op": "attach", "number": 1, "sent": "FILE\n\nquestion 1", "items": []}
     chat = chat_of(say(1, 0), attached, *answer(2, 1))
     assert texts(prompt.messages(chat))[1:] == ["FILE\n\nquestion 1", "answer 2"]
-    assert chat.said[1].text == "question 1"
+    assert chat.messages[1].text == "question 1"
     assert "hm" not in "".join(texts(prompt.messages(chat)))  # what it thought stays out
 
 
 def test_a_question_that_got_no_answer_is_followed_by_a_word_about_that() -> None:
     chat = chat_of(say(1, 0), *answer(2, 1, " ", end="failed"), say(3, 2), say(4, 3))
     asked = texts(prompt.messages(chat))[1:]
-    assert asked == ["question 1", prompt.SILENT, "question 3", prompt.SILENT, "question 4"]
+    assert asked == ["question 1", prompt.NO_ANSWER, "question 3", prompt.NO_ANSWER, "question 4"]
     assert prompt.with_question(chat, 3, "x")[-2:] == [
-        Message("assistant", prompt.SILENT),
+        Message("assistant", prompt.NO_ANSWER),
         Message("user", "x"),
     ]
-    assert prompt.SILENT.endswith("?")  # the 0.5B model says a statement again as its next answer
-    asked_on = prompt.spoken([chat.said[2], chat.said[2]])[1:]
-    assert asked_on == [Message("user", prompt.UNASKED), Message("assistant", prompt.SILENT)]
+    assert prompt.NO_ANSWER.endswith(
+        "?"
+    )  # the 0.5B model says a statement again as its next answer
+    asked_on = prompt.alternate([chat.messages[2], chat.messages[2]])[1:]
+    assert asked_on == [Message("user", prompt.NO_QUESTION), Message("assistant", prompt.NO_ANSWER)]
 
 
 def test_the_system_text_is_the_same_on_every_day() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.chat.attach import REPEATED
+from lcursor.chat.attachments import REPEATED
 from lcursor.config import ChatConfig, ModelConfig
 from lcursor.llm.pool import ModelPool
 from tests.fakes.chat_server import ChatServer

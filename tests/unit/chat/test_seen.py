@@ -43,12 +43,12 @@ def test_attached_text_is_known_to_the_letter_after_a_restart(desk: Desk, tmp_pa
     ]
     key = desk.chat
     with ChatServer() as server, Desk(tmp_path, config_of(server)) as later:
-        before = later.slot.seen(key, first["answer"])
+        before = later.slot.read_before(key, first["answer"])
         assert sorted(files(list(before))) == wanted
-        now = files(list(later.slot.seen(key, 0)))
+        now = files(list(later.slot.read_before(key, 0)))
         assert now[0] == ("a.py", 0, ("changed = 1",), second["question"])
         assert sorted(now[1:]) == wanted
-        said = [each for each in later.slot.seen(key, 0) if not each.path]
+        said = [each for each in later.slot.read_before(key, 0) if not each.path]
         assert [each.message for each in said] == [3, 2, 1]
         assert said[1].lines[0].startswith("You said: ")
 
@@ -58,8 +58,12 @@ def test_another_branch_is_not_what_was_read(desk: Desk) -> None:
         (desk.root / name).write_text(TEXT)
     one = desk.turn("See @file:a.py")
     two = desk.turn("See @file:b.py", again=one["question"])
-    assert [each[0] for each in files(list(desk.slot.seen(desk.chat, one["answer"])))] == ["a.py"]
-    assert [each[0] for each in files(list(desk.slot.seen(desk.chat, two["answer"])))] == ["b.py"]
+    assert [each[0] for each in files(list(desk.slot.read_before(desk.chat, one["answer"])))] == [
+        "a.py"
+    ]
+    assert [each[0] for each in files(list(desk.slot.read_before(desk.chat, two["answer"])))] == [
+        "b.py"
+    ]
 
 
 def test_what_was_left_out_was_not_read(desk: Desk) -> None:
@@ -67,11 +71,11 @@ def test_what_was_left_out_was_not_read(desk: Desk) -> None:
     (desk.root / "a.py").write_text(TEXT)
     first = desk.turn("See @file:.env and @file:a.py")
     desk.turn("Again @file:a.py", after=first["answer"])  # unchanged: it is there already
-    assert files(list(desk.slot.seen(desk.chat, 0))) == [
+    assert files(list(desk.slot.read_before(desk.chat, 0))) == [
         ("a.py", 0, tuple(TEXT.splitlines()), first["question"])
     ]
 
 
 def test_a_chat_that_is_not_there(desk: Desk) -> None:
     with pytest.raises(ChatMissing):
-        desk.slot.seen("nowhere", 0)
+        desk.slot.read_before("nowhere", 0)

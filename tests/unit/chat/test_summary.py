@@ -88,16 +88,16 @@ def test_a_plan_fits_and_makes_the_prompt_shorter(sizes: list[int], limit: int) 
     if plan is None:  # not even the first question and its answer can be summarized
         if sizes:
             first = [*prompt.messages(chat, 2), Message("user", summary.INSTRUCTION)]
-            assert measure(first) + min(summary.ASKED_TOKENS, limit // 8) > limit
+            assert measure(first) + min(summary.WANTED_TOKENS, limit // 8) > limit
         return
     assert measure(plan.messages) + plan.max_tokens <= limit
-    assert plan.max_tokens >= min(summary.ASKED_TOKENS, limit // 8)
+    assert plan.max_tokens >= min(summary.WANTED_TOKENS, limit // 8)
     before = prompt.messages(chat)
     chat.apply({"op": "sum", "number": 99, "last": plan.last, "text": "short"})
     after = prompt.messages(chat)
-    assert after[-1] == before[-1] or after[-1].text == prompt.TAKEN
+    assert after[-1] == before[-1] or after[-1].text == prompt.SUMMARY_REPLY
     assert [each.role for each in after[:3]] == ["system", "user", "assistant"]
-    assert len(chat.said) == 2 * len(sizes)
+    assert len(chat.messages) == 2 * len(sizes)
 
 
 def test_what_was_attached_is_listed_to_the_letter() -> None:
@@ -116,7 +116,7 @@ def test_what_was_attached_is_listed_to_the_letter() -> None:
 
 def test_a_long_list_says_what_it_leaves_out() -> None:
     chat = chat_of(9, items=[[f"f{number}.py" for number in range(80)]])
-    rows = summary.ledger(chat, chat.line()).splitlines()
+    rows = summary.files_and_edits(chat, chat.branch()).splitlines()
     assert rows[1] == "- (20 earlier ones)"
     assert rows[-1] == "- f79.py"
 
@@ -139,9 +139,9 @@ def test_a_prompt_that_does_not_fit_is_refused_with_the_numbers() -> None:
         for key, tokens in [("small", 5), ("big.py", 4000), ("out", -1), ("bigger.py", 5000)]
     ]  # fmt: skip
     with pytest.raises(ContextFull, match=r"9,105 tokens, 4,000 fit \(bigger.py 5,000, big.py"):
-        summary.guard(items, 9105, 4000)  # type: ignore[arg-type]
-    summary.guard(items, 4000, 4000)  # type: ignore[arg-type]
-    summary.guard(items, 10**9, 0)  # type: ignore[arg-type]
+        summary.check_fits(items, 9105, 4000)  # type: ignore[arg-type]
+    summary.check_fits(items, 4000, 4000)  # type: ignore[arg-type]
+    summary.check_fits(items, 10**9, 0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.context import file_names, finding
-from lcursor.context.gather import gather, lasting
+from lcursor.context.gather import gather, storable
 from lcursor.context.items import DROPPED, Definition, Item, Piece, Receipt
 from lcursor.errors import Cancelled
 from lcursor.process.run import Cancel
@@ -169,7 +169,7 @@ def test_what_is_not_to_be_had_says_why(root: Path, text: str, name: str, why: s
     (root / "hollow").mkdir()
     git(root, "add", "-A")
     git(root, "commit", "-qm", "two")
-    found = gather(text, root=root, retriever=Knows())
+    found = gather(text, root=root, codebase=Knows())
     assert out(found) == {name: why}
     assert len(found) == 1
     assert found[0].text == ""
@@ -260,7 +260,7 @@ def test_what_is_kept_with_a_question(root: Path) -> None:
         offered("buffer", "src/a.py", "x = 3\n", root / "src/a.py"),
         offered("selection", "src/a.py:1", "x", root / "src/a.py"),
     ]
-    found = lasting(sent, root=root, dropped=["text:dropped"])
+    found = storable(sent, root=root, dropped=["text:dropped"])
     assert [each["name"] for each in found] == ["note", "src/a.py:1"]
 
 
@@ -397,16 +397,16 @@ def test_a_link_that_leads_out_is_told_and_a_glob_does_not_take_it(root: Path, h
 def test_definitions_come_as_they_are_now(root: Path) -> None:
     write(root, "src/a.py", text="\n\n\ndef needle():\n    return 1\n\n\nx = 1\n")
     names = [Definition("src/a.py", "needle", "function", 0, 2)]
-    (item,) = gather("@symbol:needle", root=root, retriever=Knows(names=names))
+    (item,) = gather("@symbol:needle", root=root, codebase=Knows(names=names))
     assert (item.text, item.first_row) == ("def needle():\n    return 1\n", 3)
     assert item.note == "function needle"
     many = [Definition(f"f{number}.py", "needle", "function", 0, 1) for number in range(7)]
     write(root, *(f"f{number}.py" for number in range(7)), text="needle\n")
-    found = gather("@symbol:needle", root=root, retriever=Knows(names=many))
+    found = gather("@symbol:needle", root=root, codebase=Knows(names=many))
     assert len(keys(found)) == 5
     assert out(found) == {"needle: 2 more definitions": "in f5.py:1, f6.py:1"}
     near = [Definition("src/a.py", "needles", "function", 0, 1)]
-    found = gather("@symbol:needlez", root=root, retriever=Knows(names=near))
+    found = gather("@symbol:needlez", root=root, codebase=Knows(names=near))
     assert out(found)["needlez"].endswith("; there are: needles")
 
 
@@ -419,7 +419,7 @@ def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> Non
     )
     left = tuple(Piece(f"c{number}.py", 0, 1, "", "no room left") for number in range(20))
     knows = Knows(Receipt(used, left, 9, "only 1 of 2 files are indexed yet"))
-    found = gather("@codebase how is x set? @file:b.py", root=root, retriever=knows)
+    found = gather("@codebase how is x set? @file:b.py", root=root, codebase=knows)
     assert knows.asked == ["how is x set?"]
     assert keys(found) == ["codebase:src/a.py:1-1", "file:b.py"]
     assert found[0].note == "its words (only 1 of 2 files are indexed yet)"
@@ -428,9 +428,9 @@ def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> Non
     assert notes["b.py:2-3"] == "its rows are in with b.py"
     assert notes[".env:1-1"] == reading.SECRET_NAME
     assert sum(name.startswith("c") for name in notes) == finding.MOST_LEFT_OUT
-    gather('@codebase:"another thing" x', root=root, retriever=knows)
+    gather('@codebase:"another thing" x', root=root, codebase=knows)
     assert knows.asked[-1] == "another thing"
-    none = gather("@codebase x", root=root, retriever=Knows())
+    none = gather("@codebase x", root=root, codebase=Knows())
     assert out(none) == {"codebase": "nothing of the project has to do with the question"}
 
 
@@ -469,7 +469,7 @@ def test_it_can_be_ended_and_ends_by_itself(root: Path) -> None:
     with pytest.raises(Cancelled):
         gather("@file:src/a.py", root=root, cancel=lambda: True)
     with pytest.raises(Cancelled):
-        gather("@codebase x", root=root, retriever=Knows(), cancel=lambda: True)
+        gather("@codebase x", root=root, codebase=Knows(), cancel=lambda: True)
     found = gather("@file:src/a.py @file:README.md", root=root, most_s=0)
     assert set(out(found).values()) == {"there was no time left to read it"}
 

@@ -132,7 +132,7 @@ def test_a_real_index_answers_with_what_is_unsaved(
         items = gather(
             "@codebase where is the needle? @symbol:Needle.thread",
             root=root,
-            retriever=Indexed(client, Grep(root)),
+            codebase=Indexed(client, Grep(root)),
         )
         found = [item for item in items if not item.is_left_out]
         assert [item.path for item in found] == [str(root / "src/needle.py")] * 2

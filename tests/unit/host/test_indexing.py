@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -86,7 +86,7 @@ class Desk(Heard):
     def __init__(self, root: Path) -> None:
         self.root, self.begun, self.clients = root, {root}, list[Client]()
         super().__init__()
-        self.indexing = Indexing(self._tell, self)
+        self.indexing = Indexing(self._tell, cast(Any, self))
 
     def configure(self, config: IndexConfig) -> None:
         self.config = config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lcursor.config import IndexConfig
 from lcursor.fim.chunks import Chunk
@@ -42,7 +42,7 @@ class Desk:
 
     def __init__(self, root: Path) -> None:
         self.projects = Projects(root)
-        self.indexing = Indexing(lambda method, params: None, self.projects)
+        self.indexing = Indexing(lambda method, params: None, cast(Any, self.projects))
         self.retriever = IndexRetriever(self.indexing)
         self.answers: list[Sequence[Chunk]] = []
         self.has_answer = threading.Event()

@@ -14,9 +14,7 @@ import pytest
 
 from lcursor import protocol, protocol_edit
 from lcursor.config import ChatConfig, EditConfig
-from lcursor.host.brains import Brains
-from lcursor.host.chatting import Chatting
-from lcursor.host.editing import Editing
+from lcursor.host.services import LazyChat, LazyEdit, SharedModels
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
 from tests.fakes.heard import Heard, config_of
 
@@ -33,7 +31,7 @@ class Index:
     def typing(self) -> None:
         self.rests += 1
 
-    def worker_of(self, root: Path) -> Any:
+    def client_of(self, root: Path) -> Any:
         return None
 
 
@@ -43,16 +41,14 @@ class Desk(Heard):
     def __init__(self, chat: ChatConfig, edit: EditConfig | None = None) -> None:
         self.index = cast("Any", Index())
         super().__init__()
-        self.brains = Brains(self._tell)
-        self.chatting = Chatting(self._tell, self.index, self.brains)
-        self.editing = Editing(
-            self._tell, self.index, self.brains, self.chatting.edited, self.chatting.seen
-        )
+        self.models = SharedModels(self._tell)
+        self.chatting = LazyChat(self._tell, self.index, self.models)
+        self.editing = LazyEdit(self._tell, self.index, self.models, self.chatting)
         self.configure(chat, edit or EditConfig())
         self.handlers = {**self.chatting.handlers(), **self.editing.handlers()}
 
     def configure(self, chat: ChatConfig, edit: EditConfig) -> None:
-        self.brains.configure(chat, "")
+        self.models.configure(chat, "")
         self.chatting.configure(chat, (), "")
         self.editing.configure(edit, (), (chat, ""))
 
@@ -111,14 +107,14 @@ def test_chat_and_edits_have_the_same_models_until_the_last_one_leaves(
     desk = Desk(config_of(server))
     desk.ask(1, path)
     desk.wait("edit.done", 1)
-    one = desk.brains.borrow()
+    one = desk.models.acquire()
     desk.do("chat.open", id=2, chat="", path=str(path))
     desk.wait("chat.opened", 2)
-    assert desk.brains.borrow() is one
+    assert desk.models.acquire() is one
     assert one.known("fake") is not None
     desk.close()
     for _ in range(2):
-        desk.brains.give_back(one)
+        desk.models.release(one)
     assert one.known("fake") is None  # closed, and let go of
 
 
@@ -227,7 +223,7 @@ def test_edits_that_nobody_uses_cost_no_thread(path: Path, server: ChatServer) -
     before = set(threading.enumerate())
     desk = Desk(config_of(server))
     names = {thread.name for thread in set(threading.enumerate()) - before}
-    assert Editing.LANE not in names
+    assert LazyEdit.THREAD not in names
     desk.close()
 
 
@@ -239,7 +235,7 @@ def test_a_handler_does_not_wait_for_the_slot(path: Path, server: ChatServer) ->
         has_begun.set()
         assert may_go_on.wait(20)
 
-    desk.editing._lane.submit(block)
+    desk.editing._executor.submit(block)
     assert has_begun.wait(20)
     desk.ask(1, path)
     desk.do("edit.stop", id=1)

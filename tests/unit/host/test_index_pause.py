@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, cast
 
-from lcursor.host.beside import Beside
+from lcursor.host.services import IndexPause
 
 
 class Index:
@@ -23,21 +23,21 @@ class Index:
 
 def test_work_that_begins_again_at_once_has_one_thread() -> None:
     index = Index()
-    beside = Beside(cast(Any, index))
-    beside.busy(True)
-    beside.busy(True)
+    pause = IndexPause(cast(Any, index))
+    pause.set_busy(True)
+    pause.set_busy(True)
     with index.rested:
         assert index.rested.wait_for(lambda: index.threads, 10)
     [first] = index.threads
-    beside.busy(False)
-    beside.busy(True)
+    pause.set_busy(False)
+    pause.set_busy(True)
     first.join(10)
     assert not first.is_alive()
     with index.rested:
         assert index.rested.wait_for(lambda: index.threads[-1] is not first, 10)
     second = index.threads[-1]
     assert second.is_alive()
-    beside.busy(False)
+    pause.set_busy(False)
     second.join(10)
     assert not second.is_alive()
-    beside.busy(False)
+    pause.set_busy(False)

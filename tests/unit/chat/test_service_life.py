@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from lcursor.chat.export import markdown
-from lcursor.chat.stored import Stored
+from lcursor.chat.chat_file import ChatFile
+from lcursor.chat.views import markdown
 from tests.fakes.chat_server import Answer, ChatServer, Hang, Wait, refuse, say
 from tests.fakes.disk import full_disk
 from tests.fakes.gone import gone_once
 from tests.fakes.heard import config_of
 from tests.unit.chat.desk import Desk, attachment, question
-from tests.unit.chat.test_slot import contents
+from tests.unit.chat.test_service import contents
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -149,7 +149,10 @@ def test_a_kill_in_the_middle_of_an_answer_loses_next_to_nothing(
     process.stdout.close()
     with Desk(tmp_path, config_of(server)) as desk:
         messages = desk.open(key)["messages"]
-        assert [each["text"] for each in messages] == ["Asked before the kill", "Said before"]
+        assert [each["text"] for each in messages] == [
+            "Asked before the kill",
+            "Said before",
+        ]
         assert messages[1]["is_partial"]
         assert messages[1]["why"] == "Neovim or its Python host ended while it was written"
         again = desk.turn("", after=2)  # the dead one does not hold the chat
@@ -335,7 +338,7 @@ def test_the_local_server_is_asked(tmp_path: Path, server: ChatServer) -> None:
 def test_the_busy_one_is_told_once_for_turns_that_overlap(tmp_path: Path) -> None:
     hold, told = Wait(), list[bool]()
     with ChatServer([Answer([hold, *say("x").parts])]) as server:
-        with Desk(tmp_path, config_of(server), busy=told.append) as desk:
+        with Desk(tmp_path, config_of(server), on_busy=told.append) as desk:
             desk.open()
             one = desk.ask("One")
             desk.wait("chat.started", one)
@@ -353,7 +356,7 @@ def test_a_chat_as_a_document(tmp_path: Path, server: ChatServer) -> None:
         (desk.root / "a.py").write_text("x = 1\n")
         desk.open()
         desk.turn("What is @file:a.py?")
-        chat = Stored.open(desk.files()[0]).chat
+        chat = ChatFile.open(desk.files()[0]).chat
     text = markdown(chat)
     assert text.startswith(
         "# What is @file:a.py?\n\n## You\n\nWhat is @file:a.py?\n\nAttached: a.py"

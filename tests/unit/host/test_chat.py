@@ -12,9 +12,8 @@ import pytest
 
 from lcursor import protocol_chat
 from lcursor.config import ChatConfig
-from lcursor.host.brains import Brains
-from lcursor.host.chatting import Chatting
 from lcursor.host.indexing import Indexing
+from lcursor.host.services import LazyChat, SharedModels
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
 from tests.fakes.heard import Heard, config_of
 
@@ -29,23 +28,23 @@ class Index:
     def typing(self) -> None:
         self.rests += 1
 
-    def worker_of(self, root: Path) -> Any:
+    def client_of(self, root: Path) -> Any:
         return self.worker
 
 
 class Desk(Heard):
-    """A `Chatting`, and what it sent."""
+    """A `LazyChat`, and what it sent."""
 
     def __init__(self, config: ChatConfig) -> None:
         self.index = Index()
         super().__init__()
-        self.brains = Brains(self._tell)
-        self.chatting = Chatting(self._tell, self.index, self.brains)  # type: ignore[arg-type]
+        self.models = SharedModels(self._tell)
+        self.chatting = LazyChat(self._tell, self.index, self.models)  # type: ignore[arg-type]
         self.configure(config)
         self.handlers = self.chatting.handlers()
 
     def configure(self, config: ChatConfig, secrets: tuple[str, ...] = ()) -> None:
-        self.brains.configure(config, "")
+        self.models.configure(config, "")
         self.chatting.configure(config, secrets, "")
 
     def open(self, number: int, path: Path) -> str:
@@ -96,7 +95,7 @@ def test_a_handler_does_not_wait_for_the_slot(data: Path, server: ChatServer) ->
         has_begun.set()
         assert may_go_on.wait(20)
 
-    desk.chatting._lane.submit(block)
+    desk.chatting._executor.submit(block)
     assert has_begun.wait(20)
     desk.handlers["chat.open"]({"id": 1, "chat": "", "path": str(data)})
     desk.handlers["chat.stop"]({"id": 7})
@@ -165,11 +164,11 @@ def test_an_unused_chat_costs_no_thread(server: ChatServer) -> None:
     desk = Desk(config_of(server))
     desk.configure(ChatConfig(), ("*.x",))
     names = {thread.name for thread in set(threading.enumerate()) - before}
-    assert Chatting.LANE not in names
+    assert LazyChat.THREAD not in names
     desk.chatting.close()
 
 
 def test_the_index_tells_its_workers_only_while_they_run(tmp_path: Path) -> None:
-    from lcursor.host.workers import Workers
+    from lcursor.host.project import Projects
 
-    assert Indexing(lambda method, params: None, Workers()).worker_of(tmp_path) is None
+    assert Indexing(lambda method, params: None, Projects()).client_of(tmp_path) is None

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lcursor.chat import prompt, turn
+from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Op
-from lcursor.chat.stored import Make, Stored
 from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, delta, refuse, say
 from tests.fakes.heard import config_of
 from tests.fakes.loopback import sse
@@ -165,10 +165,10 @@ def test_a_stop_while_an_answer_begins_leaves_one_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, other, goes_on = threading.Event(), threading.Event(), threading.Event()
-    change = Stored.change
+    change = ChatFile.change
 
-    def slow(stored: Stored, make: Make, *, is_firm: bool = True) -> list[Op]:
-        done = change(stored, make, is_firm=is_firm)
+    def slow(stored: ChatFile, make: MakeOps, *, fsync: bool = True) -> list[Op]:
+        done = change(stored, make, fsync=fsync)
         if any(op["op"] == "answer" for op in done):
             if threading.current_thread().name == "lcursor-chat-turn":
                 begun.set()
@@ -177,7 +177,7 @@ def test_a_stop_while_an_answer_begins_leaves_one_answer(
                 other.set()
         return done
 
-    monkeypatch.setattr(Stored, "change", slow)
+    monkeypatch.setattr(ChatFile, "change", slow)
     server, desk = scripted(tmp_path, Answer([Hang()]))
     with server, desk:
         number = desk.ask("Tell me")
@@ -192,7 +192,7 @@ def test_a_stop_while_an_answer_begins_leaves_one_answer(
         assert desk.shown() == [("user", "Tell me"), ("assistant", "")]
         ops = [json.loads(line)["op"] for line in desk.files()[0].read_bytes().splitlines()]
         assert (ops.count("answer"), ops[-1]) == (1, "end")
-        running._delta("too late", "")
+        running._send_delta("too late", "")
         assert not desk.told("chat.delta", number)
 
 
@@ -333,7 +333,9 @@ def test_an_open_chat_answers_questions_about_it_while_a_turn_runs(tmp_path: Pat
 def test_pieces_are_gathered_and_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcursor.chat.relay.SEND_S", 3600.0)  # the rest goes out at the end
+    monkeypatch.setattr(
+        "lcursor.chat.stream_batcher.SEND_S", 3600.0
+    )  # the rest goes out at the end
     words = [f"w{number} " for number in range(300)]
     server, desk = scripted(tmp_path, say(*words))
     with server, desk:
@@ -346,7 +348,7 @@ def test_pieces_are_gathered_and_none_is_lost(
 def test_an_answer_reaches_the_disk_while_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcursor.chat.relay.KEEP_S", 0.05)
+    monkeypatch.setattr("lcursor.chat.stream_batcher.STORE_S", 0.05)
     hold = Wait()
     parts = [*say("On its way", finish=None, is_done=False).parts, hold]
     server, desk = scripted(tmp_path, Answer(parts))

@@ -1,0 +1,304 @@
+"""The context of a question: gathered, compared with what the chat has, put into the message.
+
+What the chat has already is not attached again. Blocks: it reads files and asks the index.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, cast
+
+from lcursor.chat import prompt
+from lcursor.chat.conversation import AttachedItem, Conversation
+from lcursor.chat.views import item_row
+from lcursor.context import gather, layout, prompts
+from lcursor.context.codebase import Codebase
+from lcursor.context.items import Item, Seen
+from lcursor.errors import CommandUnknown
+from lcursor.llm.tokens import Counter, digest
+from lcursor.protocol_chat import AttachmentKind, ChatAttachment, ChatBill, ChatItem, ChatSend
+
+REPEATED = "in the chat already, unchanged"
+FILE_KINDS: Final = frozenset(
+    {"file", "buffer", "selection", "screen", "symbol", "codebase", "dir"}
+)
+"""Kinds of items whose text is rows of a file."""
+OpenCodebase = Callable[[Path], Codebase]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A user's question, with what only the editor knows about it."""
+
+    text: str
+    path: str
+    """Absolute path of the current file."""
+    attachments: Sequence[ChatAttachment] = ()
+    dropped: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionContext:
+    """A question with its context."""
+
+    text: str
+    """With its command expanded."""
+    items: Sequence[Item] = ()
+    note: str = ""
+    """What is wrong with its command."""
+    kept: Sequence[ChatAttachment] = ()
+    """The attachments to store with it."""
+
+    def sent_text(self) -> str:
+        """Return the message as the model reads it."""
+        items = [each for each in self.items if (each.kind, each.note) != ("rules", REPEATED)]
+        return clean(layout.message(self.text, items))
+
+    def attached(self, count: Callable[[str], tuple[int, bool]]) -> list[AttachedItem]:
+        """Return what is stored of the context: all but its text.
+
+        Args:
+            count: returns the tokens of a text, and whether that is exact.
+        """
+        found = []
+        if self.note:
+            name = self.text.split()[0]
+            found.append(AttachedItem("command", "text", name, note=self.note, is_left_out=True))
+        for item in self.items:
+            text = clean(layout.block(item) + "\n\n")
+            tokens, is_exact = (0, True) if item.is_left_out else count(text)
+            found.append(
+                AttachedItem(
+                    item.key,
+                    item.kind,
+                    clean(item.name),
+                    clean(item.path),
+                    item.first_row,
+                    item.end_row - item.first_row,
+                    tokens,
+                    is_exact,
+                    clean(item.note),
+                    item.is_left_out,
+                    fingerprint(item) if item.text else "",
+                )
+            )
+        return found
+
+
+class Gatherer:
+    """Gathers the context of questions.
+
+    Args:
+        codebase: returns the search of a project.
+        secrets: globs of files that are never read.
+        rules: whether to add the project's rules files.
+    """
+
+    def __init__(self, codebase: OpenCodebase, secrets: Sequence[str], rules: bool) -> None:
+        self._codebase, self._secrets, self._rules = codebase, secrets, rules
+
+    def gather(
+        self,
+        chat: Conversation,
+        last: int,
+        question: Question,
+        cancel: threading.Event,
+        limit_tokens: int = 0,
+        *,
+        with_screen: bool = False,
+    ) -> QuestionContext:
+        """Return a question with its context.
+
+        Args:
+            chat: the chat.
+            last: the message before the question.
+            question: the question.
+            cancel: stops it.
+            limit_tokens: context of the model, of which the codebase gets a part; 0 if unknown.
+            with_screen: whether to attach the visible lines if the question mentions nothing.
+
+        Raises:
+            Cancelled: `cancel` was set.
+        """
+        root = Path(chat.root)
+        expanded = prompts.expand(question.text, root)
+        found = gather.gather(
+            question.text,
+            root=root,
+            path=question.path,
+            attachments=question.attachments,
+            codebase=self._codebase(root),
+            secrets=self._secrets,
+            cancel=cancel.is_set,
+            dropped=question.dropped,
+            with_rules=self._rules,
+            with_screen=with_screen,
+            codebase_tokens=_codebase_tokens(limit_tokens),
+        )
+        branch = chat.branch(last)
+        read = prompt.unsummarized(branch, chat.active_summary(branch))
+        known = {item.digest for each in read for item in each.items if not item.is_left_out}
+        numbers = {each.number for each in read}
+        items = [
+            replace(item, note=REPEATED, is_left_out=True)
+            if item.text
+            and not item.is_left_out
+            and (fingerprint(item) in known or _is_in_prompt(item, chat, last, numbers))
+            else item
+            for item in found
+        ]
+        has_screen = any(item.kind == "screen" for item in found)
+        kept = gather.storable(
+            [each for each in question.attachments if has_screen or each["kind"] != "screen"],
+            root=root,
+            secrets=self._secrets,
+            dropped=question.dropped,
+        )
+        text = expanded.text
+        if expanded.prompt and expanded.prompt.origin == "built in":
+            text = text.replace("@selection", _subject(items), 1)
+        return QuestionContext(text, items, expanded.note, kept)
+
+
+def question_of(chat: Conversation, params: ChatSend | ChatBill) -> Question:
+    """Return a question, with the attachments of the one that it replaces."""
+    old = chat.messages.get(params["again"])
+    found = list(old.attachments) if old else []
+    has_screen = any(each["kind"] == "screen" for each in found)
+    found += [
+        each
+        for each in params["attachments"]
+        if each not in found and not (has_screen and each["kind"] == "screen")
+    ]
+    return Question(clean(params["text"]), params["path"], found, params["dropped"])
+
+
+def check_command(text: str, root: str) -> None:
+    """Check that a question does not begin with a mistyped command.
+
+    Raises:
+        CommandUnknown: it does.
+    """
+    if found := prompts.mistyped(text, Path(root)):
+        name, near = found
+        raise CommandUnknown(
+            f"there is no command /{name}; did you mean /{near}?",
+            f"To send it as text, begin with a backslash: \\/{name}",
+        )
+
+
+def token_rows(
+    chat: Conversation, last: int, question: str, items: Sequence[AttachedItem], counter: Counter
+) -> tuple[list[ChatItem], int]:
+    """Return the parts of a prompt with their tokens, and the total; may ask the server.
+
+    Args:
+        chat: the chat.
+        last: the message before the question.
+        question: its own text.
+        items: its context.
+        counter: counts.
+    """
+    before = prompt.messages(chat, last)
+    system, is_system_exact = counter.messages(before[:1])
+    history, is_history_exact = (0, True)
+    if len(before) > 1:
+        history, is_history_exact = counter.messages(before)
+        history -= system
+    own, is_own_exact = counter.text(clean(question))
+    rows = [
+        _row("system", "what the model is told first", system, is_system_exact),
+        _row("history", "the chat so far", history, is_history_exact),
+        *map(item_row, items),
+        _row("question", "your question", own, is_own_exact),
+    ]
+    rows = [each for each in rows if each["kind"] != "history" or each["tokens"]]
+    return rows, sum(each["tokens"] for each in rows)
+
+
+def read_before(chat: Conversation, number: int) -> list[Seen]:
+    """Return what the model had read before an answer, newest first.
+
+    Args:
+        chat: the chat.
+        number: of the answer; 0 for the last one that is shown.
+
+    Returns:
+        The attached rows of files, and the other messages with an empty path.
+    """
+    branch = chat.branch(chat.resolve(number) or None)
+    last = branch[-1].number if branch else 0
+    found = list[Seen]()
+    for message in branch[::-1]:
+        sent = message.sent.split("\n")
+        for item in message.items:
+            text = _sent_item(sent, item) if item.path and item.kind in FILE_KINDS else None
+            if text is not None:
+                found.append(Seen(item.path, item.first_row, _lines(text), message.number))
+        if message.number != last:
+            found.append(Seen("", 0, _lines(message.text), message.number))
+    return found
+
+
+def fingerprint(item: Item) -> str:
+    """Return a digest of an item's text and place."""
+    return digest(f"{item.kind}\n{item.path or item.name}\n{item.first_row}\n{item.text}")
+
+
+def clean(text: str) -> str:
+    """Return a text as valid UTF-8; anything else becomes question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _subject(items: Sequence[Item]) -> str:
+    """Return what a command is about, in words: a small model takes `@selection` for code."""
+    if any(item.kind == "selection" for item in items):
+        return "the selection"
+    return next((item.name for item in items if item.kind == "buffer"), "the selection")
+
+
+def _is_in_prompt(item: Item, chat: Conversation, last: int, numbers: Collection[int]) -> bool:
+    """Return whether visible lines are part of a message that the model still reads."""
+    if item.kind != "screen" or not last:
+        return False
+    lines = _lines(item.text)
+    for each in read_before(chat, last):
+        at = item.first_row - each.first_row
+        is_same_file = each.path and each.path == item.path and each.message in numbers
+        if is_same_file and at >= 0 and each.lines[at : at + len(lines)] == lines:
+            return True
+    return False
+
+
+def _codebase_tokens(limit_tokens: int) -> int:
+    """Return the limit of `@codebase`: at most a quarter of the context."""
+    most = gather.CODEBASE_TOKENS
+    return min(most, limit_tokens // 4) if limit_tokens else most
+
+
+def _row(kind: str, name: str, tokens: int, is_exact: bool) -> ChatItem:
+    return item_row(AttachedItem(kind, kind, name, tokens=tokens, is_exact=is_exact))
+
+
+def _sent_item(sent: Sequence[str], item: AttachedItem) -> str | None:
+    """Return the text of an item in the lines of a message, None if it is not there."""
+    if item.is_left_out or not item.digest:
+        return None
+    kind = cast("AttachmentKind", item.kind)
+    blank = Item(item.key, kind, item.name, item.path, item.first_row)
+    heading = layout.heading(blank)
+    for at, line in enumerate(sent):
+        if line != heading or not sent[at + 1 : at + 2] or not sent[at + 1].startswith("```"):
+            continue
+        text = "\n".join(sent[at + 2 : at + 2 + item.rows])
+        for candidate in (f"{text}\n", text):
+            if fingerprint(replace(blank, text=candidate)) == item.digest:
+                return candidate
+    return None
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n"))

@@ -1,0 +1,141 @@
+"""Requests beside the turns of a chat: token counts, completion of words, the local server.
+
+Token counts and completion have a thread each, on which only the newest request counts; each action
+on a server has its own, since it takes long. All methods return at once, and change no chat.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from lcursor import protocol_chat as wire
+from lcursor.chat import prompt
+from lcursor.chat.attachments import OpenCodebase, question_of, token_rows
+from lcursor.chat.chat_file import ChatFile
+from lcursor.chat.turn import ChatDeps
+from lcursor.context import complete
+from lcursor.errors import LcursorError
+from lcursor.executor import OnError, SerialExecutor
+from lcursor.llm import tokens
+from lcursor.llm.pool import status_message
+from lcursor.llm.tokens import Counter
+from lcursor.project.root import root_of
+
+
+class ChatQueries:
+    """Answers requests that need no turn.
+
+    Args:
+        deps: shared by all turns.
+        open_file: returns a chat by its key; raises `ChatMissing` or `ChatFailed`.
+        codebase: returns the search of a project.
+        on_error: gets the exception of a request, and its id.
+    """
+
+    def __init__(
+        self,
+        deps: ChatDeps,
+        open_file: Callable[[str], ChatFile],
+        codebase: OpenCodebase,
+        on_error: OnError,
+    ) -> None:
+        self._deps, self._open_file = deps, open_file
+        self._codebase, self._on_error = codebase, on_error
+        self._newest_count = self._newest_completion = 0
+        self._counting = SerialExecutor("lcursor-chat-count", on_error)
+        self._completing = SerialExecutor("lcursor-chat-complete", on_error)
+        self._cancel_start = threading.Event()
+        """Set to stop waiting for a server that starts."""
+
+    def bill(self, params: wire.ChatBill) -> None:
+        """Report what would be sent with a question, and its tokens."""
+        self._newest_count = params["id"]
+        self._counting.submit(partial(self._count, params), params["id"])
+
+    def complete(self, params: wire.ChatComplete) -> None:
+        """Report the possible words after `@` or `/`."""
+        self._newest_completion = params["id"]
+        self._completing.submit(partial(self._complete, params), params["id"])
+
+    def server(self, params: wire.ServerAsk) -> None:
+        """Report the state of the local server, after starting, stopping or restarting it."""
+        self._run_in_thread(partial(self._control_server, params), params["id"])
+
+    def close(self) -> None:
+        """Stop waiting for anything."""
+        self._counting.close(0)
+        self._completing.close(0)
+        self._cancel_start.set()
+
+    def _count(self, params: wire.ChatBill) -> None:
+        if params["id"] != self._newest_count:
+            return
+        models = self._deps.models
+        chat = self._open_file(params["chat"]).snapshot()
+        last = chat.resolve(params["after"])
+        question = question_of(chat, params)
+        name = models.choose(params["model"], chat.model, question.text)
+        known = models.known(name)
+        context = known.context_tokens if known else 0
+        found = self._deps.gatherer.gather(
+            chat,
+            last,
+            question,
+            threading.Event(),
+            context,
+            with_screen=models.may_see(name, question.text),
+        )
+        if known is None:
+            self._run_in_thread(partial(self._warm_up, name))
+        counter = known.counter if known else Counter()
+        rows, _ = token_rows(chat, last, found.text, found.attached(counter.text), counter)
+        total, _ = counter.messages(prompt.with_question(chat, last, found.sent_text()))
+        answer: wire.ChatBilled = {
+            "id": params["id"],
+            "chat": params["chat"],
+            "items": rows,
+            "total_tokens": total,
+            "limit_tokens": tokens.prompt_limit(context, self._deps.config.max_tokens),
+        }
+        self._deps.notify("chat.billed", answer)
+
+    def _warm_up(self, model: str) -> None:
+        """Start the server that will soon be asked; the question itself reports errors."""
+        try:
+            self._deps.models.connect(model, self._cancel_start)
+        except LcursorError as error:
+            self._deps.notify("log", {"level": "info", "message": str(error)})
+
+    def _complete(self, params: wire.ChatComplete) -> None:
+        if params["id"] != self._newest_completion:
+            return
+        root = root_of(Path(params["path"] or ".").absolute())
+        words = complete.complete(root, params["word"], self._codebase(root))
+        answer: wire.ChatCompleted = {"id": params["id"], "words": list(words)}
+        self._deps.notify("chat.completed", answer)
+
+    def _control_server(self, params: wire.ServerAsk) -> None:
+        server, action = self._deps.models.local_server(), params["do"]
+        if action in ("stop", "restart"):
+            self._cancel_start.set()
+            self._cancel_start = threading.Event()
+        cancel = self._cancel_start
+        if action == "start":
+            server.ensure(cancel)
+        elif action == "stop":
+            server.stop()
+        elif action == "restart":
+            server.restart(cancel)
+        self._deps.notify("server.told", status_message(server.status(), params["id"]))
+
+    def _run_in_thread(self, job: Callable[[], None], number: int = 0) -> None:
+        def run() -> None:
+            try:
+                job()
+            except Exception as error:  # noqa: BLE001 - the root of the thread
+                self._on_error(error, number)
+
+        threading.Thread(target=run, name="lcursor-chat-query", daemon=True).start()

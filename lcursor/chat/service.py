@@ -1,0 +1,393 @@
+"""The chats of an editor: a method for each message of `protocol_chat`.
+
+Owns the open chats and the running turns. Every method returns at once: reading and writing files
+happens on one thread in the order of the requests, each turn has its own thread, and requests that
+need no turn go to `queries.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lcursor import protocol_chat as wire
+from lcursor.chat import archive, attachments
+from lcursor.chat.archive import Archive
+from lcursor.chat.attachments import Gatherer, OpenCodebase
+from lcursor.chat.chat_file import ChatFile, MakeOps
+from lcursor.chat.conversation import Conversation, Op, amend_ops
+from lcursor.chat.kv_states import IDLE_S, KVStates
+from lcursor.chat.queries import ChatQueries
+from lcursor.chat.turn import ChatDeps, Turn
+from lcursor.chat.views import INTERRUPTED, list_row, opened_message
+from lcursor.config import ChatConfig
+from lcursor.context.codebase import Codebase, Grep
+from lcursor.context.items import Seen
+from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
+from lcursor.executor import SerialExecutor
+from lcursor.llm.pool import ModelPool
+from lcursor.project.root import root_of
+from lcursor.reporting import Notify, error_message, report_error
+
+STOP_S = 0.1
+"""Time for a stopped turn to end by itself."""
+CLOSE_S = 0.3
+AWAKE_SHARE = 0.9
+"""Share of the idle time in which a local server has not unloaded its model for sure."""
+
+
+class ChatService:
+    """The chats of one editor or one command line.
+
+    Args:
+        config: the settings.
+        notify: sends a message of `protocol_chat.TO_LUA`, `error` or `log`, from any thread.
+        codebase: returns the search of a project; None for a search without an index.
+        secrets: globs of files that are never read, besides the built-in ones.
+        models: shared with others; None to create a pool.
+        folder: of all chats; None for the usual one.
+        server: folder of the local server of a created pool.
+        on_busy: called, on any thread, when the first turn starts and when the last one ends.
+        idle_s: after which the server's KV cache is saved.
+    """
+
+    def __init__(
+        self,
+        config: ChatConfig,
+        notify: Notify,
+        codebase: OpenCodebase | None = None,
+        *,
+        secrets: Sequence[str] = (),
+        models: ModelPool | None = None,
+        folder: Path | None = None,
+        server: Path | None = None,
+        on_busy: Callable[[bool], None] = lambda _: None,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        self._notify, self._on_busy = notify, on_busy
+        self._codebase, self._secrets = codebase, tuple(secrets)
+        self._archive = Archive(folder)
+        self._models = models or ModelPool(config, server, self._log)
+        self._owns_models = models is None
+        awake_s = config.idle_minutes * 60 * AWAKE_SHARE
+        pool = self._models
+        self._kv_states = KVStates(pool.slot_path, idle_s, pool.is_asleep, awake_s)
+        gatherer = Gatherer(self._open_codebase, self._secrets, config.rules)
+        self._deps = ChatDeps(config, self._models, gatherer, self._kv_states, notify)
+        self._lock = threading.Lock()
+        self._files: dict[str, ChatFile] = {}
+        self._turns: dict[int, Turn] = {}
+        self._executor = SerialExecutor("lcursor-chat", self._on_error)
+        self._queries = ChatQueries(
+            self._deps, self._open_file, self._open_codebase, self._on_error
+        )
+        self._models.add_listener(self._on_server_report, self._kv_states.cancel_save)
+
+    def handlers(self) -> dict[str, Callable[[Any], None]]:
+        """Return the method for each message."""
+        return {
+            "chat.open": self.open,
+            "chat.send": self.send,
+            "chat.bill": self._queries.bill,
+            "chat.stop": self.stop,
+            "chat.list": self.list,
+            "chat.rename": self.rename,
+            "chat.delete": self.delete,
+            "chat.branch": self.branch,
+            "chat.amend": self.amend,
+            "chat.use": self.use,
+            "chat.compact": self.compact,
+            "chat.expand": self.expand,
+            "chat.complete": self._queries.complete,
+            "server.ask": self._queries.server,
+        }
+
+    def open(self, params: wire.ChatOpen) -> None:
+        """Show a chat, or create one; it gets a file with its first message."""
+
+        def job() -> None:
+            root = str(root_of(Path(params["path"] or ".").absolute()))
+            key = params["chat"]
+            if key == "last":
+                key = self._archive.newest(root)
+            file = self._open_file(key) if key else self._new_file(root)
+            file.refresh()
+            self._show(file, params["id"])
+            if file.note:
+                self._notify("error", error_message(ChatDamaged(file.note)))
+
+        self._executor.submit(job, params["id"])
+
+    def send(self, params: wire.ChatSend) -> None:
+        """Add a question to a chat, and have it answered."""
+
+        def job() -> None:
+            file = self._open_file(params["chat"])
+            attachments.check_command(params["text"], file.chat.root)
+            file.lock_turn()
+            try:
+                turn = self._make_turn(file, params)
+            except BaseException:
+                file.unlock_turn()
+                raise
+            self._start(turn)
+
+        self._executor.submit(job, params["id"])
+
+    def stop(self, params: wire.ChatStop) -> None:
+        """Stop a turn."""
+        number = params["id"]
+
+        def stop_now() -> None:
+            with self._lock:
+                turn = self._turns.get(number)
+            if turn is not None:
+                turn.stop()
+                turn.wait_or_abandon(STOP_S)
+
+        with self._lock:
+            turn = self._turns.get(number)
+        if turn is not None:
+            turn.stop()
+        self._executor.submit(stop_now)  # it may not have started yet
+
+    def list(self, params: wire.ChatList) -> None:
+        """List the chats of a project, or all."""
+
+        def job() -> None:
+            path = params["path"]
+            self._send_list(params["id"], str(root_of(Path(path))) if path else "")
+
+        self._executor.submit(job, params["id"])
+
+    def rename(self, params: wire.ChatRename) -> None:
+        """Change the title of a chat."""
+        title = attachments.clean(" ".join(params["title"].split()))
+        self._change(params, lambda _: [{"op": "title", "title": title}])
+
+    def delete(self, params: wire.ChatNamed) -> None:
+        """Delete a chat with its saved KV states, and list the other ones."""
+
+        def job() -> None:
+            key = params["chat"]
+            with self._lock:
+                turns = [turn for turn in self._turns.values() if turn.key == key]
+            for turn in turns:
+                turn.stop()
+                turn.wait_or_abandon(STOP_S)
+            file = self._open_file(key)
+            file.lock_turn()  # no answer is being written, here or elsewhere
+            try:
+                if file.path.exists():
+                    self._archive.delete(key)
+            finally:
+                file.unlock_turn()
+            with self._lock:
+                self._files.pop(key, None)
+            self._kv_states.erase(key)
+            self._send_list(params["id"], file.chat.root)
+
+        self._executor.submit(job, params["id"])
+
+    def branch(self, params: wire.ChatTurn) -> None:
+        """Show another branch."""
+
+        def make(chat: Conversation) -> Sequence[Op]:
+            number = chat.sibling(params["number"], params["step"])
+            while number in chat.shown:  # with what was shown after it before
+                number = chat.shown[number]
+            return [{"op": "show", "number": number}]
+
+        self._change(params, make)
+
+    def amend(self, params: wire.ChatAmend) -> None:
+        """Replace the text of an answer; the old one stays as another branch."""
+        text = attachments.clean(params["text"])
+        self._change(params, lambda chat: amend_ops(chat, params["number"], text))
+
+    def use(self, params: wire.ChatUse) -> None:
+        """Change the model of a chat."""
+
+        def make(_: Conversation) -> Sequence[Op]:
+            self._models.check(params["model"])
+            return [{"op": "model", "model": params["model"]}]
+
+        self._change(params, make)
+
+    def expand(self, params: wire.ChatAt) -> None:
+        """Undo a summary: its messages are in the prompt again."""
+        self._change(params, lambda _: [{"op": "expand", "number": params["number"]}])
+
+    def compact(self, params: wire.ChatNamed) -> None:
+        """Summarize a chat."""
+
+        def job() -> None:
+            file = self._open_file(params["chat"])
+            file.lock_turn()
+            self._start(Turn(params["id"], file, self._deps, asked=0, on_end=self._on_turn_end))
+
+        self._executor.submit(job, params["id"])
+
+    def record_edits(self, key: str, edits: Sequence[Mapping[str, Any]]) -> None:
+        """Store accepted edits that came from a chat; see `conversation.Edit` for their fields."""
+
+        def make(chat: Conversation) -> Sequence[Op]:
+            return [{"op": "edit", "after": chat.last, **each} for each in edits]
+
+        def job() -> None:
+            with contextlib.suppress(ChatMissing):  # it was deleted meanwhile
+                self._open_file(key).change(make)
+
+        self._executor.submit(job)
+
+    def read_before(self, key: str, number: int) -> Sequence[Seen]:
+        """Return what the model had read before it wrote a message, newest first.
+
+        Blocks if the chat is not open; any thread.
+
+        Raises:
+            ChatMissing: there is no such chat.
+            ChatFailed: it cannot be read.
+        """
+        return attachments.read_before(self._open_file(key).snapshot(), number)
+
+    def close(self, *, is_leaving: bool = True) -> None:
+        """Stop all turns, and keep what was written; waits only for a moment.
+
+        Args:
+            is_leaving: save the KV state that is scheduled.
+        """
+        self._executor.close(CLOSE_S)
+        self._queries.close()
+        with self._lock:
+            turns, files = list(self._turns.values()), list(self._files.values())
+        for turn in turns:
+            turn.stop(INTERRUPTED)
+        for turn in turns:
+            turn.wait_or_abandon(CLOSE_S)
+        self._kv_states.close(CLOSE_S if is_leaving else 0.0)
+        for file in files:
+            file.close()
+        self._models.remove_listener(self._on_server_report)
+        if self._owns_models:
+            self._models.close()
+
+    def _make_turn(self, file: ChatFile, params: wire.ChatSend) -> Turn:
+        """Store a question, or find the one to answer again."""
+        make_turn = partial(
+            Turn, params["id"], file, self._deps, model=params["model"], on_end=self._on_turn_end
+        )
+        if not params["text"].strip():
+            file.refresh()
+            asked = file.snapshot().question_of(params["after"])
+            if not asked:
+                raise ChatMissing("there is no question to answer", "Ask one")
+            return make_turn(asked=asked)
+        text = attachments.clean(params["text"])
+
+        def make(chat: Conversation) -> Sequence[Op]:
+            after = chat.resolve(params["after"])
+            if params["after"] and not after:
+                raise ChatMissing(
+                    f"there is no message {params['after']} in this chat", "Open the chat again"
+                )
+            return [{"op": "say", "number": chat.next_number, "parent": after, "text": text}]
+
+        number = int(file.change(make, fsync=False)[-1]["number"])
+        question = attachments.question_of(file.snapshot(), params)
+        return make_turn(asked=number, question=question)
+
+    def _start(self, turn: Turn) -> None:
+        with self._lock:
+            is_first = not self._turns
+            self._turns[turn.number] = turn
+        if is_first:
+            self._on_busy(True)
+        turn.start()
+
+    def _on_turn_end(self, turn: Turn) -> None:
+        with self._lock:
+            is_last = self._turns.pop(turn.number, None) is not None and not self._turns
+        if is_last:
+            self._on_busy(False)
+
+    def _on_server_report(self, words: str) -> bool:
+        """Pass a report to the turn on whose thread it is made; return whether there is one."""
+        thread = threading.current_thread()
+        with self._lock:
+            turns = [turn for turn in self._turns.values() if turn.runs_on(thread)]
+        for turn in turns:
+            turn.report_server(words)
+        return bool(turns)
+
+    def _log(self, words: str) -> None:
+        self._notify("log", {"level": "info", "message": words})
+
+    def _open_codebase(self, root: Path) -> Codebase:
+        return self._codebase(root) if self._codebase else Grep(root, self._secrets)
+
+    def _change(self, params: Any, make: MakeOps) -> None:
+        """Change a chat, and show it."""
+
+        def job() -> None:
+            file = self._open_file(params["chat"])
+            try:
+                file.change(make)
+            except (KeyError, ValueError):
+                raise ChatMissing(
+                    "there is no such message in this chat", "Open the chat again"
+                ) from None
+            self._show(file, params["id"])
+
+        self._executor.submit(job, params["id"])
+
+    def _show(self, file: ChatFile, number: int) -> None:
+        chat = file.snapshot()
+        names = self._models.names()
+        known = self._models.known(chat.model or names[0]) if chat.model or names else None
+        context = known.context_tokens if known else 0
+        is_running = any(each.is_open for each in chat.branch()) and file.is_turn_running()
+        message = opened_message(chat, number, names, context, is_running=is_running)
+        self._notify("chat.opened", message)
+
+    def _send_list(self, number: int, root: str) -> None:
+        rows, note = self._archive.rows(root)
+        answer: wire.ChatListed = {
+            "id": number,
+            "chats": [list_row(each) for each in rows],
+            "note": note,
+        }
+        self._notify("chat.listed", answer)
+
+    def _new_file(self, root: str) -> ChatFile:
+        key = archive.new_key()
+        chat = Conversation(key=key, root=root)
+        file = ChatFile(self._archive.path(key, root), chat, self._report)
+        with self._lock:
+            self._files[key] = file
+        return file
+
+    def _open_file(self, key: str) -> ChatFile:
+        """Return an open chat, or open it.
+
+        Raises:
+            ChatMissing: there is none.
+            ChatFailed: it cannot be read.
+        """
+        with self._lock:
+            file = self._files.get(key)
+        if file is None:
+            file = ChatFile.open(self._archive.find(key), self._report)
+            with self._lock:
+                file = self._files.setdefault(key, file)
+        return file
+
+    def _report(self, error: LcursorError) -> None:
+        self._notify("error", error_message(error))
+
+    def _on_error(self, error: Exception, number: int) -> None:
+        report_error(self._notify, error, number, "the chat could not do that")

@@ -1,0 +1,136 @@
+"""A chat as messages to Neovim, and as a Markdown document. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lcursor.chat.archive import Row
+from lcursor.chat.conversation import AttachedItem, Conversation, StoredMessage, Summary
+from lcursor.protocol_chat import ChatItem, ChatMessage, ChatOpened, ChatRow
+
+INTERRUPTED = "Neovim or its Python host ended while it was written"
+
+
+def opened_message(
+    chat: Conversation,
+    number: int,
+    models: Sequence[str],
+    context_tokens: int,
+    *,
+    is_running: bool = False,
+) -> ChatOpened:
+    """Return a chat as it is shown.
+
+    Args:
+        chat: the chat.
+        number: id of the request.
+        models: the names to choose from, the default first.
+        context_tokens: of the chat's model; 0 for that of its last answer.
+        is_running: whether an answer is being written now.
+    """
+    branch = chat.branch()
+    cost = next((each.cost for each in reversed(branch) if each.cost.prompt_tokens), None)
+    return {
+        "id": number,
+        "chat": chat.key,
+        "title": chat.display_title(),
+        "root": chat.root,
+        "model": chat.model or (models[0] if models else ""),
+        "models": list(models),
+        "messages": message_rows(chat, branch, is_running=is_running),
+        "context_tokens": context_tokens or (cost.context_tokens if cost else 0),
+        "used_tokens": cost.prompt_tokens + cost.answer_tokens if cost else 0,
+    }
+
+
+def message_rows(
+    chat: Conversation, branch: Sequence[StoredMessage], *, is_running: bool = False
+) -> list[ChatMessage]:
+    """Return the messages of a branch, with the summary after the last one that it replaces."""
+    summary = chat.active_summary(branch)
+    found = list[ChatMessage]()
+    for each in branch:
+        siblings = chat.siblings(each.number)
+        found.append(
+            {
+                "number": each.number,
+                "role": each.role,
+                "text": each.text,
+                "reasoning": each.reasoning,
+                "branch": siblings.index(each.number) + 1,
+                "branches": len(siblings),
+                "is_partial": each.is_partial,
+                "model": each.model,
+                "why": INTERRUPTED if each.is_open and not is_running else each.why,
+                "items": [item_row(item) for item in each.items],
+            }
+        )
+        if summary is not None and summary.last == each.number:
+            found.append(_summary_row(summary))
+    return found
+
+
+def item_row(item: AttachedItem) -> ChatItem:
+    """Return an attached item."""
+    return {
+        "key": item.key,
+        "kind": item.kind,
+        "name": item.name,
+        "tokens": item.tokens,
+        "is_exact": item.is_exact,
+        "note": item.note,
+        "is_left_out": item.is_left_out,
+        "path": item.path,
+        "first_row": item.first_row,
+    }
+
+
+def list_row(row: Row) -> ChatRow:
+    """Return a row of the list of chats."""
+    table = asdict(row)
+    return {"chat": table.pop("key"), **table}  # type: ignore[typeddict-item]
+
+
+def markdown(chat: Conversation) -> str:
+    """Return the branch that is shown, also the messages that a summary replaces."""
+    parts = [f"# {chat.display_title() or 'Chat'}"]
+    branch = chat.branch()
+    summary = chat.active_summary(branch)
+    for each in branch:
+        parts += _markdown_parts(each)
+        if summary is not None and summary.last == each.number:
+            parts += ["## Summary", summary.text.strip()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_parts(message: StoredMessage) -> list[str]:
+    if message.role == "user":
+        names = [item.name for item in message.items if not item.is_left_out]
+        attached = [f"Attached: {', '.join(names)}"] if names else []
+        return ["## You", message.text.strip(), *attached]
+    parts = [f"## {message.model or 'Model'}"]
+    if message.reasoning.strip():
+        rows = message.reasoning.strip().split("\n")
+        parts.append("\n".join(f"> {row}".rstrip() for row in rows))
+    if message.text.strip():
+        parts.append(message.text.strip())
+    if message.is_partial:
+        reason = f"It broke off here: {message.why}." if message.why else "It was stopped here."
+        parts.append(f"*({reason})*")
+    return parts
+
+
+def _summary_row(summary: Summary) -> ChatMessage:
+    return {
+        "number": summary.number,
+        "role": "summary",
+        "text": summary.text,
+        "reasoning": "",
+        "branch": 1,
+        "branches": 1,
+        "is_partial": False,
+        "model": "",
+        "why": "",
+        "items": [],
+    }
