@@ -100,7 +100,8 @@ def _fill_in(work: Workspace, refused: Refused) -> Resolved | None:
     with commands:
         for path, sketch in refused.sketches:
             base = work.sources.read(path)
-            assert base is not None
+            if base is None:
+                return None  # a new file that leaves something out
             change = files.get(path, FileChange(path, base=digest(base)))
             lines = diff.apply(base, change.changes)
             language = language_of(path, lines)
@@ -119,14 +120,16 @@ def _fill_in(work: Workspace, refused: Refused) -> Resolved | None:
                 sketch="\n".join([fence, *sketch, fence]),
             )
             listener = RunListener(work.run, path, work.sources.tick(path))
-            is_all = not refused.files and len(refused.sketches) == 1
+            is_all = len(refused.sketches) == 1 and not {*files} - {path}
             made = work.rewrite(reached, task, listener, commands, is_whole_edit=is_all)
             changes = diff.changes(base, diff.apply(lines, made.file.changes))
             kind, to, checks = change.kind, change.to, made.file.checks
             files[path] = FileChange(path, kind, to, digest(base), changes, checks)
             notes.append(made.note)
-        notes.append(not_run)
-    return Resolved((*files.values(),), "\n".join(filter(None, notes)))
+        made_files, late = [*files.values()], ""
+        if len(made_files) > 1 or len(refused.sketches) > 1:
+            made_files, late = work.check_together(commands, made_files)
+    return Resolved((*made_files,), "\n".join(filter(None, (*notes, not_run, late))))
 
 
 def _sketched_region(sketch: Lines, lines: Lines, language: str) -> Region:

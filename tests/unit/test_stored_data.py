@@ -90,7 +90,7 @@ def test_edits_and_their_undo(kept: Path, tmp_path: Path) -> None:
     shutil.copytree(kept / "images", history.images.folder)
 
     two, one = history.rows()
-    assert history.note == ""
+    assert not history.damaged
     assert (one["title"], one["state"]) == ("Turn one around", "done")
     assert (two["title"], two["state"], two["open"]) == ("Turn two around", "open", 1)
     assert history.turn(one["turn"]).chat == make.CHAT_KEY
@@ -109,7 +109,7 @@ def expired(history: History, kept: Path) -> None:
     """Version 0.1.0 kept no images: its turns are forgotten with the first new one."""
     old = history.folder / OLD_NAME
     shutil.copy(kept / "edits.jsonl", old)
-    assert (history.rows(), history.undo_key(), history.note) == ([], "", "")
+    assert (history.rows(), history.undo_key(), history.damaged) == ([], "", 0)
     key = history.begin("new", [FileChange("a.py")])
     assert [row["turn"] for row in history.rows()] == [key]
     assert not old.exists()

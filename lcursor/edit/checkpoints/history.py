@@ -90,22 +90,14 @@ class History:
         self.path = self.folder / NAME
         self.images = Images(self.folder / "images")
         self._turns = Turns()
-        self._log = OpLog(self.path, turns.VERSION, self._apply, self._reset, on_error)
+        self._log = OpLog(self.path, turns.VERSION, self._turns.apply, self._turns.reset, on_error)
         self._lock = self._log.lock
-        self._forgotten = 0
         self._image_bytes = -1
 
     @property
-    def note(self) -> str:
-        """What was deleted or could not be read, "" for nothing."""
-        notes = []
-        if self._log.damaged:
-            many = "line was" if self._log.damaged == 1 else "lines were"
-            notes.append(f"{self._log.damaged} damaged {many} left out ({self.path})")
-        if self._forgotten:
-            many = "turn was" if self._forgotten == 1 else "turns were"
-            notes.append(f"{self._forgotten} old {many} forgotten and cannot be undone")
-        return "; ".join(notes)
+    def damaged(self) -> int:
+        """The number of lines of the file that were skipped."""
+        return self._log.damaged
 
     # What is done.
 
@@ -204,7 +196,7 @@ class History:
     def interrupted(self) -> list[tuple[str, str]]:
         """Return the name and each path of each transaction that did not end."""
         with self._lock:
-            self._refresh()
+            self._log.refresh()
             broken = [turn for turn in self._turns.turns.values() if turn.writing is not None]
         return [
             (str((turn.writing or {})["id"]), path)
@@ -224,7 +216,7 @@ class History:
         """
         notes = []
         with self._lock:
-            self._refresh()
+            self._log.refresh()
             broken = [turn for turn in self._turns.turns.values() if turn.writing is not None]
         for turn in broken:
             op = turn.writing or {}
@@ -242,7 +234,7 @@ class History:
             EditMissing: there is none of that key.
         """
         with self._lock:
-            self._refresh()
+            self._log.refresh()
             found = self._turns.turns.get(key)
         if found is None:
             raise EditMissing(f"there is no turn {key}", "Choose one with :LCursor edits")
@@ -257,7 +249,7 @@ class History:
     def rows(self) -> list[EditTurnRow]:
         """Return the turns for a list, the newest first."""
         with self._lock:
-            self._refresh()
+            self._log.refresh()
             found = [*self._turns.turns.values()][::-1]
             return [
                 {
@@ -295,13 +287,13 @@ class History:
     def undo_key(self) -> str:
         """Return the key of the turn that undo reverts, "" for none."""
         with self._lock:
-            self._refresh()
+            self._log.refresh()
             return self._turns.undo_key()
 
     def redo_key(self) -> str:
         """Return the key of the turn that redo applies again, "" for none."""
         with self._lock:
-            self._refresh()
+            self._log.refresh()
             return self._turns.redo_key()
 
     def _recorded(self, key: str, path: str) -> FileTurn:
@@ -328,15 +320,6 @@ class History:
         self._shorten()
         self._log.add(op, fsync=fsync)
 
-    def _apply(self, op: Op) -> None:
-        self._turns.apply(op)
-
-    def _reset(self) -> None:
-        self._turns = Turns()
-
-    def _refresh(self) -> None:
-        self._log.refresh()
-
     def _shorten(self) -> None:
         """Delete the oldest turns and their images if they are too old or too many."""
         with self._lock:
@@ -346,19 +329,17 @@ class History:
                 self._image_bytes = self.images.size_bytes()
                 with contextlib.suppress(OSError):
                     (self.folder / OLD_NAME).unlink(missing_ok=True)
-                self._refresh()
+                self._log.refresh()
             size, most = self._log.size_bytes, MAX_BYTES
             if self._image_bytes > MAX_IMAGE_BYTES:
                 most = size
             elif size <= MAX_BYTES and old < MIN_FORGOTTEN:
                 return
-            before = len(self._turns.turns)
             try:
                 self._log.shorten(lambda known: self._kept(known, limit_s, most // 2))
             except OSError:
                 return  # it stays long
-            self._refresh()
-            self._forgotten += before - len(self._turns.turns)
+            self._log.refresh()
             self.images.drop_others(self._image_keys())
             self._image_bytes = 0
 

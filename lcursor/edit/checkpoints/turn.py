@@ -155,6 +155,10 @@ class Turns:
     """The turns of a project."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all turns."""
         self.turns: dict[str, Turn] = {}
         self.count = 0
         """Of operations."""
