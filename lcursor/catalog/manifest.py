@@ -101,15 +101,6 @@ class Model:
         """Size of all its files."""
         return sum(each.bytes for each in self.files)
 
-    def memory_bytes(self, context_tokens: int, kv_scale: float = 1.0) -> int:
-        """Estimate what the loaded model takes, without the backend's own buffers.
-
-        Args:
-            context_tokens: cells of the KV cache.
-            kv_scale: size of the cache's type relative to f16; 0.53 is q8_0.
-        """
-        return self.bytes + int(self.kv_bytes_per_token * context_tokens * kv_scale)
-
 
 def _bad(name: object, what: str) -> ModelCorrupt:
     return ModelCorrupt(

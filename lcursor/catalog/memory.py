@@ -1,19 +1,40 @@
-"""Estimates how much memory a model needs: its weights, and its KV cache.
+"""Estimate how much memory a model needs: weights, KV cache and what its process needs besides.
 
-Pure arithmetic on the head of a model's file.
+`recommend.py` chooses models with these numbers, `llm/fit.py` the context of the chat server, and
+`fim/placement.py` the layers on the GPU. Pure.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
+from lcursor.catalog import manifest
 from lcursor.catalog.gguf import Head
+from lcursor.catalog.hardware import GIB, MIB
+from lcursor.catalog.manifest import Model
+
+Place = Literal["on the GPU", "on the CPU"]
 
 KV_TYPE_BYTES = {"f16": 2.0, "q8_0": 34 / 32}
 """Size of one number of a key or a value; q8_0 has a scale of two bytes for each 32 numbers."""
+KV_SCALE: dict[Place, float] = {"on the GPU": 0.53, "on the CPU": 1.0}
+"""Size of the chat server's KV cache relative to f16: q8_0, but on a CPU, where that is slower."""
+CHAT_TOKENS = 16384
+COMPLETION_TOKENS = 4096
+CHAT_EXTRA_BYTES, COMPLETION_EXTRA_BYTES = 600 * MIB, 400 * MIB
+"""Of a process besides weights and cache: the CUDA context and compute buffers."""
+DESKTOP_BYTES = 512 * MIB
+"""GPU memory that is left to everything else."""
+
+
+def gib(count: int) -> str:
+    """Return a size in GiB."""
+    return f"{count / GIB:.1f} GiB"
 
 
 def layers(head: Head) -> int:
     """Return how many layers llama.cpp can place; 0 if unknown."""
-    count = _number(head, "block_count")
+    count = head_number(head, "block_count")
     return count + 1 if count else 0
 
 
@@ -25,14 +46,42 @@ def kv_cache_bytes(head: Head, cells: int, kv_type: str = "f16") -> int:
         cells: tokens of the cache.
         kv_type: a key of `KV_TYPE_BYTES`.
     """
-    heads = _number(head, "attention.head_count")
-    width = _number(head, "embedding_length") // heads if heads else 0
-    keys = _number(head, "attention.key_length") or width
-    values = _number(head, "attention.value_length") or width
-    shared = _number(head, "attention.head_count_kv") or heads
-    numbers = cells * _number(head, "block_count") * shared * (keys + values)
+    heads = head_number(head, "attention.head_count")
+    width = head_number(head, "embedding_length") // heads if heads else 0
+    keys = head_number(head, "attention.key_length") or width
+    values = head_number(head, "attention.value_length") or width
+    shared = head_number(head, "attention.head_count_kv") or heads
+    numbers = cells * head_number(head, "block_count") * shared * (keys + values)
     return int(numbers * KV_TYPE_BYTES[kv_type])
 
 
-def _number(head: Head, key: str) -> int:
-    return int(head.scalars.get(f"{head.architecture}.{key}", 0))
+def head_number(head: Head, key: str) -> int:
+    """Return a number of a model's architecture from the head of its file; 0 if there is none."""
+    value = head.scalars.get(f"{head.architecture}.{key}", 0)
+    return int(value) if isinstance(value, (int, float)) else 0
+
+
+def model_bytes(model: Model, tokens: int, kv_scale: float = 1.0) -> int:
+    """Return the size of a model's weights and of its KV cache.
+
+    Args:
+        model: of the manifest.
+        tokens: cells of the KV cache.
+        kv_scale: size of the cache's type relative to f16.
+    """
+    return model.bytes + int(model.kv_bytes_per_token * tokens * kv_scale)
+
+
+def completion_bytes(name: str) -> int:
+    """Return the memory that a model of the manifest needs for completion."""
+    return model_bytes(manifest.find(name), COMPLETION_TOKENS) + COMPLETION_EXTRA_BYTES
+
+
+def chat_bytes(name: str, place: Place = "on the GPU", tokens: int = CHAT_TOKENS) -> int:
+    """Return the memory that a model of the manifest needs for the chat."""
+    return model_bytes(manifest.find(name), tokens, KV_SCALE[place]) + CHAT_EXTRA_BYTES
+
+
+def pair_bytes(completion: str, chat: str) -> int:
+    """Return the GPU memory that a pair of models needs, with the desktop."""
+    return completion_bytes(completion) + chat_bytes(chat) + DESKTOP_BYTES

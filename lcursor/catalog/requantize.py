@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.catalog import download, gguf, manifest, store
-from lcursor.catalog.sink import check_space
+from lcursor.catalog.partial_file import check_space
 from lcursor.errors import EngineFailed, ModelUnsuitable
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -23,8 +23,8 @@ Q4_0 = 2  # LLAMA_FTYPE_MOSTLY_Q4_0
 _POLL_S = 0.1
 
 
-def requantize(source: Path, watch: download.Watcher) -> Path:
-    """Write the Q4_0 copy of a completion model next to its file, and its receipt.
+def requantize(source: Path, watch: download.Reporter) -> Path:
+    """Write the Q4_0 copy of a completion model next to its file, and its record.
 
     Args:
         source: a GGUF file; an existing copy is replaced.
@@ -50,18 +50,18 @@ def requantize(source: Path, watch: download.Watcher) -> Path:
             check_space(partial, source.stat().st_size)
             watch.begin("Requantizing to Q4_0", source.stat().st_size)
             _run(source, partial, watch)
-            digest = download.hash_told(partial, watch)
+            digest = download.hash_with_progress(partial, watch)
             with partial.open("rb") as file:
                 os.fsync(file.fileno())
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)
         if model := manifest.with_file(target.name):
-            store.write_receipt(target, model, digest, "made", None)
+            store.write_record(target, model, digest, "made", None)
     return target
 
 
-def _run(source: Path, partial: Path, watch: download.Watcher) -> None:
+def _run(source: Path, partial: Path, watch: download.Reporter) -> None:
     """Run the child that writes the file; kill it when this process is interrupted."""
     files = (source.absolute(), partial.absolute())
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:

@@ -1,8 +1,7 @@
-"""Where the files are on this machine, and what is known about each.
+"""The model files on this machine, and the record of each file's check.
 
-A finished file has a receipt beside it (`<file>.json`): what was checked, when the file had which
-size and time, so that asking again needs no second look at hundreds of megabytes. Reads and
-writes only the models directory; no network. Any thread.
+A record (`<file>.json`) has the digest, size and time of a checked file, so that it need not be
+hashed again. Uses only the models directory, no network. Any thread.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from lcursor.storage import folders
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """What was known about a file when it was checked."""
+class FileRecord:
+    """The result of a check of a file."""
 
     sha256: str
     bytes: int
     mtime_ns: int
     source: str
-    """`hub`, `registry`, `found` (it was there already and its digest matched) or `made`."""
+    """`hub`, `registry`, `found` (an existing file with the right digest) or `made`."""
     repo: str
     revision: str
     commit: str | None
-    """The commit that the hub resolved the revision to; None when it was not asked."""
+    """Of the revision, from the hub; None if it was not asked."""
 
 
 def models_dir() -> Path:
     """Return the directory of the model files; it need not exist.
 
-    `$LCURSOR_MODELS`, else `models` where the user's data is.
+    `$LCURSOR_MODELS`, else `models` in the user's data folder.
     """
     if chosen := os.environ.get("LCURSOR_MODELS"):
         return Path(chosen).expanduser()
@@ -45,7 +44,7 @@ def models_dir() -> Path:
 
 
 def path_of(model: Model, directory: Path | None = None) -> Path:
-    """Return where the model's file is, or would be."""
+    """Return the path of a model's file, which need not exist."""
     return (directory or models_dir()) / model.file
 
 
@@ -59,20 +58,20 @@ def made_here() -> list[Model]:
 
 
 def partial_of(target: Path) -> Path:
-    """Return the name under which an unfinished file grows."""
+    """Return the path of a file while it is downloaded."""
     return target.with_name(target.name + ".partial")
 
 
-def _receipt_of(target: Path) -> Path:
+def _record_path(target: Path) -> Path:
     return target.with_name(target.name + ".json")
 
 
-def write_receipt(
+def write_record(
     target: Path, model: Model, sha256: str, source: str, commit: str | None
-) -> Receipt:
-    """Record that the file is what it should be. A receipt that cannot be written is no error."""
+) -> FileRecord:
+    """Record that a file was checked; errors are ignored."""
     stat = target.stat()
-    receipt = Receipt(
+    record = FileRecord(
         sha256=sha256,
         bytes=stat.st_size,
         mtime_ns=stat.st_mtime_ns,
@@ -82,41 +81,41 @@ def write_receipt(
         commit=commit,
     )
     with contextlib.suppress(OSError):
-        _receipt_of(target).write_text(json.dumps(asdict(receipt), indent=1) + "\n")
-    return receipt
+        _record_path(target).write_text(json.dumps(asdict(record), indent=1) + "\n")
+    return record
 
 
-def read_receipt(target: Path, model: Model) -> Receipt | None:
-    """Return the receipt if it still describes the file and the manifest, else None."""
+def read_record(target: Path, model: Model) -> FileRecord | None:
+    """Return the record of a file if neither file nor manifest changed since, else None."""
     try:
         stat = target.stat()
-        receipt = Receipt(**json.loads(_receipt_of(target).read_text(encoding="utf-8")))
+        record = FileRecord(**json.loads(_record_path(target).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    if (receipt.bytes, receipt.mtime_ns) != (stat.st_size, stat.st_mtime_ns):
+    if (record.bytes, record.mtime_ns) != (stat.st_size, stat.st_mtime_ns):
         return None
-    if model.sha256 not in (None, receipt.sha256):
+    if model.sha256 not in (None, record.sha256):
         return None
-    return receipt
+    return record
 
 
 def remove(target: Path) -> None:
-    """Remove a refused file with its receipt."""
+    """Remove a file with its record."""
     target.unlink(missing_ok=True)
-    _receipt_of(target).unlink(missing_ok=True)
+    _record_path(target).unlink(missing_ok=True)
 
 
 def pull_command(name: str) -> str:
-    """Return what a person types to get the model."""
+    """Return the command that downloads a model."""
     return f"python -m lcursor models pull {name}"
 
 
 def resolve(name_or_path: str, slot: Slot) -> Path:
-    """Find the file that a setting means.
+    """Find the file of a setting.
 
     Args:
         name_or_path: a name as for `manifest.find`, or the path of a GGUF file.
-        slot: what it shall serve; a manifest entry that cannot is refused.
+        slot: that it is for.
 
     Raises:
         ModelUnknown: no such name; the nearest are suggested.

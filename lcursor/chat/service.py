@@ -25,7 +25,7 @@ from lcursor.chat.queries import ChatQueries
 from lcursor.chat.turn import ChatDeps, Turn
 from lcursor.chat.views import INTERRUPTED, list_row, opened_message
 from lcursor.config import ChatConfig
-from lcursor.context.codebase import Codebase, Grep
+from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
 from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
 from lcursor.executor import SerialExecutor
@@ -328,7 +328,7 @@ class ChatService:
         self._notify("log", {"level": "info", "message": words})
 
     def _open_codebase(self, root: Path) -> Codebase:
-        return self._codebase(root) if self._codebase else Grep(root, self._secrets)
+        return self._codebase(root) if self._codebase else GrepSearch(root, self._secrets)
 
     def _change(self, params: Any, make: MakeOps) -> None:
         """Change a chat, and show it."""

@@ -306,15 +306,14 @@ def _knows(secrets: Sequence[str]) -> OpenCodebase:
     """
     from functools import cache
 
-    from lcursor.context.codebase import Codebase, Grep
-    from lcursor.context.indexed import Indexed
+    from lcursor.context.codebase import Codebase, GrepSearch, IndexSearch
     from lcursor.project.root import is_begun
 
     @cache  # a client is for all questions
     def knows(root: Path) -> Codebase:
         if is_begun(root):
-            return Indexed.of(root, start=True, secrets=secrets)
-        return Grep(root, secrets)
+            return IndexSearch.open(root, start=True, secrets=secrets)
+        return GrepSearch(root, secrets)
 
     return knows
 

@@ -126,7 +126,7 @@ def _hardware() -> Fact:
 
 def _model(name: str) -> Fact:
     from lcursor.catalog import gguf, manifest, store
-    from lcursor.catalog.sink import human
+    from lcursor.catalog.partial_file import format_bytes
 
     fact = Fact("model", name, {"name": name, "path": None})
     try:
@@ -136,13 +136,13 @@ def _model(name: str) -> Fact:
         known = manifest.with_file(path.name)
         if known and store.path_of(known) != path:
             known = None
-        checked = bool(known and store.read_receipt(path, known))
+        checked = bool(known and store.read_record(path, known))
         fact.data |= {"architecture": head.architecture, "is_verified": checked}
         if known and not checked:
             fact.data["verify"] = exact(f"{COMMAND} models verify {known.name}")
         words = f", {head.architecture}" + (", digest verified" if checked else "")
         label = name if known else "a file of your own"
-        fact.text = f"{label}: {path} ({human(path.stat().st_size)}{words})"
+        fact.text = f"{label}: {path} ({format_bytes(path.stat().st_size)}{words})"
     except LcursorError as error:
         fact.problem = error
     return fact
@@ -160,7 +160,7 @@ def _size(folder: Path) -> int:
 
 def _index(embedder: str) -> Fact:
     from lcursor.catalog import manifest, store
-    from lcursor.catalog.sink import human
+    from lcursor.catalog.partial_file import format_bytes
     from lcursor.project.root import BEGUN
     from lcursor.storage import folders
 
@@ -178,7 +178,8 @@ def _index(embedder: str) -> Fact:
         "is_embedder_here": bool(files) and all(store.path_of(each).is_file() for each in files),
     }
     many = "1 project" if projects == 1 else f"{projects} projects"
-    text = f"{many} in {folder} ({human(sizes[0])}), vectors in {vectors} ({human(sizes[1])})"
+    own, shared = map(format_bytes, sizes)
+    text = f"{many} in {folder} ({own}), vectors in {vectors} ({shared})"
     if not embedder:
         text += "; found by words alone, as the setting index.embedder says"
     elif data["is_embedder_here"]:

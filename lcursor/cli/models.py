@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from lcursor.catalog.download import Watcher
+    from lcursor.catalog.download import Reporter
     from lcursor.catalog.manifest import Model
 
 app = typer.Typer(
@@ -28,14 +28,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 def list_models(as_json: Json = False) -> None:
     """List the models that lcursor knows, and which of them are on this machine."""
     from lcursor.catalog import manifest, store
-    from lcursor.catalog.sink import human
+    from lcursor.catalog.partial_file import format_bytes
 
     rows = []
     for model in [*manifest.load(), *store.made_here()]:
         path = store.path_of(model)
         paths = [(store.path_of(each), each) for each in model.files]
         state = ""
-        if all(store.read_receipt(each, of) for each, of in paths):
+        if all(store.read_record(each, of) for each, of in paths):
             state = "here"
         elif all(each.is_file() for each, _ in paths):
             state = "unchecked"
@@ -71,7 +71,7 @@ def list_models(as_json: Json = False) -> None:
         (
             model.name,
             "+".join(model.slots),
-            ("" if model.bytes_exact else "~") + human(model.all_bytes),
+            ("" if model.bytes_exact else "~") + format_bytes(model.all_bytes),
             model.licence,
             model.digest,
             f"{state}, made from {model.made_from}" if model.made_from else state,
@@ -102,7 +102,7 @@ def recommend(as_json: Json = False) -> None:
     present = {
         model.name
         for model in [*manifest.load(), *store.made_here()]
-        if store.read_receipt(store.path_of(model), model)
+        if store.read_record(store.path_of(model), model)
     }
     names = list(dict.fromkeys((found.completion.model, found.chat.model)))
     commands = [store.pull_command(name) for name in names if name not in present]
@@ -157,13 +157,13 @@ def _interruptible(words: str) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _make(model: Model, watch: Watcher) -> Path:
+def _make(model: Model, watch: Reporter) -> Path:
     """Return the file of a Q4_0 copy; download its source and make it where it is not here."""
     from lcursor.catalog import download, manifest, store
     from lcursor.catalog.requantize import requantize
 
     path = store.path_of(model)
-    if store.read_receipt(path, model):
+    if store.read_record(path, model):
         return path
     return requantize(download.pull(manifest.find(model.made_from), watch), watch)
 

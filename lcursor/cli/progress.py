@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lcursor.catalog.sink import human
+from lcursor.catalog.partial_file import format_bytes
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from lcursor.catalog.download import Watcher
+    from lcursor.catalog.download import Reporter
+
 
 LINE_EVERY_S = 3.0
 
@@ -37,7 +38,9 @@ class PlainWatcher:
         """Print what begins and how long it is."""
         self._what, self._total, self._first = what, total, done
         self._began_s = self._spoke_s = time.monotonic()
-        self.say(f"{what}: {human(total)}" + (f", {human(done)} are here" if done else ""))
+        self.say(
+            f"{what}: {format_bytes(total)}" + (f", {format_bytes(done)} are here" if done else "")
+        )
 
     def at(self, done: int) -> None:
         """Print how far it is, when the last line is old enough."""
@@ -47,8 +50,8 @@ class PlainWatcher:
         self._spoke_s = now_s
         rate = max(1.0, (done - self._first) / (now_s - self._began_s))
         self.say(
-            f"{self._what}: {human(done)} of {human(self._total)} "
-            f"({100 * done // self._total} %), {human(int(rate))}/s, "
+            f"{self._what}: {format_bytes(done)} of {format_bytes(self._total)} "
+            f"({100 * done // self._total} %), {format_bytes(int(rate))}/s, "
             f"{max(0.0, self._total - done) / rate:.0f} s left"
         )
 
@@ -76,7 +79,7 @@ class BarWatcher:
 
 
 @contextmanager
-def watching(name: str) -> Iterator[Watcher]:
+def watching(name: str) -> Iterator[Reporter]:
     """Give what suits where standard error goes."""
     if not sys.stderr.isatty():
         yield PlainWatcher(name)

@@ -1,7 +1,7 @@
-"""Diffs and commits as items, one for each file, so that each can be dropped.
+"""Diffs and commits as items, one per file, so that each can be dropped.
 
-Asks git; runs nothing that a repository's configuration names. Secrets are left out by the name of
-the file, before or after, and by what stands in the change. Thread: of who asks.
+Runs git, but no program that a repository's configuration names. Secrets are left out by the old
+or new name of the file, and by the changed text.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.context import patch
-from lcursor.context.items import Item, rows_of
+from lcursor.context.items import Item, count_rows
 from lcursor.project import filetypes, git
 from lcursor.project.reading import Reader
 from lcursor.protocol_chat import AttachmentKind
 
-MOST_BYTES = 4 << 20
-MOST_OF_A_FILE_BYTES = 128 << 10
-MOST_FILES = 200
-MOST_NEW_FILES = 200
+MAX_BYTES = 4 << 20
+MAX_FILE_BYTES = 128 << 10
+MAX_FILES = 200
+MAX_NEW_FILES = 200
 
 SAFE: Final = (
     "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/",
@@ -32,12 +32,12 @@ SAFE: Final = (
 FLAGS: Final = frozenset(
     {"--staged", "--cached", "-w", "-b", "--ignore-all-space", "--ignore-space-change"}
 )
-"""Of `git diff`; others write files, read any file or run programs."""
+"""Flags of `git diff` that are allowed; others write files, read any file or run programs."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What `@diff` asks for."""
+class _DiffRequest:
+    """The parsed argument of `@diff`."""
 
     flags: tuple[str, ...] = ()
     revisions: tuple[str, ...] = ()
@@ -45,16 +45,16 @@ class _Wanted:
     refusal: str = ""
 
     @property
-    def is_of_disk(self) -> bool:
-        """Whether files as they stand are compared with a commit."""
+    def is_worktree(self) -> bool:
+        """Whether the working tree is compared with a commit."""
         is_staged = {"--staged", "--cached"} & set(self.flags)
         is_range = len(self.revisions) > 1 or any(".." in each for each in self.revisions)
         return not is_staged and not is_range
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """What changed in one file."""
+class _FileDiff:
+    """The changes of one file."""
 
     text: str
     note: str = ""
@@ -62,51 +62,51 @@ class _Part:
 
 
 def diff(argument: str, reader: Reader) -> list[Item]:
-    """Return what is changed: since the last commit, new files too; or what an argument names.
+    """Return uncommitted changes with new files, or the diff of an argument.
 
     Args:
-        argument: of `git diff`: revisions, paths, `--staged`; empty for all that is not committed.
-        reader: knows the project, what is secret and what is unsaved.
+        argument: of `git diff`: revisions, paths, `--staged`; "" for everything uncommitted.
+        reader: of the project.
     """
     shown = f"diff {argument}".strip()
     top = _top(reader)
     if isinstance(top, str):
-        return [_none("diff", shown, top)]
+        return [_missing("diff", shown, top)]
     wanted = _wanted(argument, top, reader)
     if wanted.refusal:
-        return [_none("diff", shown, wanted.refusal)]
+        return [_missing("diff", shown, wanted.refusal)]
     base = list(wanted.revisions)
-    if not base and wanted.is_of_disk:
+    if not base and wanted.is_worktree:
         base = [_head(top, reader)]
     words = ("diff", *SAFE, *wanted.flags, *base, "--", *wanted.paths)
-    said = git.output(top, *words, max_bytes=MOST_BYTES, max_s=reader.left_s, cancel=reader.cancel)
-    if said.failure and not said.is_cut:
-        return [_none("diff", shown, f"git says: {said.failure}")]
-    text = said.data.decode("utf-8", "replace")
+    result = git.output(top, *words, max_bytes=MAX_BYTES, max_s=reader.left_s, cancel=reader.cancel)
+    if result.failure and not result.is_cut:
+        return [_missing("diff", shown, f"git says: {result.failure}")]
+    text = result.data.decode("utf-8", "replace")
     prefix = f"diff:{argument}:" if argument else "diff:"
-    parts = {path: _Part(section) for path, section in patch.sections(text)}
-    if wanted.is_of_disk:
+    parts = {path: _FileDiff(section) for path, section in patch.sections(text)}
+    if wanted.is_worktree:
         if not wanted.revisions:
             _new_files(top, wanted, reader, parts)
         _unsaved(top, base[0], wanted, reader, parts)
     items = [_item("diff", prefix, path, part, top, reader) for path, part in parts.items()]
-    if said.is_cut:
-        items.append(_none("diff", f"{shown}: the rest", f"git was ended: {said.failure}"))
-    return _few("diff", items, shown) or [_none("diff", shown, "nothing is changed")]
+    if result.is_cut:
+        items.append(_missing("diff", f"{shown}: the rest", f"git was ended: {result.failure}"))
+    return _limit("diff", items, shown) or [_missing("diff", shown, "nothing is changed")]
 
 
 def commit(revision: str, reader: Reader) -> list[Item]:
-    """Return a commit: its message first, then what it changed, file by file."""
+    """Return a commit: its message, then its changes file by file."""
     revision = revision or "HEAD"
     shown = f"commit {revision}"
     top = _top(reader)
     if isinstance(top, str):
-        return [_none("commit", shown, top)]
+        return [_missing("commit", shown, top)]
     if ".." in revision:
-        return [_none("commit", shown, f"it is a range: write @diff:{revision}")]
+        return [_missing("commit", shown, f"it is a range: write @diff:{revision}")]
     name = _resolved(top, revision, reader)
     if not name:
-        return [_none("commit", shown, "there is no such commit")]
+        return [_missing("commit", shown, "there is no such commit")]
     words = (
         "log",
         "-1",
@@ -118,53 +118,53 @@ def commit(revision: str, reader: Reader) -> list[Item]:
     )
     head = git.output(top, *words, max_bytes=1 << 18, max_s=reader.left_s, cancel=reader.cancel)
     if head.failure:
-        return [_none("commit", shown, f"git says: {head.failure}")]
+        return [_missing("commit", shown, f"git says: {head.failure}")]
     subject, _, rest = head.data.decode("utf-8", "replace").partition("\n")
     date, _, message = rest.partition("\n")
     shows = ("show", "--format=", "-m", "--first-parent", *SAFE, name, "--")
-    said = git.output(top, *shows, max_bytes=MOST_BYTES, max_s=reader.left_s, cancel=reader.cancel)
-    if said.failure and not said.is_cut:
-        return [_none("commit", shown, f"git says: {said.failure}")]
+    result = git.output(top, *shows, max_bytes=MAX_BYTES, max_s=reader.left_s, cancel=reader.cancel)
+    if result.failure and not result.is_cut:
+        return [_missing("commit", shown, f"git says: {result.failure}")]
     short = subject.partition(" ")[0]
     body = f"commit {name}\ndate {date}\n\n{message.rstrip()}\n"
     secret = reader.secret_text(body)
     about = Item(f"commit:{short}", "commit", f"commit {subject}", "", 0, body)
     if secret:
-        about = _none("commit", f"commit {short}", secret)
-    sections = patch.sections(said.data.decode("utf-8", "replace"))
+        about = _missing("commit", f"commit {short}", secret)
+    sections = patch.sections(result.data.decode("utf-8", "replace"))
     items = [
-        _item("commit", f"commit:{short}:", path, _Part(section, f"of {short}"), top, reader)
+        _item("commit", f"commit:{short}:", path, _FileDiff(section, f"of {short}"), top, reader)
         for path, section in sections
     ]
-    if said.is_cut:
-        items.append(_none("commit", f"{shown}: the rest", f"git was ended: {said.failure}"))
-    return [about, *_few("commit", items, shown)]
+    if result.is_cut:
+        items.append(_missing("commit", f"{shown}: the rest", f"git was ended: {result.failure}"))
+    return [about, *_limit("commit", items, shown)]
 
 
 def recent(root: Path, reader: Reader, most: int = 50) -> list[tuple[str, str]]:
-    """Return the last commits, short name and subject, newest first; none where there is no git."""
+    """Return the last commits, short name and subject, newest first."""
     words = ("log", f"-{most}", "--no-color", "--no-show-signature", "--format=%h%x00%s", "--")
-    said = git.output(root, *words, max_bytes=1 << 18, max_s=2.0, cancel=reader.cancel)
-    rows = (line.partition("\0") for line in said.data.decode("utf-8", "replace").splitlines())
+    result = git.output(root, *words, max_bytes=1 << 18, max_s=2.0, cancel=reader.cancel)
+    rows = (line.partition("\0") for line in result.data.decode("utf-8", "replace").splitlines())
     return [(name, subject) for name, sign, subject in rows if sign]
 
 
 def branches(root: Path, reader: Reader, most: int = 50) -> list[str]:
-    """Return the branches, that was committed to last first."""
+    """Return the branches, most recently committed first."""
     order = ("--sort=-committerdate", "--format=%(refname:short)")
     words = ("for-each-ref", f"--count={most}", *order, "refs/heads", "refs/remotes")
-    said = git.output(root, *words, max_bytes=1 << 18, max_s=2.0, cancel=reader.cancel)
-    return said.data.decode("utf-8", "replace").split()
+    result = git.output(root, *words, max_bytes=1 << 18, max_s=2.0, cancel=reader.cancel)
+    return result.data.decode("utf-8", "replace").split()
 
 
 def _top(reader: Reader) -> Path | str:
-    """Return the work tree's folder, or why there is none."""
+    """Return the top folder of the working tree, or the reason why there is none."""
     words = ("rev-parse", "--show-toplevel")
-    said = git.output(reader.root, *words, max_bytes=1 << 16, cancel=reader.cancel)
-    if said.failure:
-        is_none = "not a git repository" in said.failure or "work tree" in said.failure
-        return "the project is in no git repository" if is_none else f"git says: {said.failure}"
-    return Path(os.fsdecode(said.data.removesuffix(b"\n")))
+    result = git.output(reader.root, *words, max_bytes=1 << 16, cancel=reader.cancel)
+    if result.failure:
+        is_none = "not a git repository" in result.failure or "work tree" in result.failure
+        return "the project is in no git repository" if is_none else f"git says: {result.failure}"
+    return Path(os.fsdecode(result.data.removesuffix(b"\n")))
 
 
 def _resolved(top: Path, revision: str, reader: Reader) -> str:
@@ -172,25 +172,25 @@ def _resolved(top: Path, revision: str, reader: Reader) -> str:
     if revision.startswith("-"):
         return ""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    said = git.output(top, *words, max_bytes=1 << 12, ok=(0, 1, 128), cancel=reader.cancel)
-    found = said.data.decode("ascii", "replace").strip()
+    result = git.output(top, *words, max_bytes=1 << 12, ok=(0, 1, 128), cancel=reader.cancel)
+    found = result.data.decode("ascii", "replace").strip()
     return found if re.fullmatch(r"[0-9a-f]{40,64}", found) else ""
 
 
 def _head(top: Path, reader: Reader) -> str:
-    """Return the last commit, or the empty tree where there is none yet."""
+    """Return the last commit, or the empty tree if there is none."""
     name = _resolved(top, "HEAD", reader)
     if name:
         return name
-    said = git.output(top, "hash-object", "-t", "tree", os.devnull, max_bytes=1 << 12)
-    return said.data.decode("ascii", "replace").strip()
+    result = git.output(top, "hash-object", "-t", "tree", os.devnull, max_bytes=1 << 12)
+    return result.data.decode("ascii", "replace").strip()
 
 
-def _wanted(argument: str, top: Path, reader: Reader) -> _Wanted:
+def _wanted(argument: str, top: Path, reader: Reader) -> _DiffRequest:
     try:
         words = shlex.split(argument)
     except ValueError:
-        return _Wanted(refusal="a quote is not closed")
+        return _DiffRequest(refusal="a quote is not closed")
     flags, revisions, paths = [], [], []
     is_path = False
     for word in words:
@@ -201,19 +201,19 @@ def _wanted(argument: str, top: Path, reader: Reader) -> _Wanted:
         elif word.startswith("-"):
             if word not in FLAGS:
                 known = ", ".join(sorted(FLAGS))
-                return _Wanted(refusal=f"{word} is not possible here; these are: {known}")
+                return _DiffRequest(refusal=f"{word} is not supported; supported are: {known}")
             flags.append(word)
         elif all(_resolved(top, side or "HEAD", reader) for side in re.split(r"\.{2,3}", word)):
             revisions.append(word)
         elif (reader.root / word).exists():
             paths.append(os.path.relpath(os.path.realpath(reader.root / word), top))
         else:
-            return _Wanted(refusal=f"{word} is neither a revision nor a path")
-    return _Wanted(tuple(flags), tuple(revisions), tuple(f":(top){path}" for path in paths))
+            return _DiffRequest(refusal=f"{word} is neither a revision nor a path")
+    return _DiffRequest(tuple(flags), tuple(revisions), tuple(f":(top){path}" for path in paths))
 
 
 def _item(
-    kind: AttachmentKind, prefix: str, path: str, part: _Part, top: Path, reader: Reader
+    kind: AttachmentKind, prefix: str, path: str, part: _FileDiff, top: Path, reader: Reader
 ) -> Item:
     full, section, why = top / path, part.text, part.refusal
     row = patch.first_row(section)
@@ -225,7 +225,7 @@ def _item(
     if not why and (name := filetypes.by_name(path, 0)):
         why = name if not name.startswith("binary") else ""
     size = len(section.encode("utf-8", "replace"))
-    if not why and size > MOST_OF_A_FILE_BYTES:
+    if not why and size > MAX_FILE_BYTES:
         why = f"its changes have {size >> 10:,} kB"
     shown = f"{prefix.rstrip(':').replace(':', ' ')} {path}" if kind == "commit" else f"diff {path}"
     where = str(full)
@@ -234,38 +234,42 @@ def _item(
     return Item(f"{prefix}{path}", kind, shown, where, row, section, part.note)
 
 
-def _few(kind: AttachmentKind, items: list[Item], shown: str) -> list[Item]:
-    if len(items) <= MOST_FILES:
+def _limit(kind: AttachmentKind, items: list[Item], shown: str) -> list[Item]:
+    if len(items) <= MAX_FILES:
         return items
-    rest = _none(kind, f"{shown}: {len(items) - MOST_FILES} more files", f"over {MOST_FILES} files")
-    return [*items[:MOST_FILES], rest]
+    rest = _missing(
+        kind, f"{shown}: {len(items) - MAX_FILES} more files", f"over {MAX_FILES} files"
+    )
+    return [*items[:MAX_FILES], rest]
 
 
-def _none(kind: AttachmentKind, shown: str, why: str) -> Item:
+def _missing(kind: AttachmentKind, shown: str, why: str) -> Item:
     return Item(f"{kind}:{shown}", kind, shown, note=why, is_left_out=True)
 
 
-def _new_files(top: Path, wanted: _Wanted, reader: Reader, parts: dict[str, _Part]) -> None:
-    """Add what git does not track yet: to a person it is changed as well."""
+def _new_files(
+    top: Path, wanted: _DiffRequest, reader: Reader, parts: dict[str, _FileDiff]
+) -> None:
+    """Add untracked files."""
     words = ("ls-files", "-z", "--others", "--exclude-standard", "--", *wanted.paths)
-    said = git.output(top, *words, max_bytes=1 << 20, cancel=reader.cancel)
-    names = [os.fsdecode(name) for name in said.data.split(b"\0") if name]
+    result = git.output(top, *words, max_bytes=1 << 20, cancel=reader.cancel)
+    names = [os.fsdecode(name) for name in result.data.split(b"\0") if name]
     note = "git does not track it yet"
     for number, name in enumerate(name for name in names if not name.endswith("/")):
         head = f"diff --git a/{name} b/{name}\nnew file\n--- /dev/null\n+++ b/{name}\n"
-        if number >= MOST_NEW_FILES:
-            parts[name] = _Part("", refusal=f"{note}, and these are over {MOST_NEW_FILES}")
+        if number >= MAX_NEW_FILES:
+            parts[name] = _FileDiff("", refusal=f"{note}, and these are over {MAX_NEW_FILES}")
             continue
         found = reader.read(top / name)
-        rows = found.text.split("\n")[: rows_of(found.text)]
+        rows = found.text.split("\n")[: count_rows(found.text)]
         body = "".join(f"+{row}\n" for row in rows)
-        parts[name] = _Part(f"{head}@@ -0,0 +1,{len(rows)} @@\n{body}", note, found.refusal)
+        parts[name] = _FileDiff(f"{head}@@ -0,0 +1,{len(rows)} @@\n{body}", note, found.refusal)
 
 
 def _unsaved(
-    top: Path, base: str, wanted: _Wanted, reader: Reader, parts: dict[str, _Part]
+    top: Path, base: str, wanted: _DiffRequest, reader: Reader, parts: dict[str, _FileDiff]
 ) -> None:
-    """Put in what the editor has of files and the disk has not, against a commit or a tree."""
+    """Replace the diff of files that are unsaved in the editor."""
     real = os.path.realpath(top)
     for path in reader.unsaved_paths():
         if not path.startswith(f"{real}/"):
@@ -277,25 +281,29 @@ def _unsaved(
         now = reader.read(Path(path))
         if now.refusal:
             continue
-        said = git.output(top, "show", f"{base}:{name}", max_bytes=MOST_BYTES, cancel=reader.cancel)
-        if said.is_cut or (said.failure and name not in parts and not _is_begun(top, name)):
+        result = git.output(
+            top, "show", f"{base}:{name}", max_bytes=MAX_BYTES, cancel=reader.cancel
+        )
+        if result.is_cut or (
+            result.failure and name not in parts and not _is_unsaved_new_file(top, name)
+        ):
             continue
-        before = said.data.decode("utf-8", "replace").replace("\r\n", "\n")
-        was = [] if said.failure else before.split("\n")[: rows_of(before)]
-        rows = now.text.split("\n")[: rows_of(now.text)]
-        names = ("/dev/null" if said.failure else f"a/{name}", f"b/{name}")
+        before = result.data.decode("utf-8", "replace").replace("\r\n", "\n")
+        was = [] if result.failure else before.split("\n")[: count_rows(before)]
+        rows = now.text.split("\n")[: count_rows(now.text)]
+        names = ("/dev/null" if result.failure else f"a/{name}", f"b/{name}")
         body = "".join(f"{row}\n" for row in difflib.unified_diff(was, rows, *names, lineterm=""))
         if body:
-            head = "new file\n" if said.failure else ""
+            head = "new file\n" if result.failure else ""
             text = f"diff --git a/{name} b/{name}\n{head}{body}"
-            parts[name] = _Part(text, "with what is not saved yet")
+            parts[name] = _FileDiff(text, "with what is not saved yet")
         else:
             parts.pop(name, None)
 
 
-def _is_begun(top: Path, name: str) -> bool:
-    """Return whether a file was written in the editor alone, and git would not ignore it."""
+def _is_unsaved_new_file(top: Path, name: str) -> bool:
+    """Return whether a file exists only in the editor, and git would not ignore it."""
     if os.path.lexists(top / name):
         return False  # git ignores it, or it is under no control
-    said = git.output(top, "check-ignore", "--", name, max_bytes=1 << 16, ok=(0, 1))
-    return not said.data and not said.failure
+    result = git.output(top, "check-ignore", "--", name, max_bytes=1 << 16, ok=(0, 1))
+    return not result.data and not result.failure

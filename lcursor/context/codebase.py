@@ -1,147 +1,285 @@
-"""Finding what of a project has to do with a question: the protocol, and a plain search behind it.
+"""Search a project for what is relevant to a question: by its index, or without one by words.
 
-The plain search asks git, then ripgrep, else reads the files itself; it needs no index and keeps
-nothing. Blocks; any thread. The index answers in indexed.py.
+The search by words asks git or ripgrep, else reads the files. Blocks; any thread.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
 
 from lcursor.context import grep
-from lcursor.context.items import Definition, Piece, Receipt
+from lcursor.context.items import SearchHit, SearchResult, SymbolLocation
+from lcursor.errors import Cancelled, LcursorError
 from lcursor.index import chunk, words
+from lcursor.index.client import Client
 from lcursor.process.run import Cancel
 from lcursor.project import filetypes
 from lcursor.project.reading import Reader
 
-CHARACTERS_PER_TOKEN = 3.2
-MOST_S = 5.0
-MOST_FILES = 24
-"""From which rows are taken."""
-SHARE_OF_FILE = 0.3
-"""Of its file's score, that a piece has besides its own."""
-MOST_OF_A_FILE = 0.5
-"""Of the tokens, for further pieces of one file where others have been found."""
-MOST_DEFINING = 40
-"""Files that are parsed for a definition."""
+CHARS_PER_TOKEN = 3.2
+MAX_S = 5.0
+MAX_FILES = 24
+"""Files from which rows are taken."""
+FILE_SHARE = 0.3
+"""Share of a file's score that is added to the score of its hits."""
+MAX_FILE_SHARE = 0.5
+"""Share of the tokens for one file, if others have hits, too."""
+MAX_PARSED = 40
+"""Files that are parsed to find a definition."""
+ANSWER_S = 8.0
+CANCEL_POLL_S = 0.02
+REASONS = {
+    "lexical": "its words",
+    "vector": "its meaning",
+    "symbol": "a definition that is named",
+    "recent": "looked at lately",
+}
+"""The parts of the index's score that explain a hit; the others are corrections."""
+MIN_REASON_SHARE = 0.1
+"""Of the largest part, for a part that is named."""
 
 
 class Codebase(Protocol):
-    """What knows a project."""
+    """Searches a project."""
 
-    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> Receipt:
-        """Return what has to do with a text, within a number of tokens. Never fails."""
+    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
+        """Return what is relevant to a text, within a number of tokens. Never fails."""
 
     def symbols(
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
-    ) -> Sequence[Definition]:
-        """Return the definitions of a name, or of names that begin so, the likeliest first."""
+    ) -> Sequence[SymbolLocation]:
+        """Return the definitions of a name, or of names with that prefix, likeliest first."""
 
 
-class Grep:
-    """A plain search by words.
+class GrepSearch:
+    """A search by words.
 
     Args:
         root: of the project.
-        secrets: globs that the user calls secret.
+        secrets: the user's globs of files that are never read.
     """
 
     def __init__(self, root: Path, secrets: Sequence[str] = ()) -> None:
         self._root = Path(os.path.realpath(root))
         self._secrets = tuple(secrets)
 
-    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> Receipt:
-        """Return the rows in which most of a text's words stand; the rarest words count most."""
-        words = grep.words_of(text)
-        if not words:
-            return Receipt(note="there is no word to look for in the question")
-        reader = Reader(self._root, self._secrets, cancel=cancel, max_s=MOST_S)
-        rows, more = grep.search(self._root, words, reader)
-        pieces: list[Piece] = []
-        weight = grep.weights(rows, words)
-        for path, of_file, matches in grep.best(rows, words)[:MOST_FILES]:
+    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
+        """Return the rows with most of a text's words; rare words count most."""
+        wanted = grep.words_of(text)
+        if not wanted:
+            return SearchResult(note="there is no word to look for in the question")
+        reader = Reader(self._root, self._secrets, cancel=cancel, max_s=MAX_S)
+        rows, more = grep.search(self._root, wanted, reader)
+        hits: list[SearchHit] = []
+        weight = grep.weights(rows, wanted)
+        for path, file_score, matches in grep.best(rows, wanted)[:MAX_FILES]:
             found = reader.read(self._root / path)
             if not found.text or _is_skipped(path, found.text):
                 continue
             lines = found.text.split("\n")
-            for first, end, there in grep.windows(path, lines, matches, words):
-                why = f"{', '.join(grep.as_asked(word, text) for word in there)} in it"
+            for first, end, matched in grep.windows(path, lines, matches, wanted):
+                why = f"{', '.join(grep.as_asked(word, text) for word in matched)} in it"
+                own = grep.score(lines[first:end], wanted, weight) * grep.worth(path)
+                score = own * (len(matched) / len(wanted)) ** 0.5 + FILE_SHARE * file_score
                 part = "\n".join(lines[first:end])
-                own = grep.score(lines[first:end], words, weight) * grep.worth(path)
-                score = own * (len(there) / len(words)) ** 0.5 + SHARE_OF_FILE * of_file
-                pieces.append(Piece(path, first, end, part, why, "", score))
-        pieces.sort(key=lambda piece: (-piece.score, piece.path, piece.first_row))
-        used, left_out, total = [], [], 0
-        spent: dict[str, int] = {}
-        several = len({piece.path for piece in pieces}) > 1
-        for piece in pieces:
-            cost = int(len(piece.text) / CHARACTERS_PER_TOKEN) + 9
-            of_it = spent.get(piece.path, 0) + cost
-            why = "no room left" if total + cost > tokens else ""
-            if not why and several and cost < of_it > MOST_OF_A_FILE * tokens:
-                why = "enough of its file is used"
-            if why:
-                where = (piece.path, piece.first_row, piece.end_row)
-                left_out.append(Piece(*where, "", why, "", piece.score))
-                continue
-            used.append(piece)
-            spent[piece.path] = of_it
-            total += cost
+                hits.append(SearchHit(path, first, end, part, why, "", score))
+        hits.sort(key=lambda hit: (-hit.score, hit.path, hit.first_row))
         note = "found by words alone: the project is not indexed"
-        note = f"{note}; {more}" if more else note
-        return Receipt(tuple(used), tuple(left_out), total, note)
+        return _fit(hits, tokens, f"{note}; {more}" if more else note)
 
     def symbols(
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
-    ) -> list[Definition]:
-        """Return definitions in the files that have the name in them."""
+    ) -> list[SymbolLocation]:
+        """Return definitions in the files that contain the name."""
         last = words.last_name(name)
         if not last:
             return []
-        reader = Reader(self._root, self._secrets, cancel=cancel, max_s=MOST_S)
+        reader = Reader(self._root, self._secrets, cancel=cancel, max_s=MAX_S)
         rows, _ = grep.search(
             self._root, [last], reader, is_whole=not prefix, keeps_case=not prefix
         )
-        found: list[Definition] = []
-        for path in grep.likely_defining(rows, last)[:MOST_DEFINING]:
+        found: list[SymbolLocation] = []
+        for path in grep.likely_defining(rows, last)[:MAX_PARSED]:
             read = reader.read(self._root / path)
             if not read.text or _is_skipped(path, read.text):
                 continue
             for symbol in chunk.read(path, read.text).symbols:
-                is_begun = prefix and symbol.name.lower().startswith(last.lower())
-                if symbol.name == last or is_begun:
-                    there = (symbol.first_row, symbol.end_row)
-                    found.append(Definition(path, symbol.name, symbol.kind, *there, symbol.scope))
+                has_prefix = prefix and symbol.name.lower().startswith(last.lower())
+                if symbol.name == last or has_prefix:
+                    span = (symbol.first_row, symbol.end_row)
+                    found.append(
+                        SymbolLocation(path, symbol.name, symbol.kind, *span, symbol.scope)
+                    )
         found.sort(key=lambda one: (len(one.name), one.path, one.first_row))
-        return meant(found, name)[:limit]
+        return filter_by_scope(found, name)[:limit]
 
 
-def meant(found: Sequence[Definition], name: str) -> list[Definition]:
-    """Return the definitions that a qualified name means: those in its scope, else in its file.
+class IndexSearch:
+    """The search of an index, or another one while the index does not answer.
 
-    `Turn.stop` is not the `stop` of another class; where no scope fits, all are returned.
+    Args:
+        client: of the project's worker, which has the user's secret globs; not closed here.
+        fallback: used while the index does not answer.
     """
-    around = [part.lower() for part in words.scope_names(name)]
-    if not around:
+
+    def __init__(self, client: Client, fallback: Codebase | None = None) -> None:
+        self._client, self._fallback = client, fallback
+
+    @classmethod
+    def open(cls, root: Path, *, start: bool = False, secrets: Sequence[str] = ()) -> IndexSearch:
+        """Return the search of a project for the command line.
+
+        Args:
+            root: of the project.
+            start: start a worker if none runs.
+            secrets: the user's globs of files that are never read.
+        """
+        client = Client(root, start=start)
+        if secrets:
+            client.tell("secrets", globs=list(secrets))
+        return cls(client, GrepSearch(root, secrets))
+
+    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
+        """Return what the index finds; else the fallback's hits, with the reason."""
+        try:
+            found = self._call(cancel, "retrieve", text=text, tokens=tokens, mode="hybrid")
+            note = self._progress_note(cancel)
+        except Cancelled:
+            raise
+        except LcursorError as error:
+            if self._fallback is None:
+                return SearchResult(note=str(error))
+            result = self._fallback.find(text, tokens, cancel)
+            note = f"found by words alone: {error.message}"
+            return SearchResult(result.hits, result.omitted, result.tokens, note)
+        hits = tuple(_search_hit(hit, _reason(hit)) for hit in found["used"])
+        omitted = tuple(_search_hit(hit, hit["reason"]) for hit in found["left_out"])
+        return SearchResult(hits, omitted, found["tokens"], note)
+
+    def symbols(
+        self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
+    ) -> Sequence[SymbolLocation]:
+        """Return the definitions in the index, else those that the fallback finds."""
+        last = words.last_name(name)
+        try:
+            answer = self._call(cancel, "symbols", name=last, limit=limit * 4, prefix=prefix)
+        except Cancelled:
+            raise
+        except LcursorError:
+            if self._fallback is None:
+                return []
+            return self._fallback.symbols(name, limit, prefix=prefix, cancel=cancel)
+        fields = ("path", "name", "kind", "first_row", "end_row", "scope")
+        found = [SymbolLocation(*(one[field] for field in fields)) for one in answer["symbols"]]
+        return filter_by_scope(found, name)[:limit]
+
+    def _call(self, cancel: Cancel | None, method: Any, **params: Any) -> Mapping[str, Any]:
+        """Call the worker, and stop waiting when the search is canceled.
+
+        Raises:
+            Cancelled: `cancel` returned True.
+            LcursorError: there is no answer.
+        """
+        if cancel is None:
+            return self._client.call(method, timeout_s=ANSWER_S, **params)
+        answers: SimpleQueue[Mapping[str, Any] | BaseException] = SimpleQueue()
+
+        def call() -> None:
+            try:
+                answers.put(self._client.call(method, timeout_s=ANSWER_S, **params))
+            except BaseException as error:  # noqa: BLE001 - the root of a thread; raised below
+                answers.put(error)
+
+        threading.Thread(target=call, name="lcursor-index-search", daemon=True).start()
+        while not cancel():
+            try:
+                answer = answers.get(timeout=CANCEL_POLL_S)
+            except Empty:
+                continue
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+        raise Cancelled("gathering the context was stopped")
+
+    def _progress_note(self, cancel: Cancel | None) -> str:
+        """Return why the index may not find everything yet."""
+        state = self._call(cancel, "status")
+        phase, done, total = state.get("phase"), state.get("done", 0), state.get("total", 0)
+        if phase in {"surveying", "reading"}:
+            return f"only {done} of {total} files are indexed yet"
+        if phase == "embedding":
+            return f"only {done} of {total} pieces can be found by meaning yet"
+        return ""
+
+
+def filter_by_scope(found: Sequence[SymbolLocation], name: str) -> list[SymbolLocation]:
+    """Return the definitions in the scope of a qualified name, else in its file, else all.
+
+    `Turn.stop` is not the `stop` of another class.
+    """
+    scope = [part.lower() for part in words.scope_names(name)]
+    if not scope:
         return list(found)
-    scopes = [set(one.scope.lower().split(" > ")) for one in found]
-    fits = [one for one, scope in zip(found, scopes, strict=True) if scope.issuperset(around)]
+    fits = [one for one in found if set(one.scope.lower().split(" > ")).issuperset(scope)]
     if not fits:
-        places = [f"{one.path} {one.scope}".lower() for one in found]
         fits = [
-            one
-            for one, there in zip(found, places, strict=True)
-            if all(part in there for part in around)
+            one for one in found if all(part in f"{one.path} {one.scope}".lower() for part in scope)
         ]
     return fits or list(found)
 
 
+def _fit(hits: Sequence[SearchHit], tokens: int, note: str) -> SearchResult:
+    """Return the best hits that fit into a number of tokens, not all from one file."""
+    used, omitted, total = [], [], 0
+    spent: dict[str, int] = {}
+    has_several_files = len({hit.path for hit in hits}) > 1
+    for hit in hits:
+        cost = int(len(hit.text) / CHARS_PER_TOKEN) + 9
+        file_cost = spent.get(hit.path, 0) + cost
+        why = "no room left" if total + cost > tokens else ""
+        if not why and has_several_files and cost < file_cost > MAX_FILE_SHARE * tokens:
+            why = "enough of its file is used"
+        if why:
+            where = (hit.path, hit.first_row, hit.end_row)
+            omitted.append(SearchHit(*where, "", why, "", hit.score))
+            continue
+        used.append(hit)
+        spent[hit.path] = file_cost
+        total += cost
+    return SearchResult(tuple(used), tuple(omitted), total, note)
+
+
 def _is_skipped(path: str, text: str) -> bool:
-    """Return whether a file says nothing about a project: a lock file, something minified."""
+    """Return whether a file is generated: a lock file, minified code."""
     return bool(
         filetypes.by_name(path, len(text)) or filetypes.by_content(text.encode("utf-8", "replace"))
     )
+
+
+def _search_hit(hit: Mapping[str, Any], why: str) -> SearchHit:
+    return SearchHit(
+        hit["path"],
+        hit["first_row"],
+        hit["end_row"],
+        hit["text"],
+        why,
+        hit.get("scope", ""),
+        float(hit.get("score", 0.0)),
+    )
+
+
+def _reason(hit: Mapping[str, Any]) -> str:
+    """Return in words what a score consists of, the largest part first."""
+    parts = {name: value for name, value in hit.get("parts", {}).items() if name in REASONS}
+    largest = max(parts.values(), default=0.0)
+    named = sorted(
+        (name for name, value in parts.items() if value > MIN_REASON_SHARE * largest),
+        key=lambda name: -parts[name],
+    )
+    why = ", ".join(REASONS[name] for name in named) or "like the question"
+    return f"{why}; the file has changed since" if hit.get("is_stale") else why

@@ -1,7 +1,6 @@
-"""What could stand after `@` or `/` while one types: kinds, files, folders, names, commits.
+"""Complete a mention or a command while it is typed.
 
-Asked with each key; so names are kept for a moment, and a slow source is left out. Blocks for some
-milliseconds; thread: of who asks.
+Called with each key, so file names are cached for a moment. Blocks for some milliseconds.
 """
 
 from __future__ import annotations
@@ -16,43 +15,43 @@ from lcursor.context.codebase import Codebase
 from lcursor.project.reading import Reader
 from lcursor.protocol_chat import ChatWord
 
-MOST = 50
-MOST_S = 1.5
-LEAST_LETTERS = 2
-"""Typed without a kind, before files are offered as well."""
-CHARACTERS_PER_TOKEN = 3.2
+MAX = 50
+MAX_S = 1.5
+MIN_LETTERS = 2
+"""Typed letters before files are offered without a kind."""
+CHARS_PER_TOKEN = 3.2
 _TYPED = re.compile(r"@(?P<kind>[a-z]*)(?P<colon>:?)(?P<rest>.*)\Z", re.S)
 
 
 def complete(
-    root: Path, word: str, retriever: Codebase | None = None, path: str = ""
+    root: Path, word: str, codebase: Codebase | None = None, path: str = ""
 ) -> list[ChatWord]:
-    """Return what could stand there, best first; nothing where that fails.
+    """Return the possible words, best first.
 
     Args:
         root: of the project.
-        word: from the `@` or `/` on, as far as it is typed.
-        retriever: knows names of definitions; None offers none.
-        path: absolute; of the file one is in.
+        word: the typed part, from `@` or `/` on.
+        codebase: for names of definitions; None offers none.
+        path: absolute path of the current file.
     """
     if word.startswith("/"):
         return _commands(root, word[1:])
     typed = _TYPED.match(word)
     if not typed:
         return []
-    reader = Reader(root, max_s=MOST_S)
+    reader = Reader(root, max_s=MAX_S)
     kind, rest = typed["kind"], typed["rest"]
     if not typed["colon"]:
         found = _kinds(kind) if not rest else []
-        if len(kind + rest) >= LEAST_LETTERS:
-            found += _files(reader, kind + rest, "file")[: MOST - len(found)]
+        if len(kind + rest) >= MIN_LETTERS:
+            found += _files(reader, kind + rest, "file")[: MAX - len(found)]
         return found
     rest = rest.removeprefix('"').replace("\\ ", " ").replace('\\"', '"')
     sources: dict[str, Callable[[], list[ChatWord]]] = {
         "file": lambda: _files(reader, rest, "file"),
         "buffer": lambda: _files(reader, rest, "buffer"),
         "dir": lambda: _folders(reader, rest),
-        "symbol": lambda: _symbols(retriever, rest),
+        "symbol": lambda: _symbols(codebase, rest),
         "commit": lambda: _commits(reader, rest),
         "diff": lambda: _revisions(reader, rest),
         "rules": lambda: _rules(reader, rest, path),
@@ -75,7 +74,7 @@ def _commands(root: Path, typed: str) -> list[ChatWord]:
     begun = [prompt for prompt in known if prompt.name.startswith(lower)]
     inside = [prompt for prompt in known if lower in prompt.name and prompt not in begun]
     found: list[ChatWord] = []
-    for prompt in [*begun, *inside][:MOST]:
+    for prompt in [*begun, *inside][:MAX]:
         origin = "" if prompt.origin == "built in" else f" ({prompt.origin})"
         found.append(_word(f"/{prompt.name}", "command", prompt.description + origin))
     return found
@@ -87,14 +86,14 @@ def _files(reader: Reader, typed: str, kind: str) -> list[ChatWord]:
     if typed.startswith(("/", "~", "../")):
         return _elsewhere(reader, typed, kind)
     found: list[ChatWord] = []
-    for name in file_names.ranked(names, shown, MOST * 2):
-        if len(found) < MOST and not reader.secret(reader.root / name):
+    for name in file_names.ranked(names, shown, MAX * 2):
+        if len(found) < MAX and not reader.secret(reader.root / name):
             found.append(_word(mentions.spell(kind, name), "file", _size(reader.root / name)))
     return found
 
 
 def _elsewhere(reader: Reader, typed: str, kind: str) -> list[ChatWord]:
-    """Return what lies outside the project, folder by folder."""
+    """Complete a path outside the project, folder by folder."""
     before, _, begun = typed.rpartition("/")
     folder = Path(f"{before}/").expanduser()
     if not folder.is_absolute():
@@ -109,8 +108,8 @@ def _elsewhere(reader: Reader, typed: str, kind: str) -> list[ChatWord]:
     except OSError:
         return []
     found: list[ChatWord] = []
-    for name, is_folder in known[: MOST * 2]:
-        if len(found) < MOST and not reader.secret(folder / name):
+    for name, is_folder in known[: MAX * 2]:
+        if len(found) < MAX and not reader.secret(folder / name):
             whole = f"{before}/{name}{'/' if is_folder else ''}"
             info = "" if is_folder else _size(folder / name)
             found.append(_word(mentions.spell(kind, whole), "dir" if is_folder else "file", info))
@@ -127,41 +126,41 @@ def _folders(reader: Reader, typed: str) -> list[ChatWord]:
         while at > 0:
             counts[name[:at]] = counts.get(name[:at], 0) + 1
             at = name.find("/", at + 1)
-    wanted = file_names.ranked(counts, typed.removeprefix("./").rstrip("/"), MOST)
+    wanted = file_names.ranked(counts, typed.removeprefix("./").rstrip("/"), MAX)
     return [_word(mentions.spell("dir", name), "dir", f"{counts[name]:,} files") for name in wanted]
 
 
-def _symbols(retriever: Codebase | None, typed: str) -> list[ChatWord]:
-    if retriever is None or len(typed) < LEAST_LETTERS:
+def _symbols(codebase: Codebase | None, typed: str) -> list[ChatWord]:
+    if codebase is None or len(typed) < MIN_LETTERS:
         return []
     found: dict[str, ChatWord] = {}
-    for one in retriever.symbols(typed, MOST, prefix=True):
+    for one in codebase.symbols(typed, MAX, prefix=True):
         info = f"{one.kind}, {one.path}:{one.first_row + 1}"
         before = found.get(one.name)
         if before is None:
             found[one.name] = _word(mentions.spell("symbol", one.name), "symbol", info)
         elif not before["info"].endswith(", …"):
             before["info"] += ", …"
-    return list(found.values())[:MOST]
+    return list(found.values())[:MAX]
 
 
 def _commits(reader: Reader, typed: str) -> list[ChatWord]:
     lower = typed.lower()
     known = changes.recent(reader.root, reader, 200)
     fits = [one for one in known if one[0].startswith(lower) or lower in one[1].lower()]
-    return [_word(f"@commit:{name}", "commit", subject) for name, subject in fits[:MOST]]
+    return [_word(f"@commit:{name}", "commit", subject) for name, subject in fits[:MAX]]
 
 
 def _revisions(reader: Reader, typed: str) -> list[ChatWord]:
     found = []
     if "--staged".startswith(typed):
-        found.append(_word("@diff:--staged", "diff", "what the next commit will have"))
+        found.append(_word("@diff:--staged", "diff", "the staged changes"))
     found += [
         _word(mentions.spell("diff", name), "diff", f"since {name}")
         for name in changes.branches(reader.root, reader)
         if typed.lower() in name.lower()
     ]
-    return found[:MOST]
+    return found[:MAX]
 
 
 def _rules(reader: Reader, typed: str, path: str) -> list[ChatWord]:
@@ -175,16 +174,16 @@ def _rules(reader: Reader, typed: str, path: str) -> list[ChatWord]:
 
 
 def _first(found: Iterable[ChatWord]) -> list[ChatWord]:
-    return list({one["word"]: one for one in found}.values())[:MOST]
+    return list({one["word"]: one for one in found}.values())[:MAX]
 
 
 def _size(path: Path) -> str:
-    """Return about how many tokens a file has, so that nobody attaches a book unawares."""
+    """Return about how many tokens a file has."""
     try:
         size = os.stat(path).st_size
     except OSError:
         return ""
-    tokens = size / CHARACTERS_PER_TOKEN
+    tokens = size / CHARS_PER_TOKEN
     if tokens < 1000:
         return f"~{max(round(tokens, -1), 10):.0f} tokens" if size else "empty"
     return f"~{tokens / 1000:,.1f}k tokens" if tokens < 1e6 else f"{size >> 20:,} MB"

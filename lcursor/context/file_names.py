@@ -1,4 +1,4 @@
-"""The names of a project's files, and which of them fit what is typed. Any thread."""
+"""Match typed text against the names of a project's files. Any thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _lock = threading.Lock()
 
 
 def cached(root: Path, cancel: Cancel | None = None) -> tuple[str, ...]:
-    """List a project's files as they were a few seconds ago, for names that are being typed."""
+    """Return a project's files, cached for a few seconds."""
     now_s = time.monotonic()
     with _lock:
         at_s, found = _cache.get(root, (0.0, None))
@@ -33,7 +33,7 @@ def cached(root: Path, cancel: Cancel | None = None) -> tuple[str, ...]:
 
 
 def folders(names: Iterable[str]) -> list[str]:
-    """Return the folders that some files lie in, ordered."""
+    """Return the folders of files, sorted."""
     found: set[str] = set()
     for name in names:
         at = name.rfind("/")
@@ -44,7 +44,7 @@ def folders(names: Iterable[str]) -> list[str]:
 
 
 def ending_in(names: Sequence[str], tail: str) -> list[str]:
-    """Return the files whose path ends with another path: `chat/turn.py`, `turn.py`."""
+    """Return the files whose path ends with a path such as `chat/turn.py` or `turn.py`."""
     whole = [name for name in names if name == tail or name.endswith(f"/{tail}")]
     if whole or not tail:
         return whole
@@ -53,10 +53,10 @@ def ending_in(names: Sequence[str], tail: str) -> list[str]:
 
 
 def ranked(names: Iterable[str], typed: str, most: int) -> list[str]:
-    """Return the names that fit what is typed of them, best first.
+    """Return the names that match typed text, best first.
 
-    The beginning of a file's name comes before its middle, that before the path's, and last what
-    has the letters in their order.
+    Matches at the start of the file name come first, then inside it, then in the path, and last
+    names that contain the letters in their order.
     """
     if not typed:
         return sorted(names, key=lambda name: (name.count("/"), name))[:most]
@@ -88,7 +88,7 @@ def _rank(name: str, typed: str) -> int | None:
 
 
 def _is_in_order(typed: str, name: str) -> bool:
-    """Return whether a name has some letters one after another."""
+    """Return whether a name contains letters in their order."""
     at = -1
     for letter in typed:
         at = name.find(letter, at + 1)

@@ -1,7 +1,7 @@
-"""From a question and what the editor sent with it to the items that go into the prompt.
+"""Gather the context of a question: from its mentions and from what the editor sent with it.
 
-Reads files, asks git and the index, each with limits. Never fails: what is not there, secret,
-binary or huge is an item that is left out, with the reason. Blocks; on the thread of who asks.
+Reads files, asks git and the index, with limits. Never fails: what is missing, secret, binary or
+huge becomes an item that is left out, with the reason. Blocks.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from typing import Final
 
 from lcursor.context import (
     changes,
-    finding,
+    item_builders,
     mentions,
-    overlaps,
     paths,
     prompts,
     rules,
     trace,
 )
-from lcursor.context.codebase import Codebase, Grep
+from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import DROPPED, Item
 from lcursor.context.mentions import Mention
 from lcursor.process.run import Cancel
@@ -31,12 +30,12 @@ from lcursor.project.reading import MAX_BYTES, MAX_S, Reader
 from lcursor.protocol_chat import AttachmentKind, ChatAttachment
 
 CODEBASE_TOKENS = 4000
-"""What `@codebase` may bring, unless who asks says otherwise."""
-MOST_OF_TESTS_CHARS = 16_000
-"""Of a file of tests that is shown as an example."""
-MOST_FRAMES = 12
+"""Default limit of `@codebase`."""
+MAX_TEST_CHARS = 16_000
+"""Limit of a test file as an example."""
+MAX_FRAMES = 12
 FRAME_ROWS = 20
-"""Around a row that a stack trace names."""
+"""Around a row of a stack trace."""
 NOTHING: Final = {
     "buffer": "no file is open",
     "selection": "nothing is selected",
@@ -61,47 +60,46 @@ def gather(
     with_rules: bool = False,
     is_command: bool = False,
     with_screen: bool = False,
-    most_s: float = MAX_S,
+    max_s: float = MAX_S,
 ) -> list[Item]:
-    """Return what a question brings with it, each thing once.
+    """Return the context of a question, without duplicates.
 
-    What was attached on purpose counts in any case. What the editor merely offers counts where the
-    question, or the command that it begins with, mentions it; the text of a buffer is taken for
-    that of its file either way. An index or a searcher that fails is a note.
+    Attachments of the user are always included, those that the editor only offers if they are
+    mentioned; the text of an offered buffer is used for its file anyway. Failed searches are notes.
 
     Args:
-        text: with its mentions, and with its command where it begins with one.
+        text: with its mentions and its command.
         root: of the project.
-        path: absolute; of the file one is in, empty for none.
+        path: absolute path of the current file, "" for none.
         attachments: what only the editor can read.
-        codebase: answers `@codebase` and `@symbol`; by default a plain search.
-        secrets: globs that the user calls secret.
-        cancel: asked now and then.
-        dropped: keys of items that shall not be in.
-        codebase_tokens: that `@codebase` may bring.
-        with_rules: whether rules files that hold are added.
-        is_command: the text is that of a command which was written out already.
-        with_screen: whether the lines on the screen go with what says nothing of what it is about.
-        most_s: for all of it; what is not read by then is said.
+        codebase: for `@codebase` and `@symbol`; None to search by words.
+        secrets: the user's globs of files that are never read.
+        cancel: checked now and then.
+        dropped: keys of items that the user removed.
+        codebase_tokens: limit of `@codebase`.
+        with_rules: add the rules files that apply.
+        is_command: the text is an expanded command.
+        with_screen: add the visible lines if the text mentions nothing.
+        max_s: time limit.
 
     Raises:
-        Cancelled: `cancel` said so.
+        Cancelled: `cancel` returned True.
     """
     expanded = prompts.expand(text, root)
     gathering = _Gathering(
-        root, path, attachments, codebase, secrets, cancel, codebase_tokens, most_s
+        root, path, attachments, codebase, secrets, cancel, codebase_tokens, max_s
     )
     gathering.is_command = is_command or expanded.prompt is not None
     gathering.is_foreign = bool(expanded.prompt and expanded.prompt.origin == "project")
-    gathering.take(expanded.text)
+    gathering.add_mentions(expanded.text)
     brings = expanded.prompt.brings if expanded.prompt else ""
     if brings == "trace":
-        gathering.take_frames(expanded.text)
+        gathering.add_trace(expanded.text)
     elif brings == "tests":
-        gathering.take_tests()
+        gathering.add_tests()
     elif with_screen and not gathering.items and not gathering.is_command:
-        gathering.take_screen()
-    items = overlaps.once(gathering.items, dropped)
+        gathering.add_screen()
+    items = item_builders.remove_overlaps(gathering.items, dropped)
     if with_rules:
         items = [*gathering.rules(items), *items]
     return [
@@ -119,23 +117,23 @@ def storable(
     secrets: Sequence[str] = (),
     dropped: Collection[str] = (),
 ) -> list[ChatAttachment]:
-    """Return what may be kept with a question, and go along with what is asked in its place.
+    """Return the attachments to store with a question, for when it is edited and asked again.
 
-    That is what was attached on purpose, and what was selected or seen then: later something else
-    is. What is secret or was dropped is not kept.
+    These are the user's attachments, the selection and the visible lines, unless they are secret or
+    dropped.
     """
     reader = Reader(root, secrets)
     return [
         each
         for each in attachments
-        if (each["kind"] in {"selection", "screen"} or not _is_offered(each))
+        if (each["kind"] in {"selection", "screen"} or not _is_ambient(each))
         and _key(each) not in dropped
         and not _secret(each, reader)
     ]
 
 
 def _is_saved(each: ChatAttachment) -> bool:
-    """Return whether a buffer says what its file says."""
+    """Return whether a buffer has the text of its file."""
     data, path = each["text"].encode("utf-8", "surrogatepass"), Path(each["path"])
     try:
         return path.stat().st_size == len(data) and path.read_bytes() == data
@@ -144,7 +142,7 @@ def _is_saved(each: ChatAttachment) -> bool:
 
 
 class _Gathering:
-    """One question's items, while they are gathered."""
+    """Gathers the items of one question."""
 
     def __init__(
         self,
@@ -155,42 +153,42 @@ class _Gathering:
         secrets: Sequence[str],
         cancel: Cancel | None,
         codebase_tokens: int,
-        most_s: float,
+        max_s: float,
     ) -> None:
         buffers = {
             each["path"]: each["text"]
             for each in attachments
             if each["kind"] == "buffer" and each["path"] and not _is_saved(each)
         }
-        self._reader = Reader(root, secrets, buffers, cancel, most_s)
+        self._reader = Reader(root, secrets, buffers, cancel, max_s)
         self._root, self._path, self._attachments = self._reader.root, path, attachments
         self._codebase, self._secrets, self._tokens = codebase, secrets, codebase_tokens
-        self._places = paths.Places(self._reader, path)
-        self._taken: set[int] = set()
-        """Attachments that a mention stands for."""
+        self._resolver = paths.PathResolver(self._reader, path)
+        self._mentioned: set[int] = set()
+        """Indexes of attachments that were mentioned."""
         self.items: list[Item] = []
         self.is_command = self.is_foreign = False
 
-    def take(self, text: str) -> None:
-        """Gather what a text mentions, and what is attached."""
+    def add_mentions(self, text: str) -> None:
+        """Add what a text mentions, and the user's attachments."""
         found = mentions.parse(text)
         named: list[Item] = []
         for mention in found:
             self._reader.check()
-            named += self._of(mention, text, found)
+            named += self._mention_items(mention, text, found)
         for number, each in enumerate(self._attachments):
-            if number not in self._taken and not _is_offered(each):
+            if number not in self._mentioned and not _is_ambient(each):
                 self.items.append(self._attached(each))
         self.items += named
 
-    def take_frames(self, text: str) -> None:
-        """Add the places of the project that a stack trace names."""
+    def add_trace(self, text: str) -> None:
+        """Add the positions of the project in a stack trace."""
         told = [text, *(item.text for item in self.items if item.kind in {"terminal", "quickfix"})]
         spans: dict[str, list[list[int]]] = {}
         number = 0
         for frame in trace.frames("\n".join(told)):
-            where = self._places.of_frame(frame.path)
-            if where is None or number >= MOST_FRAMES:
+            where = self._resolver.find_frame(frame.path)
+            if where is None or number >= MAX_FRAMES:
                 continue
             number += 1
             first, end = max(frame.row - FRAME_ROWS, 0), frame.row + FRAME_ROWS + 1
@@ -208,17 +206,17 @@ class _Gathering:
                 if not item.is_left_out:
                     self.items.append(item)
 
-    def take_tests(self) -> None:
-        """Add the tests of what is asked about, else others to show how they look here."""
+    def add_tests(self) -> None:
+        """Add the tests of the file in question, else others as an example."""
         about = next((item.path for item in self.items if item.path), self._path)
-        for path, note in self._places.tests_of(about) if about else ():
+        for path, note in self._resolver.tests_of(about) if about else ():
             item = self._file(path, 0, -1, note)
-            if not item.is_left_out and len(item.text) <= MOST_OF_TESTS_CHARS:
+            if not item.is_left_out and len(item.text) <= MAX_TEST_CHARS:
                 self.items.append(item)
                 return
 
-    def take_screen(self) -> None:
-        """Add the lines on the screen, unless git ignores their file: nobody named it."""
+    def add_screen(self) -> None:
+        """Add the visible lines, unless git ignores their file."""
         self.items += [
             self._attached(each)
             for each in self._attachments
@@ -226,13 +224,15 @@ class _Gathering:
         ]
 
     def rules(self, items: Sequence[Item]) -> list[Item]:
-        """Return the rules that hold for the file one is in and for what is attached."""
+        """Return the rules that apply to the current file and to the items."""
         about = [item.path for item in items if item.path and not item.is_left_out]
         have = {item.key for item in items}
-        found = rules.found(self._root, [self._path, *about], reader=self._reader)
+        found = rules.applicable(self._root, [self._path, *about], reader=self._reader)
         return [item for item in found if item.key not in have]
 
-    def _of(self, mention: Mention, text: str, all_of: Sequence[Mention]) -> Iterable[Item]:
+    def _mention_items(
+        self, mention: Mention, text: str, all_of: Sequence[Mention]
+    ) -> Iterable[Item]:
         kind, argument = mention.kind, mention.argument
         if kind == "file":
             return self._files(argument)
@@ -241,25 +241,29 @@ class _Gathering:
         if kind == "buffer":
             return self._buffer(argument)
         if kind == "symbol":
-            return finding.symbol(argument, self._knowing(), self._places)
+            return item_builders.symbol_items(argument, self._get_codebase(), self._resolver)
         if kind == "diff":
             return self._diff(argument)
         if kind == "commit":
             return changes.commit(argument, self._reader)
         if kind == "codebase":
             question = argument or mentions.without(text, all_of)
-            return finding.codebase(question, self._knowing(), self._places, self._tokens)
+            return item_builders.codebase_items(
+                question, self._get_codebase(), self._resolver, self._tokens
+            )
         if kind == "rules":
             found = rules.named(argument, [self._path], self._reader)
-            return [found or finding.none("rules", argument, "there are no such rules")]
+            return [
+                found or item_builders.missing_item("rules", argument, "there are no such rules")
+            ]
         return self._sent(kind, argument)
 
     def _sent(self, kind: str, argument: str) -> list[Item]:
-        """Return what the editor sent of a kind; of many terminals those of a name."""
+        """Return the attachments of a kind whose name contains the argument."""
         found = []
         for number, each in enumerate(self._attachments):
             if each["kind"] == kind and argument.lower() in each["name"].lower():
-                self._taken.add(number)
+                self._mentioned.add(number)
                 found.append(self._attached(each))
         if found:
             return found
@@ -269,11 +273,11 @@ class _Gathering:
                 for item in self._buffer("")
             ]
         if self.is_command and kind != "terminal":
-            return []  # it would have come along
+            return []  # it would have been attached
         why = NOTHING.get(kind, "there is none")
         if kind == "terminal" and argument:
-            why = "no terminal that is called so has anything in it"
-        return [finding.none(_kind(kind), argument or kind, why)]
+            why = "no terminal of that name has any text"
+        return [item_builders.missing_item(_kind(kind), argument or kind, why)]
 
     def _attached(self, each: ChatAttachment) -> Item:
         kind, name, path, row = each["kind"], each["name"], each["path"], each["first_row"]
@@ -287,7 +291,7 @@ class _Gathering:
         return Item(key, kind, name, path, row, each["text"])
 
     def _buffer(self, argument: str) -> list[Item]:
-        """Return the buffer one is in, or that of a name; from the disk where none was sent."""
+        """Return the current buffer, or one by name; from the disk if it was not sent."""
         wanted = argument.lower()
         here = os.path.realpath(self._path) if self._path else ""
         found: list[tuple[int, ChatAttachment]] = [
@@ -298,38 +302,38 @@ class _Gathering:
         if not argument:
             of_path = [one for one in found if here and os.path.realpath(one[1]["path"]) == here]
             found = of_path or ([] if here else found[:1])
-        self._taken.update(number for number, _ in found)
+        self._mentioned.update(number for number, _ in found)
         if found:
             return [self._attached(each) for _, each in found]
-        if argument:  # it may be the file's name, of which no buffer is open
+        if argument:  # it may be a file that is not open
             files = self._files(argument)
             is_none = len(files) == 1 and files[0].is_left_out and not files[0].path
-            why = f"no open buffer is called so, and {files[0].note}" if is_none else ""
-            return [finding.none("buffer", argument, why)] if why else files
+            why = f"there is no such buffer, and {files[0].note}" if is_none else ""
+            return [item_builders.missing_item("buffer", argument, why)] if why else files
         if not here:
-            return [finding.none("buffer", "buffer", NOTHING["buffer"])]
+            return [item_builders.missing_item("buffer", "buffer", NOTHING["buffer"])]
         return [self._file(Path(self._path), 0, -1, "", "buffer")]
 
     def _files(self, argument: str) -> list[Item]:
-        """Return a file, rows of it, or all that a glob names."""
-        found = self._places.find(argument, is_foreign=self.is_foreign)
+        """Return a file, rows of it, or all files that match a glob."""
+        found = self._resolver.find_files(argument, is_foreign=self.is_foreign)
         if found.refusal:
-            return [finding.none("file", argument, found.refusal)]
+            return [item_builders.missing_item("file", argument, found.refusal)]
         if found.is_folder:
             return self._folder(argument)
         items = [
             self._file(path, found.first_row, found.end_row, found.note) for path in found.paths
         ]
         if found.more:
-            items.append(finding.none("file", f"{argument}: the rest", found.more))
+            items.append(item_builders.missing_item("file", f"{argument}: the rest", found.more))
         return items
 
     def _folder(self, argument: str) -> list[Item]:
-        """Return the names of a folder's files, and each of them that is text."""
-        found = self._places.folder(argument, is_foreign=self.is_foreign)
+        """Return the list of a folder's files, and those that are text."""
+        found = self._resolver.find_folder(argument, is_foreign=self.is_foreign)
         if found.refusal:
-            return [finding.none("dir", argument, found.refusal)]
-        name = self._places.name(found.folder)
+            return [item_builders.missing_item("dir", argument, found.refusal)]
+        name = self._resolver.display_name(found.folder)
         items = [Item(f"dir:{name}", "dir", f"{name}/", str(found.folder), 0, found.listing)]
         note = f"in {name}"
         for path, why in found.files:
@@ -338,13 +342,13 @@ class _Gathering:
             else:
                 items.append(replace(self._file(path, 0, -1, note), kind="dir"))
         if found.more:
-            items.append(finding.none("dir", f"{name}: the rest", found.more))
+            items.append(item_builders.missing_item("dir", f"{name}: the rest", found.more))
         return items
 
     def _file(
         self, path: Path, first: int, end: int, note: str, kind: AttachmentKind = "file"
     ) -> Item:
-        return finding.of_file(self._places, path, first, end, note, kind)
+        return item_builders.file_item(self._resolver, path, first, end, note, kind)
 
     def _diff(self, argument: str) -> list[Item]:
         found = changes.diff(argument, self._reader)
@@ -360,13 +364,13 @@ class _Gathering:
                 ]
         return found
 
-    def _knowing(self) -> Codebase:
+    def _get_codebase(self) -> Codebase:
         if self._codebase is None:
-            self._codebase = Grep(self._root, self._secrets)
+            self._codebase = GrepSearch(self._root, self._secrets)
         return self._codebase
 
     def _is_ignored(self, path: str) -> bool:
-        """Return whether git ignores a file, or takes too long to say; no path is no file."""
+        """Return whether git ignores a file, or takes too long to say."""
         if not path:
             return False
         said = git.output(
@@ -379,12 +383,12 @@ class _Gathering:
         return bool(said.data) or said.is_cut
 
     def _left_out(self, kind: AttachmentKind, path: Path, why: str) -> Item:
-        name = self._places.name(path)
+        name = self._resolver.display_name(path)
         return Item(f"file:{name}", kind, name, str(path), 0, "", why, is_left_out=True)
 
 
-def _is_offered(each: ChatAttachment) -> bool:
-    return each.get("is_offered", False)  # a program need not say it
+def _is_ambient(each: ChatAttachment) -> bool:
+    return each.get("is_offered", False)  # optional
 
 
 def _is_screen(each: ChatAttachment) -> bool:
@@ -399,7 +403,7 @@ def _key(each: ChatAttachment) -> str:
 
 
 def _secret(each: ChatAttachment, reader: Reader) -> str:
-    """Return why an attachment is not given away; "" if it is."""
+    """Return why an attachment must not be sent, else ""."""
     why = reader.secret(each["path"]) if each["path"] else ""
     return why or reader.secret_text(each["text"])
 

@@ -1,6 +1,6 @@
-"""Rows of a project's files in which some words stand, and which of them belong together.
+"""Find the rows of a project's files that contain some words, and rank them.
 
-Asks `git grep`, then `rg`, else reads. What comes back is ranked by pure functions.
+Asks `git grep`, then `rg`, else reads the files.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from lcursor.project import filetypes, git, listing
 from lcursor.project.ignore import Rules
 from lcursor.project.reading import Reader
 
-MOST_WORDS = 12
-LEAST_LETTERS = 3
-MOST_BYTES = 8 << 20
-MOST_S = 3.0
-MOST_READ_FILES = 4000
-MOST_ROWS_OF_A_FILE = 60
-WITHOUT = ("*.min.*", "*.map", "*.lock", "*-lock.*", "*.svg", "*.ipynb", ".git")
-"""What has endless rows, or none that anybody wrote."""
+MAX_WORDS = 12
+MIN_LETTERS = 3
+MAX_BYTES = 8 << 20
+MAX_S = 3.0
+MAX_READ_FILES = 4000
+MAX_FILE_ROWS = 60
+EXCLUDED = ("*.min.*", "*.map", "*.lock", "*-lock.*", "*.svg", "*.ipynb", ".git")
+"""Files with endless rows, or generated ones."""
 AROUND_ROWS = 6
-"""Before and after a row that is found."""
-MOST_ROWS = 60
+"""Before and after a matching row."""
+MAX_ROWS = 60
 """Of one window."""
 
 PROSE = frozenset({"markdown", "rst", "text", "json", "yaml", "toml", "html", "xml"})
-OF_PROSE = 0.6
+PROSE_FACTOR = 0.6
 
 Rows = Mapping[str, Sequence[tuple[int, str]]]
 """Path -> rows with their text."""
 Match = tuple[int, frozenset[str]]
-"""A row, and which words stand in it."""
+"""A row, and the words in it."""
 
 _DEFINING = re.compile(
     r"\b(?:def|class|function|func|fn|fun|struct|enum|interface|trait|type|module|const|let|var"
@@ -48,7 +48,7 @@ _DEFINING = re.compile(
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a question that are worth looking for, names of code first."""
+    """Return the words of a question to search for, names of code first."""
     found: dict[str, None] = {}
     for name in text_words.names(text):
         found[text_words.last_name(name)] = None
@@ -58,14 +58,14 @@ def words_of(text: str) -> list[str]:
     parts = {part for parts in split if len(parts) > 1 for part in parts}
     kept: dict[str, None] = {}
     for word in found:
-        if len(word) >= LEAST_LETTERS and word not in parts:
+        if len(word) >= MIN_LETTERS and word not in parts:
             stem = text_words.stem(word) if word.islower() else word  # `passwords` is in `password`
-            kept[stem if len(stem) > LEAST_LETTERS and word.startswith(stem) else word] = None
-    return list(kept)[:MOST_WORDS]
+            kept[stem if len(stem) > MIN_LETTERS and word.startswith(stem) else word] = None
+    return list(kept)[:MAX_WORDS]
 
 
 def as_asked(word: str, text: str) -> str:
-    """Return a word as it stands in the question: its beginning alone may have been looked for."""
+    """Return a word as it is in the question; the search may have used its stem."""
     found = re.search(rf"\b{re.escape(word)}\w*", text, re.IGNORECASE)
     return found[0] if found else word
 
@@ -78,17 +78,17 @@ def search(
     is_whole: bool = False,
     keeps_case: bool = False,
 ) -> tuple[dict[str, list[tuple[int, str]]], str]:
-    """Return rows in which one of some words stands, by path; and why there may be more.
+    """Return the rows that contain a word, by path; and a note if the search was cut short.
 
     Args:
         root: of the project.
-        words: as they are; none is a pattern.
-        reader: knows what is secret, and when to stop.
-        is_whole: nothing but what no word has may stand around.
-        keeps_case: whether the case counts.
+        words: literal texts.
+        reader: of the project; its limits stop the search.
+        is_whole: match whole words only.
+        keeps_case: match case.
 
     Raises:
-        Cancelled: the reader is told so.
+        Cancelled: the reader was canceled.
     """
     flags = [*(["-w"] if is_whole else []), *([] if keeps_case else ["-i"])]
     said = _ask(root, words, flags, reader)
@@ -101,33 +101,33 @@ def search(
         if path not in is_fine:
             is_fine[path] = not reader.secret(root / path) and not rules.reason(path)
         rows = found.setdefault(path, [])
-        if is_fine[path] and len(rows) < MOST_ROWS_OF_A_FILE:
+        if is_fine[path] and len(rows) < MAX_FILE_ROWS:
             rows.append((row, line))
     note = f"not all of the project was searched: {said.failure}" if said.is_cut else ""
     return {path: rows for path, rows in found.items() if rows}, note
 
 
 def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader) -> Output | None:
-    """Ask git, then ripgrep; None where neither answers."""
+    """Ask git, then ripgrep; None if neither answers."""
     asked = [part for word in words for part in ("-e", word)]
-    most = ["-m", str(MOST_ROWS_OF_A_FILE)]
+    most = ["-m", str(MAX_FILE_ROWS)]
     grep = git.command_line(root, "grep", "-I", "-n", "-z", "-F", "--no-color", "--untracked")
     grep += ["--no-recurse-submodules", *flags, *asked]
-    without = [f":(exclude){glob}" for glob in WITHOUT]
+    without = [f":(exclude){glob}" for glob in EXCLUDED]
     rg = ["rg", "-n", "-0", "-F", "--no-heading", "--no-config", "--color=never", "--hidden"]
     rg += ["--max-filesize=1M", "--with-filename", *flags, *most, *asked]
     commands = (
         [*grep, *most, "--", ".", *without],
         [*grep, "--", ".", *without],  # before 2.38 it knows no -m
-        [*rg, *(f"--glob=!{glob}" for glob in WITHOUT), "--", "."],
+        [*rg, *(f"--glob=!{glob}" for glob in EXCLUDED), "--", "."],
     )
     for command in commands:
         said = run(
             command,
             root,
             env=git.environment(),
-            max_bytes=MOST_BYTES,
-            max_s=min(MOST_S, reader.left_s),
+            max_bytes=MAX_BYTES,
+            max_s=min(MAX_S, reader.left_s),
             ok=(0, 1),
             cancel=reader.cancel,
         )
@@ -137,7 +137,7 @@ def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader)
 
 
 def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:
-    """Yield what git and ripgrep found: `path NUL row NUL text`, or `path NUL row:text`."""
+    """Parse `path NUL row NUL text` of git, or `path NUL row:text` of ripgrep."""
     for line in data.split(b"\n"):
         parts = line.split(b"\0", 2)
         if len(parts) == 2:
@@ -151,14 +151,14 @@ def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:
 def _read(
     root: Path, words: Sequence[str], reader: Reader, is_whole: bool, keeps_case: bool
 ) -> dict[str, list[tuple[int, str]]]:
-    """Look through the files; there is neither git nor ripgrep."""
+    """Search the files without git and ripgrep."""
     pattern = "|".join(map(re.escape, words))
     wanted = re.compile(
         rf"(?<!\w)(?:{pattern})(?!\w)" if is_whole else pattern, 0 if keeps_case else re.IGNORECASE
     )
     found: dict[str, list[tuple[int, str]]] = {}
-    for path in listing.names(root, cancel=reader.cancel).files[:MOST_READ_FILES]:
-        if any(fnmatch.fnmatch(path.rpartition("/")[2], glob) for glob in WITHOUT):
+    for path in listing.names(root, cancel=reader.cancel).files[:MAX_READ_FILES]:
+        if any(fnmatch.fnmatch(path.rpartition("/")[2], glob) for glob in EXCLUDED):
             continue
         if not reader.left_s:
             break
@@ -171,15 +171,15 @@ def _read(
             if wanted.search(line)
         ]
         if rows:
-            found[path] = rows[:MOST_ROWS_OF_A_FILE]
+            found[path] = rows[:MAX_FILE_ROWS]
     return found
 
 
 def best(rows: Rows, words: Sequence[str]) -> list[tuple[str, float, list[Match]]]:
-    """Return the files that have most to do with some words, best first.
+    """Rank files by the words in them, best first.
 
-    A word counts the more the fewer files have it, and once more where it is in the path; a file
-    with many of the words comes before one with many rows, and code before prose.
+    Rare words count more, words in the path twice; many different words count more than many rows,
+    and code more than prose.
     """
     lower = [word.lower() for word in words]
     matches = {
@@ -204,7 +204,7 @@ def best(rows: Rows, words: Sequence[str]) -> list[tuple[str, float, list[Match]
 
 
 def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
-    """Return what each word counts: the more the fewer of the files have it; in lower case."""
+    """Return the weight of each word in lower case; rare words have a larger one."""
     texts = ["\n".join(line for _, line in those).lower() for those in rows.values()]
     found = {}
     for word in words:
@@ -214,13 +214,13 @@ def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
 
 
 def worth(path: str) -> float:
-    """Return how likely a file is meant by a question about code, by its path; at most 1."""
-    factor = OF_PROSE if languages.detect(path) in PROSE else 1.0
+    """Return the factor of a path: less than 1 for prose, tests and the like."""
+    factor = PROSE_FACTOR if languages.detect(path) in PROSE else 1.0
     return factor * math.prod(penalty for _, penalty in penalties(path))
 
 
 def score(lines: Sequence[str], words: Sequence[str], weight: Mapping[str, float]) -> float:
-    """Return how much some rows have to do with some words; those they define count twice."""
+    """Score rows by the words in them; words that they define count twice."""
     text = "\n".join(lines).lower()
     heads = "\n".join(line for line in lines if _DEFINING.search(line)).lower()
     found = 0.0
@@ -233,9 +233,9 @@ def score(lines: Sequence[str], words: Sequence[str], weight: Mapping[str, float
 def windows(
     path: str, lines: Sequence[str], matches: Sequence[Match], words: Sequence[str]
 ) -> list[tuple[int, int, list[str]]]:
-    """Return rows of a file that belong together: first, end, and the words in them, best first.
+    """Group matching rows: return first row, end and words of each window, best first.
 
-    Where a definition is around a row, and not too long, all of it is taken.
+    A window contains the whole definition around a row, unless that is too long.
     """
     language = languages.detect(path, lines[0] if lines else "")
     around = [(first, end) for _, _, first, end in line_definitions.definitions(language, lines)]
@@ -243,11 +243,11 @@ def windows(
     for row, _ in matches:
         first, end = max(row - AROUND_ROWS, 0), min(row + AROUND_ROWS + 1, len(lines))
         fitting = [
-            span for span in around if span[0] <= row < span[1] and span[1] - span[0] <= MOST_ROWS
+            span for span in around if span[0] <= row < span[1] and span[1] - span[0] <= MAX_ROWS
         ]
         if fitting:
             first, end = max(fitting, key=lambda span: span[1] - span[0])
-        if spans and first <= spans[-1][1] and max(end, spans[-1][1]) - spans[-1][0] <= MOST_ROWS:
+        if spans and first <= spans[-1][1] and max(end, spans[-1][1]) - spans[-1][0] <= MAX_ROWS:
             spans[-1][1] = max(end, spans[-1][1])
         elif not spans or end > spans[-1][1]:
             spans.append([max(first, spans[-1][1]) if spans else first, end])
@@ -259,7 +259,7 @@ def windows(
 
 
 def likely_defining(rows: Rows, name: str) -> list[str]:
-    """Return the files in which a name stands, first those in which it looks defined."""
+    """Sort the files that contain a name: first those that seem to define it."""
 
     def order(path: str) -> tuple[int, int, str]:
         is_defined = any(_DEFINING.search(line) for _, line in rows[path])

@@ -1,7 +1,4 @@
-"""What the rooms of the context hand to each other, and to the chat.
-
-Vocabulary: imports nothing of ours but the protocol's names. Rows are 0-based, ends exclusive.
-"""
+"""The data types of gathered context. Rows are 0-based, ends exclusive."""
 
 from __future__ import annotations
 
@@ -10,86 +7,86 @@ from dataclasses import dataclass
 from lcursor.protocol_chat import AttachmentKind
 
 DROPPED = "you dropped it"
-"""The note of an item that the user does not want in; the model is not told of it."""
+"""The note of an item that the user removed; the model is not told about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that goes into a prompt, or that was asked for and does not."""
+    """A piece of context for a prompt, or one that was requested and left out."""
 
     key: str
-    """Names it among the items of one message, and from one bill to the next."""
+    """Identifies it within a message, and from one token count to the next."""
     kind: AttachmentKind
     name: str
-    """As it is shown: a path relative to the project with rows counted from 1, or what it is."""
+    """For display: a path relative to the project with 1-based rows, or a description."""
     path: str = ""
-    """Absolute; empty for what is in no file."""
+    """Absolute; empty if it is not from a file."""
     first_row: int = 0
     text: str = ""
     note: str = ""
-    """Why it is in, or why it is not."""
+    """Why it is included or left out."""
     is_left_out: bool = False
 
     @property
     def end_row(self) -> int:
         """The row after its last one."""
-        return self.first_row + rows_of(self.text)
+        return self.first_row + count_rows(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Rows of a file as a model read them, or with an empty path what was only said to it."""
+    """Rows of a file as a model read them; with an empty path, another message."""
 
     path: str
     """Absolute."""
     first_row: int
     lines: tuple[str, ...]
     message: int
-    """Of the chat; a higher one is newer."""
-
-
-def rows_of(text: str) -> int:
-    """Return how many rows a text has, as Neovim counts them: a line feed ends one."""
-    return text.count("\n") + (not text.endswith("\n") and bool(text))
+    """Number in the chat; a higher one is newer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SearchHit:
     """Rows of a file that a search found."""
 
     path: str
-    """Relative to the project's root."""
+    """Relative to the project."""
     first_row: int
     end_row: int
     text: str
     why: str
-    """It was found, or was not used."""
+    """Why it was found, or not used."""
     scope: str = ""
     score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a search found and how much of it fits."""
+class SearchResult:
+    """The hits of a search that fit into a number of tokens, and the others."""
 
-    used: tuple[Piece, ...] = ()
-    """The best first."""
-    left_out: tuple[Piece, ...] = ()
+    hits: tuple[SearchHit, ...] = ()
+    """Best first."""
+    omitted: tuple[SearchHit, ...] = ()
     """Without text."""
     tokens: int = 0
-    """Of what is used, by a rough count."""
+    """Estimate for the hits."""
     note: str = ""
-    """What a person should know of how it was found; empty for nothing."""
+    """What the user should know about the search."""
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
-    """Where a name is defined."""
+class SymbolLocation:
+    """The definition of a name."""
 
     path: str
-    """Relative to the project's root."""
+    """Relative to the project."""
     name: str
     kind: str
     first_row: int
     end_row: int
     scope: str = ""
+
+
+def count_rows(text: str) -> int:
+    """Return the number of rows of a text; a line feed ends a row."""
+    return text.count("\n") + (not text.endswith("\n") and bool(text))

@@ -1,7 +1,6 @@
-"""How items are written into a message: the same items give the same text. Pure.
+"""Format items for a message: the most general first, those that the question is about last.
 
-The most general first, what the question is about last, beside the question: there a small model
-reads it best.
+Small models read best what is next to the question. The same items give the same text. Pure.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _FENCED: Final = re.compile(r"^[ \t]{0,3}(`{3,})", re.MULTILINE)
 
 
 def message(question: str, items: Sequence[Item]) -> str:
-    """Return a user's message: what is attached, then the question."""
+    """Return the message of a user: the items, then the question."""
     attached = write(items)
     return f"{attached}\n\n{question.strip()}" if attached else question.strip()
 
 
 def write(items: Sequence[Item]) -> str:
-    """Return all items that are in, in a fixed order; "" for none.
+    """Return all items in a fixed order; "" for none.
 
-    What was mentioned and is not in is named with the reason, so that no model makes it up.
+    Missing items are listed with the reason, so that the model does not invent them.
     """
     parts = [block(item) for item in sorted(items, key=_order) if not item.is_left_out]
     missing = [item for item in sorted(items, key=_order) if item.is_left_out]
@@ -55,14 +54,14 @@ def write(items: Sequence[Item]) -> str:
 
 
 def block(item: Item) -> str:
-    """Return one item as it is written: what it is, and its text in a fence."""
+    """Return one item: its heading, and its text in a fence."""
     text = item.text if item.text.endswith("\n") or not item.text else f"{item.text}\n"
     fence = "`" * max([3, *(len(run) + 1 for run in _FENCED.findall(text))])
     return f"{heading(item)}\n{fence}{language(item)}\n{text}{fence}"
 
 
 def heading(item: Item) -> str:
-    """Return the line before an item's text."""
+    """Return the heading of an item."""
     if item.kind == "rules":
         return f"Rules of this project, from {item.name}:"
     if item.kind in {"diff", "commit"}:
@@ -74,7 +73,7 @@ def heading(item: Item) -> str:
 
 
 def language(item: Item) -> str:
-    """Return the word behind the fence."""
+    """Return the language of an item's fence."""
     if item.kind in _LANGUAGES:
         return _LANGUAGES[item.kind]
     if not item.path or item.kind in {"diagnostics", "quickfix", "terminal"}:

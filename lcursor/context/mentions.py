@@ -1,7 +1,7 @@
-"""Mentions in a question: `@file:src/a.py:10-20`, `@diff`, `@symbol:"operator []"`. Pure.
+"""Parse the mentions in a question: `@file:src/a.py:10-20`, `@diff`, `@symbol:"operator []"`. Pure.
 
-What stands in code, in an address or behind a backslash is no mention. What a mention stands for is
-gather.py's, what could stand there complete.py's.
+Text in code, in an address or after a backslash is no mention. `gather.py` resolves mentions,
+`complete.py` completes them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ KINDS: Final = {
     "codebase": "what of the project has to do with the question",
     "rules": "a file of rules that is not in by itself",
 }
-"""What can be mentioned, in the order in which it is offered."""
+"""All kinds, in the order of the completion menu."""
 WITH_ARGUMENT: Final = frozenset({"file", "dir", "symbol", "rules"})
-"""No mention without one: `@file` and `@dir` are words of Doxygen."""
+"""Required, because `@file` and `@dir` are also Doxygen commands."""
 ARGUMENT_POSSIBLE: Final = WITH_ARGUMENT | {"buffer", "diff", "commit", "codebase", "terminal"}
 
 _BEFORE: Final = r"(?<![A-Za-z0-9_.@\\/+\-=&$#%])"
@@ -56,25 +56,25 @@ class Mention:
 
     kind: str
     argument: str
-    """Without quotes; empty for none."""
+    """Without quotes; "" for none."""
     first: int
-    """Where it stands in the text, in characters."""
+    """Position in the text, in characters."""
     end: int
 
 
-class Place(NamedTuple):
-    """What the argument of `@file` names."""
+class FileRows(NamedTuple):
+    """The argument of `@file`."""
 
     path: str
     first_row: int
     end_row: int
-    """-1 is the file's end."""
+    """-1 for the end of the file."""
     is_point: bool
-    """One row, as programs print it: what is around belongs to it."""
+    """A single row, as programs print it; the rows around it are included."""
 
 
 def parse(text: str) -> list[Mention]:
-    """Return the mentions in a text, in its order; they do not overlap."""
+    """Return the mentions in a text, in order."""
     code = _code(text)
     found: list[Mention] = []
     at = number = 0
@@ -93,7 +93,7 @@ def parse(text: str) -> list[Mention]:
 
 
 def without(text: str, mentions: Sequence[Mention]) -> str:
-    """Return a text without its mentions, as one asks a search with it."""
+    """Return a text without its mentions, for a search."""
     parts, at = [], 0
     for one in mentions:
         parts.append(text[at : one.first])
@@ -103,33 +103,33 @@ def without(text: str, mentions: Sequence[Mention]) -> str:
 
 
 def spell(kind: str, argument: str = "") -> str:
-    """Return a mention as it is typed, in quotes where it needs them."""
+    """Return a mention as typed, with quotes if necessary."""
     if not argument:
         return f"@{kind}"
     plain = f"@{kind}:{argument}"
-    is_open = argument.endswith("\\")  # it would take the blank behind it in
+    is_open = argument.endswith("\\")  # it would escape the space after it
     if not is_open and parse(plain) == [Mention(kind, argument, 0, len(plain))]:
         return plain
     return '@{}:"{}"'.format(kind, argument.replace("\\", "\\\\").replace('"', '\\"'))
 
 
-def place(argument: str) -> Place:
-    """Return which rows of which file an argument names; without rows all of them.
+def parse_rows(argument: str) -> FileRows:
+    """Split an argument into a path and rows.
 
-    A file may be called so with its rows: who opens it tries the whole first.
+    The argument may also be the name of a file: callers try that first.
     """
     match = _ROWS.search(argument)
     if not match or not match.start():
-        return Place(argument, 0, -1, False)
+        return FileRows(argument, 0, -1, False)
     path = argument[: match.start()]
     first = max(int(match["first"] or match["mark"]), 1)
     end = match["end"] if match["first"] else match["last"]
     if end is None:
-        return Place(path, first - 1, first, True)
+        return FileRows(path, first - 1, first, True)
     if end in {"", "$"}:
-        return Place(path, first - 1, -1, False)
+        return FileRows(path, first - 1, -1, False)
     first, last = sorted((first, max(int(end), 1)))
-    return Place(path, first - 1, last, False)
+    return FileRows(path, first - 1, last, False)
 
 
 def _mention(text: str, sign: re.Match[str]) -> Mention | None:
@@ -155,7 +155,7 @@ def _mention(text: str, sign: re.Match[str]) -> Mention | None:
 
 
 def _trimmed(raw: str, before: str) -> str:
-    """Return an argument without the punctuation of the sentence that it stands in."""
+    """Remove the punctuation of the sentence from an argument."""
     while raw:
         if raw.endswith(("'s", "’s")):
             raw = raw[:-2]
@@ -167,7 +167,7 @@ def _trimmed(raw: str, before: str) -> str:
 
 
 def _is_of_sentence(raw: str, before: str) -> bool:
-    """Return whether the last letter of an argument belongs to the sentence around it."""
+    """Return whether the last character of an argument is punctuation of the sentence."""
     last = raw[-1]
     if last == "." and re.search(r"(?:^|/)\.{1,2}$", raw):  # `.`, `src/..`: a folder
         return False
@@ -177,7 +177,7 @@ def _is_of_sentence(raw: str, before: str) -> bool:
 
 
 def _code(text: str) -> list[tuple[int, int]]:
-    """Return where code stands in a text, in its order."""
+    """Return the ranges of code in a text."""
     found = []
     at = start = 0
     fence = ""
@@ -199,7 +199,7 @@ def _code(text: str) -> list[tuple[int, int]]:
 
 
 def _inline(text: str, first: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the code between backticks; it does not go on behind an empty line."""
+    """Yield the ranges of code between backticks, paragraph by paragraph."""
     for paragraph in re.compile(r"(?:[^\n]|\n(?!\s*\n))+").finditer(text, first, end):
         runs = list(_TICKS.finditer(text, paragraph.start(), paragraph.end()))
         places: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Reads what git prints of changes: where a file's part begins, and which file it is. Pure."""
+"""Parse the output of `git diff`: the section of each file, and its paths. Pure."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ _SIDE: Final = re.compile(r"^(?:---|\+\+\+|rename from|rename to|copy from|copy 
 _BOTH: Final = re.compile(r"^diff --git (?:a/(?P<one>.*) b/(?P=one)|(?P<quoted>\".*\"))$", re.M)
 _HUNK: Final = re.compile(r"^@@+ -[\d,]+(?: -[\d,]+)* \+(\d+)", re.MULTILINE)
 _KEY_BODY: Final = re.compile(r"(?:^[+\- ]{1,2}[A-Za-z0-9+/]{64}\n){2,}", re.MULTILINE)
-"""Rows of a key whose head is not in the change."""
+"""Rows of a private key whose first line is not part of the diff."""
 _ESCAPE: Final = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
 _UNQUOTED: Final = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "r": "\r", "a": "\a", "b": "\b"}
 
 
 def first_row(section: str) -> int:
-    """Return the first row that a file's part changes, as the file is after it."""
+    """Return the first changed row of a section, in the new file."""
     hunk = _HUNK.search(section)
     return max(int(hunk[1]) - 1, 0) if hunk else 0
 
 
 def is_key_like(section: str) -> bool:
-    """Return whether rows of it look like a key whose head is not in it."""
+    """Return whether a section contains rows of a private key."""
     return _KEY_BODY.search(section) is not None
 
 
 def sections(text: str) -> Iterator[tuple[str, str]]:
-    """Yield path and text of each file's part of a diff."""
+    """Yield path and text of each file's section."""
     starts = [match.start() for match in _HEAD.finditer(text)]
     if not starts:
         return
@@ -39,7 +39,7 @@ def sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def paths(section: str) -> list[str]:
-    """Return the paths of a file's part, that before first; each once."""
+    """Return the old and the new path of a section, without duplicates."""
     hunk = section.find("\n@@")
     head = section if hunk < 0 else section[:hunk]
     found: dict[str, None] = {}
@@ -60,13 +60,13 @@ def paths(section: str) -> list[str]:
 
 
 def _unquoted(name: str) -> str:
-    """Return a path that git may have put in quotes."""
-    name = name.removesuffix("\t")  # git puts one behind a name with blanks
+    """Remove the quotes that git may put around a path."""
+    name = name.removesuffix("\t")  # git puts one behind a name with spaces
     if not (name.startswith('"') and name.endswith('"') and len(name) > 1):
         return name
     return _ESCAPE.sub(lambda match: _unescaped(match[1]), name[1:-1])
 
 
 def _unescaped(code: str) -> str:
-    """Return the character that a backslash and some code stand for."""
+    """Return the character of an escape sequence."""
     return chr(int(code, 8)) if len(code) == 3 else _UNQUOTED.get(code, code)

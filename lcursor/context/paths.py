@@ -1,7 +1,7 @@
-"""What the paths mean that people write behind `@file:` and `@dir:`.
+"""Resolve the paths after `@file:` and `@dir:`.
 
-A path counts from the project's root, then from the file one is in; what is nowhere is looked for
-by its end. Looks at names and reads nothing. Thread: of who asks.
+A path is relative to the project's root, else to the current file; if there is no such file, one
+whose path ends so is used. Reads no file.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lcursor.project.reading import Reader
 from lcursor.project.root import is_home_like
 
 AROUND_ROWS = 15
-"""Before and after a single row that is named, as programs print it."""
-MOST_FILES = 200
-MOST_BYTES = 1 << 20
+"""Before and after a single row, as programs print it."""
+MAX_FILES = 200
+MAX_BYTES = 1 << 20
 """Of a folder's files together."""
-MOST_SAID = 20
-"""Files of a folder that are named with the reason why they are not in."""
-MOST_LISTED = 1000
-MOST_EXAMPLES = 5
-"""Files of tests that are tried as an example."""
+MAX_EXPLAINED = 20
+"""Files of a folder that are listed with the reason why they are left out."""
+MAX_LISTED = 1000
+MAX_EXAMPLES = 5
+"""Test files that are tried as an example."""
 _TEST: Final = re.compile(r"^tests?[_.-]|[_.-](?:tests?|spec)\.\w+$|(?:Tests?|Spec)\.\w+$")
 _TEST_WORD: Final = re.compile(r"^tests?[_.-]|[_.-](?:tests?|spec)$|(?:Tests?|Spec)$")
 _WILD: Final = re.compile(r"[*?]|\[[^\]]+\]")
@@ -36,7 +36,7 @@ _WILD: Final = re.compile(r"[*?]|\[[^\]]+\]")
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What an argument of `@file` names."""
+    """The files of an argument of `@file`."""
 
     paths: tuple[Path, ...] = ()
     first_row: int = 0
@@ -49,31 +49,31 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What an argument of `@dir` names."""
+    """The folder of an argument of `@dir`."""
 
     folder: Path = Path()
     files: tuple[tuple[Path, str], ...] = ()
-    """Each with why it is not read; empty where it is."""
+    """Each with the reason why it is left out, or ""."""
     listing: str = ""
     refusal: str = ""
     more: str = ""
 
 
 @dataclass
-class Places:
-    """Finds what is named in a project.
+class PathResolver:
+    """Resolves paths in a project.
 
     Args:
-        reader: knows the project and its secrets.
-        path: absolute; of the file one is in.
+        reader: of the project.
+        path: absolute path of the current file.
     """
 
     reader: Reader
     path: str = ""
     _names: tuple[str, ...] | None = field(default=None, init=False)
 
-    def name(self, path: Path) -> str:
-        """Return a path as it is shown: from the project's root, or from the home directory."""
+    def display_name(self, path: Path) -> str:
+        """Return a path relative to the project's root, or to the home directory."""
         given = os.path.normpath(path)
         for base, before in ((self.reader.root, ""), (Path.home(), "~/")):
             if given == str(base):
@@ -85,20 +85,20 @@ class Places:
             return os.path.relpath(real, self.reader.root)
         return given
 
-    def leads_to(self, path: Path) -> str:
-        """Return where a path of the project leads to outside of it; "" for one that does not."""
+    def target_outside(self, path: Path) -> str:
+        """Return the target of a link of the project that leads out of it, else ""."""
         is_inside = Path(os.path.normpath(path)).is_relative_to(self.reader.root)
         return os.path.realpath(path) if is_inside and not self._is_inside(path) else ""
 
-    def find(self, argument: str, *, is_foreign: bool = False) -> Files:
-        """Return the file that is named, with rows; or all files that a glob names.
+    def find_files(self, argument: str, *, is_foreign: bool = False) -> Files:
+        """Return a file, with rows, or all files that match a glob.
 
         Args:
-            argument: as it was typed.
-            is_foreign: it stands in a prompt that came with the project, and must stay in it.
+            argument: as typed.
+            is_foreign: it is from a prompt of the project, which may not name files outside.
         """
-        for place in (mentions.Place(argument, 0, -1, False), mentions.place(argument)):
-            path = self._there(place.path)
+        for place in (mentions.FileRows(argument, 0, -1, False), mentions.parse_rows(argument)):
+            path = self._existing(place.path)
             if path is None:
                 continue
             if is_foreign and not self._is_inside(path):
@@ -106,7 +106,7 @@ class Places:
             if path.is_dir():
                 return Files(is_folder=True)
             return self._rows((path,), place)
-        place = mentions.place(argument)
+        place = mentions.parse_rows(argument)
         if _WILD.search(place.path):
             return self._globbed(place)
         ends = file_names.ending_in(self._all(), place.path.strip("/").removeprefix("./"))
@@ -118,10 +118,10 @@ class Places:
             return Files(refusal=f"there are several: {few}")
         return Files(refusal=self._no_such("file", place.path, self._all()))
 
-    def folder(self, argument: str, *, is_foreign: bool = False) -> Folder:
-        """Return the folder that is named, and which of its files are read."""
+    def find_folder(self, argument: str, *, is_foreign: bool = False) -> Folder:
+        """Return a folder, and which of its files are read."""
         bare = argument.rstrip("/") or "/"
-        path = self._there(bare)
+        path = self._existing(bare)
         if path is None:
             names = file_names.folders(self._all())
             ends = file_names.ending_in(names, bare.strip("/").removeprefix("./"))
@@ -139,20 +139,17 @@ class Places:
             return Folder(refusal="it is your home directory, or above it")
         return self._read_folder(path)
 
-    def of_frame(self, name: str) -> Path | None:
-        """Return the file of the project that a stack trace names; None for none, or several."""
-        path = self._there(name)
+    def find_frame(self, name: str) -> Path | None:
+        """Return the file of a stack trace's frame; None if it is not one file of the project."""
+        path = self._existing(name)
         if path is not None:
             return path if self._is_inside(path) and path.is_file() else None
         ends = file_names.ending_in(self._all(), name.strip("/").removeprefix("./"))
         return self.reader.root / ends[0] if len(ends) == 1 else None
 
     def tests_of(self, path: str) -> list[tuple[Path, str]]:
-        """Return the files in which tests of a file are or could be, the likeliest first.
-
-        Its own by their name; else others of its language, the nearest first.
-        """
-        folder, _, last = self.name(Path(path)).rpartition("/")
+        """Return the test files of a file by name, then other tests as examples, nearest first."""
+        folder, _, last = self.display_name(Path(path)).rpartition("/")
         stem, _, ending = last.rpartition(".")
         if not stem or _TEST.search(last):
             return []
@@ -169,11 +166,11 @@ class Places:
 
         root = self.reader.root
         found = [(root / name, "its tests so far") for name in sorted(own, key=near)]
-        others = sorted(rest, key=near)[:MOST_EXAMPLES]
+        others = sorted(rest, key=near)[:MAX_EXAMPLES]
         return found + [(root / name, "how tests look here") for name in others]
 
-    def _there(self, name: str) -> Path | None:
-        """Return the path that a name means, where something is there or in the editor."""
+    def _existing(self, name: str) -> Path | None:
+        """Return the path of a name if it exists on disk or in the editor."""
         if not name or "\0" in name:
             return None
         home = Path(name).expanduser() if name.startswith("~") else Path(name)
@@ -192,22 +189,22 @@ class Places:
     def _is_inside(self, path: Path) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(self.reader.root)
 
-    def _rows(self, found: tuple[Path, ...], place: mentions.Place) -> Files:
+    def _rows(self, found: tuple[Path, ...], place: mentions.FileRows) -> Files:
         if not place.is_point:
             return Files(found, place.first_row, place.end_row)
         first = max(place.first_row - AROUND_ROWS, 0)
         return Files(found, first, place.end_row + AROUND_ROWS, f"around row {place.first_row + 1}")
 
-    def _globbed(self, place: mentions.Place) -> Files:
+    def _globbed(self, place: mentions.FileRows) -> Files:
         glob = place.path.removeprefix("./")
         test = path_test([f"/{glob}" if "/" in glob and not glob.startswith(("/", "**")) else glob])
         found = [name for name in self._all() if test(name)]
-        found = [name for name in found if not self.leads_to(self.reader.root / name)]
+        found = [name for name in found if not self.target_outside(self.reader.root / name)]
         if not found:
             return Files(refusal="no file of the project is called so")
-        rest = len(found) - MOST_FILES
-        more = f"{rest} more files: over {MOST_FILES}" if rest > 0 else ""
-        paths = tuple(self.reader.root / name for name in found[:MOST_FILES])
+        rest = len(found) - MAX_FILES
+        more = f"{rest} more files: over {MAX_FILES}" if rest > 0 else ""
+        paths = tuple(self.reader.root / name for name in found[:MAX_FILES])
         return Files(paths, place.first_row, place.end_row, f"{place.path} names it", more=more)
 
     def _read_folder(self, path: Path) -> Folder:
@@ -225,21 +222,21 @@ class Places:
             why = self.reader.secret(full) or filetypes.by_name(name, its)
             if not why and os.path.islink(full):
                 why = "a symbolic link"
-            if not why and (read >= MOST_FILES or size + its > MOST_BYTES):
-                limit = f"{MOST_FILES} files" if read >= MOST_FILES else f"{MOST_BYTES >> 20} MB"
+            if not why and (read >= MAX_FILES or size + its > MAX_BYTES):
+                limit = f"{MAX_FILES} files" if read >= MAX_FILES else f"{MAX_BYTES >> 20} MB"
                 why = f"the folder has over {limit}"
             if not why:
                 size, read = size + its, read + 1
                 files.append((full, ""))
-            elif said < MOST_SAID:
+            elif said < MAX_EXPLAINED:
                 said += 1
                 files.append((full, why))
             else:
                 unsaid += 1
         more = f"{unsaid:,} more files are not in" if unsaid else found.note
-        lines = list(found.files[:MOST_LISTED])
-        if len(found.files) > MOST_LISTED:
-            lines.append(f"… and {len(found.files) - MOST_LISTED:,} more")
+        lines = list(found.files[:MAX_LISTED])
+        if len(found.files) > MAX_LISTED:
+            lines.append(f"… and {len(found.files) - MAX_LISTED:,} more")
         return Folder(path, tuple(files), "\n".join(lines) + "\n", more=more)
 
     def _all(self) -> tuple[str, ...]:
@@ -257,19 +254,19 @@ class Places:
 
 
 def _bare(name: str) -> str:
-    """Return what a file of tests is about, by its name."""
+    """Return the name of a test file without "test"."""
     last = name.rpartition("/")[2].rpartition(".")[0]
     return _TEST_WORD.sub("", last).strip("_.-").lower()
 
 
-def shifted(text: str, name: str, first: int, end: int) -> tuple[int, int]:
-    """Return where a definition stands now, in a text that may have changed since it was read.
+def find_moved(text: str, name: str, first: int, end: int) -> tuple[int, int]:
+    """Return the rows of a definition in a text that may have changed.
 
     Args:
-        text: of the whole file, as it is now.
+        text: of the whole file now.
         name: that is defined.
-        first: its first row, as it was.
-        end: the row after it, as it was.
+        first: its first row before.
+        end: the row after it before.
     """
     lines = text.split("\n")
     last = name.rpartition(".")[2]

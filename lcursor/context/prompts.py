@@ -1,6 +1,6 @@
-"""Slash commands: `/explain`, `/fix`, …, the user's own and the project's, from markdown files.
+"""Slash commands: built-in ones, and those of the user and of the project from Markdown files.
 
-What a command brings stands in its text as mentions. Reads small files; thread: of who asks.
+A command's text mentions the context that it needs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from lcursor.context import front, mentions
+from lcursor.context import front_matter, mentions
 from lcursor.project.reading import Reader
 
 Origin = Literal["built in", "project", "own"]
 Brings = Literal["", "trace", "tests"]
-MOST_FILES = 300
+MAX_FILES = 300
 _COMMAND: Final = re.compile(r"\s*/(?P<name>[A-Za-z][\w:.-]*)(?=\s|$)[ \t]*(?P<rest>.*)\Z", re.S)
 _SLOT: Final = re.compile(r"\$(ARGUMENTS|[1-9])(?!\w)|\{\{\s*input\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A command and what it says."""
+    """A command and its text."""
 
     name: str
     text: str
@@ -33,18 +33,17 @@ class Prompt:
     origin: Origin = "built in"
     path: str = ""
     brings: Brings = ""
-    """What comes with it besides its mentions: the places that a stack trace names; the tests that
-    there are of the file one is in."""
+    """Context besides its mentions: the positions in a stack trace, or the tests of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A question with its command written out."""
+    """A question with its command expanded."""
 
     text: str
     prompt: Prompt | None = None
     note: str = ""
-    """What was wrong with the command; the text is as it was then."""
+    """What is wrong with the command, which is not expanded then."""
 
 
 BUILT_IN: Final = (
@@ -57,10 +56,10 @@ BUILT_IN: Final = (
     ),
     Prompt(
         "fix",
-        "Find what is wrong in @selection and mend it. What the tools say: @diagnostics\n"
-        "Say in one sentence what the cause is. Then give the mended code as a whole, in one "
+        "Find what is wrong in @selection and fix it. What the tools say: @diagnostics\n"
+        "Say in one sentence what the cause is. Then give the fixed code as a whole, in one "
         "block, with nothing else changed and in the style of what stands there.",
-        "find what is wrong, with the diagnostics, and mend it",
+        "find what is wrong, with the diagnostics, and fix it",
     ),
     Prompt(
         "tests",
@@ -95,7 +94,7 @@ BUILT_IN: Final = (
         "trace",
         "Explain this error and where it comes from: @terminal\nFollow the stack trace through "
         "the project's own code, which is attached where it names it. Name the row in which it "
-        "goes wrong, the cause, and the smallest change that mends it.",
+        "goes wrong, the cause, and the smallest change that fixes it.",
         "explain a stack trace, pasted or in the terminal",
         brings="trace",
     ),
@@ -109,7 +108,7 @@ def own_folder() -> Path:
 
 
 def library(root: Path | None = None) -> list[Prompt]:
-    """Return all commands by name; the user's come before the project's, those before ours."""
+    """Return all commands; the user's override the project's, and those the built-in ones."""
     found = {prompt.name: prompt for prompt in BUILT_IN}
     if root is not None:
         found |= _of_folder(root / ".lcursor/prompts", "project", root)
@@ -118,11 +117,11 @@ def library(root: Path | None = None) -> list[Prompt]:
 
 
 def expand(text: str, root: Path | None = None) -> Expanded:
-    """Return a question with its command written out; one without a command as it is.
+    """Expand the command of a question, if there is one.
 
-    What is typed after the command takes the place of `$ARGUMENTS` (or `{{input}}`), its words
-    those of `$1` to `$9`; where there is none of these it comes after the text. For `/commit`,
-    `/review` and `/trace` it takes the place of what they would bring.
+    The text after the command replaces `$ARGUMENTS` (or `{{input}}`), its words `$1` to `$9`; if
+    there is no such placeholder, it is appended. For `/commit`, `/review` and `/trace` it replaces
+    the default context.
     """
     match = _COMMAND.match(text)
     if not match:
@@ -138,10 +137,7 @@ def expand(text: str, root: Path | None = None) -> Expanded:
 
 
 def mistyped(text: str, root: Path | None = None) -> tuple[str, str] | None:
-    """Return the command that a question begins with and there is not, and one nearly called so.
-
-    None where it begins with no command, with one that there is, or with one like no other.
-    """
+    """Return the unknown command of a question and the most similar known one, if both exist."""
     match = _COMMAND.match(text)
     if not match:
         return None
@@ -152,7 +148,7 @@ def mistyped(text: str, root: Path | None = None) -> tuple[str, str] | None:
 
 
 def _near(name: str, known: Collection[str]) -> list[str]:
-    """Return the one of the known names that a name was meant to be, if there is such a one."""
+    """Return the most similar known name, if there is one."""
     return difflib.get_close_matches(name.lower(), known, 1)
 
 
@@ -161,10 +157,10 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _filled(prompt: Prompt, rest: str) -> str:
-    """Return a prompt's text with what was typed after the command."""
+    """Return a prompt's text with the text typed after the command."""
     body = prompt.text.strip()
-    if prompt.origin == "built in" and rest and _names_its_own(prompt, rest):
-        # What is named by hand is meant instead of what the command would bring.
+    if prompt.origin == "built in" and rest and _has_own_context(prompt, rest):
+        # The named context replaces the default one.
         body = re.sub(r"@(?:selection|diff(?::--staged)?|terminal)\b", "what follows", body)
     words = rest.split()
 
@@ -180,8 +176,8 @@ def _filled(prompt: Prompt, rest: str) -> str:
     return text
 
 
-def _names_its_own(prompt: Prompt, rest: str) -> bool:
-    """Return whether what was typed says what the command is about."""
+def _has_own_context(prompt: Prompt, rest: str) -> bool:
+    """Return whether the typed text names the context."""
     if prompt.brings == "trace" and "\n" in rest:
         return True  # the trace itself
     kinds = {mention.kind for mention in mentions.parse(rest)}
@@ -191,7 +187,7 @@ def _names_its_own(prompt: Prompt, rest: str) -> bool:
 def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, Prompt]:
     found: dict[str, Prompt] = {}
     try:
-        paths = sorted(folder.rglob("*.md"))[:MOST_FILES]
+        paths = sorted(folder.rglob("*.md"))[:MAX_FILES]
     except OSError:
         return found
     reader = Reader(root)
@@ -199,20 +195,20 @@ def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, Prompt]:
         name = _name(path.relative_to(folder).with_suffix("").as_posix())
         is_inside = Path(os.path.realpath(path)).is_relative_to(reader.root)
         if origin == "project" and not is_inside:
-            continue  # a link that the project has laid to a file of the user's
+            continue  # a link of the project to a file of the user
         text = reader.read(path).text
-        head, body = front.split(text)
+        head, body = front_matter.split(text)
         if not name or not body.strip():
             continue
         first = next((line.strip("# \t") for line in body.splitlines() if line.strip()), "")
-        about = front.words(head.get("description")) or first[:80]
-        said = front.words(head.get("brings"))
+        about = front_matter.words(head.get("description")) or first[:80]
+        said = front_matter.words(head.get("brings"))
         brings: Brings = "trace" if said == "trace" else "tests" if said == "tests" else ""
         found[name] = Prompt(name, body, about, origin, str(path), brings)
     return found
 
 
 def _name(path: str) -> str:
-    """Return a command's name: `git/Big change` is `git:big-change`."""
+    """Return the name of a command: `git/Big change` is `git:big-change`."""
     name = re.sub(r"[^\w:.-]+", "-", path.lower().replace("/", ":")).strip("-")
     return name if name[:1].isalpha() else ""

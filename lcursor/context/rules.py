@@ -1,7 +1,6 @@
-"""Rules that a project gives to who writes in it: AGENTS.md, .cursor/rules, .lcursor/rules.
+"""The rules files of a project: AGENTS.md, .cursor/rules, .lcursor/rules.
 
-Which of them hold is decided by the files that a question is about: from their folder up to the
-project's root, and by the globs in a rule's head. Reads through a reader; thread: of who asks.
+They apply to files in their folder and below, and to the globs in their front matter.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lcursor.context import front
+from lcursor.context import front_matter
 from lcursor.context.items import Item
 from lcursor.process.run import Cancel
 from lcursor.project.globs import path_test
@@ -22,46 +21,46 @@ AGENTS: Final = "AGENTS.md"
 LEGACY: Final = ".cursorrules"
 FOLDERS: Final = ((".cursor/rules", ".mdc"), (".lcursor/rules", ".md"))
 LEADS_OUT: Final = "it is a link that leads out of the project"
-"""Who clones a project does not want it to choose which of their files are read."""
-MOST_OF_A_FILE_CHARS = 24_000
-"""About 7,000 tokens; what is longer is no rule but a book."""
-MOST_CHARS = 64_000
-MOST_FILES = 200
+"""A cloned project must not choose which of the user's files are read."""
+MAX_FILE_CHARS = 24_000
+"""About 7,000 tokens."""
+MAX_CHARS = 64_000
+MAX_FILES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One file of rules."""
+    """A rules file."""
 
     path: Path
     folder: str
-    """That it holds for, relative to the project with a slash at its end; "" is all of it."""
+    """It applies to files in this folder, relative with a final slash; "" for the project."""
     name: str
-    """By which it can be mentioned."""
+    """For `@rules:NAME`."""
     text: str
     description: str = ""
     globs: tuple[str, ...] = ()
     is_always: bool = False
     refusal: str = ""
 
-    def holds_for(self, path: str) -> str:
-        """Return why it holds for a file, "" if it does not.
+    def applies_to(self, path: str) -> str:
+        """Return why it applies to a file, "" if it does not.
 
         Args:
-            path: relative to the project; "" for no file in particular.
+            path: relative to the project; "" for no particular file.
         """
         if not path.startswith(self.folder):
             return ""
         if self.is_always:
-            return f"it holds in {self.folder}" if self.folder else "it holds everywhere"
+            return f"it applies to {self.folder}" if self.folder else "it applies everywhere"
         below = path[len(self.folder) :]
         for glob in self.globs if below else ():
             if _test(glob)(below):
-                return f"it holds for {glob}"
+                return f"it applies to {glob}"
         return ""
 
 
-def found(
+def applicable(
     root: Path,
     paths: Sequence[str] = (),
     *,
@@ -69,27 +68,27 @@ def found(
     cancel: Cancel | None = None,
     reader: Reader | None = None,
 ) -> list[Item]:
-    """Return the rules that hold for some files, the general ones first.
+    """Return the rules that apply to some files, general ones first.
 
     Args:
         root: of the project.
-        paths: absolute; of the file one is in, and of what is attached.
-        secrets: globs that the user calls secret.
-        cancel: asked before each file.
-        reader: by default one of its own.
+        paths: absolute paths of the current file and of attached ones.
+        secrets: the user's globs of files that are never read.
+        cancel: checked before each file.
+        reader: None to create one.
     """
     reader = reader or Reader(root, secrets, cancel=cancel)
     names = [name for path in paths if (name := inside(reader.root, path))]
     items, total = [], 0
     for rule in known(reader, names):
-        why = next((why for name in names or [""] if (why := rule.holds_for(name))), "")
+        why = next((why for name in names or [""] if (why := rule.applies_to(name))), "")
         if not why:
             continue
         item = as_item(rule, why, reader.root)
         if not item.is_left_out:
             total += len(item.text)
-            if total > MOST_CHARS:
-                why = f"there are over {MOST_CHARS:,} letters of rules already"
+            if total > MAX_CHARS:
+                why = f"there are over {MAX_CHARS:,} characters of rules already"
                 item = Item(item.key, "rules", item.name, item.path, 0, "", why, is_left_out=True)
                 total -= len(item.text)
         items.append(item)
@@ -97,7 +96,7 @@ def found(
 
 
 def named(name: str, paths: Sequence[str], reader: Reader) -> Item | None:
-    """Return the rules that are called so, for `@rules:NAME`; None for none."""
+    """Return the rules of `@rules:NAME`, None if there are none."""
     names = [each for path in paths if (each := inside(reader.root, path))]
     for rule in known(reader, names):
         if name in {rule.name, rule.path.name, os.path.relpath(rule.path, reader.root)}:
@@ -106,7 +105,7 @@ def named(name: str, paths: Sequence[str], reader: Reader) -> Item | None:
 
 
 def known(reader: Reader, names: Sequence[str] = ()) -> list[Rule]:
-    """Return all rules above some files, whether they hold or not; those of the user first."""
+    """Return all rules in the folders above some files, the user's own first."""
     rules: list[Rule] = []
     for path in _files(own_folder(), ".md"):
         rules += _read(path, "", path.stem, reader)
@@ -118,33 +117,33 @@ def known(reader: Reader, names: Sequence[str] = ()) -> list[Rule]:
         for where, ending in FOLDERS:
             for path in _files(place / where, ending):
                 rules += _read(path, folder, path.stem, reader)
-        if len(rules) > MOST_FILES:
+        if len(rules) > MAX_FILES:
             break
-    return rules[:MOST_FILES]
+    return rules[:MAX_FILES]
 
 
 def own_folder() -> Path:
-    """Return the folder of the user's own rules, which hold in all projects."""
+    """Return the folder of the user's own rules, which apply to all projects."""
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(home).expanduser() / "lcursor/rules"
 
 
 def as_item(rule: Rule, why: str, root: Path) -> Item:
-    """Return a rule as it goes into a prompt; of one that is too long the beginning."""
+    """Return a rule as an item; of one that is too long the beginning."""
     name = inside(root, rule.path) or f"~/{rule.path.name}"
     key, path = f"rules:{name}", str(rule.path)
     if rule.refusal:
         return Item(key, "rules", name, path, 0, "", rule.refusal, is_left_out=True)
     text = rule.text.strip() + "\n"
-    if len(text) > MOST_OF_A_FILE_CHARS:
-        cut = text[: text.rfind("\n", 0, MOST_OF_A_FILE_CHARS) + 1] or text[:MOST_OF_A_FILE_CHARS]
-        size = f"the first {len(cut):,} of its {len(text):,} letters"
+    if len(text) > MAX_FILE_CHARS:
+        cut = text[: text.rfind("\n", 0, MAX_FILE_CHARS) + 1] or text[:MAX_FILE_CHARS]
+        size = f"the first {len(cut):,} of its {len(text):,} characters"
         why, text = f"{why}; {size}".lstrip("; "), cut
     return Item(key, "rules", name, path, 0, text, why)
 
 
 def inside(root: Path, path: Path | str) -> str:
-    """Return a path relative to the project; "" where it is outside."""
+    """Return a path relative to the project; "" if it is outside."""
     given = os.path.normpath(path)
     for each in (given, os.path.realpath(given)):
         if each.startswith(f"{root}/"):
@@ -153,7 +152,7 @@ def inside(root: Path, path: Path | str) -> str:
 
 
 def _folders(names: Sequence[str]) -> list[str]:
-    """Return the folders that some files are in, with those above, the root first as ""."""
+    """Return the folders above some files, the root first as ""."""
     all_of = {""}
     for name in names:
         parts = name.split("/")[:-1]
@@ -162,12 +161,12 @@ def _folders(names: Sequence[str]) -> list[str]:
 
 
 def _files(folder: Path, ending: str) -> Iterator[Path]:
-    """Yield the files of a folder and of those in it, ordered; no linked folders."""
+    """Yield the files in a folder and below, sorted; follows no links to folders."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
         return
-    for entry in entries[:MOST_FILES]:
+    for entry in entries[:MAX_FILES]:
         if entry.is_dir(follow_symlinks=False):
             yield from _files(folder / entry.name, ending)
         elif entry.name.endswith(ending):
@@ -186,19 +185,19 @@ def _read(path: Path, folder: str, name: str, reader: Reader) -> Iterator[Rule]:
         yield Rule(path, folder, name, "", is_always=True, refusal=read.refusal)
         return
     is_plain = path.name in {AGENTS, LEGACY}
-    head, text = ({}, read.text) if is_plain else front.split(read.text)
+    head, text = ({}, read.text) if is_plain else front_matter.split(read.text)
     if not text.strip():
         return
-    globs = front.globs(head.get("globs"))
-    # A rule of ours without a head holds always; one of Cursor's is for being mentioned.
-    is_always = is_plain or front.is_true(head.get("alwaysapply"))
+    globs = front_matter.globs(head.get("globs"))
+    # Without front matter our rules always apply; Cursor's have to be mentioned.
+    is_always = is_plain or front_matter.is_true(head.get("alwaysapply"))
     is_always = is_always or (path.suffix == ".md" and not globs and "alwaysapply" not in head)
-    about = front.words(head.get("description"))
+    about = front_matter.words(head.get("description"))
     yield Rule(path, folder, name, text, about, tuple(globs), is_always)
 
 
 def _test(glob: str) -> Callable[[str], bool]:
-    """Return what tells whether a rule's glob names a path; without a slash it is of any folder."""
+    """Return a function that matches paths with a rule's glob; without a slash in any folder."""
     bare = glob.removeprefix("./")
     is_rooted = "/" in bare.rstrip("/") and not bare.startswith("**/")
     is_wild = any(sign in bare for sign in "*?[")

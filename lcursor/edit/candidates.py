@@ -113,7 +113,7 @@ def collect(
             if found:
                 asked.append(word)  # its users have to change as well
         for text in asked:
-            pieces = codebase.find(text, FIND_TOKENS, cancel).used
+            pieces = codebase.find(text, FIND_TOKENS, cancel).hits
             for at, piece in enumerate(pieces):
                 count(piece.path, HIT * (1 - at / (len(pieces) + 1)))
     best = sorted(scores, key=lambda path: (-scores[path], path))[:MAX_FILES]

@@ -16,7 +16,7 @@ from typing import Any
 
 from lcursor import protocol_edit as wire
 from lcursor.config import EditConfig
-from lcursor.context.codebase import Codebase, Grep
+from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
 from lcursor.edit import apply_reply, commit, multi_edit, project_edit, region_edit
 from lcursor.edit.histories import ChatEdited, Histories
@@ -69,7 +69,7 @@ class EditService:
         self._services = EditServices(
             config,
             models,
-            codebase or (lambda root: Grep(root, tuple(secrets))),
+            codebase or (lambda root: GrepSearch(root, tuple(secrets))),
             tuple(secrets),
             self._histories,
             Permissions(folder),

@@ -197,12 +197,11 @@ class LazyService(ABC, Generic[ConfigT, ServiceT]):
 
     def _codebase(self, root: Path) -> Codebase:
         """Return the search of a project: by its index if that runs, else by words. Thread: any."""
-        from lcursor.context.codebase import Grep
-        from lcursor.context.indexed import Indexed
+        from lcursor.context.codebase import GrepSearch, IndexSearch
 
-        plain = Grep(root, self._secrets)
+        plain = GrepSearch(root, self._secrets)
         client = self._index.client_of(root)
-        return plain if client is None else Indexed(client, plain)
+        return plain if client is None else IndexSearch(client, plain)
 
 
 class LazyChat(LazyService[ChatConfig, "ChatService"]):

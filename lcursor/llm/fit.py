@@ -1,7 +1,6 @@
 """Choose the chat model and the size of its context, so that both fit beside the completion model.
 
-Calculates with what the file, the engine and the machine say, and with the numbers of
-`catalog.recommend`, which `models recommend` shows; here the file's own metadata is known, too.
+Uses the numbers of `catalog.memory`, and what the model's file, the engine and the machine say.
 """
 
 from __future__ import annotations
@@ -12,16 +11,19 @@ from pathlib import Path
 
 from lcursor.catalog import gguf, manifest, store
 from lcursor.catalog.hardware import GIB, MIB, Hardware
-from lcursor.catalog.recommend import (
+from lcursor.catalog.memory import (
     CHAT_EXTRA_BYTES,
     CHAT_TOKENS,
     DESKTOP_BYTES,
-    GPU_PAIRS,
     KV_SCALE,
     Place,
+    chat_bytes,
     completion_bytes,
-    recommend,
+    gib,
+    head_number,
+    kv_cache_bytes,
 )
+from lcursor.catalog.recommend import GPU_PAIRS, recommend
 from lcursor.errors import LcursorError, ModelError, ModelMissing, OutOfMemory
 
 STEPS = (65536, 49152, 32768, 24576, 16384, 12288, 8192, 6144, 4096)
@@ -29,7 +31,7 @@ STEPS = (65536, 49152, 32768, 24576, 16384, 12288, 8192, 6144, 4096)
 MIN_TOKENS = STEPS[-1]
 EMBEDDED = "qwen2.5-coder-0.5b"
 CHAT_MODELS = tuple(dict.fromkeys([*(chat for _, chat in GPU_PAIRS), EMBEDDED]))
-"""What may be recommended, best first, and what is always budget."""
+"""What may be recommended, best first."""
 BATCH_TOKENS: dict[Place, int] = {"on the GPU": 512, "on the CPU": 64}
 """On two cores small batches are as fast as large ones, but not all sizes are: a prompt of 1,744
 tokens is read at 73 tokens a second in batches of 64, 66 in batches of 128, 63 of 96, 51 of 56.
@@ -124,11 +126,6 @@ class Plan:
         return text
 
 
-def gib(count: int) -> str:
-    """Return a size in GiB."""
-    return f"{count / GIB:.1f} GiB"
-
-
 def need_bytes(model: ModelSize, tokens: int, place: Place) -> int:
     """Return the memory that a model needs with so much context."""
     return model.file_bytes + int(model.kv_bytes * tokens * KV_SCALE[place]) + CHAT_EXTRA_BYTES
@@ -141,17 +138,7 @@ def measure(name: str, path: Path) -> ModelSize:
         ModelCorrupt: it is not a GGUF file.
     """
     head = gguf.read_head(path)
-
-    def number(key: str) -> int:
-        value = head.scalars.get(f"{head.architecture}.{key}", 0)
-        return int(value) if isinstance(value, (int, float)) else 0
-
-    heads = number("attention.head_count")
-    width = number("embedding_length") // heads if heads else 0
-    keys, values = number("attention.key_length") or width, number("attention.value_length")
-    shared = number("attention.head_count_kv") or heads
-    kv_bytes = number("block_count") * shared * (keys + (values or width)) * 2
-    most = number("context_length")
+    kv_bytes, most = kv_cache_bytes(head, 1), head_number(head, "context_length")
     entry = next((model for model in manifest.load() if model.name == name), None)
     if entry is not None:  # it knows models that cache only some layers
         kv_bytes, most = entry.kv_bytes_per_token, most or entry.context_tokens
@@ -272,8 +259,7 @@ def advice(plan: Plan) -> str:
             break
     for name in CHAT_MODELS:
         entry = manifest.find(name)
-        scale = KV_SCALE[budget.place]
-        need = entry.memory_bytes(min(CHAT_TOKENS, entry.context_tokens), scale) + CHAT_EXTRA_BYTES
+        need = chat_bytes(name, budget.place, min(CHAT_TOKENS, entry.context_tokens))
         if entry.bytes < model.file_bytes and need <= budget.bytes:
             ways.append(f'set chat.model = "{entry.name}" (about {gib(need)})')
             break

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from lcursor.catalog.memory import gib
 from lcursor.config import ChatConfig
 from lcursor.errors import (
     Cancelled,
@@ -155,7 +156,7 @@ class LocalServer:
         where = f" {running.place}" if running.place else ""
         lines = [
             f"{running.model}{where}, {running.context_tokens:,} tokens of context, "
-            f"about {fit.gib(running.need_bytes)}",
+            f"about {gib(running.need_bytes)}",
             f"{running.engine}, process {running.pid}, at {running.url}",
             f"{state}; used by {users} process{'es' if users != 1 else ''}",
         ]

@@ -50,9 +50,9 @@ def test_all_files_are_pulled_the_main_one_last(
     assert target.read_bytes() == BLOB[:PART_BYTES]
     assert words.read_bytes() == BLOB
     assert fake_hub.paths == ["/someone/Tiny-ONNX/resolve/main/onnx/tokenizer.json"]
-    receipt = store.read_receipt(words, pair.companions[0])
-    assert receipt is not None
-    assert (receipt.source, receipt.commit) == ("hub", COMMIT)
+    record = store.read_record(words, pair.companions[0])
+    assert record is not None
+    assert (record.source, record.commit) == ("hub", COMMIT)
     assert "Asking the hub for someone/Tiny-ONNX" in notes.text
     assert "no hub has tiny-embedder.onnx" in notes.text
     assert store.resolve(pair.name, "embedding") == target
@@ -60,7 +60,7 @@ def test_all_files_are_pulled_the_main_one_last(
 
 def test_a_companion_with_other_bytes_is_refused(pair: Model, fake_hub: Any, notes: Any) -> None:
     fake_hub.etag, fake_hub.blob = GIT_BLOB, BLOB[:-1] + b"?"
-    with pytest.raises(ModelCorrupt, match="refused and removed"):
+    with pytest.raises(ModelCorrupt, match="was removed"):
         download.pull(pair, notes)
     assert not store.path_of(pair.companions[0]).exists()
     assert not store.path_of(pair).exists()

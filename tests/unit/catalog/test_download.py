@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.catalog import download, hub, manifest, registry, sink, store
+from lcursor.catalog import download, hub, manifest, partial_file, registry, store
 from lcursor.catalog.manifest import Model
 from lcursor.errors import DiskFull, DownloadFailed, ModelCorrupt, ModelMissing
 from tests.fakes.disk import full_disk
@@ -28,9 +28,9 @@ def test_a_pull_from_the_hub(tiny: Model, fake_hub: Any, notes: Any) -> None:
     target = download.pull(tiny, notes)
     assert target.read_bytes() == fake_hub.blob
     assert files_in(target.parent) == {"tiny.gguf", "tiny.gguf.json"}
-    receipt = store.read_receipt(target, tiny)
-    assert receipt is not None
-    assert (receipt.source, receipt.sha256, receipt.commit) == ("hub", tiny.sha256, tiny.revision)
+    record = store.read_record(target, tiny)
+    assert record is not None
+    assert (record.source, record.sha256, record.commit) == ("hub", tiny.sha256, tiny.revision)
     assert fake_hub.asked == ["GET 0"]
     assert notes.positions[-1] == tiny.bytes
 
@@ -49,7 +49,7 @@ def test_a_cut_connection_is_resumed(tiny: Model, fake_hub: Any, notes: Any) -> 
     target = download.pull(tiny, notes)
     assert target.read_bytes() == fake_hub.blob
     assert fake_hub.asked == ["GET 0", "GET 150000", "GET 150000", "GET 200000"]
-    assert "going on at" in notes.text
+    assert "continuing at" in notes.text
 
 
 def test_an_interrupted_pull_goes_on_later(tiny: Model, fake_hub: Any, notes: Any) -> None:
@@ -110,9 +110,9 @@ def test_without_a_digest_of_ours_the_hubs_is_checked_and_recorded(
 ) -> None:
     model = manifest.find("tiny-hub")
     target = download.pull(model, notes)
-    receipt = store.read_receipt(target, model)
-    assert receipt is not None
-    assert (receipt.sha256, receipt.commit) == (fake_hub.etag, tiny.revision)
+    record = store.read_record(target, model)
+    assert record is not None
+    assert (record.sha256, record.commit) == (fake_hub.etag, tiny.revision)
     assert download.verify(model, notes) == fake_hub.etag
     fake_hub.etag = "1" * 64
     store.remove(target)
@@ -128,9 +128,9 @@ def test_an_error_of_the_hub_sends_us_to_the_registry(
     target = download.pull(tiny, notes)
     assert target.read_bytes() == fake_hub.blob
     assert reason in notes.text
-    receipt = store.read_receipt(target, tiny)
-    assert receipt is not None
-    assert receipt.source == "registry"
+    record = store.read_record(target, tiny)
+    assert record is not None
+    assert record.source == "registry"
 
 
 @pytest.mark.parametrize("status", [403, 500])
@@ -211,7 +211,7 @@ def test_without_a_second_source_a_partial_file_is_kept(
     partial = store.partial_of(store.path_of(model))
     partial.parent.mkdir()
     partial.write_bytes(b"x" * (model.bytes + 5))  # longer than the manifest's estimate
-    with pytest.raises(DownloadFailed, match="are kept"):
+    with pytest.raises(DownloadFailed, match="is kept"):
         download.pull(model, notes)
     assert partial.stat().st_size == model.bytes + 5
 
@@ -326,7 +326,7 @@ def test_a_write_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         def write(self, _: bytes) -> int:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    it = sink.Sink(tmp_path / "x.partial", 10)
+    it = partial_file.PartialFile(tmp_path / "x.partial", 10)
     it.close()
     monkeypatch.setattr(it, "_file", Broken())
     with pytest.raises(DownloadFailed, match="Input/output error"):
@@ -365,9 +365,9 @@ def test_a_file_that_was_there_is_checked_and_taken(tiny: Model, fake_hub: Any, 
     target.parent.mkdir()
     target.write_bytes(fake_hub.blob)
     download.pull(tiny, notes)
-    receipt = store.read_receipt(target, tiny)
-    assert receipt is not None
-    assert receipt.source == "found"
+    record = store.read_record(target, tiny)
+    assert record is not None
+    assert record.source == "found"
     assert fake_hub.asked == []
 
 
@@ -376,7 +376,7 @@ def test_a_wrong_file_that_was_there_is_replaced(tiny: Model, fake_hub: Any, not
     target.parent.mkdir()
     target.write_bytes(b"something else")
     assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
-    assert "refused and removed" in notes.text
+    assert "was removed" in notes.text
 
 
 def test_verify_hashes_every_time(tiny: Model, fake_hub: Any, notes: Any) -> None:
@@ -390,7 +390,7 @@ def test_verify_hashes_every_time(tiny: Model, fake_hub: Any, notes: Any) -> Non
     raw[1000] ^= 1
     target.write_bytes(raw)
     os.utime(target, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert store.read_receipt(target, tiny) is not None
+    assert store.read_record(target, tiny) is not None
     with pytest.raises(ModelCorrupt) as caught:
         download.verify(tiny, notes)
     assert str(tiny.sha256) in caught.value.message
@@ -402,5 +402,5 @@ def test_verify_needs_something_to_compare_with(tiny: Model, fake_hub: Any, note
     target = store.path_of(model)
     target.parent.mkdir()
     target.write_bytes(fake_hub.blob)
-    with pytest.raises(ModelCorrupt, match="Nothing is recorded"):
+    with pytest.raises(ModelCorrupt, match="No digest is known"):
         download.verify(model, notes)

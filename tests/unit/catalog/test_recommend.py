@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.catalog import hardware, manifest, recommend
+from lcursor.catalog import hardware, manifest, memory, recommend
 from lcursor.catalog.hardware import GIB, MIB, Hardware
 
 Q05, Q15, Q7 = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "qwen2.5-coder-7b"
@@ -82,7 +82,7 @@ def test_every_pair_is_of_the_manifest_and_for_its_slot() -> None:
     for completion, chat in recommend.GPU_PAIRS:
         assert "completion" in manifest.find(completion).slots
         assert "chat" in manifest.find(chat).slots
-        needs.append(recommend.pair_bytes(completion, chat))
+        needs.append(memory.pair_bytes(completion, chat))
     assert needs == sorted(needs, reverse=True)
 
 

@@ -86,10 +86,10 @@ def test_a_copy_is_made_and_can_be_used_by_name(source: Path) -> None:
 
     assert store.resolve("small-q4_0", "completion") == target
     assert manifest.family_of(target) == "granite"
-    receipt = store.read_receipt(target, manifest.find("small-q4_0"))
-    assert receipt is not None
-    assert receipt.source == "made"
-    assert receipt.sha256 == hashlib.sha256(target.read_bytes()).hexdigest()
+    record = store.read_record(target, manifest.find("small-q4_0"))
+    assert record is not None
+    assert record.source == "made"
+    assert record.sha256 == hashlib.sha256(target.read_bytes()).hexdigest()
 
     assert gguf.check(target).scalars["general.file_type"] == requantize.Q4_0
     model = llama.Model(target, 0, lambda _: True)

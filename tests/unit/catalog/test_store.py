@@ -65,11 +65,11 @@ def test_a_receipt_holds_until_the_file_changes(tiny: Model) -> None:
     target = store.path_of(tiny)
     target.parent.mkdir()
     target.write_bytes(b"x")
-    assert store.read_receipt(target, tiny) is None
-    written = store.write_receipt(target, tiny, str(tiny.sha256), "hub", "abc")
-    assert store.read_receipt(target, tiny) == written
+    assert store.read_record(target, tiny) is None
+    written = store.write_record(target, tiny, str(tiny.sha256), "hub", "abc")
+    assert store.read_record(target, tiny) == written
     target.write_bytes(b"y")
-    assert store.read_receipt(target, tiny) is None
+    assert store.read_record(target, tiny) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"sha256": 1}', "null"])
@@ -78,4 +78,4 @@ def test_a_broken_receipt_counts_as_none(tiny: Model, text: str) -> None:
     target.parent.mkdir()
     target.write_bytes(b"x")
     target.with_name("tiny.gguf.json").write_text(text)
-    assert store.read_receipt(target, tiny) is None
+    assert store.read_record(target, tiny) is None

@@ -58,9 +58,9 @@ def test_what_an_argument_names(root: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "why"),
     [
-        ("--output=/tmp/x", "--output=/tmp/x is not possible here"),
-        ("--no-index / /", "--no-index is not possible here"),
-        ("--ext-diff", "--ext-diff is not possible here"),
+        ("--output=/tmp/x", "--output=/tmp/x is not supported"),
+        ("--no-index / /", "--no-index is not supported"),
+        ("--ext-diff", "--ext-diff is not supported"),
         ("nowhere", "nowhere is neither a revision nor a path"),
         ("'open", "a quote is not closed"),
         ("HEAD", "nothing is changed"),

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lcursor.context import grep
-from lcursor.context.codebase import Grep
-from lcursor.context.items import Definition
+from lcursor.context.codebase import GrepSearch
+from lcursor.context.items import SymbolLocation
 from lcursor.errors import Cancelled
 from lcursor.project.reading import Reader
 from tests.unit.project.trees import git, write
@@ -52,39 +52,39 @@ def project(request: pytest.FixtureRequest, root: Path) -> Path:
 
 
 def test_the_rows_with_the_rarest_words_come_whole(project: Path) -> None:
-    found = Grep(project).find("how long is the backoff with each attempt?", 1000)
-    assert found.used[0].path == "src/retry.py"
-    assert "def wait" in found.used[0].text
-    assert "return backoff" in found.used[0].text
-    assert "backoff" in found.used[0].why
-    assert {piece.path for piece in found.used} == {"src/retry.py"}
+    found = GrepSearch(project).find("how long is the backoff with each attempt?", 1000)
+    assert found.hits[0].path == "src/retry.py"
+    assert "def wait" in found.hits[0].text
+    assert "return backoff" in found.hits[0].text
+    assert "backoff" in found.hits[0].why
+    assert {piece.path for piece in found.hits} == {"src/retry.py"}
     assert "by words alone" in found.note
     rows = RETRY.split("\n")
-    first = found.used[0]
+    first = found.hits[0]
     assert first.text == "\n".join(rows[first.first_row : first.end_row])
 
 
 def test_what_does_not_fit_is_named(project: Path) -> None:
-    found = Grep(project).find("backoff", 5)
-    assert found.used == ()
-    assert found.left_out[0].path == "src/retry.py"
-    assert found.left_out[0].why == "no room left"
+    found = GrepSearch(project).find("backoff", 5)
+    assert found.hits == ()
+    assert found.omitted[0].path == "src/retry.py"
+    assert found.omitted[0].why == "no room left"
     assert found.tokens == 0
 
 
 def test_the_user_says_what_is_secret(project: Path) -> None:
-    assert Grep(project, ["retry.*"]).find("backoff attempt", 1000).used == ()
+    assert GrepSearch(project, ["retry.*"]).find("backoff attempt", 1000).hits == ()
 
 
 def test_nothing_to_look_for_is_said(project: Path) -> None:
-    assert "no word" in Grep(project).find("the of ?", 100).note
-    assert Grep(project).find("xyzzyplugh", 100).used == ()
+    assert "no word" in GrepSearch(project).find("the of ?", 100).note
+    assert GrepSearch(project).find("xyzzyplugh", 100).hits == ()
 
 
 def test_definitions_of_a_name(project: Path) -> None:
-    plain = Grep(project)
+    plain = GrepSearch(project)
     (found,) = plain.symbols("Retry")
-    assert found == Definition("src/retry.py", "Retry", "class", 3, 12)
+    assert found == SymbolLocation("src/retry.py", "Retry", "class", 3, 12)
     assert [one.path for one in plain.symbols("stop")] == ["src/retry.py", "src/turn.py"]
     assert [one.path for one in plain.symbols("Turn.stop")] == ["src/turn.py"]
     assert [one.path for one in plain.symbols("turn.stop")] == ["src/turn.py"]
@@ -96,7 +96,7 @@ def test_definitions_of_a_name(project: Path) -> None:
 
 def test_a_search_can_be_ended(project: Path) -> None:
     with pytest.raises(Cancelled):
-        Grep(project).find("backoff", 100, cancel=lambda: True)
+        GrepSearch(project).find("backoff", 100, cancel=lambda: True)
 
 
 def test_lines_of_git_and_of_ripgrep() -> None:
@@ -138,15 +138,15 @@ def test_a_search_lets_no_program_of_the_repository_run(
 
 def test_what_our_own_ignore_file_names_is_not_searched(project: Path) -> None:
     (project / ".lcursorignore").write_text("src/retry.py\n")
-    assert Grep(project).find("backoff", 1000).used == ()
-    assert Grep(project).symbols("Retry") == []
+    assert GrepSearch(project).find("backoff", 1000).hits == ()
+    assert GrepSearch(project).symbols("Retry") == []
 
 
 def test_a_search_that_finds_too_much_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, *(f"f{number}.py" for number in range(50)), text="needle = 1\n" * 50)
     monkeypatch.setattr(grep, "MOST_BYTES", 5000)
-    found = Grep(root).find("needle", 1000)
-    assert found.used
+    found = GrepSearch(root).find("needle", 1000)
+    assert found.hits
     assert "not all of the project was searched: over 5,000 bytes" in found.note
 
 
@@ -166,4 +166,4 @@ def test_windows_do_not_overlap() -> None:
         assert first >= end
     covered = {row for first, end, _ in found for row in range(first, end)}
     assert {row for row, _ in matches} <= covered
-    assert all(end - first <= grep.MOST_ROWS for first, end, _ in found)
+    assert all(end - first <= grep.MAX_ROWS for first, end, _ in found)

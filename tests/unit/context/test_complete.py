@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lcursor.context import mentions
-from lcursor.context.complete import MOST, complete
-from lcursor.context.items import Definition, Receipt
+from lcursor.context.complete import MAX, complete
+from lcursor.context.items import SearchResult, SymbolLocation
 from lcursor.process.run import Cancel
 from lcursor.protocol_chat import ChatWord
 from tests.unit.project.trees import git, write
@@ -18,16 +18,16 @@ from tests.unit.project.trees import git, write
 class Names:
     """Knows two definitions."""
 
-    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> Receipt:
-        return Receipt()
+    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
+        return SearchResult()
 
     def symbols(
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
-    ) -> Sequence[Definition]:
+    ) -> Sequence[SymbolLocation]:
         found = [
-            Definition("a.py", "parse_url", "function", 3, 9),
-            Definition("b.py", "parse_url", "function", 0, 2),
-            Definition("c.cc", "operator []", "method", 0, 2),
+            SymbolLocation("a.py", "parse_url", "function", 3, 9),
+            SymbolLocation("b.py", "parse_url", "function", 0, 2),
+            SymbolLocation("c.cc", "operator []", "method", 0, 2),
         ]
         return [one for one in found if one.name.startswith(name)]
 
@@ -95,7 +95,7 @@ def test_nothing_is_offered_for_what_is_none(root: Path, word: str) -> None:
 def test_there_is_an_end_and_no_git_is_no_harm(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     write(plain, *(f"f{number}.py" for number in range(120)))
-    assert len(complete(plain, "@file:f")) == MOST
+    assert len(complete(plain, "@file:f")) == MAX
     assert complete(plain, "@commit:") == []
     assert words(complete(plain, "@diff:")) == ["@diff:--staged"]
 

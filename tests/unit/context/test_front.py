@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.context import front
+from lcursor.context import front_matter
 
 CASES = [
     ("no head", {}, "no head"),
@@ -31,7 +31,7 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "head", "rest"), CASES)
 def test_heads(text: str, head: dict[str, object], rest: str) -> None:
-    assert front.split(text) == (head, rest)
+    assert front_matter.split(text) == (head, rest)
 
 
 GLOBS = [
@@ -48,19 +48,19 @@ GLOBS = [
 
 @pytest.mark.parametrize(("value", "globs"), GLOBS)
 def test_globs(value: str | list[str] | None, globs: list[str]) -> None:
-    assert front.globs(value) == globs
+    assert front_matter.globs(value) == globs
 
 
 @given(st.text("-\n:a[],{}'\" #>|", max_size=60))
 def test_no_head_fails(text: str) -> None:
-    head, _ = front.split(f"---\n{text}\n---\nrest")
+    head, _ = front_matter.split(f"---\n{text}\n---\nrest")
     for value in head.values():
-        front.globs(value)
-        front.words(value)
-        front.is_true(value)
+        front_matter.globs(value)
+        front_matter.words(value)
+        front_matter.is_true(value)
 
 
 def test_many_braces_are_written_out_only_so_far() -> None:
     """All of them would be 2 to the power of 40 globs."""
-    found = front.globs("{a,b}" * 40)
+    found = front_matter.globs("{a,b}" * 40)
     assert 2 <= len({*found}) == len(found) < 200

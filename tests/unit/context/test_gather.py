@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.context import file_names, finding
+from lcursor.context import file_names, item_builders
 from lcursor.context.gather import gather, storable
-from lcursor.context.items import DROPPED, Definition, Item, Piece, Receipt
+from lcursor.context.items import DROPPED, Item, SearchHit, SearchResult, SymbolLocation
 from lcursor.errors import Cancelled
 from lcursor.process.run import Cancel
 from lcursor.project import reading
@@ -52,17 +52,19 @@ def out(items: Sequence[Item]) -> dict[str, str]:
 class Knows:
     """What knows a project, as the test says."""
 
-    def __init__(self, receipt: Receipt | None = None, names: Sequence[Definition] = ()) -> None:
-        self.receipt, self.names = receipt or Receipt(), names
+    def __init__(
+        self, receipt: SearchResult | None = None, names: Sequence[SymbolLocation] = ()
+    ) -> None:
+        self.receipt, self.names = receipt or SearchResult(), names
         self.asked: list[str] = []
 
-    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> Receipt:
+    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
         self.asked.append(text)
         return self.receipt
 
     def symbols(
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
-    ) -> list[Definition]:
+    ) -> list[SymbolLocation]:
         return [one for one in self.names if one.name.startswith(name) or prefix]
 
 
@@ -147,7 +149,7 @@ REFUSED = [
     ("@dir:/", "/", "it is your home directory, or above it"),
     ("@dir:hollow", "hollow", "there is no file in it that is not ignored"),
     ("@buffer", "buffer", "no file is open"),
-    ("@buffer:zz", "zz", "no open buffer is called so, and there is no such file"),
+    ("@buffer:zz", "zz", "there is no such buffer, and there is no such file"),
     ("@selection", "selection", "nothing is selected"),
     ("@terminal", "terminal", "there is no terminal with anything in it"),
     ("@quickfix", "quickfix", "the quickfix list is empty"),
@@ -396,16 +398,16 @@ def test_a_link_that_leads_out_is_told_and_a_glob_does_not_take_it(root: Path, h
 
 def test_definitions_come_as_they_are_now(root: Path) -> None:
     write(root, "src/a.py", text="\n\n\ndef needle():\n    return 1\n\n\nx = 1\n")
-    names = [Definition("src/a.py", "needle", "function", 0, 2)]
+    names = [SymbolLocation("src/a.py", "needle", "function", 0, 2)]
     (item,) = gather("@symbol:needle", root=root, codebase=Knows(names=names))
     assert (item.text, item.first_row) == ("def needle():\n    return 1\n", 3)
     assert item.note == "function needle"
-    many = [Definition(f"f{number}.py", "needle", "function", 0, 1) for number in range(7)]
+    many = [SymbolLocation(f"f{number}.py", "needle", "function", 0, 1) for number in range(7)]
     write(root, *(f"f{number}.py" for number in range(7)), text="needle\n")
     found = gather("@symbol:needle", root=root, codebase=Knows(names=many))
     assert len(keys(found)) == 5
     assert out(found) == {"needle: 2 more definitions": "in f5.py:1, f6.py:1"}
-    near = [Definition("src/a.py", "needles", "function", 0, 1)]
+    near = [SymbolLocation("src/a.py", "needles", "function", 0, 1)]
     found = gather("@symbol:needlez", root=root, codebase=Knows(names=near))
     assert out(found)["needlez"].endswith("; there are: needles")
 
@@ -413,12 +415,12 @@ def test_definitions_come_as_they_are_now(root: Path) -> None:
 def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> None:
     write(root, "b.py", text="1\n2\n3\n4\n")
     used = (
-        Piece("src/a.py", 0, 1, "x = 1", "its words", "A"),
-        Piece("b.py", 1, 3, "2\n3", "its meaning"),
-        Piece(".env", 0, 1, "A=1", "its words"),
+        SearchHit("src/a.py", 0, 1, "x = 1", "its words", "A"),
+        SearchHit("b.py", 1, 3, "2\n3", "its meaning"),
+        SearchHit(".env", 0, 1, "A=1", "its words"),
     )
-    left = tuple(Piece(f"c{number}.py", 0, 1, "", "no room left") for number in range(20))
-    knows = Knows(Receipt(used, left, 9, "only 1 of 2 files are indexed yet"))
+    left = tuple(SearchHit(f"c{number}.py", 0, 1, "", "no room left") for number in range(20))
+    knows = Knows(SearchResult(used, left, 9, "only 1 of 2 files are indexed yet"))
     found = gather("@codebase how is x set? @file:b.py", root=root, codebase=knows)
     assert knows.asked == ["how is x set?"]
     assert keys(found) == ["codebase:src/a.py:1-1", "file:b.py"]
@@ -427,7 +429,7 @@ def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> Non
     notes = out(found)
     assert notes["b.py:2-3"] == "its rows are in with b.py"
     assert notes[".env:1-1"] == reading.SECRET_NAME
-    assert sum(name.startswith("c") for name in notes) == finding.MOST_LEFT_OUT
+    assert sum(name.startswith("c") for name in notes) == item_builders.MAX_OMITTED
     gather('@codebase:"another thing" x', root=root, codebase=knows)
     assert knows.asked[-1] == "another thing"
     none = gather("@codebase x", root=root, codebase=Knows())
@@ -470,7 +472,7 @@ def test_it_can_be_ended_and_ends_by_itself(root: Path) -> None:
         gather("@file:src/a.py", root=root, cancel=lambda: True)
     with pytest.raises(Cancelled):
         gather("@codebase x", root=root, codebase=Knows(), cancel=lambda: True)
-    found = gather("@file:src/a.py @file:README.md", root=root, most_s=0)
+    found = gather("@file:src/a.py @file:README.md", root=root, max_s=0)
     assert set(out(found).values()) == {"there was no time left to read it"}
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from lcursor.context.codebase import Grep
+from lcursor.context.codebase import GrepSearch, IndexSearch
 from lcursor.context.gather import gather
-from lcursor.context.indexed import Indexed
 from lcursor.errors import Cancelled, IndexAway, IndexRefused, LcursorError
 from lcursor.index import launch
 from tests.unit.index import workers
@@ -52,11 +51,11 @@ def test_hits_become_pieces_with_their_reasons() -> None:
         retrieve={"used": [HIT], "left_out": [left], "tokens": 7},
         status={"phase": "reading", "done": 3, "total": 9},
     )
-    found = Indexed(client).find("what is f", 500)
-    (piece,) = found.used
+    found = IndexSearch(cast(Any, client)).find("what is f", 500)
+    (piece,) = found.hits
     assert (piece.path, piece.first_row, piece.end_row) == ("src/a.py", 3, 5)
     assert piece.why == "its meaning, its words; the file has changed since"
-    assert found.left_out[0].why == "no room left"
+    assert found.omitted[0].why == "no room left"
     assert found.tokens == 7
     assert found.note == "only 3 of 9 files are indexed yet"
     asked = client.asked[0]
@@ -70,12 +69,14 @@ def test_an_index_that_does_not_answer_is_replaced_and_that_is_said(
 ) -> None:
     write(root, "src/a.py", text="def needle():\n    return 1\n")
     client = Answers(retrieve=error, symbols=error, status={})
-    found = Indexed(client, Grep(root)).find("needle", 500)
-    assert [piece.path for piece in found.used] == ["src/a.py"]
+    found = IndexSearch(cast(Any, client), GrepSearch(root)).find("needle", 500)
+    assert [piece.path for piece in found.hits] == ["src/a.py"]
     assert found.note == f"found by words alone: {error.message}"
-    assert [one.path for one in Indexed(client, Grep(root)).symbols("needle")] == ["src/a.py"]
-    assert Indexed(client).find("needle", 500).note == str(error)
-    assert list(Indexed(client).symbols("needle")) == []
+    assert [
+        one.path for one in IndexSearch(cast(Any, client), GrepSearch(root)).symbols("needle")
+    ] == ["src/a.py"]
+    assert IndexSearch(cast(Any, client)).find("needle", 500).note == str(error)
+    assert list(IndexSearch(cast(Any, client)).symbols("needle")) == []
 
 
 def test_a_name_in_a_scope() -> None:
@@ -85,7 +86,7 @@ def test_a_name_in_a_scope() -> None:
 
     both = [symbol("a.py", "Retry"), symbol("b.py", "Turn > Inner")]
     client = Answers(symbols={"symbols": both})
-    found = Indexed(client).symbols
+    found = IndexSearch(cast(Any, client)).symbols
     assert [one.path for one in found("Turn.stop")] == ["b.py"]
     assert [one.path for one in found("stop")] == ["a.py", "b.py"]
     assert client.asked[0][1]["name"] == "stop"
@@ -99,18 +100,20 @@ def test_nobody_waits_for_an_answer_that_is_not_wanted_any_more() -> None:
             return super().call(do, **params)
 
     asked, over = threading.Event(), threading.Event()
-    slow = Indexed(Slow(retrieve={"used": [], "left_out": [], "tokens": 0}, status={}))
+    slow = IndexSearch(
+        cast(Any, Slow(retrieve={"used": [], "left_out": [], "tokens": 0}, status={}))
+    )
     with pytest.raises(Cancelled):
         slow.find("x", 100, cancel=asked.is_set)
     with pytest.raises(Cancelled):
         slow.symbols("x", cancel=asked.is_set)
     over.set()
-    quick = Indexed(Answers(retrieve=IndexAway("gone"), status={}))
+    quick = IndexSearch(cast(Any, Answers(retrieve=IndexAway("gone"), status={})))
     assert quick.find("x", 100, cancel=lambda: False).note == "gone"
 
 
 def test_no_worker_is_started(root: Path) -> None:
-    indexed = Indexed.of(root)
+    indexed = IndexSearch.open(root)
     found = indexed.find("x", 100)
     assert "no index worker runs" in found.note
     assert not launch.worker_process(root).lock_path.exists()
@@ -132,15 +135,15 @@ def test_a_real_index_answers_with_what_is_unsaved(
         items = gather(
             "@codebase where is the needle? @symbol:Needle.thread",
             root=root,
-            codebase=Indexed(client, Grep(root)),
+            codebase=IndexSearch(cast(Any, client), GrepSearch(root)),
         )
         found = [item for item in items if not item.is_left_out]
         assert [item.path for item in found] == [str(root / "src/needle.py")] * 2
         assert found[0].note == "its words"
         assert found[1].text == "    def thread(self):\n        return 7\n"
         client.call("buffer", path="src/needle.py", text="class Needle:\n    unsaved = 1\n")
-        unsaved = Indexed(client).find("needle unsaved", 500)
-        assert "unsaved = 1" in unsaved.used[0].text
+        unsaved = IndexSearch(cast(Any, client)).find("needle unsaved", 500)
+        assert "unsaved = 1" in unsaved.hits[0].text
     finally:
         client.close()
         workers.end(root)

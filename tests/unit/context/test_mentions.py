@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.context import mentions
-from lcursor.context.mentions import Mention, Place, parse, place, spell, without
+from lcursor.context.mentions import FileRows, Mention, parse, parse_rows, spell, without
 
 CASES = [
     ("what does @buffer do", [("buffer", "")]),
@@ -95,26 +95,26 @@ def test_places_in_the_text_are_those_of_the_mention() -> None:
 
 
 PLACES = [
-    ("a.py", Place("a.py", 0, -1, False)),
-    ("a.py:10-20", Place("a.py", 9, 20, False)),
-    ("a.py:20-10", Place("a.py", 9, 20, False)),
-    ("a.py:10,20", Place("a.py", 9, 20, False)),
-    ("a.py:10-", Place("a.py", 9, -1, False)),
-    ("a.py:10-$", Place("a.py", 9, -1, False)),
-    ("a.py:10", Place("a.py", 9, 10, True)),
-    ("a.py:10:4", Place("a.py", 9, 10, True)),
-    ("a.py:L10-L20", Place("a.py", 9, 20, False)),
-    ("a.py#L10-L20", Place("a.py", 9, 20, False)),
-    ("a.py#L10", Place("a.py", 9, 10, True)),
-    ("a.py:0", Place("a.py", 0, 1, True)),
-    (":10", Place(":10", 0, -1, False)),
-    ("a:b", Place("a:b", 0, -1, False)),
+    ("a.py", FileRows("a.py", 0, -1, False)),
+    ("a.py:10-20", FileRows("a.py", 9, 20, False)),
+    ("a.py:20-10", FileRows("a.py", 9, 20, False)),
+    ("a.py:10,20", FileRows("a.py", 9, 20, False)),
+    ("a.py:10-", FileRows("a.py", 9, -1, False)),
+    ("a.py:10-$", FileRows("a.py", 9, -1, False)),
+    ("a.py:10", FileRows("a.py", 9, 10, True)),
+    ("a.py:10:4", FileRows("a.py", 9, 10, True)),
+    ("a.py:L10-L20", FileRows("a.py", 9, 20, False)),
+    ("a.py#L10-L20", FileRows("a.py", 9, 20, False)),
+    ("a.py#L10", FileRows("a.py", 9, 10, True)),
+    ("a.py:0", FileRows("a.py", 0, 1, True)),
+    (":10", FileRows(":10", 0, -1, False)),
+    ("a:b", FileRows("a:b", 0, -1, False)),
 ]
 
 
 @pytest.mark.parametrize(("argument", "found"), PLACES)
-def test_rows_of_a_file(argument: str, found: Place) -> None:
-    assert place(argument) == found
+def test_rows_of_a_file(argument: str, found: FileRows) -> None:
+    assert parse_rows(argument) == found
 
 
 ARGUMENT = st.text(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcursor.context.item_builders import remove_overlaps
 from lcursor.context.items import Item
-from lcursor.context.overlaps import once
 from lcursor.protocol_chat import AttachmentKind
 
 KINDS: list[AttachmentKind] = ["file", "dir", "buffer", "symbol", "codebase", "selection"]
@@ -32,7 +32,7 @@ ITEMS = st.lists(
 
 @given(ITEMS)
 def test_no_row_is_lost_and_none_that_one_item_covers_is_in_twice(items: list[Item]) -> None:
-    found = once(items, ())
+    found = remove_overlaps(items, ())
     kept = [one for one in found if not one.is_left_out]
 
     def rows(some: list[Item]) -> set[tuple[str, str]]:
@@ -52,12 +52,12 @@ def test_no_row_is_lost_and_none_that_one_item_covers_is_in_twice(items: list[It
 
 def test_what_is_dropped_covers_nothing() -> None:
     whole, part = item("file", "a", 0, 9), item("symbol", "a", 2, 3)
-    assert once([whole, part], ())[1].note == "its rows are in with a:0"
-    assert not once([whole, part], [whole.key])[1].is_left_out
+    assert remove_overlaps([whole, part], ())[1].note == "its rows are in with a:0"
+    assert not remove_overlaps([whole, part], [whole.key])[1].is_left_out
 
 
 def test_one_that_can_be_read_takes_the_place_of_one_that_could_not() -> None:
     out = Item("file:a", "file", "a", note="there was no time left to read it", is_left_out=True)
     there = Item("file:a", "file", "a", "/a", 0, "x\n")
-    assert once([out, there], ()) == [there]
-    assert once([there, out], ()) == [there]
+    assert remove_overlaps([out, there], ()) == [there]
+    assert remove_overlaps([there, out], ()) == [there]

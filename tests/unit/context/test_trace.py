@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.context.trace import MOST, frames
+from lcursor.context.trace import MAX, frames
 
 CASES = [
     ('  File "/p/src/a.py", line 12, in f', [("/p/src/a.py", 11)]),
@@ -32,5 +32,5 @@ def test_frames(text: str, found: list[tuple[str, int]]) -> None:
 
 def test_of_many_the_first_count() -> None:
     found = frames("\n".join(f"a.py:{row}" for row in range(1, 500)))
-    assert len(found) == MOST
+    assert len(found) == MAX
     assert found[0].row == 0

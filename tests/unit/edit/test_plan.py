@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lcursor.config import EditConfig
-from lcursor.context.codebase import Grep
+from lcursor.context.codebase import GrepSearch
 from lcursor.edit import plan
 from lcursor.edit.plan import Plan, parse_answer
 from lcursor.edit.sources import Sources
@@ -52,7 +52,7 @@ class Desk:
             config,
             instruction,
             more.pop("context", ""),
-            Grep(self.root),
+            GrepSearch(self.root),
             self.cancel,
             files,
         )

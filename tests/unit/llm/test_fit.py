@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.catalog import manifest, recommend, store
+from lcursor.catalog import manifest, memory, recommend, store
 from lcursor.catalog.hardware import GIB, MIB, Hardware
 from lcursor.errors import ModelMissing, OutOfMemory
 from lcursor.llm import fit
@@ -66,16 +66,14 @@ def test_as_much_context_as_fits(
 
 def test_the_completion_model_keeps_its_room() -> None:
     alone, beside = gpu(24, beside=""), gpu(24, beside=Q7)
-    assert alone.bytes - beside.bytes == recommend.completion_bytes(Q7)
+    assert alone.bytes - beside.bytes == memory.completion_bytes(Q7)
     assert "kept for completion" in fit.make_plan(weights(Q15), beside).describe()
 
 
 @pytest.mark.parametrize("name", [Q05, Q15, Q7, Q30])
 @pytest.mark.parametrize("place", ["on the GPU", "on the CPU"])
-def test_the_numbers_are_those_that_models_recommend_shows(
-    name: str, place: recommend.Place
-) -> None:
-    assert fit.need_bytes(weights(name), recommend.CHAT_TOKENS, place) == recommend.chat_bytes(
+def test_the_numbers_are_those_that_models_recommend_shows(name: str, place: memory.Place) -> None:
+    assert fit.need_bytes(weights(name), memory.CHAT_TOKENS, place) == memory.chat_bytes(
         name, place
     )
 
@@ -87,7 +85,7 @@ def test_what_is_recommended_fits_with_the_context_it_was_recommended_for(total_
     room = gpu(total_mib / 1024, beside=pair.completion.model)
     plan = fit.make_plan(weights(pair.chat.model), room)
     assert plan.fits_whole
-    assert plan.context_tokens >= recommend.CHAT_TOKENS
+    assert plan.context_tokens >= memory.CHAT_TOKENS
 
 
 def test_a_wish_is_kept_but_for_what_the_model_cannot() -> None:
@@ -125,7 +123,7 @@ def test_where_nothing_fits_another_machine_is_named() -> None:
     place=st.sampled_from(["on the GPU", "on the CPU"]),
 )
 def test_a_plan_never_takes_what_is_not_there(
-    total: int, free: int, beside: int, name: str, place: recommend.Place
+    total: int, free: int, beside: int, name: str, place: memory.Place
 ) -> None:
     room = MemoryBudget(place, total, min(free, total), beside, 16 * GIB)
     try:

@@ -1,7 +1,6 @@
-"""The head of a markdown file between two lines of `---`: rules and prompts have one. Pure.
+"""Parse the front matter of a Markdown file, between two lines of `---`. Pure; never fails.
 
-Reads the small part of YAML that people write there, and what Cursor writes, which is no YAML:
-`globs: *.ts, *.tsx`. Never fails.
+Supports the part of YAML that is usual there, and Cursor's `globs: *.ts, *.tsx`, which is no YAML.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _BLOCK: Final = frozenset({"|", ">", "|-", ">-", "|+", ">+"})
 
 
 def split(text: str) -> tuple[dict[str, str | list[str]], str]:
-    """Return the entries of a file's head, and the text after it; names in lower case."""
+    """Return the entries, with names in lower case, and the text after the front matter."""
     text = text.replace("\r\n", "\n")
     match = _HEAD.match(text)
     if not match:
@@ -45,7 +44,7 @@ def split(text: str) -> tuple[dict[str, str | list[str]], str]:
 
 
 def words(value: str | list[str] | None) -> str:
-    """Return an entry as one line; empty where there is none."""
+    """Return an entry as one line; "" if there is none."""
     if value is None:
         return ""
     return ", ".join(value) if isinstance(value, list) else value
@@ -57,17 +56,17 @@ def is_true(value: str | list[str] | None) -> bool:
 
 
 def globs(value: str | list[str] | None) -> list[str]:
-    """Return the globs of an entry, those in braces written out."""
+    """Return the globs of an entry, with braces expanded."""
     if value is None:
         return []
-    parts = value if isinstance(value, list) else _apart(value)
+    parts = value if isinstance(value, list) else _split_list(value)
     bare = (_bare(part) for part in parts)
-    return [each for part in bare if part for each in _unbraced(part)]
+    return [each for part in bare if part for each in _expand_braces(part)]
 
 
 def _value(value: str) -> str | list[str]:
     if value.startswith("[") and value.endswith("]"):
-        return [bare for part in _apart(value[1:-1]) if (bare := _bare(part))]
+        return [bare for part in _split_list(value[1:-1]) if (bare := _bare(part))]
     return _bare(value)
 
 
@@ -78,8 +77,8 @@ def _bare(value: str) -> str:
     return re.sub(r"\s+#.*$", "", value)
 
 
-def _apart(value: str) -> list[str]:
-    """Return what stands between commas, but not those in braces, brackets or quotes."""
+def _split_list(value: str) -> list[str]:
+    """Split at commas outside of braces, brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
     for at, letter in enumerate(value):
         if quote:
@@ -97,8 +96,8 @@ def _apart(value: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _unbraced(glob: str, most: int = 64) -> list[str]:
-    """Return a glob as several without `{a,b}`; at most so many."""
+def _expand_braces(glob: str, most: int = 64) -> list[str]:
+    """Expand `{a,b}` in a glob, into a limited number of globs."""
     waiting = [glob]
     found: list[str] = []
     while waiting and len(found) + len(waiting) <= most:

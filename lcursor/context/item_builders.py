@@ -1,0 +1,158 @@
+"""Build items from files, definitions and searches, and remove rows that are included twice.
+
+The text of an item is that of the file now, not that of the search.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from lcursor.context import paths
+from lcursor.context.codebase import Codebase
+from lcursor.context.items import Item, SearchHit, count_rows
+from lcursor.protocol_chat import AttachmentKind
+
+MAX_QUESTION_CHARS = 2000
+MAX_DEFINITIONS = 5
+MAX_OMITTED = 8
+"""Unused hits of a search that are listed."""
+FILE_KINDS: Final = frozenset({"file", "dir", "buffer", "symbol", "codebase"})
+"""Kinds of items whose rows need not be included twice."""
+
+
+def file_item(
+    resolver: paths.PathResolver,
+    path: Path,
+    first: int = 0,
+    end: int = -1,
+    note: str = "",
+    kind: AttachmentKind = "file",
+) -> Item:
+    """Return a file, or rows of it; left out with the reason if it cannot be read."""
+    read = resolver.reader.read(path, first, end)
+    name = resolver.display_name(path)
+    if first or end >= 0:
+        last = read.first_row + count_rows(read.text) if read.text else end
+        name += f":{first + 1}-{last}" if last >= 0 else f":{first + 1}-"
+    key = f"file:{name}"
+    if read.refusal:
+        return Item(key, kind, name, str(path), first, "", read.refusal, is_left_out=True)
+    target = resolver.target_outside(path)
+    notes = (
+        note,
+        f"a link to {target}" if target else "",
+        "not saved yet" if read.is_unsaved else "",
+        "" if read.text else "it is empty",
+    )
+    return Item(
+        key, kind, name, str(path), read.first_row, read.text, "; ".join(filter(None, notes))
+    )
+
+
+def symbol_items(name: str, codebase: Codebase, resolver: paths.PathResolver) -> list[Item]:
+    """Return the definitions of a name."""
+    reader = resolver.reader
+    found = list(codebase.symbols(name, MAX_DEFINITIONS * 3, cancel=reader.cancel))
+    reader.check()
+    if not found:
+        near = list(codebase.symbols(name, 5, prefix=True, cancel=reader.cancel))
+        hint = ", ".join(dict.fromkeys(one.name for one in near))
+        why = "nothing of that name is defined in the project"
+        return [missing_item("symbol", name, f"{why}; there are: {hint}" if hint else why)]
+    items = []
+    for one in found[:MAX_DEFINITIONS]:
+        path = reader.root / one.path
+        text = reader.read(path).text
+        first, end = paths.find_moved(text, one.name, one.first_row, one.end_row)
+        items.append(file_item(resolver, path, first, end, f"{one.kind} {one.name}", "symbol"))
+    rest = [f"{one.path}:{one.first_row + 1}" for one in found[MAX_DEFINITIONS:]]
+    if rest:
+        more = f"{len(rest)} more definitions"
+        items.append(missing_item("symbol", f"{name}: {more}", f"in {', '.join(rest)}"))
+    return items
+
+
+def codebase_items(
+    question: str, codebase: Codebase, resolver: paths.PathResolver, tokens: int
+) -> list[Item]:
+    """Return the parts of the project that are relevant to a question."""
+    reader = resolver.reader
+    question = question.strip()[:MAX_QUESTION_CHARS]
+    if not question:
+        return [missing_item("codebase", "codebase", "there is no question to search with")]
+    result = codebase.find(question, tokens, reader.cancel)
+    reader.check()
+    items: list[Item] = []
+    for hit in result.hits:
+        secret = reader.secret(reader.root / hit.path) or reader.secret_text(hit.text)
+        items.append(_hit_item(hit, reader.root, secret))
+    if not result.hits:
+        nothing = "nothing of the project has to do with the question"
+        items.append(missing_item("codebase", "codebase", result.note or nothing))
+    elif result.note:
+        items[0] = replace(items[0], note=f"{items[0].note} ({result.note})")
+    omitted = result.omitted[:MAX_OMITTED]
+    return items + [_hit_item(hit, reader.root, hit.why) for hit in omitted]
+
+
+def missing_item(kind: AttachmentKind, name: str, why: str) -> Item:
+    """Return an item that says why something is not included."""
+    return Item(f"{kind}:{name}", kind, name, note=why, is_left_out=True)
+
+
+def remove_overlaps(items: Sequence[Item], dropped: Collection[str]) -> list[Item]:
+    """Leave out items whose rows are part of another item.
+
+    Args:
+        items: in order; of those with the same key the first counts.
+        dropped: keys of items that the user removed, which include nothing.
+    """
+    found: dict[str, Item] = {}
+    for item in items:
+        before = found.get(item.key)
+        if before is None or (before.is_left_out and not item.is_left_out):
+            found[item.key] = item
+    by_file: dict[str, list[Item]] = {}
+    for item in found.values():
+        if item.kind in FILE_KINDS and item.path and item.text and item.key not in dropped:
+            by_file.setdefault(os.path.realpath(item.path), []).append(item)
+    for group in by_file.values():
+        containers = _containers(group)
+        for item in group:
+            container = containers.get(item.key)
+            if container is None:
+                continue
+            if (container.first_row, container.end_row) == (item.first_row, item.end_row):
+                del found[item.key]  # the same rows
+            else:
+                note = f"its rows are in with {container.name}"
+                found[item.key] = replace(item, text="", note=note, is_left_out=True)
+    return list(found.values())
+
+
+def _containers(items: Sequence[Item]) -> dict[str, Item]:
+    """Return which item of a file contains which other one."""
+    wide = sorted(
+        (item for item in items if item.kind != "codebase"),  # an outline lacks some of its rows
+        key=lambda item: (item.first_row, -item.end_row),
+    )
+    order = {item.key: number for number, item in enumerate(wide)}
+    found: dict[str, Item] = {}
+    for item in items:
+        for other in wide[: order.get(item.key, len(wide))]:
+            if other.first_row <= item.first_row and item.end_row <= other.end_row:
+                found[item.key] = other
+                break
+    return found
+
+
+def _hit_item(hit: SearchHit, root: Path, refusal: str) -> Item:
+    rows = f"{hit.path}:{hit.first_row + 1}-{hit.end_row}"
+    key, where = f"codebase:{rows}", (str(root / hit.path), hit.first_row)
+    if refusal:
+        return Item(key, "codebase", rows, *where, "", refusal, is_left_out=True)
+    return Item(key, "codebase", f"{rows} {hit.scope}".rstrip(), *where, hit.text, hit.why)
