@@ -192,14 +192,14 @@ def test_binary_renamed_removed_and_long(root: Path, monkeypatch: pytest.MonkeyP
     (root / "gone.py").unlink()
     git(root, "mv", "old.py", "renamed.py")
     write(root, "src/a.py", text="y\n" * 5000)
-    monkeypatch.setattr(changes, "MOST_OF_A_FILE_BYTES", 4096)
+    monkeypatch.setattr(changes, "MAX_FILE_BYTES", 4096)
     found = by_name(changes.diff("", Reader(root)))
     assert "Binary files" in found["diff x.dat"].text
     assert found["diff package-lock.json"].note == "a lock file"
     assert "-y = 1" in found["diff gone.py"].text
     assert "rename from old.py" in found["diff renamed.py"].text
     assert found["diff src/a.py"].note == "its changes have 14 kB"
-    monkeypatch.setattr(changes, "MOST_BYTES", 300)
+    monkeypatch.setattr(changes, "MAX_BYTES", 300)
     rest = changes.diff("", Reader(root))[-1]
     assert rest.is_left_out
     assert "over 300 bytes" in rest.note

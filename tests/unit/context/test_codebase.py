@@ -144,7 +144,7 @@ def test_what_our_own_ignore_file_names_is_not_searched(project: Path) -> None:
 
 def test_a_search_that_finds_too_much_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, *(f"f{number}.py" for number in range(50)), text="needle = 1\n" * 50)
-    monkeypatch.setattr(grep, "MOST_BYTES", 5000)
+    monkeypatch.setattr(grep, "MAX_BYTES", 5000)
     found = GrepSearch(root).find("needle", 1000)
     assert found.hits
     assert "not all of the project was searched: over 5,000 bytes" in found.note
