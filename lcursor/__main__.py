@@ -1,7 +1,7 @@
-"""`python -m lcursor`: puts the groups of commands together and says what went wrong.
+"""The command line `python -m lcursor`; its commands are in `lcursor/cli/`.
 
-Each group is a small file in `lcursor/cli/`. Exit status: 0 done, 1 a failure that is said in one
-line on standard error, 2 a wrong command line, 130 interrupted.
+Exit status: 0 success, 1 an error with one line on standard error, 2 a wrong command line, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Parse the options before a command."""
 
 
 def main() -> None:
-    """Run the command line; the exit status is this module's docstring's."""
+    """Run the command line."""
     try:
         app()
     except LcursorError as e:

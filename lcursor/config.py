@@ -1,6 +1,6 @@
-"""The settings that the Python half reads, as frozen values.
+"""The settings that the backend reads, as frozen values.
 
-Vocabulary: imports only errors. Defaults, help texts and validation for people live in
+Defaults, help texts and validation for people live in
 `lua/lcursor/config.lua`; a contract test keeps names, types and defaults equal.
 """
 
@@ -20,13 +20,13 @@ class CompletionConfig:
     model: str = "qwen2.5-coder-0.5b"
     """A name of the manifest, or the path of a GGUF file."""
     gpu_layers: int = -1
-    """Layers on the GPU; -1 is all where the build has a GPU backend."""
+    """Layers on the GPU; -1 is all, if the build supports a GPU."""
     main_gpu: int = 0
-    """Number of the GPU that takes them; -1 spreads them over all."""
+    """Number of the GPU to use; -1 for all."""
     threads: int = 0
     """Threads of llama.cpp; 0 is the number of physical cores."""
     context_tokens: int = -1
-    """Cells of the KV cache; -1, here and below, is what suits the machine: see
+    """Cells of the KV cache; -1, here and below, lets the machine decide: see
     `fim.placement.resolve`."""
     kv_type: str = "f16"
     """Type of the keys and values in the KV cache: "f16" or "q8_0"."""
@@ -35,31 +35,31 @@ class CompletionConfig:
     suffix_tokens: int = -1
     """Most tokens after the cursor."""
     files_tokens: int = -1
-    """Most tokens of other files, and of the file's own top."""
+    """Most tokens of other files, and of the top of the current one."""
     max_tokens: int = 64
     """Most tokens of one suggestion."""
     max_lines: int = 12
     """Most lines of one suggestion."""
     budget_ms: int = 4000
-    """Time that the model may write; then the suggestion is cut at what it has."""
+    """Time limit of a suggestion, which is cut there."""
     min_confidence: float = 0.5
     """Probability of a line, 0 to 1, below which it is not shown; 0 shows everything."""
     idle_minutes: int = -1
-    """After how long without a request the model is freed; 0 is never."""
+    """Time without a request after which the model is unloaded; 0 for never."""
     save_cache: bool = True
-    """Whether what was read of a buffer is kept on disk for the next start."""
+    """Whether the KV cache is saved to disk for the next start."""
     backend: str = "inproc"
     """Where the model runs: "inproc" in the host itself, "endpoint" on a server."""
     endpoint_url: str = "http://127.0.0.1:8012"
-    """Address of that server."""
+    """Address of the server."""
     endpoint_api: str = "auto"
-    """What it speaks: "llama.cpp", "ollama", "openai", or "auto" to find out."""
+    """Its API: "llama.cpp", "ollama", "openai", or "auto" to find out."""
     endpoint_model: str = ""
-    """A name that it knows; "" is the only one it has."""
+    """Name of the model on the server; "" for its only one."""
     endpoint_family: str = ""
-    """Family of that model; "" is what the name says."""
+    """FIM family of the model; "" to derive it from the name."""
     endpoint_key_env: str = ""
-    """Name of the environment's variable with its key."""
+    """Environment variable with the key."""
     endpoint_key_command: str = ""
     """Command that prints the key."""
     secrets: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class IndexConfig:
     enabled: bool = True
     """Whether projects are indexed and searched at all."""
     auto: bool = True
-    """Whether an index that was begun once goes on when a file of its project is entered."""
+    """Whether to update an existing index when a file of its project is entered."""
     embedder: str = "minilm-l6-v2-int8"
     """A name of the manifest; "" searches by words alone."""
 
@@ -83,19 +83,19 @@ class ModelConfig:
     """A model of the chat slot on a server that the user runs or rents."""
 
     name: str
-    """As the user calls it."""
+    """The user's name for it."""
     url: str = ""
     """Address of the server; `unix:///path` for a socket."""
     api: str = "auto"
-    """What it speaks: "llama.cpp", "ollama", "openai", or "auto" to find out."""
+    """Its API: "llama.cpp", "ollama", "openai", or "auto" to find out."""
     model: str = ""
-    """A name that it knows; "" is the only one it has."""
+    """Name of the model on the server; "" for its only one."""
     key_env: str = ""
-    """Name of the environment's variable with its key."""
+    """Environment variable with the key."""
     key_command: str = ""
     """Command that prints the key."""
     context_tokens: int = 0
-    """What the model can read and write in all; 0 is what the server says."""
+    """Context of the model; 0 to ask the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,30 +105,30 @@ class ChatConfig:
     enabled: bool = True
     """Whether there is a chat at all."""
     model: str = ""
-    """A name of `models`, one of the manifest for the local server, or a GGUF file's path; "" is
-    what suits the machine."""
+    """A name of `models`, one of the manifest for the local server, or a GGUF file's path; "" for
+    the recommended one."""
     models: tuple[ModelConfig, ...] = ()
     """Models on other servers."""
     server: str = "auto"
     """The local server: "auto" finds or starts one, "off" never does."""
     context_tokens: int = 0
-    """Of the local server; 0 is what fits."""
+    """Context of the local server; 0 for what fits."""
     max_tokens: int = 0
-    """Most tokens of one answer; 0 is as many as fit."""
+    """Limit of an answer; 0 for none."""
     temperature: float = 0.2
-    """How freely the model chooses its words."""
+    """Sampling temperature."""
     summarize_at: float = 0.85
     """Share of the context, 0 to 1, at which earlier messages are summarized; 0 never."""
     speculate: bool = True
-    """Whether the local server guesses from what was said; the answers are the same."""
+    """Whether the local server uses speculative decoding; the answers are the same."""
     idle_minutes: int = 15
-    """After how long the local server lets go of its memory."""
+    """Time without a request after which the local server unloads the model."""
     rules: bool = True
-    """Whether the project's files of rules are read."""
+    """Whether to add the project's rules files."""
     route: bool = False
-    """Whether small questions go to another model."""
+    """Whether small questions go to `route_small`."""
     route_small: str = ""
-    """That model, a name like `model`."""
+    """The model for small questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +138,12 @@ class EditConfig:
     enabled: bool = True
     """Whether edits can be asked for at all."""
     model: str = ""
-    """A name like `chat.model`; "" is what the chat has."""
+    """A name like `chat.model`; "" for the chat's."""
     planner: str = ""
     """The model that plans changes of several files and sketches them; "" is `model`."""
     format: str = "auto"
-    """How a model writes a change: "whole", "search_replace", "udiff", or "auto": what was measured
-    to suit it."""
+    """How a model writes a change: "whole", "search_replace", "udiff", or "auto" for the best
+    measured one."""
     region_tokens: int = 1500
     """A selection grows to whole definitions up to this many tokens."""
     max_tokens: int = 4096
@@ -151,7 +151,7 @@ class EditConfig:
     retries: int = 1
     """How often a rewrite that fails its checks is asked for again."""
     temperature: float = 0.0
-    """How freely the model chooses, at its first try."""
+    """Sampling temperature of the first attempt."""
     formatter: str = ""
     """Command that formats standard input, `{path}` for the file's name; "" for none."""
     lint: str = ""
@@ -159,7 +159,7 @@ class EditConfig:
     test: str = ""
     """Command that is run in a copy of the project; "" for none."""
     check_seconds: float = 20.0
-    """How long each of these commands may take."""
+    """Time limit of each of these commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ def _models(value: object, where: str) -> object:
         known = [spec.name for spec in fields(ModelConfig) if spec.name != "name"]
         odd = sorted(str(key) for key in one if key not in known)
         if odd:
-            # The schema of the editor half does not look into this table.
+            # The Lua schema does not check this table.
             raise ConfigInvalid(
                 f"{where}.{name}: no such setting: {', '.join(odd)}",
                 f"Use {', '.join(known)}",

@@ -1,64 +1,7 @@
-"""Every error that lcursor raises on purpose, with its code, its severity and what to do about it.
+"""The errors that lcursor raises, with code, severity and a hint what to do.
 
-Vocabulary: imports nothing of ours. A foreign library's exception becomes one of these in the one
-file that imports the library. `code` crosses the wire; `lua/lcursor/protocol.lua` mirrors it.
-
-    LcursorError
-    ├── ConfigInvalid          a setting has a wrong type, value or name
-    ├── DependencyMissing      a Python package cannot be imported
-    ├── NeovimMissing          a command needs a Neovim and finds none
-    ├── InstallFailed          the environment could not be made
-    ├── HostDied               the Python process ended; it is started again (raised in Lua)
-    ├── HostFailed             it ended too often and stays down (raised in Lua)
-    ├── ProtocolMismatch       the Lua and the Python half are of different versions
-    ├── MessageInvalid         a message on the wire lacks a field or has a wrong type
-    ├── JournalFailed          the record of accepts cannot be read or written
-    ├── IndexFailed            the index of a project cannot do what was asked
-    │   ├── IndexRefused       it was not told to begin, or not clearly enough
-    │   ├── IndexAway          its worker does not answer
-    │   └── IndexFull          the disk has no room for it
-    ├── ChatFailed             a chat cannot be read, or changed as was asked
-    │   ├── ChatMissing        there is no such chat, or no such message in it
-    │   ├── ChatBusy           an answer is being written in it
-    │   ├── CommandUnknown     a question begins with what is nearly a command
-    │   ├── ChatDamaged        a part of its file cannot be read; the rest is there
-    │   └── ChatUnsaved        its file cannot be written; it goes on in memory
-    ├── EditFailed             an edit could not be made, kept or taken back
-    │   ├── EditMissing        there is no such edit, or no such turn
-    │   ├── EditRefused        it would touch what edits must not touch
-    │   │   └── EditOutside    a file is not in the project: asked for first
-    │   ├── EditStale          a file is not what the edit was made for
-    │   ├── EditUnsaved        files, or what was done to them, cannot be written
-    │   ├── ReplyUnusable      what the model wrote is no change that could be made
-    │   ├── CheckFailed        a command of the settings cannot be run, or says no
-    │   └── NothingStaged      there is nothing to write a commit message about
-    ├── KeyMissing             no key for a server where the configuration says it is
-    ├── KeyExposed             a key is sent to another machine without encryption
-    ├── ContextFull            a prompt is longer than the model can read
-    ├── ServerError
-    │   ├── ServerUnreachable  nothing answers at the server's address
-    │   ├── ServerInsecure     its certificate is not to be trusted
-    │   ├── ServerSlow         it did not answer in time
-    │   ├── ServerDenied       it wants a key, or another one
-    │   ├── ServerModelMissing it has no such model
-    │   ├── ServerMissing      there is no program here that could serve
-    │   ├── ServerEnded        the one that was started here ended
-    │   ├── ServerOccupied     it serves another model to somebody else
-    │   ├── ServerFailed       it answers with an error
-    │   │   └── ServerBusy     it has too much to do, or was asked too often
-    │   └── ServerGarbled      its answer is not what such a server sends
-    ├── ModelError
-    │   ├── ModelUnknown       no model of that name in the manifest
-    │   ├── ModelMissing       the model's file is not on this machine
-    │   ├── ModelCorrupt       the file is not what it should be
-    │   ├── ModelUnsuitable    the model cannot do what the slot asks
-    │   ├── TokenizerOdd       its tokens read back are not the text
-    │   ├── DownloadFailed     no source could deliver the file
-    │   └── DiskFull           the file does not fit
-    └── EngineError
-        ├── EngineFailed       llama.cpp refused or broke
-        ├── OutOfMemory        the model or its cache does not fit
-        └── Cancelled          someone asked to stop; never shown
+An exception of a library becomes one of these in the one module that imports the library. `code` is
+sent to Neovim; `lua/lcursor/protocol.lua` has all codes.
 """
 
 from __future__ import annotations
@@ -76,8 +19,8 @@ class LcursorError(Exception):
     The base of all: what failed, and in `hint` what to do about it.
 
     Args:
-        message: one sentence without a final stop, for a person.
-        hint: the command or the step that helps; empty when there is none.
+        message: one sentence without a final stop, for the user.
+        hint: the command or the step that helps; "" if there is none.
     """
 
     code: ClassVar[str] = "internal"
@@ -480,10 +423,10 @@ class Cancelled(EngineError):
 
 
 def tree(root: type[LcursorError] = LcursorError) -> list[type[LcursorError]]:
-    """Return an error class and all below it, in the order of the drawing above."""
+    """Return an error class and all its subclasses, depth first."""
     return [root, *(leaf for child in root.__subclasses__() for leaf in tree(child))]
 
 
 def levels() -> dict[str, Level]:
-    """Return the severity of every code, in the order of the tree above."""
+    """Return the severity of every code, in the order of `tree`."""
     return {error.code: error.level for error in tree()}

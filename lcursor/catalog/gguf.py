@@ -1,8 +1,7 @@
-"""Reads the head of a GGUF file and judges whether the model can complete code.
+"""Read the head of a GGUF file, and check whether its model can complete code.
 
-Only the head is touched (through a memory map, every length checked against the file's end before
-it is believed), so a 20 GB file costs a few hundred milliseconds and garbage costs nothing. Never
-loads a model. Any thread.
+Reads only the head, through a memory map, and checks every length against the file's end, so a file
+of 20 GB takes a few hundred milliseconds. Never loads a model. Any thread.
 
 Source: the GGUF specification in ggml's docs/gguf.md; the lists of architectures and marker texts
 follow llama.cpp's `llama-arch.cpp` and `llama-vocab.cpp`.
@@ -59,7 +58,7 @@ RECURRENT = frozenset(
         *("kimi-k3", "bailingmoe3", "glm5-next", "deepseek4", "minimax-01"),
     }
 )
-"""Architectures with a state that cannot be rolled back: nothing is reused between keystrokes."""
+"""Architectures whose state cannot be rolled back, so keystrokes cannot reuse the KV cache."""
 
 _FIM_KEYS = (
     ("fim_pre_token_id", "fim_suf_token_id", "fim_mid_token_id"),
@@ -77,54 +76,54 @@ MARKERS = (
     ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
     ("<|prefix|>", "<|suffix|>", "<|middle|>"),
 )
-"""Texts of the marker tokens of the families, any one row of which makes a model usable."""
+"""Texts of the marker tokens; a model needs all of one row."""
 
 
 class _BrokenError(Exception):
-    """The head does not say what a GGUF head says."""
+    """The head is not that of a GGUF file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the head of a GGUF file says."""
+    """The head of a GGUF file."""
 
     version: int
     tensors: int
     scalars: dict[str, Scalar]
-    """Every key whose value is no array."""
+    """All values but arrays."""
     markers: tuple[str, ...] | None
-    """The first row of `MARKERS` whose texts are all tokens of the vocabulary."""
+    """The first row of `MARKERS` that is in the vocabulary."""
     data_bytes: int
-    """Size that the whole file must have at least."""
+    """Minimum size of the whole file."""
     file_bytes: int
 
     @property
     def architecture(self) -> str:
-        """The architecture's name, empty when the file does not say."""
+        """Name of the architecture; "" if unknown."""
         return str(self.scalars.get("general.architecture", ""))
 
     @property
     def tokenizer(self) -> str:
-        """The tokenizer's kind: `gpt2`, `llama`, …; empty when the file does not say."""
+        """Kind of the tokenizer: `gpt2`, `llama`, …; "" if unknown."""
         return str(self.scalars.get("tokenizer.ggml.model", ""))
 
     @property
     def has_fim(self) -> bool:
-        """True when the vocabulary has markers to fill in the middle with."""
+        """Whether the vocabulary has markers for fill-in-the-middle."""
         return self.markers is not None or any(
             all(f"tokenizer.ggml.{key}" in self.scalars for key in keys) for keys in _FIM_KEYS
         )
 
 
 class _Reader:
-    """Walks a buffer; every step is checked against its end."""
+    """Reads a buffer, and checks every step against its end."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self.data = data
         self.at = 0
 
     def skip(self, count: int) -> int:
-        """Step over `count` bytes and return where they start."""
+        """Skip bytes, and return where they start."""
         start, self.at = self.at, self.at + count
         if self.at > len(self.data):
             raise _BrokenError("it ends in the middle of its own description")
@@ -147,7 +146,7 @@ class _Reader:
         return self.data[start : start + size].decode("utf-8", "replace")
 
     def value(self, kind: int) -> Scalar | None:
-        """Return a scalar; step over an array and return None."""
+        """Return a scalar, or skip an array and return None."""
         if kind == _STRING:
             return self.text()
         if kind == _ARRAY:
@@ -175,7 +174,7 @@ class _Reader:
 
 
 def _markers(data: mmap.mmap, start: int, end: int) -> tuple[str, ...] | None:
-    """Find marker texts in the raw bytes of the vocabulary, each with its length before it."""
+    """Find marker texts in the raw vocabulary, where each has its length before it."""
     for row in MARKERS:
         raws = (text.encode() for text in row)
         if all(data.find(struct.pack("<Q", len(raw)) + raw, start, end) >= 0 for raw in raws):
@@ -184,7 +183,7 @@ def _markers(data: mmap.mmap, start: int, end: int) -> tuple[str, ...] | None:
 
 
 def _tensor_ends(reader: _Reader, count: int) -> Iterator[int]:
-    """Yield where each tensor ends, from the start of the data."""
+    """Yield the end of each tensor, relative to the start of the data."""
     for _ in range(count):
         reader.text()
         elements = 1
@@ -226,7 +225,7 @@ def _read(data: mmap.mmap) -> Head:
 
 
 def _name_of(path: Path) -> str:
-    """Return the manifest's name for this file, or the default model's."""
+    """Return the name of a file's model in the manifest, else the default model."""
     from lcursor.catalog import manifest  # late: the reader itself needs no manifest
 
     try:
@@ -236,14 +235,14 @@ def _name_of(path: Path) -> str:
     return model.name if model else "qwen2.5-coder-0.5b"
 
 
-def _mend(path: Path) -> str:
+def _download_hint(path: Path) -> str:
     return (
         f"Get it again: :LCursor install, or in a shell "
         f"python -m lcursor models pull {_name_of(path)}"
     )
 
 
-def _instead() -> str:
+def _choose_hint() -> str:
     return (
         "Take a model made for completion: set completion.model to a name of "
         "python -m lcursor models list, for example python -m lcursor models pull "
@@ -252,7 +251,7 @@ def _instead() -> str:
 
 
 def read_head(path: Path) -> Head:
-    """Read what the file says about itself.
+    """Read the head of a file.
 
     Raises:
         ModelMissing: there is no such file, or it cannot be read.
@@ -264,22 +263,24 @@ def read_head(path: Path) -> Head:
             magic = file.read(4)
             if magic != b"GGUF":
                 what = "is empty" if not magic else f"is not a GGUF file (it begins with {magic!r})"
-                raise ModelCorrupt(f"{path} {what}", _mend(path))
+                raise ModelCorrupt(f"{path} {what}", _download_hint(path))
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 return _read(data)
     except (_BrokenError, struct.error) as e:
-        raise ModelCorrupt(f"{path} is a broken GGUF file: {e}", _mend(path)) from e
+        raise ModelCorrupt(f"{path} is a broken GGUF file: {e}", _download_hint(path)) from e
     except OSError as e:
-        raise ModelMissing(f"{path} cannot be read ({e.strerror or e})", _mend(path)) from e
+        raise ModelMissing(
+            f"{path} cannot be read ({e.strerror or e})", _download_hint(path)
+        ) from e
 
 
 def read_raw(path: Path, prefix: str) -> dict[str, bytes]:
-    """Return the keys that begin with `prefix`, each with its type and value as they stand there.
+    """Return the raw bytes, type and value, of all keys with a prefix.
 
     Raises:
         ModelMissing, ModelCorrupt: see `check`.
     """
-    check(path)  # so that nothing below can run over the end
+    check(path)  # nothing below can read past the end
     found = {}
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         reader = _Reader(data)
@@ -303,10 +304,10 @@ def check(path: Path) -> Head:
     if head.file_bytes < head.data_bytes:
         raise ModelCorrupt(
             f"{path} is truncated: {head.file_bytes:,} bytes of {head.data_bytes:,}",
-            _mend(path),
+            _download_hint(path),
         )
     if not head.architecture or not head.tensors:
-        raise ModelCorrupt(f"{path} is a GGUF file without a model in it", _mend(path))
+        raise ModelCorrupt(f"{path} is a GGUF file without a model in it", _download_hint(path))
     return head
 
 
@@ -323,11 +324,11 @@ def check_for_completion(path: Path) -> Head:
         raise ModelUnsuitable(
             f"{path.name} cannot serve completion: its architecture ({head.architecture}) is "
             "recurrent or hybrid, so nothing can be reused from one keystroke to the next",
-            _instead(),
+            _choose_hint(),
         )
     if not head.has_fim:
         raise ModelUnsuitable(
             f"{path.name} cannot serve completion: its vocabulary has no fill-in-the-middle tokens",
-            _instead(),
+            _choose_hint(),
         )
     return head

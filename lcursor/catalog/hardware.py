@@ -1,4 +1,4 @@
-"""Looks at this machine: GPU memory, RAM, physical cores. Reads only; never fails. Blocks < 5 s."""
+"""Detect this machine's GPU, RAM, physical cores and power supply. Never fails; blocks < 5 s."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MIB = 1 << 20
 GIB = 1 << 30
 _PROBE_S = 5.0
 POWER_S = 30.0
-"""How long what was found out about the power supply holds."""
+"""Time after which the power supply is checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What decides which models fit. None is "could not be found out"."""
+    """What decides which models fit; None if unknown."""
 
     vendor: Vendor
     gpu: str | None
     gpu_bytes: int | None
-    """Memory of the largest GPU; None without one and where it cannot be read (AMD, Apple)."""
+    """Memory of the largest GPU; None if there is none, or if it cannot be read (AMD, Apple)."""
     gpu_free_bytes: int | None
     ram_bytes: int | None
     cores: int
@@ -41,7 +41,7 @@ class Hardware:
         return asdict(self)
 
     def describe(self) -> str:
-        """Say it in one line."""
+        """Return it in one line."""
         if self.vendor == "none":
             gpu = "no GPU found"
         elif self.gpu_bytes is None:
@@ -55,10 +55,10 @@ class Hardware:
 
 
 class Power:
-    """Tells whether the machine runs on battery. Looked at again only after `POWER_S`.
+    """Checks whether the machine runs on battery, at most every `POWER_S`.
 
     Args:
-        folder: Linux's list of power supplies; without one the machine is not on battery.
+        folder: Linux's list of power supplies; if it is missing, the machine is not on battery.
         clock: the time in seconds.
     """
 
@@ -72,7 +72,7 @@ class Power:
         self._is_on_battery = False
 
     def is_on_battery(self) -> bool:
-        """Return whether no mains are connected, or else a battery is being discharged."""
+        """Return whether no mains are connected, or a battery is discharging."""
         now_s = self._clock()
         if now_s >= self._until_s:
             self._is_on_battery, self._until_s = self._look(), now_s + POWER_S
@@ -95,7 +95,7 @@ class Power:
 
 
 def _word(path: Path) -> str:
-    """Return what a file of one word says; nothing where it cannot be read."""
+    """Return the content of a file, "" if it cannot be read."""
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:
@@ -103,7 +103,7 @@ def _word(path: Path) -> str:
 
 
 def _output(*command: str) -> str:
-    """Return what a program prints, or nothing when it is not there or fails."""
+    """Return the output of a program, "" if it is missing or fails."""
     if not shutil.which(command[0]):
         return ""
     try:
@@ -116,7 +116,7 @@ def _output(*command: str) -> str:
 
 
 def parse_nvidia(text: str) -> tuple[str, int, int] | None:
-    """Read nvidia-smi's `name, memory.total, memory.free` lines; the largest GPU wins."""
+    """Parse nvidia-smi's `name, memory.total, memory.free` lines; return the largest GPU."""
     found = []
     for line in text.splitlines():
         name, *numbers = (part.strip() for part in line.rsplit(",", 2))
@@ -127,7 +127,7 @@ def parse_nvidia(text: str) -> tuple[str, int, int] | None:
 
 
 def parse_cores(text: str) -> int:
-    """Count the physical cores in /proc/cpuinfo; 0 when it does not tell them apart."""
+    """Count the physical cores in /proc/cpuinfo; 0 if it does not name them."""
     cores = set()
     for block in text.split("\n\n"):
         pairs = dict(re.findall(r"^([^\t:]+?)\s*: ?(.*)$", block, re.MULTILINE))
@@ -160,7 +160,7 @@ def _ram_bytes() -> int | None:
 
 
 def detect() -> Hardware:
-    """Look at this machine."""
+    """Detect this machine."""
     rest = {"ram_bytes": _ram_bytes(), "cores": physical_cores()}
     query = ("--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits")
     if nvidia := parse_nvidia(_output("nvidia-smi", *query)):

@@ -1,9 +1,8 @@
-"""The first source: the publisher's repository on the hub. The only importer of huggingface_hub.
+"""Download from the publisher's repository on the hub. The only importer of huggingface_hub.
 
-It takes from that library what is hard (endpoint, mirrors, tokens, redirects, what the hub's
-headers mean) and streams the bytes itself, because the library's own download writes to names and
-in places of its own and retries a dead host for minutes. Honours HF_ENDPOINT, HF_TOKEN,
-HF_HUB_OFFLINE and proxies. Every wait has an end.
+The library handles endpoint, mirrors, tokens, redirects and headers; the bytes are streamed here,
+because its own download uses other file names and retries a dead host for minutes. Honours
+HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and proxies. Every wait has a limit.
 """
 
 from __future__ import annotations
@@ -23,33 +22,32 @@ from lcursor.errors import DownloadFailed
 if TYPE_CHECKING:
     from lcursor.http.client import Response
 
-# The library tells its hub what is installed and who runs it, and asks it for a list of agents to
-# look for. lcursor sends what a download needs and nothing else. Read once, when it is imported.
+# lcursor sends only what a download needs. The library reads this once, when it is imported.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 CONNECT_S = 4.0
 LOOK_UP_S = 8.0
-"""Longest that the first question may take in all: resolvers keep to no timeout of ours."""
+"""Time limit of the first request in all: name resolution has no timeout."""
 STALL_S = 20.0
-"""Longest silence of a server that is sending."""
+"""Longest pause of a server that sends."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BLOB = re.compile(r"[0-9a-f]{40}")
-"""What the hub has for a file that is in no large file storage: git's own digest."""
+"""Git's digest, for a file that is not in large file storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What the hub says about the file."""
+    """A file on the hub."""
 
     url: str
     sha256: str
-    """As the hub says, or as the manifest does for a small file, of which the hub knows none."""
+    """From the hub, or from the manifest for a small file."""
     bytes: int
     commit: str | None
 
 
 def _failed(model: Model, error: Exception, did: str = "is unreachable") -> DownloadFailed:
-    """Say in one sentence, for people, why the hub could not help."""
+    """Return the error for the user."""
     from huggingface_hub import constants, errors
 
     host = constants.ENDPOINT.partition("://")[2]
@@ -117,7 +115,7 @@ def look_up(model: Model) -> Remote:
         except _foreign() as e:
             answer.append(e)
 
-    # A resolver that hangs cannot be timed out from here, only be left behind.
+    # Name resolution cannot be canceled, only abandoned.
     thread = threading.Thread(target=ask, name="lcursor-hub", daemon=True)
     thread.start()
     thread.join(LOOK_UP_S)

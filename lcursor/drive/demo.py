@@ -26,13 +26,13 @@ SHOWN_ROWS = 12
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line that is taken out of the file and written anew."""
+    """A line that is deleted and typed again."""
 
     line: str
-    """The line that goes, as it stands in the file."""
+    """The line in the file."""
     typed: str
     accept: tuple[str, ...]
-    """Keys that take the suggestion, bit by bit."""
+    """Keys that accept the suggestion in parts."""
 
 
 STEPS = (
@@ -48,7 +48,7 @@ return answer and answer.stats
 
 @dataclass(slots=True)
 class Row:
-    """What one suggestion cost."""
+    """Measurements of one suggestion."""
 
     typed: str
     suggestion: str
@@ -119,7 +119,7 @@ def _introduce(editor: Editor) -> None:
 
 
 def _play(editor: Editor, step: Step) -> Row:
-    """Write one line anew with the ghost's help."""
+    """Type a line again with the help of ghost text."""
     if not editor.lua("return vim.fn.search('\\\\V' .. ..., 'w')", step.line):
         raise LookupError(f"{step.line!r} is not in {SOURCE}")
     editor.keys('zz"_cc')

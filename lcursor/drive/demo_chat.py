@@ -1,6 +1,6 @@
-"""One turn of the chat in the demo: a question about the file, its answer as it stands at the end.
+"""A chat turn in the demo: a question about the file, and its answer.
 
-The chat's server is started in the home of the demo's Neovim, and ended here.
+The chat's server runs in the home of the demo's Neovim, and is stopped here.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ RANGE = "/^def common/,/return length/"
 WIDTH = 78
 TIMEOUT_S = 180.0
 SIGNS = {"DiffAdd": "+", "DiffDelete": "-"}
-"""What the groups of added and removed lines link to, and what stands before such a row here."""
+"""Highlight groups of added and removed lines, and the sign to print for them."""
 MARK = "\0"
 
 FOCUS = """
@@ -79,7 +79,7 @@ def play(editor: Editor) -> None:
 
 
 def _print(editor: Editor) -> None:
-    """Print what is on the screen, with a sign before what is added and what goes."""
+    """Print the screen, with a sign before added and removed lines."""
     rows = editor.screen.rows()
     signs = [" "] * len(rows)
     for group, sign in SIGNS.items():

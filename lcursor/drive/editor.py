@@ -149,7 +149,7 @@ class Editor:
         return lines
 
     def ghost(self) -> str:
-        """Return the ghost text as it stands on the screen."""
+        """Return the ghost text on the screen."""
         return self.screen.text_of(GHOST)
 
     def wait_ghost(self, wanted: str | Callable[[str], bool] = bool, timeout_s: float = 20) -> str:

@@ -68,10 +68,10 @@ class Screen:
         return "\n".join(parts)
 
     def at_cursor(self, group: str) -> tuple[str, str]:
-        """Return what stands left of the cursor, and what a highlight group draws from there on.
+        """Return the text left of the cursor, and the text of a highlight group from there on.
 
-        The latter goes on over the rows below, joined by newlines, until one has none of it. A line
-        that wraps is cut at the edge of the screen.
+        The latter continues on the rows below, joined by newlines, up to the first row without it.
+        A line that wraps is cut at the edge of the screen.
         """
         with self._changed:
             row, col = self.cursor

@@ -65,7 +65,7 @@ class Step:
     name: str
     cmake_args: tuple[str, ...]
     cpu: tuple[str, ...] | None
-    """The instruction sets that it needs; None takes those of this machine."""
+    """The instruction sets that it needs; None for those of this machine."""
     speed: str
     """How fast it is, for people; measured in bench/results/2026-11-22-engine-ladder.md."""
 
@@ -131,7 +131,7 @@ class Target:
 
     @cached_property
     def key(self) -> str:
-        """The name under which the wheel is kept: what the code in it depends on."""
+        """The name of the cached wheel, from everything that its code depends on."""
         hook = [line for line in HOOK.read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
         recipe = [*hook, *self.cmake_args[1:], os.environ.get("CMAKE_ARGS", ""), *self.cpu]
         digest = hashlib.sha256("\n".join(recipe).encode()).hexdigest()[:12]

@@ -32,7 +32,7 @@ NO_NEOVIM = "Install Neovim 0.11 or newer, put it on PATH, and run again"
 
 
 def cache_dir() -> Path:
-    """Return where sources, objects and built wheels are kept."""
+    """Return the folder of sources, objects and built wheels."""
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return (Path(home) / "lcursor").expanduser()
 
@@ -246,7 +246,7 @@ def pull_embedder(venv: Path, name: str, tools: Tools) -> str:
 
 
 def explain(error: OSError) -> tuple[str, str]:
-    """Say what an error of the system means for the person who waits."""
+    """Return a message and a hint for an operating system error."""
     place = f" ({error.filename})" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full{place}", FREE

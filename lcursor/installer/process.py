@@ -37,7 +37,7 @@ TICK_S = 0.5
 AGAIN = "Then run the same command again: it goes on where it stopped"
 FREE = f"Free about 1 GB (df -h shows where). {AGAIN}"
 
-# (pattern in the tool's output, what failed, what to do); the first that matches is told.
+# (pattern in the tool's output, what failed, what to do); the first match is reported.
 CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"No space left on device|Disk quota exceeded|Errno 28", "the disk is full", FREE),
     (

@@ -18,7 +18,7 @@ EVERY_S: dict[Mode, float] = {"terminal": 0.2, "plain": 10.0, "json": 0.5}
 """Least time between two lines about the same step."""
 
 UNKNOWN = -1.0
-"""The fraction of a step whose length nobody knows."""
+"""The fraction of a step of unknown length."""
 
 
 def clock(seconds: float) -> str:
@@ -30,7 +30,7 @@ def clock(seconds: float) -> str:
 
 
 class Report:
-    """The steps of one run, told to a terminal, a log or the editor.
+    """Reports the steps of one run to a terminal, a log or the editor.
 
     Args:
         mode: how to tell it; None looks whether `out` is a terminal.
@@ -82,7 +82,7 @@ class Report:
             self._line(f"{'':<12} {text}\n")
 
     def finish(self, text: str, without: str = "") -> None:
-        """Say that everything stands, and what can be done without is not there."""
+        """Report that everything is installed, and which optional parts are missing."""
         if self.mode == "json":
             self._json("done", text, 1.0, hint=without)
             return

@@ -1,4 +1,4 @@
-"""Runs a self-test in a child process and tells a crash from a hang from wrong values.
+"""Run a self-test in a child process: it passes, crashes, hangs or computes wrong values.
 
 The child prints what it is about to do, a JSON object a line, and its verdict last. Standard
 library only; blocks until the child ends or its time is up.

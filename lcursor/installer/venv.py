@@ -97,7 +97,7 @@ class Venv:
         return self.stamp.parts.get(part) != wanted
 
     def ensure(self) -> None:
-        """Make the environment, or mend what there is of it."""
+        """Create or repair the environment."""
         version = python_version(self.path)
         if version and version == self.stamp.python:
             return
@@ -175,7 +175,7 @@ class Venv:
             write_stamp(self.path, self.stamp)
 
     def enter(self, part: str, made_from: str) -> None:
-        """Note that a part stands."""
+        """Record that a part is installed."""
         self.stamp.parts[part] = made_from
         write_stamp(self.path, self.stamp)
 
