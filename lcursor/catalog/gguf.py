@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lcursor.catalog import manifest
 from lcursor.errors import LcursorError, ModelCorrupt, ModelMissing, ModelUnsuitable
 
 Scalar = int | float | bool | str
@@ -226,8 +227,6 @@ def _read(data: mmap.mmap) -> Head:
 
 def _name_of(path: Path) -> str:
     """Return the name of a file's model in the manifest, else the default model."""
-    from lcursor.catalog import manifest  # late: the reader itself needs no manifest
-
     try:
         model = manifest.with_file(path.name)
     except LcursorError:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from lcursor.catalog import manifest, store
 from lcursor.config import ChatConfig, ModelConfig
 from lcursor.errors import ConfigInvalid, ModelMissing, ModelUnknown
 from lcursor.http import endpoint
@@ -90,8 +91,6 @@ def check(config: ChatConfig, name: str, running: str = "") -> None:
         ModelMissing: it is a path, and there is no such file.
         ModelUnsuitable: it is a model for something else.
     """
-    from lcursor.catalog import manifest, store
-
     has_local = config.server != "off"
     if is_remote(config, name) or (has_local and name in {LOCAL, local(config), running}):
         return

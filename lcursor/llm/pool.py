@@ -1,8 +1,7 @@
 """The models that chats and edits use, with their clients: found or started on first use.
 
 Shared by all users of models: what a server reports while it starts goes to the one that waits for
-it. All calls block, on any thread. `client` and `server` are imported when they are needed, because
-the HTTP library takes long to load.
+it. All calls block, on any thread.
 """
 
 from __future__ import annotations
@@ -12,19 +11,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lcursor.config import ChatConfig
 from lcursor.errors import Cancelled, LcursorError, ServerSlow, ServerUnreachable
 from lcursor.llm import models
+from lcursor.llm.client import ChatClient
 from lcursor.llm.records import Served, Target, Usage
+from lcursor.llm.server import LocalServer, Status, default_folder
 from lcursor.llm.server_state import ServerFolder
 from lcursor.llm.tokens import Counter
 from lcursor.protocol_chat import ServerTold
-
-if TYPE_CHECKING:
-    from lcursor.llm.client import ChatClient
-    from lcursor.llm.server import LocalServer, Status
 
 MIN_READ_TOKENS = 64
 """A shorter prompt does not tell how fast prompts are read."""
@@ -154,8 +151,6 @@ class ModelPool:
             Cancelled: `cancel` was set.
             LcursorError: there is no such model, or no server for it.
         """
-        from lcursor.llm.client import ChatClient
-
         found, run = self.known(name), ""
         if models.is_remote(self.config, name):
             if found is not None:
@@ -246,8 +241,6 @@ class ModelPool:
 
     def server(self, model: str) -> LocalServer:
         """Return the local server with a model, "" for the recommended one."""
-        from lcursor.llm.server import LocalServer
-
         with self._lock:
             if model not in self._servers:
                 config = replace(self.config, model=model)
@@ -263,8 +256,6 @@ class ModelPool:
     @property
     def server_folder(self) -> Path:
         """The folder of the local server."""
-        from lcursor.llm.server import default_folder
-
         return self._folder or default_folder()
 
     def _served(self, client: ChatClient, is_ours: bool, cancel: threading.Event) -> Served:

@@ -26,7 +26,7 @@ MAX_REMEMBERED = 512
 
 
 class Tokenizer(Protocol):
-    """Counts tokens; `client.ChatClient`, which is not imported here because that takes long."""
+    """Counts tokens with a server: `client.ChatClient`."""
 
     def count(self, messages: Sequence[Message]) -> tuple[int, bool]:
         """Return the tokens of a prompt, and whether that is exact."""
