@@ -1,4 +1,4 @@
-"""Requests beside the turns of a chat: token counts, completion of words, the local server.
+"""Requests that need no turn of a chat: token counts, completion of words, the local server.
 
 Token counts and completion have a thread each, on which only the newest request counts; each action
 on a server has its own, since it takes long. All methods return at once, and change no chat.

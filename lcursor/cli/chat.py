@@ -234,7 +234,7 @@ class _Screen:
                 typer.echo("lcursor: stopped; what was said is kept", err=True)
             elif params["reason"] == "length":
                 self._end_line()
-                typer.echo("lcursor: the answer ends here for lack of room", err=True)
+                typer.echo("lcursor: the answer ends here: the context is full", err=True)
 
     def close(self) -> None:
         """End the line."""

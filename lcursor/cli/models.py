@@ -181,7 +181,7 @@ def requantize(
 ) -> None:
     """Make a Q4_0 copy of a model that is on this machine: faster on many CPUs, less exact.
 
-    The copy is written beside the model, and is used by the model's name with -q4_0 behind it.
+    The copy is written next to the model; its name is that of the model with -q4_0.
     """
     from lcursor.catalog import manifest, store
     from lcursor.catalog.requantize import requantize as make

@@ -24,7 +24,7 @@ Completion = Annotated[
     str, typer.Option(help="The completion model, whose memory stays free; empty for none.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
-BESIDE = "qwen2.5-coder-0.5b"
+COMPLETION = "qwen2.5-coder-0.5b"
 
 
 @app.command()
@@ -35,7 +35,10 @@ def status(as_json: Json = False) -> None:
 
 @app.command()
 def start(
-    model: Model = "", tokens: Tokens = 0, completion: Completion = BESIDE, as_json: Json = False
+    model: Model = "",
+    tokens: Tokens = 0,
+    completion: Completion = COMPLETION,
+    as_json: Json = False,
 ) -> None:
     """Start the server, unless it runs; it ends some minutes after the last editor has left."""
     server = _server(model, tokens, completion)
@@ -45,9 +48,12 @@ def start(
 
 @app.command()
 def restart(
-    model: Model = "", tokens: Tokens = 0, completion: Completion = BESIDE, as_json: Json = False
+    model: Model = "",
+    tokens: Tokens = 0,
+    completion: Completion = COMPLETION,
+    as_json: Json = False,
 ) -> None:
-    """End the server, whoever uses it, and start it anew."""
+    """Restart the server, even if others use it."""
     server = _server(model, tokens, completion)
     server.restart()
     _print(server, as_json)

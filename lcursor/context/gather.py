@@ -183,10 +183,10 @@ class _Gathering:
 
     def add_trace(self, text: str) -> None:
         """Add the positions of the project in a stack trace."""
-        told = [text, *(item.text for item in self.items if item.kind in {"terminal", "quickfix"})]
+        texts = [text, *(item.text for item in self.items if item.kind in {"terminal", "quickfix"})]
         spans: dict[str, list[list[int]]] = {}
         number = 0
-        for frame in trace.frames("\n".join(told)):
+        for frame in trace.frames("\n".join(texts)):
             where = self._resolver.find_frame(frame.path)
             if where is None or number >= MAX_FRAMES:
                 continue

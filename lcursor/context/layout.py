@@ -41,14 +41,14 @@ def write(items: Sequence[Item]) -> str:
     """
     parts = [block(item) for item in sorted(items, key=_order) if not item.is_left_out]
     missing = [item for item in sorted(items, key=_order) if item.is_left_out]
-    told = [
+    reasons = [
         f"{item.name} ({item.note})"
         for item in missing
         if item.kind != "codebase" and item.note not in {"", DROPPED}
     ]
-    if told:
-        few = told[:12]
-        more = f"; and {len(told) - len(few)} more" if len(told) > len(few) else ""
+    if reasons:
+        few = reasons[:12]
+        more = f"; and {len(reasons) - len(few)} more" if len(reasons) > len(few) else ""
         parts.append(f"Not attached: {'; '.join(few)}{more}.")
     return "\n\n".join(parts)
 

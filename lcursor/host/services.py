@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CLOSE_S = 1.0
 PAUSE_S = 1.0
-"""How often the index is told to pause."""
+"""How often the index is paused again."""
 READ_S = 5.0
 """Time for the chat service to load, and to read a chat from its file."""
 

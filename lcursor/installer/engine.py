@@ -238,7 +238,7 @@ def wheel_of(target: Target, cache: Path) -> Path | None:
 
 
 def check_compiler() -> None:
-    """Refuse early, before anything is downloaded, when nothing here can compile."""
+    """Check for a compiler before anything is downloaded."""
     for variable, names, what in (("CC", "cc gcc clang", "C"), ("CXX", "c++ g++ clang++", "C++")):
         names = os.environ.get(variable, "").split(" ")[0] or names
         if not any(shutil.which(name) for name in names.split()):
@@ -250,7 +250,7 @@ def check_compiler() -> None:
 
 
 def check_room(directory: Path) -> None:
-    """Refuse early when the build cannot fit.
+    """Check early whether the build fits.
 
     Raises:
         InstallFailed: too little is free on the disk that holds `directory`.

@@ -66,7 +66,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="pull this one too, by which the index finds by meaning; without it there are words",
     )
     parser.add_argument(
-        "--verify", action="store_true", help="import what is there, and begin anew if it breaks"
+        "--verify",
+        action="store_true",
+        help="verify the environment, and start over if it is broken",
     )
     parser.add_argument("--progress", choices=["json"], help="one JSON object a line on stdout")
     parser.add_argument(
@@ -255,7 +257,7 @@ def explain(error: OSError) -> tuple[str, str]:
             f"no permission to write{place}",
             "Make it writable, or choose other places with --venv and XDG_CACHE_HOME",
         )
-    return f"{error.strerror or error}{place}", "Mend that and run again"
+    return f"{error.strerror or error}{place}", "Fix that and run again"
 
 
 def _build_venv(path: Path, lock: Path, tools: Tools) -> Path:

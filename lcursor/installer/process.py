@@ -69,7 +69,7 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     (
         r"unsupported GNU version|nvcc fatal|No CUDA toolset|CUDA Toolkit not found",
         "the CUDA compiler cannot build this",
-        "Mend the CUDA toolkit, or build for the CPU: set LCURSOR_CUDA=0 and run again",
+        "Repair the CUDA toolkit, or build for the CPU: set LCURSOR_CUDA=0 and run again",
     ),
     (
         r"No matching distribution found|Could not find a version|No solution found",
@@ -96,8 +96,8 @@ class Tools:
     """Runs one tool after the other, with one log and the locks that we hold.
 
     Args:
-        report: is told that time passes while a tool runs.
-        log: file that gets each command and everything it prints; made anew.
+        report: gets ticks while a tool runs.
+        log: file for each command and its output; replaced if it exists.
     """
 
     def __init__(self, report: Report, log: Path) -> None:

@@ -96,8 +96,8 @@ class Report:
             self._json("failed", message, UNKNOWN, hint=hint)
             return
         self._line("".join(f"  | {line}\n" for line in details))
-        told = f"{message}. {hint}" if hint else message
-        self._line(f"lcursor: {told}  (after {clock(self.elapsed_s)})\n")
+        text = f"{message}. {hint}" if hint else message
+        self._line(f"lcursor: {text}  (after {clock(self.elapsed_s)})\n")
 
     def _since(self) -> str:
         return clock(time.monotonic() - self._step_began)

@@ -195,7 +195,7 @@ class Venv:
                 "Move it away, or name another place with --venv",
             )
         if has_files:
-            self._tools.report.note(f"{self.path} is broken: making it anew")
+            self._tools.report.note(f"{self.path} is broken: creating it again")
         shutil.rmtree(self.path)
         self.stamp = Stamp()
 

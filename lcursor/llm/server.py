@@ -251,14 +251,14 @@ class LocalServer:
             raise ServerOccupied(
                 f"the local server runs {running.model} with {running.context_tokens:,} tokens of "
                 f"context for another editor (process {others[0]})",
-                ":LCursor server restart starts it anew with your settings, for both",
+                ":LCursor server restart restarts it with your settings, for both",
             )
         if _is_busy(running):
             raise ServerOccupied(
                 f"the local server is writing an answer with {running.model}",
                 "Wait for its end or stop it, then ask again",
             )
-        self._tell(f"{running.model} makes room for other settings")
+        self._tell(f"{running.model} is replaced: the settings differ")
         self._end()
 
     def _end(self) -> bool:

@@ -151,7 +151,7 @@ def test_an_environment_whose_python_is_gone_is_made_anew(
     one.ensure()
     assert python_version(one.path)
     assert one.stamp.parts == {}
-    assert "is broken: making it anew" in said.getvalue()
+    assert "is broken: creating it again" in said.getvalue()
 
 
 @pytest.mark.usefixtures("uv")
