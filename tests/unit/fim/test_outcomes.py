@@ -1,4 +1,4 @@
-"""The record of accepts: a real SQLite file, also a broken, a locked and a shared one."""
+"""The file of outcomes: a real SQLite file, also a broken, a locked and a shared one."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ ROW = Row(
     latency_ms=40.5,
     confidence=0.75,
 )
-Open = Callable[..., "Book"]
+Open = Callable[..., "Opened"]
 
 
-class Book:
-    """A journal and what it said."""
+class Opened:
+    """A store, the errors that it reported and the rows that it passed on."""
 
     def __init__(self, path: Path) -> None:
         self.errors: list[LcursorError] = []
         self.learned: list[Rows] = []
-        self.journal = OutcomeStore(self.errors.append, self.learned.append, path)
+        self.store = OutcomeStore(self.errors.append, self.learned.append, path)
 
     def rows(self) -> Rows:
-        return self._ask(self.journal.read)
+        return self._ask(self.store.read)
 
     def reset(self) -> Rows:
-        return self._ask(self.journal.reset)
+        return self._ask(self.store.reset)
 
     def _ask(self, ask: Callable[[Callable[[Rows], None]], None]) -> Rows:
         answer: list[Rows] = []
@@ -66,16 +66,16 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def book(path: Path) -> Iterator[Open]:
-    books: list[Book] = []
+def open_store(path: Path) -> Iterator[Open]:
+    stores: list[Opened] = []
 
-    def start(at: Path = path) -> Book:
-        books.append(Book(at))
-        return books[-1]
+    def start(at: Path = path) -> Opened:
+        stores.append(Opened(at))
+        return stores[-1]
 
     yield start
-    for each in books:
-        each.journal.close()
+    for each in stores:
+        each.store.close()
 
 
 def now(**more: Any) -> Row:
@@ -83,47 +83,47 @@ def now(**more: Any) -> Row:
     return replace(ROW, at_s=time.time(), **more)
 
 
-def test_what_is_added_is_read_again(book: Open, path: Path) -> None:
+def test_what_is_added_is_read_again(open_store: Open, path: Path) -> None:
     rows = [now(), now(confidence=-1.0)]
-    one = book()
+    one = open_store()
     for row in rows:
-        one.journal.add(row)
+        one.store.add(row)
     assert one.rows() == rows
-    one.journal.close()
-    assert book().rows() == rows
+    one.store.close()
+    assert open_store().rows() == rows
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_closing_writes_what_waits(book: Open) -> None:
-    one = book()
-    one.journal.add(now())
+def test_closing_writes_what_waits(open_store: Open) -> None:
+    one = open_store()
+    one.store.add(now())
     assert len(one.rows()) == 1  # a write was a moment ago: the next one would wait
-    one.journal.add(now())
-    one.journal.close()
-    assert len(book().rows()) == 2
+    one.store.add(now())
+    one.store.close()
+    assert len(open_store().rows()) == 2
 
 
-def test_reading_makes_no_file(book: Open, path: Path) -> None:
-    one = book()
-    one.journal.refresh()
+def test_reading_makes_no_file(open_store: Open, path: Path) -> None:
+    one = open_store()
+    one.store.refresh()
     assert one.rows() == []
     assert one.learned == [[]]
     assert not path.exists()
 
 
-def test_each_write_is_told(book: Open) -> None:
-    one = book()
-    one.journal.add(now())
+def test_each_write_is_passed_on(open_store: Open) -> None:
+    one = open_store()
+    one.store.add(now())
     assert len(one.rows()) == 1
     assert [len(rows) for rows in one.learned] == [1]
 
 
-def test_two_neovims_write_one_file(book: Open) -> None:
-    one, other = book(), book()
+def test_two_neovims_write_one_file(open_store: Open) -> None:
+    one, other = open_store(), open_store()
     for _ in range(20):
-        one.journal.add(now())
-        other.journal.add(now(confidence=0.1))
+        one.store.add(now())
+        other.store.add(now(confidence=0.1))
     one.rows()
     other.rows()
     rows = one.rows()
@@ -133,16 +133,16 @@ def test_two_neovims_write_one_file(book: Open) -> None:
 
 
 def test_a_locked_file_is_waited_for(
-    book: Open, path: Path, monkeypatch: pytest.MonkeyPatch
+    open_store: Open, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda name, timeout: connect(name, timeout=0.01))
-    one = book()
-    one.journal.add(now())
+    one = open_store()
+    one.store.add(now())
     one.rows()
     other = connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    one.journal.add(now())
+    one.store.add(now())
     assert len(one.rows()) == 1
     other.execute("COMMIT")
     other.close()
@@ -158,6 +158,11 @@ def replace_by_folder(path: Path) -> None:
     path.mkdir()
 
 
+def block_folder(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.write_text("")
+
+
 def make_newer(path: Path) -> None:
     base = sqlite3.connect(path)
     base.execute("PRAGMA user_version = 99")
@@ -171,102 +176,95 @@ def change_the_table(path: Path) -> None:
     base.close()
 
 
-@pytest.mark.parametrize("harm", [spoil, replace_by_folder, make_newer, change_the_table])
-def test_a_bad_file_is_told_once_and_left_alone(
-    book: Open, path: Path, harm: Callable[[Path], None]
+@pytest.mark.parametrize(
+    "harm", [spoil, replace_by_folder, block_folder, make_newer, change_the_table]
+)
+def test_an_unusable_file_is_reported_once_and_left_alone(
+    open_store: Open, path: Path, harm: Callable[[Path], None]
 ) -> None:
     path.parent.mkdir(parents=True)
     harm(path)
     before = path.read_bytes() if path.is_file() else b""
-    one = book()
+    one = open_store()
     for _ in range(3):
-        one.journal.add(now())
+        one.store.add(now())
         assert one.rows() == []
     assert [type(error) for error in one.errors] == [JournalFailed]
-    assert str(path) in one.journal.problem
+    assert str(path) in one.store.problem
     assert "stats reset" in one.errors[0].hint
     if harm is not change_the_table:
         assert (path.read_bytes() if path.is_file() else b"") == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_file_is_told_once(book: Open, path: Path) -> None:
-    first = book()
-    first.journal.add(now())
+def test_a_read_only_file_is_reported_once(open_store: Open, path: Path) -> None:
+    first = open_store()
+    first.store.add(now())
     first.rows()
-    first.journal.close()
+    first.store.close()
     path.chmod(0o400)
-    one = book()
-    one.journal.add(now())
+    one = open_store()
+    one.store.add(now())
     one.rows()
     assert [error.code for error in one.errors] == ["journal_failed"]
 
 
-def test_a_folder_that_cannot_be_made_is_told_once(book: Open, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    one = book(tmp_path / "file" / "lcursor" / "outcomes.sqlite3")
-    one.journal.add(now())
-    one.journal.add(now())
-    assert one.rows() == []
-    assert len(one.errors) == 1
-
-
-def test_a_file_that_breaks_while_in_use(book: Open, path: Path) -> None:
-    one = book()
-    one.journal.add(now())
+def test_a_file_that_breaks_while_in_use(open_store: Open, path: Path) -> None:
+    one = open_store()
+    one.store.add(now())
     one.rows()
     other = sqlite3.connect(path)
     other.execute("DROP TABLE outcome")
     other.close()
-    one.journal.add(now())
+    one.store.add(now())
     one.rows()
     assert [error.code for error in one.errors] == ["journal_failed"]
     one.reset()
-    one.journal.add(now())
+    one.store.add(now())
     assert len(one.rows()) == 1
 
 
-def test_reset_forgets_what_all_wrote(book: Open) -> None:
-    one, other = book(), book()
-    other.journal.add(now())
+def test_reset_forgets_what_all_wrote(open_store: Open) -> None:
+    one, other = open_store(), open_store()
+    other.store.add(now())
     other.rows()
-    one.journal.add(now())
+    one.store.add(now())
     assert one.reset() == []
     assert other.rows() == []
     assert one.learned[-1] == []
-    other.journal.add(now())
+    other.store.add(now())
     assert len(one.rows() or other.rows()) == 1
 
 
-def test_reset_replaces_a_bad_file(book: Open, path: Path) -> None:
+def test_reset_replaces_a_bad_file(open_store: Open, path: Path) -> None:
     path.parent.mkdir(parents=True)
     spoil(path)
-    one = book()
+    one = open_store()
     assert one.reset() == []
-    one.journal.add(now())
+    one.store.add(now())
     assert len(one.rows()) == 1
-    assert one.journal.problem == ""
+    assert one.store.problem == ""
 
 
-def test_a_deleted_file_begins_anew(book: Open, path: Path) -> None:
-    one = book()
-    one.journal.add(now())
+def test_a_deleted_file_begins_anew(open_store: Open, path: Path) -> None:
+    one = open_store()
+    one.store.add(now())
     one.rows()
     path.unlink()
     assert one.rows() == []
-    one.journal.add(now())
+    one.store.add(now())
     assert len(one.rows()) == 1
     assert path.exists()
 
 
-def test_it_stays_small(book: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_stays_small(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes, "KEEP_ROWS", 50)
     monkeypatch.setattr(outcomes, "PRUNE_EVERY", 20)
-    one = book()
-    one.journal.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
+    one = open_store()
+    one.store.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
     one.rows()
     for number in range(100):
-        one.journal.add(now(shown_chars=number))
+        one.store.add(now(shown_chars=number))
         if number % 10 == 9:
             one.rows()
     rows = one.rows()
@@ -274,10 +272,10 @@ def test_it_stays_small(book: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.reset() == []
 
 
-def test_old_rows_go(book: Open, path: Path) -> None:
-    one = book()
-    one.journal.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
-    one.journal.add(now())
+def test_old_rows_go(open_store: Open, path: Path) -> None:
+    one = open_store()
+    one.store.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
+    one.store.add(now())
     assert len(one.rows()) == 1
 
 
