@@ -1,24 +1,21 @@
-"""The shadow of the KV cache, and what is evaluated for which change of the prompt."""
+"""How many tokens are evaluated after a change of the prompt, with llama.cpp's cache rules."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.kv import (
-    GAP,
-    MAX_STALE,
-    MIN_KEPT_SUFFIX,
-    REFRESH_TOKENS,
-    KVShadow,
-    Plan,
-    common_length,
-)
+from lcursor.errors import Cancelled
+from lcursor.fim.kv import MAX_STALE, MIN_KEPT_SUFFIX, REFRESH_TOKENS, common_length
 from lcursor.fim.prompt import Prompt
+from lcursor.fim.slot_cache import SlotCache
+from tests.fakes.llama import FakeContext
 
-SUF, MID = 100, 101
-SAME = tuple(range(MIN_KEPT_SUFFIX))
+SUF, MID = 1000, 1001
+SAME = tuple(range(10, 10 + MIN_KEPT_SUFFIX))
 
 tokens = st.lists(st.integers(0, 3), max_size=12)
 
@@ -30,98 +27,79 @@ def test_common_length_is_the_longest_common_start(one: list[int], other: list[i
     assert one[length : length + 1] != other[length : length + 1] or one[length:] == []
 
 
-def prompt(before: list[int], after: tuple[int, ...]) -> Prompt:
-    return Prompt(tuple(before), SUF, after, (MID,), "", "")
+@pytest.fixture
+def cache() -> SlotCache:
+    return SlotCache(FakeContext())  # type: ignore[arg-type]
 
 
-def shadow_of(prefix: list[int], suffix: tuple[int, ...], stale: int = 0) -> KVShadow:
-    """Return the shadow after an exact evaluation of a prompt."""
-    shadow = KVShadow()
-    shadow.prefix, shadow.suffix, shadow.has_marker = list(prefix), suffix, True
-    shadow.suffix_at, shadow.tail, shadow.stale = len(prefix) + 1 + GAP, [MID], stale
-    return shadow
-
-
-@pytest.mark.parametrize(
-    ("shadow", "before", "after", "plan", "cost"),
-    [
-        (KVShadow(), [1, 2], (3,), Plan("exact", 0), 5),
-        # typing keeps the suffix
-        (shadow_of([1, 2], (3,)), [1, 2, 5], (3,), Plan("splice", 2, keep_suffix=1), 3),
-        # nothing new keeps the tail
-        (
-            shadow_of([1, 2], (3,)),
-            [1, 2],
-            (3,),
-            Plan("splice", 2, keep_tail=True, keep_suffix=1),
-            0,
-        ),
-        # another suffix is evaluated, also if it has a short beginning in common
-        (shadow_of([1, 2], (3,)), [1, 2, 5], (4,), Plan("exact", 2), 4),
-        (shadow_of([1, 2], (3, 4)), [1, 2], (3, 5), Plan("exact", 2), 4),
-        # a longer suffix is evaluated from where the cached one ends
-        (
-            shadow_of([1, 2], (3,)),
-            [1, 2, 5],
-            (3, 4, 6),
-            Plan("splice", 2, keep_suffix=1, extend=2),
-            5,
-        ),
-        (shadow_of([1, 2], (3,)), [1, 2], (3, 4), Plan("splice", 2, keep_suffix=1, extend=1), 2),
-        # of a suffix whose end changes, a long beginning stays
-        (
-            shadow_of([1, 2], (*SAME, 7, 8)),
-            [1, 2, 5],
-            (*SAME, 9),
-            Plan("splice", 2, keep_suffix=len(SAME), extend=1),
-            4,
-        ),
-        (shadow_of([1, 2], (*SAME, 7)), [1, 2], SAME, Plan("splice", 2, keep_suffix=len(SAME)), 1),
-    ],
-)
-def test_plan(
-    shadow: KVShadow, before: list[int], after: tuple[int, ...], plan: Plan, cost: int
-) -> None:
-    assert shadow.plan(prompt(before, after)) == plan
-    assert shadow.cost(prompt(before, after)) == cost
-
-
-def test_a_full_gap_is_widened() -> None:
-    shadow = shadow_of([1, 2], (3,))
-    shadow.suffix_at = 4
-    assert shadow.plan(prompt([1, 2, 5], (3,))).widen == 0
-    assert shadow.plan(prompt([1, 2, 5, 6], (3,))).widen == GAP + 1
+def read(cache: SlotCache, before: Sequence[int], after: Sequence[int]) -> int:
+    """Evaluate a prompt; return how many tokens were evaluated, which `cost` has to predict."""
+    prompt = Prompt(tuple(before), SUF, tuple(after), (MID,), "", "")
+    cost = cache.cost(prompt)
+    cache.prefill(prompt)
+    assert cache.read_tokens - cost in (0, 1)  # a refreshed suffix takes its marker again
+    return cache.read_tokens
 
 
 @pytest.mark.parametrize(
-    ("cached", "stale", "before", "too_stale"),
+    ("first", "second", "count"),
     [
-        ([1], MAX_STALE - 1, [1, 2], False),
-        ([1], MAX_STALE, [1, 2], True),
-        ([1] * (MAX_STALE + 2), 0, [1], True),
+        (((1, 2), (3,)), ((1, 2), (3,)), 0),
+        (((1, 2), (3,)), ((1, 2, 5), (3,)), 3),  # typing keeps the suffix
+        (((1, 2), (3,)), ((1, 2, 5), (4,)), 4),  # another suffix is evaluated
+        (((1, 2), (3, 4)), ((1, 2), (3, 5)), 4),  # so is one with a short beginning in common
+        (((1, 2), (3,)), ((1, 2), (3, 4)), 2),  # a longer one from where the cached one ends
+        (((1, 2), (3,)), ((1, 2, 5), (3, 4, 6)), 5),
+        (((1, 2), (*SAME, 7, 8)), ((1, 2, 5), (*SAME, 9)), 4),  # a long beginning stays
+        (((1, 2), (*SAME, 7)), ((1, 2), SAME), 1),
     ],
 )
-def test_after_many_changes_the_suffix_is_too_stale(
-    cached: list[int], stale: int, before: list[int], too_stale: bool
+def test_only_what_changed_is_evaluated(
+    cache: SlotCache,
+    first: tuple[tuple[int, ...], tuple[int, ...]],
+    second: tuple[tuple[int, ...], tuple[int, ...]],
+    count: int,
 ) -> None:
-    long, short = tuple(range(REFRESH_TOKENS + 1)), (3,)
-    assert shadow_of(cached, long, stale).plan(prompt(before, long)).too_stale == too_stale
-    kind = "exact" if too_stale else "splice"
-    assert shadow_of(cached, short, stale).plan(prompt(before, short)).kind == kind
+    assert read(cache, *first) == len(first[0]) + 1 + len(first[1]) + 1
+    assert read(cache, *second) == count
 
 
-def test_a_slot_in_which_a_prompt_was_begun_stays_the_cheapest_for_it() -> None:
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [
+        (REFRESH_TOKENS + 1, 4 + REFRESH_TOKENS),  # its beginning, and the marker twice
+        (1, 4),  # all of it
+    ],
+)
+def test_after_many_changes_the_suffix_is_evaluated_again(
+    cache: SlotCache, size: int, count: int
+) -> None:
+    before, after = [1], range(2000, 2000 + size)
+    read(cache, before, after)
+    for _ in range(MAX_STALE):
+        before.append(2)
+        assert read(cache, before, after) == 3
+    before.append(2)
+    assert read(cache, before, after) == count
+    before.append(2)
+    assert read(cache, before, after) == 3
+
+
+def test_the_slot_in_which_a_prompt_was_begun_is_the_cheapest_for_it() -> None:
     """An unrelated prompt may have the same short suffix."""
-    wanted = prompt([9] * 500, (3,))
-    begun = shadow_of([1, 2], (3,))
-    assert begun.plan(wanted).kind == "exact"
-    begun.prefix, begun.suffix, begun.has_marker = [9] * 64, None, False
-    assert begun.cost(wanted) < KVShadow().cost(wanted)
+    memory = FakeContext()
+    begun, empty = SlotCache(memory), SlotCache(FakeContext())  # type: ignore[arg-type]
+    wanted = Prompt((9,) * 500, SUF, (3,), (MID,), "", "")
+    read(begun, (1, 2), (3,))
+    memory.abort.looks_left = 60
+    with pytest.raises(Cancelled):
+        begun.prefill(wanted)
+    assert begun.cost(wanted) < empty.cost(wanted)
 
 
-def test_another_middle_is_evaluated() -> None:
-    shadow = shadow_of([1, 2], ())
-    shadow.has_marker, shadow.tail = False, [3]
-    for middle, keeps in ((3, True), (4, False)):
-        wanted = Prompt((1, 2), None, (), (middle,), "", "")
-        assert shadow.plan(wanted).keep_tail == keeps
+def test_another_middle_is_evaluated(cache: SlotCache) -> None:
+    counts = []
+    for middle in (3, 3, 4):
+        cache.prefill(Prompt((1, 2), None, (), (middle,), "", ""))
+        counts.append(cache.read_tokens)
+    assert counts == [3, 0, 1]
