@@ -57,7 +57,7 @@ ASK_ANEW = """
 local chat = require("lcursor.chat")
 local session = chat.current()
 if session and session.turn then
-  require("lcursor.chat.turns").stop(session)
+  require("lcursor.chat.turn").stop(session)
 end
 local question = "Print the numbers from 1 to 999, each on a line of its own."
 chat.ask(question, { new = true, enter = false })

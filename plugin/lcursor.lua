@@ -26,7 +26,7 @@ local words = "customlist,v:lua.require'lcursor.commands'.complete"
 command("LCursor", "status, toggle, why, log, ...", { complete = words }, function(opts)
   require("lcursor.commands").run(opts)
 end)
-words = "customlist,v:lua.require'lcursor.chat.spelled'.complete"
+words = "customlist,v:lua.require'lcursor.chat.mentions'.complete"
 command("LCChat", "the chat", { bang = true, complete = words }, function(opts)
   require("lcursor.joined").chat().command(opts)
 end)

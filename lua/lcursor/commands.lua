@@ -105,7 +105,7 @@ end
 ---@param args string[]
 local function chats(args)
   require("lcursor.joined").chat()
-  require("lcursor.chat.reach").command(args)
+  require("lcursor.chat.commands").command(args)
 end
 
 ---@param args string[]
@@ -137,8 +137,8 @@ end
 
 -- stylua: ignore
 local CHAT_ARGS = {
-  "all", "bill", "compact", "delete", "expand", "export", "last", "model", "new", "receipts",
-  "rename",
+  "all", "compact", "context", "delete", "expand", "export", "last", "model", "new", "rename",
+  "sources",
 }
 
 -- stylua: ignore

@@ -52,7 +52,7 @@ end
 ---@param opts? lcursor.ChatCall
 function M.chat(opts)
   require("lcursor.joined").chat()
-  require("lcursor.chat.call").run(opts or {})
+  require("lcursor.chat").call(opts or {})
 end
 
 --- Ask for a change of the code at the cursor, of what is selected, or of the project; without an

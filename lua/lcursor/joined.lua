@@ -15,13 +15,12 @@ function M.edit()
   is_joined = true
   require("lcursor.edit").join({
     collect = function(text)
-      local nothing = { attached = {} } ---@type table
-      return require("lcursor.chat.attach").collect(nothing, text)
+      return require("lcursor.chat.attachments").collect({}, text)
     end,
   })
   require("lcursor.edit.ask").join({
     word = function(before, is_first)
-      return require("lcursor.chat.spelled").word(before, is_first)
+      return require("lcursor.chat.mentions").word(before, is_first)
     end,
     words = function(path, word, done)
       local requests = require("lcursor.requests")
@@ -36,10 +35,10 @@ end
 --- The chat, whose blocks become edits.
 ---@return table lcursor.chat
 function M.chat()
-  require("lcursor.chat.blocks").on_apply(function(session, block)
+  require("lcursor.chat.code_blocks").on_apply(function(session, block)
     M.edit()
     if require("lcursor.edit").is_on() then
-      local buf = require("lcursor.chat.place").code()
+      local buf = require("lcursor.chat.code_window").buffer()
       require("lcursor.edit.apply").block(session, block, buf)
     end
   end)

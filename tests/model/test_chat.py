@@ -45,7 +45,7 @@ return table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), "\\n")
 
 HEAR = """
 _G.said = _G.said or {}
-local requests, key = require("lcursor.chat.requests"), require("lcursor.chat").current().chat
+local requests, key = require("lcursor.requests"), require("lcursor.chat").current().chat
 local function hear(method, params)
   said[method] = params
 end
@@ -164,7 +164,7 @@ def test_a_stop_frees_the_server_and_keeps_what_was_said(home: Home) -> None:
     (server,) = home.servers()
     target = server.ensure()
     assert is_busy(target)
-    editor.lua("require('lcursor.chat.turns').stop(require('lcursor.chat').current())")
+    editor.lua("require('lcursor.chat.turn').stop(require('lcursor.chat').current())")
     wait_for(lambda: not is_busy(target), what="the server is free")
     editor.wait_lua(f"return not (function() {RUNNING} end)()", timeout_s=5)
     answer = editor.lua("return require('lcursor.chat').current().messages[2]")

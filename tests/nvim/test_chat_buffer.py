@@ -144,7 +144,7 @@ def test_an_earlier_question_that_is_changed_begins_a_branch(editor: Start, host
     nvim.press("GAnot sent yet<Esc>")
     nvim.command(str(row_of(talk, "second question")))
     nvim.press("A, please<Esc>")
-    assert "changed: <CR> asks it so" in "\n".join(nvim.screen.rows())
+    assert "edited: <CR> asks it" in "\n".join(nvim.screen.rows())
     nvim.press("<CR>")
     asked = talk.heard()
     assert (asked["text"], asked["after"]) == ("second question, please", 2)
@@ -219,7 +219,7 @@ def test_stop_keeps_what_is_there(editor: Start, host: FakeHost) -> None:
     assert "stopping" in "\n".join(nvim.screen.rows())
     talk.done(number, reason="stopped")
     assert talk.lines()[-5:] == ["Because", "", "## You", "", ""]
-    assert "## Model not complete" in "\n".join(nvim.screen.rows())
+    assert "## Model incomplete" in "\n".join(nvim.screen.rows())
 
 
 def test_a_stop_that_nobody_confirms_ends_as_well(editor: Start, host: FakeHost) -> None:
@@ -330,10 +330,10 @@ def test_an_answer_that_is_changed_says_so_and_is_read_so(editor: Start, host: F
     talk = Talk(nvim, host).open(messages=history)
     nvim.command(str(row_of(talk, "first answer")))
     nvim.press("A, mended<Esc>")
-    said_so = "changed here only: <CR> keeps it"
+    said_so = "edited here only: <CR> saves it"
     assert said_so in "\n".join(nvim.screen.rows())
     told = [str(each[0]) for each in notes(nvim)]
-    assert [each for each in told if "not what the model reads" in each] == told[-1:]
+    assert [each for each in told if "still reads the original answer" in each] == told[-1:]
     nvim.press("u")
     assert said_so not in "\n".join(nvim.screen.rows())
     nvim.press("A, mended<Esc>")

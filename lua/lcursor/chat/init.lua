@@ -1,13 +1,18 @@
--- The chat: opens it, asks, and owns its sessions' lives from the first window to the end of the
--- buffer. The rest of the plugin, and the other files here, come in through this one.
+-- The chat: opens chats, asks, and ties the lives of buffers to chats. The rest of the plugin uses
+-- this module.
 
+local attachments = require("lcursor.chat.attachments")
 local buffer = require("lcursor.chat.buffer")
+local completion = require("lcursor.chat.completion")
 local config = require("lcursor.config")
 local requests = require("lcursor.requests")
 local keys = require("lcursor.chat.keys")
+local list = require("lcursor.chat.list")
+local load = require("lcursor.chat.load")
 local notify = require("lcursor.notify")
-local state = require("lcursor.chat.state")
-local turns = require("lcursor.chat.turns")
+local send = require("lcursor.chat.send")
+local sessions = require("lcursor.chat.sessions")
+local turn = require("lcursor.chat.turn")
 local window = require("lcursor.chat.window")
 
 local M = {}
@@ -15,7 +20,7 @@ local M = {}
 local api = vim.api
 
 ---@class lcursor.ChatOpts
----@field new? boolean begin a new chat in any case
+---@field new? boolean start a new chat
 ---@field chat? string key of a stored one, or `last`
 ---@field path? string absolute: of a file or folder of the project
 ---@field side? "right"|"left"|"above"|"below"
@@ -23,76 +28,91 @@ local api = vim.api
 ---@field float? boolean
 ---@field enter? boolean false leaves the cursor where it is
 
-local started = false
+---@class lcursor.ChatCall: lcursor.ChatOpts
+---@field question? string to ask at once
+---@field draft? string to put into the draft
+---@field range? integer[] first and last line of the current buffer to attach, from 1
+---@field selection? boolean false does not attach the selection
+---@field attachments? lcursor.ChatAttachment[] to attach as well
+---@field toggle? boolean close the chat's window if it is open
+
+local CALL_OPTS = vim.split(
+  "new chat path side size float enter question draft range selection attachments toggle",
+  " "
+)
+
+local is_started = false
+local is_edit_explained = false
+
+--- Lay out errors again when the width of a window changes.
+---@param event vim.api.keyset.create_autocmd.callback_args
+local function on_resize(event)
+  local bufs = { event.buf }
+  if event.event == "WinResized" then
+    bufs = vim.tbl_map(api.nvim_win_get_buf, vim.v.event.windows)
+  end
+  for _, session in ipairs(sessions.all()) do
+    if vim.list_contains(bufs, session.buf) then
+      buffer.annotate(session)
+    end
+  end
+end
 
 local function start()
-  if started then
+  if is_started then
     return
   end
-  started = true
+  is_started = true
   local group = api.nvim_create_augroup("lcursor.chat", {})
   api.nvim_create_autocmd("BufEnter", {
     group = group,
     callback = notify.guarded(function(event)
-      state.notice(event.buf)
+      sessions.remember_file(event.buf)
     end),
   })
   api.nvim_create_autocmd({ "WinResized", "BufWinEnter" }, {
     group = group,
-    callback = notify.guarded(function(event)
-      local bufs = { event.buf }
-      if event.event == "WinResized" then
-        bufs = vim.tbl_map(api.nvim_win_get_buf, vim.v.event.windows)
-      end
-      for _, session in ipairs(state.all()) do
-        if vim.list_contains(bufs, session.buf) then
-          buffer.placeholder(session) -- why it failed is laid out for the narrowest window
-        end
-      end
-    end),
+    callback = notify.guarded(on_resize),
   })
 end
 
-local is_told = false -- that a changed answer stays on the screen
-
+--- Show at the heading of an edited message how to send it.
 ---@param session lcursor.ChatSession
-local function changed(session)
-  local writer = session.stream
-  if writer and api.nvim_buf_get_changedtick(session.buf) == writer.tick then
-    return -- it was the stream
+local function on_text_changed(session)
+  if api.nvim_buf_get_changedtick(session.buf) == session.tick then
+    return -- our own change
   end
-  buffer.placeholder(session)
-  local span = buffer.at(session, api.nvim_win_get_cursor(0)[1] - 1)
+  buffer.annotate(session)
+  local span = buffer.span_at_cursor(session)
   local message = span and span.message
-  if message then
-    local key = config.get().chat.mappings.send
-    local how = message.role == "user" and "changed: %s asks it so"
-      or "changed here only: %s keeps it"
-    key = key ~= "" and key or "sending"
-    local is_changed = buffer.changed(session, span) ~= nil
-    buffer.badge(session, span, nil, is_changed and how:format(key) or nil)
-    if is_changed and message.role == "assistant" and not is_told then
-      is_told = true -- its heading may be far above
-      local words = "an answer that is changed in the chat is not what the model reads; "
-        .. "%s in it, in Normal mode, keeps it so"
-      notify.info(words:format(key))
-    end
+  if not message then
+    return
+  end
+  local is_edited = buffer.edited(session, span) ~= nil
+  local key = config.get().chat.mappings.send
+  key = key ~= "" and key or "sending"
+  local hint = message.role == "user" and "edited: %s asks it" or "edited here only: %s saves it"
+  buffer.mark_heading(session, span, nil, is_edited and hint:format(key) or nil)
+  if is_edited and message.role == "assistant" and not is_edit_explained then
+    is_edit_explained = true -- the heading may be out of view
+    local text = "the model still reads the original answer; %s in Normal mode saves the edited one"
+    notify.info(text:format(key))
   end
 end
 
---- The text is gone: by `:edit`, or for good.
+--- Handle `:edit`, or the end of the buffer.
 ---@param session lcursor.ChatSession
-local function unloaded(session)
+local function on_unload(session)
   local buf = session.buf
   if api.nvim_buf_is_loaded(buf) then
     vim.bo[buf].filetype = "markdown"
-    turns.again(session)
+    turn.render_again(session)
     for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-      window.dress(session, win)
+      window.set_options(session, win)
     end
     return
   end
-  turns.drop(session)
+  turn.drop(session)
   if api.nvim_buf_is_valid(buf) then
     pcall(api.nvim_buf_delete, buf, { force = true })
   end
@@ -103,68 +123,60 @@ local function watch(session)
   local function on(events, fn)
     api.nvim_create_autocmd(events, {
       buffer = session.buf,
-      callback = notify.guarded(fn),
+      callback = notify.guarded(function()
+        fn(session)
+      end),
     })
   end
-  on({ "TextChanged", "TextChangedI" }, function()
-    changed(session)
-  end)
+  on({ "TextChanged", "TextChangedI" }, on_text_changed)
   on("BufWinEnter", function()
     local win = api.nvim_get_current_win()
     if api.nvim_win_get_buf(win) == session.buf then
-      window.dress(session, win)
+      window.set_options(session, win)
     end
   end)
-  on("BufEnter", function()
-    state.use(session)
-  end)
-  on(
-    "BufUnload",
-    vim.schedule_wrap(function()
-      unloaded(session)
-    end)
-  )
+  on("BufEnter", sessions.use)
+  on("BufUnload", vim.schedule_wrap(on_unload))
 end
 
 ---@param path string
----@param key string
+---@param key string "" for a new chat
 ---@return lcursor.ChatSession
-local function begin(path, key)
-  local session = state.new(0, path)
+local function create(path, key)
+  local session = sessions.new(path)
   session.buf = buffer.create(session.number)
   buffer.render(session, "")
-  require("lcursor.chat.reach").start()
   keys.map(session)
   watch(session)
-  require("lcursor.chat.mentions").start(session)
-  turns.greet(session, key)
+  completion.attach(session)
+  load.open(session, key)
   return session
 end
 
---- Show the chat about the project one is in, or begin one.
+--- Show the chat about the current project, or start one.
 ---@param opts? lcursor.ChatOpts
----@return lcursor.ChatSession? nil where the chat is switched off
+---@return lcursor.ChatSession? nil if the chat is switched off
 function M.open(opts)
   opts = opts or {}
   if not requests.is_enabled("chat", "the chat is") then
     return nil
   end
   start()
-  local path = opts.path or state.here()
+  local path = opts.path or sessions.current_path()
   local key = opts.chat or ""
   local session
   if key ~= "" then
-    session = state.named(key)
+    session = sessions.of_key(key)
   elseif not opts.new then
-    session = state.about(path)
+    session = sessions.of_path(path)
   end
-  session = session or begin(path, key)
+  session = session or create(path, key)
   window.open(session, opts)
-  state.use(session)
+  sessions.use(session)
   return session
 end
 
---- Ask at once, in the chat about the project one is in.
+--- Ask a question in the chat about the current project.
 ---@param question string
 ---@param opts? lcursor.ChatOpts|lcursor.ChatAsk
 ---@return lcursor.ChatSession?
@@ -172,34 +184,25 @@ function M.ask(question, opts)
   opts = opts or {}
   local session = M.open(opts)
   if session then
-    turns.ask(session, question, opts)
+    send.ask(session, question, opts)
   end
   return session
 end
 
---- Close the chat's window, or show it.
+--- Close the chat's window, or open it.
 ---@param opts? lcursor.ChatOpts
 function M.toggle(opts)
-  local session = state.current()
+  local session = sessions.current()
   if session and window.find(session) then
     return window.close(session)
   end
   M.open(opts)
 end
 
---- Send what is written in the current chat.
----@param opts? lcursor.ChatAsk
-function M.send(opts)
-  local session = state.current()
-  if session then
-    turns.send(session, opts or {})
-  end
-end
-
---- The chat whose buffer one is in, else the one that was used last.
+--- Return the chat of the current buffer, else the one used last.
 ---@return lcursor.ChatSession?
 function M.current()
-  local session = state.current()
+  local session = sessions.current()
   if session then
     session.win = window.find(session)
   end
@@ -208,31 +211,103 @@ end
 
 ---@return lcursor.ChatSession[] all chats of this Neovim
 function M.all()
-  return state.all()
+  return sessions.all()
 end
 
---- `:LCChat`: with a range its lines go along, with a question it is asked at once, with a bang in
---- a new chat.
+--- Attach something to the next question.
+---@param session lcursor.ChatSession
+---@param added lcursor.ChatAttachment[]
+local function attach(session, added)
+  for _, one in ipairs(added) do
+    local is_there = vim.iter(session.attached):any(function(other)
+      return other.kind == one.kind and other.name == one.name and other.text == one.text
+    end)
+    if not is_there then
+      table.insert(session.attached, one)
+    end
+  end
+  buffer.annotate(session)
+end
+
+--- `:LCChat`.
 ---@param opts vim.api.keyset.create_user_command.command_args
 function M.command(opts)
-  local attachments = {}
-  if opts.range > 0 then
-    local buf = api.nvim_get_current_buf()
-    local piece = require("lcursor.chat.attach").range(buf, opts.line1 - 1, opts.line2)
-    if not piece then
-      return -- it was told why: a secret
-    end
-    attachments = { piece }
+  local range = opts.range > 0
+      and attachments.range(api.nvim_get_current_buf(), opts.line1 - 1, opts.line2)
+    or nil
+  if opts.range > 0 and not range then
+    return -- a secret, which was reported
   end
-  local asked = { new = opts.bang }
-  local session = M.open(asked)
+  local session = M.open({ new = opts.bang })
   if not session then
     return
   end
-  require("lcursor.chat.attach").put(session, attachments)
+  attach(session, { range })
   if opts.args:find("%S") then
-    turns.ask(session, opts.args, {})
+    send.ask(session, opts.args, {})
   end
+end
+
+--- Read what goes along with a call.
+---@param opts lcursor.ChatCall
+---@return lcursor.ChatAttachment[]? nil if something must not be sent, which was reported
+local function attachments_of(opts)
+  local found = vim.tbl_map(attachments.with_defaults, opts.attachments or {})
+  local is_visual = not opts.range and opts.selection ~= false and attachments.is_visual()
+  if not opts.range and not is_visual then
+    return found
+  end
+  local one
+  if opts.range then
+    one = attachments.range(api.nvim_get_current_buf(), opts.range[1] - 1, opts.range[2])
+  else
+    one = attachments.selection()
+  end
+  table.insert(found, one)
+  return one and found
+end
+
+---@param opts lcursor.ChatCall
+---@param added lcursor.ChatAttachment[]
+local function open_with(opts, added)
+  local session = M.open(opts)
+  if not session then
+    return
+  end
+  attach(session, added)
+  if opts.draft and opts.draft ~= "" then
+    buffer.set_draft(session, opts.draft)
+  end
+  if opts.question and opts.question:find("%S") then
+    send.ask(session, opts.question, {})
+  end
+end
+
+--- `require("lcursor").chat()`.
+---@param opts lcursor.ChatCall
+function M.call(opts)
+  for name in pairs(opts) do
+    if not vim.list_contains(CALL_OPTS, name) then
+      local text = "chat(): unknown option %s; see :help lcursor.chat()"
+      return notify.warn(text:format(tostring(name)))
+    end
+  end
+  if opts.toggle then
+    return M.toggle(opts)
+  end
+  local added = attachments_of(opts)
+  if not added then
+    return
+  end
+  if attachments.is_visual() then
+    vim.cmd("normal! \27")
+  end
+  if opts.chat == "last" then
+    return list.newest(opts.path, function(key)
+      open_with(vim.tbl_extend("force", opts, { chat = key }), added)
+    end)
+  end
+  open_with(opts, added)
 end
 
 return M

@@ -1,187 +1,162 @@
--- The keys of a chat's buffer, as the settings name them, and the list of them.
+-- The keys of a chat's buffer, as the settings map them.
 
 local buffer = require("lcursor.chat.buffer")
+local code_blocks = require("lcursor.chat.code_blocks")
+local code_window = require("lcursor.chat.code_window")
+local commands = require("lcursor.chat.commands")
 local config = require("lcursor.config")
+local list = require("lcursor.chat.list")
+local load = require("lcursor.chat.load")
 local notify = require("lcursor.notify")
-local turns = require("lcursor.chat.turns")
-local undo = require("lcursor.chat.undo")
+local ui = require("lcursor.ui.window")
+local send = require("lcursor.chat.send")
+local turn = require("lcursor.chat.turn")
+local usage = require("lcursor.chat.usage")
 local window = require("lcursor.chat.window")
 
 local M = {}
 
 local api = vim.api
 
----@class (exact) lcursor.ChatKey
----@field name string of chat.mappings
----@field modes string[]
----@field text string for the list
----@field run fun(session: lcursor.ChatSession)
-
 ---@param session lcursor.ChatSession
 ---@param by integer
 local function jump(session, by)
-  local row = api.nvim_win_get_cursor(0)[1] - 1
-  local _, index = buffer.at(session, row)
-  local _, _, heading = buffer.rows(session, session.spans[index])
-  local is_inside = by < 0 and row > heading
-  local span = session.spans[is_inside and index or index + by]
-  if span then
+  local span, index = buffer.span_at_cursor(session)
+  local _, _, heading = buffer.rows(session, span)
+  local is_below = by < 0 and api.nvim_win_get_cursor(0)[1] - 1 > heading
+  local target = session.spans[is_below and index or index + by]
+  if target then
+    _, _, heading = buffer.rows(session, target)
     vim.cmd("normal! m'")
-    local _, _, target = buffer.rows(session, span)
-    api.nvim_win_set_cursor(0, { target + 1, 0 })
+    api.nvim_win_set_cursor(0, { heading + 1, 0 })
     vim.cmd("normal! zt")
   end
 end
 
---- Put the cursor into the question that the message at the cursor belongs to.
 ---@param session lcursor.ChatSession
-local function edit(session)
-  local _, index = buffer.at(session, api.nvim_win_get_cursor(0)[1] - 1)
-  for i = index, 1, -1 do
-    local span = session.spans[i]
-    if span.message and span.message.role == "user" then
-      local first, last = buffer.rows(session, span)
-      vim.cmd("normal! m'")
-      api.nvim_win_set_cursor(0, { math.min(first + 2, last), 0 })
-      return
-    end
+local function go_to_question(session)
+  local span = buffer.question_at_cursor(session)
+  if span then
+    local first, last = buffer.rows(session, span)
+    vim.cmd("normal! m'")
+    api.nvim_win_set_cursor(0, { math.min(first + 2, last), 0 })
   end
 end
 
----@type lcursor.ChatKey[]
+---@param session lcursor.ChatSession
+local function send_at_cursor(session)
+  send.send(session, {})
+end
+
+---@param session lcursor.ChatSession
+local function stop(session)
+  if not turn.stop(session) and api.nvim_get_mode().mode:find("^i") then
+    vim.cmd.stopinsert()
+  end
+end
+
+--- Name in chat.mappings, description, action; modes if not Normal mode only.
 local KEYS = {
+  { "send", "Send the draft, or the edited message here", send_at_cursor },
+  { "send_insert", "Send, in Insert mode", send_at_cursor, modes = { "i" } },
+  { "stop", "Stop the answer", stop, modes = { "n", "i" } },
   {
-    name = "send",
-    modes = { "n" },
-    text = "Send the draft; in a changed earlier question: ask it so, as a branch.",
-    run = function(session)
-      turns.send(session, {})
+    "regenerate",
+    "Answer again",
+    function(session)
+      send.regenerate(session, {})
+    end,
+  },
+  { "edit", "Go to the question", go_to_question },
+  {
+    "next_branch",
+    "Next branch",
+    function(session)
+      load.step(session, vim.v.count1)
     end,
   },
   {
-    name = "send_insert",
-    modes = { "i" },
-    text = "The same, in Insert mode.",
-    run = function(session)
-      turns.send(session, {})
+    "previous_branch",
+    "Previous branch",
+    function(session)
+      load.step(session, -vim.v.count1)
     end,
   },
   {
-    name = "stop",
-    modes = { "n", "i" },
-    text = "Stop the answer; what is there stays.",
-    run = function(session)
-      if not turns.stop(session) and api.nvim_get_mode().mode:find("^i") then
-        vim.cmd.stopinsert()
-      end
-    end,
-  },
-  {
-    name = "regenerate",
-    modes = { "n" },
-    text = "Have the question answered again; the old answer is kept.",
-    run = function(session)
-      turns.regenerate(session, {})
-    end,
-  },
-  {
-    name = "edit",
-    modes = { "n" },
-    text = "Go to the question that this answers.",
-    run = edit,
-  },
-  {
-    name = "next_branch",
-    modes = { "n" },
-    text = "Show what else was said here.",
-    run = function(session)
-      turns.step(session, vim.v.count1)
-    end,
-  },
-  {
-    name = "previous_branch",
-    modes = { "n" },
-    text = "The same, backwards.",
-    run = function(session)
-      turns.step(session, -vim.v.count1)
-    end,
-  },
-  {
-    name = "next",
-    modes = { "n" },
-    text = "Go to the next message.",
-    run = function(session)
+    "next",
+    "Next message",
+    function(session)
       jump(session, 1)
     end,
   },
   {
-    name = "previous",
-    modes = { "n" },
-    text = "Go to the message before.",
-    run = function(session)
+    "previous",
+    "Previous message",
+    function(session)
       jump(session, -1)
     end,
   },
-  { name = "close", modes = { "n" }, text = "Close the window.", run = window.close },
+  { "context", "Preview what would be sent", usage.preview },
+  { "sources", "Show what was sent with the question", usage.sources },
+  { "jump", "Go to the file under the cursor", code_window.follow },
+  { "yank_block", "Yank the code block", code_blocks.yank },
+  { "insert_block", "Insert the code block into the code", code_blocks.insert },
+  { "open_block", "Open the code block in a buffer", code_blocks.open },
+  { "apply_block", "Apply the code block as an edit", code_blocks.apply },
+  { "model", "Choose the model", commands.choose_model },
   {
-    name = "help",
-    modes = { "n" },
-    text = "List these keys.",
-    run = function()
-      require("lcursor.ui.window").float(M.lines(), "chat")
+    "list",
+    "List the stored chats",
+    function()
+      list.open()
+    end,
+  },
+  { "close", "Close the window", window.close },
+  {
+    "help",
+    "List the keys",
+    function()
+      ui.float(M.lines(), "chat")
     end,
   },
 }
 
---- The keys that are mapped, for people.
+--- Return the mapped keys and their descriptions.
 ---@return string[]
 function M.lines()
   local mappings = config.get().chat.mappings
-  local cells, width = {}, 0
+  local cells = {}
   for _, key in ipairs(KEYS) do
-    local lhs = mappings[key.name] or ""
+    local lhs = mappings[key[1]] or ""
     if lhs ~= "" then
-      width = math.max(width, #lhs)
-      table.insert(cells, { lhs, key.text })
+      table.insert(cells, { lhs, key[2] })
     end
   end
+  local width = 0
+  for _, cell in ipairs(cells) do
+    width = math.max(width, #cell[1])
+  end
   return vim.tbl_map(function(cell)
-    return cell[1] .. (" "):rep(width - #cell[1] + 2) .. cell[2]
+    return ("%-" .. width .. "s  %s"):format(cell[1], cell[2])
   end, cells)
 end
 
---- Add a key; for the other files here.
----@param key lcursor.ChatKey
-function M.add(key)
-  table.insert(KEYS, #KEYS, key)
-end
-
---- Map them in a chat's buffer.
+--- Map the keys in a chat's buffer.
 ---@param session lcursor.ChatSession
 function M.map(session)
   local mappings = config.get().chat.mappings
   for _, key in ipairs(KEYS) do
-    local lhs = mappings[key.name] or ""
+    local lhs = mappings[key[1]] or ""
     if lhs ~= "" then
       vim.keymap.set(
-        key.modes,
+        key.modes or { "n" },
         lhs,
         notify.guarded(function()
-          key.run(session)
+          key[3](session)
         end),
-        { buffer = session.buf, nowait = true, desc = "lcursor chat: " .. key.text }
+        { buffer = session.buf, nowait = true, desc = "lcursor: " .. key[2] }
       )
     end
-  end
-  for lhs, run in pairs({ u = undo.undo, ["<C-r>"] = undo.redo }) do
-    vim.keymap.set(
-      "n",
-      lhs,
-      notify.guarded(function()
-        run(session)
-      end),
-      { buffer = session.buf, desc = "lcursor chat: your own text" }
-    )
   end
 end
 

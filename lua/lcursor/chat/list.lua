@@ -1,157 +1,125 @@
--- `:LCursor chats`: the stored chats in a window, to resume, rename, delete or export. What is
--- stored is Python's; this shows it and asks.
+-- The list of stored chats: open, rename, delete, export. The host stores them.
 
-local window = require("lcursor.ui.window")
-local requests = require("lcursor.requests")
-local sheet = require("lcursor.ui.list")
-local state = require("lcursor.chat.state")
 local ago = require("lcursor.text").ago
+local export = require("lcursor.chat.export")
+local format = require("lcursor.chat.format")
 local many = require("lcursor.text").many
+local ui = require("lcursor.ui.window")
+local requests = require("lcursor.requests")
+local sessions = require("lcursor.chat.sessions")
+local ui_list = require("lcursor.ui.list")
 local short = require("lcursor.text").short
-local transcript = require("lcursor.chat.transcript")
+local winbar = require("lcursor.chat.winbar")
+local window = require("lcursor.chat.window")
 
 local M = {}
 
 local api = vim.api
-local MOST_TITLE, MOST_PREVIEW = 48, 80
+local MAX_TITLE, MAX_PREVIEW = 48, 80
 
----@class (exact) lcursor.ChatShelf
----@field sheet lcursor.List
----@field path string absolute: of the project; "" for all
----@field home string absolute: of the project that one is in
+---@class (exact) lcursor.ChatList
+---@field ui lcursor.List
+---@field path string absolute; "" for all projects
 ---@field rows lcursor.ChatRow[]
 ---@field note string
 
----@type lcursor.ChatShelf?
+---@type lcursor.ChatList?
 local current
 
---- The lines of the list.
----@param rows lcursor.ChatRow[]
----@param now_s number
----@param is_all boolean whether they are of many projects
----@return lcursor.Cells[]
-function M.cells(rows, now_s, is_all)
-  local ages, titles, roots = 0, 0, 0
-  for _, row in ipairs(rows) do
-    ages = math.max(ages, #ago(now_s - row.updated_s))
-    titles = math.max(titles, vim.fn.strdisplaywidth(short(row.title, MOST_TITLE)))
-    roots = math.max(roots, vim.fn.strdisplaywidth(vim.fs.basename(row.root)))
-  end
-  local function fill(text, cells)
-    return text .. (" "):rep(cells - vim.fn.strdisplaywidth(text))
-  end
-  return vim.tbl_map(function(row)
-    local is_open = state.named(row.chat) ~= nil
-    local title = short(row.title ~= "" and row.title or row.preview, MOST_TITLE)
-    local preview = short(row.preview, MOST_PREVIEW)
-    local start, cuts = title:gsub("…$", "")
-    local is_same = preview == title or (cuts > 0 and vim.startswith(preview, start))
-    local project = is_all and ("  " .. fill(vim.fs.basename(row.root), roots)) or ""
-    return {
-      { is_open and "* " or "  ", "LCursorChatTokens" },
-      { fill(ago(now_s - row.updated_s), ages) .. "  ", "LCursorChatNote" },
-      { fill(title, titles), "LCursorChatTitle" },
-      { project, "LCursorHitFile" },
-      { ("  %3d  "):format(row.messages), "LCursorChatNote" },
-      { is_same and "" or preview, "LCursorChatNote" },
-    }
-  end, rows)
-end
-
----@param shelf lcursor.ChatShelf
-local function draw(shelf)
-  local cells = M.cells(shelf.rows, os.time(), shelf.path == "")
-  local where = shelf.path == "" and "all projects" or "this project"
-  local head = ("%s of %s"):format(many(#shelf.rows, "chat"), where)
-  head = shelf.note ~= "" and ("%s (%s)"):format(head, shelf.note) or head
-  local help = "<CR> opens, r renames, dd deletes, e exports, a other projects too, q closes"
-  if #cells == 0 then
-    cells = { { { "  no chat yet; :LCChat begins one", "LCursorChatNote" } } }
-  end
-  sheet.fill(shelf.sheet, cells, shelf.rows, head, help)
-end
-
----@param shelf lcursor.ChatShelf
-local function ask(shelf)
-  requests.ask("chat.list", { path = shelf.path }, function(listed)
-    if current == shelf and sheet.is_open(shelf.sheet) then
-      shelf.rows, shelf.note = listed.chats, listed.note
-      draw(shelf)
-    end
-  end)
-end
-
----@param row lcursor.ChatRow
-local function open(row)
-  local shelf = current
-  if shelf then
-    sheet.close(shelf.sheet)
-  end
-  require("lcursor.chat").open({ chat = row.chat, path = row.root })
-end
-
----@param row lcursor.ChatRow
-local function rename(row)
-  vim.ui.input({ prompt = "Title: ", default = row.title }, function(title)
-    if not title or not title:find("%S") or title == row.title then
-      return
-    end
-    M.rename(row.chat, title, function()
-      if current and sheet.is_open(current.sheet) then
-        row.title = vim.trim(title)
-        draw(current)
-      end
-    end)
-  end)
-end
-
---- Give a chat another title.
----@param chat string
 ---@param title string
----@param done? fun()
-function M.rename(chat, title, done)
-  local session = state.named(chat)
-  requests.ask("chat.rename", { chat = chat, title = title }, function(opened)
-    if session then
-      session.title = opened.title
-      require("lcursor.chat.winbar").draw(session)
-    end
-    if done then
-      done()
-    end
-  end)
+---@param preview string
+---@return string "" if the title says the same
+local function preview_of(title, preview)
+  preview = short(preview, MAX_PREVIEW)
+  local start, cuts = title:gsub("…$", "")
+  local is_same = preview == title or (cuts > 0 and vim.startswith(preview, start))
+  return is_same and "" or preview
 end
 
----@param rows lcursor.ChatRow[]
-local function delete(rows)
-  local shelf = current
-  if not shelf or #rows == 0 then
+---@param list lcursor.ChatList
+---@return lcursor.Cells[]
+local function cells_of(list)
+  local now_s = os.time()
+  local ages, titles, roots, widths = {}, {}, {}, { 0, 0, 0 }
+  for i, row in ipairs(list.rows) do
+    ages[i] = ago(now_s - row.updated_s)
+    titles[i] = short(row.title ~= "" and row.title or row.preview, MAX_TITLE)
+    roots[i] = list.path == "" and "  " .. vim.fs.basename(row.root) or ""
+    for column, text in ipairs({ ages[i], titles[i], roots[i] }) do
+      widths[column] = math.max(widths[column], vim.fn.strdisplaywidth(text))
+    end
+  end
+  local cells = {}
+  for i, row in ipairs(list.rows) do
+    cells[i] = {
+      { sessions.of_key(row.chat) and "* " or "  ", "LCursorChatTokens" },
+      { format.pad(ages[i], widths[1]) .. "  ", "LCursorChatNote" },
+      { format.pad(titles[i], widths[2]), "LCursorChatTitle" },
+      { format.pad(roots[i], widths[3]), "LCursorHitFile" },
+      { ("  %3d  "):format(row.messages), "LCursorChatNote" },
+      { preview_of(titles[i], row.preview), "LCursorChatNote" },
+    }
+  end
+  return cells
+end
+
+---@param list lcursor.ChatList
+local function draw(list)
+  if current ~= list or not ui_list.is_open(list.ui) then
     return
   end
-  local what = #rows == 1 and ('the chat "%s"'):format(short(rows[1].title, MOST_TITLE))
-    or ("%d chats"):format(#rows)
-  window.confirm(("Delete %s for good?"):format(what), function()
-    for _, row in ipairs(rows) do
-      M.delete(row.chat, function()
-        shelf.rows = vim.tbl_filter(function(other)
-          return other.chat ~= row.chat
-        end, shelf.rows)
-        if current == shelf and sheet.is_open(shelf.sheet) then
-          draw(shelf)
-        end
-      end)
+  local cells = cells_of(list)
+  local where = list.path == "" and "all projects" or "this project"
+  local head = ("%s of %s"):format(many(#list.rows, "chat"), where)
+  head = list.note ~= "" and ("%s (%s)"):format(head, list.note) or head
+  if #cells == 0 then
+    cells = { { { "  no chats yet; :LCChat starts one", "LCursorChatNote" } } }
+  end
+  local keys = "<CR> open, r rename, dd delete, e export, a all projects, q close"
+  ui_list.fill(list.ui, cells, list.rows, head, keys)
+end
+
+---@param list lcursor.ChatList
+local function load(list)
+  requests.ask("chat.list", { path = list.path }, function(listed)
+    list.rows, list.note = listed.chats, listed.note
+    draw(list)
+  end)
+end
+
+--- Rename a chat; asks for the title if there is none.
+---@param key string
+---@param title string "" asks for it
+---@param old string
+---@param done? fun(title: string)
+function M.rename(key, title, old, done)
+  if title == "" then
+    vim.ui.input({ prompt = "Title: ", default = old }, function(new)
+      if new and new:find("%S") and new ~= old then
+        M.rename(key, vim.trim(new), old, done)
+      end
+    end)
+    return
+  end
+  requests.ask("chat.rename", { chat = key, title = title }, function(opened)
+    local session = sessions.of_key(key)
+    if session then
+      session.title = opened.title
+      winbar.draw(session)
+    end
+    if done then
+      done(opened.title)
     end
   end)
 end
 
---- Delete a chat for good, and its buffer.
----@param chat string
+---@param key string
 ---@param done? fun()
-function M.delete(chat, done)
-  requests.ask("chat.delete", { chat = chat }, function()
-    local session = state.named(chat)
+local function delete(key, done)
+  requests.ask("chat.delete", { chat = key }, function()
+    local session = sessions.of_key(key)
     if session and api.nvim_buf_is_valid(session.buf) then
-      require("lcursor.chat.window").close(session)
+      window.close(session)
       api.nvim_buf_delete(session.buf, { force = true })
     end
     if done then
@@ -160,60 +128,91 @@ function M.delete(chat, done)
   end)
 end
 
---- Write a stored chat as markdown.
----@param row lcursor.ChatRow
-local function export(row)
-  local session = state.named(row.chat)
-  if session then
-    return transcript.save(session.title, session.messages, "")
+--- Delete chats and their buffers, after a question.
+---@param rows { chat: string, title: string }[]
+---@param done? fun(key: string) called for each
+function M.delete(rows, done)
+  if #rows == 0 then
+    return
   end
-  requests.ask("chat.open", { chat = row.chat, path = row.root }, function(opened)
-    transcript.save(opened.title, opened.messages, "")
+  local title = rows[1].title ~= "" and short(rows[1].title, MAX_TITLE) or "new chat"
+  local what = #rows == 1 and ('the chat "%s"'):format(title) or ("%d chats"):format(#rows)
+  ui.confirm(("Delete %s permanently?"):format(what), function()
+    for _, row in ipairs(rows) do
+      delete(row.chat, function()
+        if done then
+          done(row.chat)
+        end
+      end)
+    end
   end)
 end
 
---- Show the chats of the project that one is in.
+---@param row lcursor.ChatRow
+local function export_row(row)
+  local session = sessions.of_key(row.chat)
+  if session then
+    return export.save(session.title, session.messages, "")
+  end
+  requests.ask("chat.open", { chat = row.chat, path = row.root }, function(opened)
+    export.save(opened.title, opened.messages, "")
+  end)
+end
+
+--- Show the chats of the current project.
 ---@param is_all? boolean of all projects
 function M.open(is_all)
-  local home = state.here()
-  local opened = sheet.open("chats")
-  ---@type lcursor.ChatShelf
-  local shelf =
-    { sheet = opened, path = is_all and "" or home, home = home, rows = {}, note = "asking" }
-  current = shelf
-  local function here(fn)
+  local project = sessions.current_path()
+  local opened = ui_list.open("chats")
+  ---@type lcursor.ChatList
+  local list = { ui = opened, path = is_all and "" or project, rows = {}, note = "loading" }
+  current = list
+  local function with_row(fn)
     return function()
-      local row = sheet.here(opened)
+      local row = ui_list.here(opened)
       if row then
         fn(row)
       end
     end
   end
-  local function drop()
-    delete(sheet.chosen(opened))
+  local function delete_chosen()
+    M.delete(ui_list.chosen(opened), function(key)
+      list.rows = vim.tbl_filter(function(row)
+        return row.chat ~= key
+      end, list.rows)
+      draw(list)
+    end)
   end
-  sheet.map(opened, {
-    ["<CR>"] = here(open),
-    r = here(rename),
-    dd = drop,
-    e = here(export),
+  ui_list.map(opened, {
+    ["<CR>"] = with_row(function(row)
+      ui_list.close(opened)
+      require("lcursor.chat").open({ chat = row.chat, path = row.root })
+    end),
+    r = with_row(function(row)
+      M.rename(row.chat, "", row.title, function(title)
+        row.title = title
+        draw(list)
+      end)
+    end),
+    dd = delete_chosen,
+    e = with_row(export_row),
     a = function()
-      shelf.path = shelf.path == "" and shelf.home or ""
-      ask(shelf)
+      list.path = list.path == "" and project or ""
+      load(list)
     end,
     R = function()
-      ask(shelf)
+      load(list)
     end,
-  }, { d = drop })
-  draw(shelf)
-  ask(shelf)
+  }, { d = delete_chosen })
+  draw(list)
+  load(list)
 end
 
---- The newest chat of a project.
----@param path? string absolute; nil is where one is
----@param done fun(key: string) "" where there is none
+--- Find the newest chat of a project.
+---@param path? string absolute; the current one
+---@param done fun(key: string) "" if there is none
 function M.newest(path, done)
-  requests.ask("chat.list", { path = path or state.here() }, function(listed)
+  requests.ask("chat.list", { path = path or sessions.current_path() }, function(listed)
     done(listed.chats[1] and listed.chats[1].chat or "")
   end)
 end

@@ -1,47 +1,45 @@
--- `:LCursor server`: how the local server of the chat is, and what can be done with it.
+-- `:LCursor server`: shows and controls the local chat server.
 
 local notify = require("lcursor.notify")
-local window = require("lcursor.ui.window")
+local ui = require("lcursor.ui.window")
 local requests = require("lcursor.requests")
 
 local M = {}
 
 M.WORDS = { "status", "start", "stop", "restart", "log" }
 
-local DOING = { start = "starting", stop = "stopping", restart = "restarting" }
-local NAMES = {
+local PROGRESS = { start = "starting", stop = "stopping", restart = "restarting" }
+local STATES = {
   none = "is not running",
   starting = "is starting",
   running = "is running",
-  sleeping = "sleeps until it is asked something",
+  sleeping = "is asleep until the next question",
   failed = "has failed",
-  foreign = "is running, and was started by somebody else",
+  foreign = "is running, started by another program",
 }
 
---- What the host says of the server, for people.
----@param told lcursor.ServerTold
+--- Describe the server.
+---@param answer lcursor.ServerTold
 ---@return string[]
-function M.lines(told)
-  if #told.lines > 0 then
-    return told.lines
+function M.lines(answer)
+  if #answer.lines > 0 then
+    return answer.lines
   end
-  local lines = { "server   " .. (NAMES[told.state] or told.state) }
-  local function add(name, value)
+  local lines = { "server   " .. (STATES[answer.state] or answer.state) }
+  local values = { model = answer.model, url = answer.url, process = answer.pid, log = answer.log }
+  for _, name in ipairs({ "model", "url", "process", "log" }) do
+    local value = values[name]
     if value and value ~= "" and value ~= 0 then
       table.insert(lines, ("%-8s %s"):format(name, value))
     end
   end
-  add("model", told.model)
-  add("url", told.url)
-  add("process", told.pid)
-  add("log", told.log)
   return lines
 end
 
 ---@param path string
 local function open_log(path)
   if path == "" or not vim.uv.fs_stat(path) then
-    return notify.info("the local server has written no log yet")
+    return notify.info("the local server has no log yet")
   end
   vim.cmd.tabedit({ vim.fn.fnameescape(path) })
   vim.bo.readonly, vim.bo.autoread, vim.bo.modifiable = true, true, false
@@ -53,20 +51,21 @@ end
 function M.command(args)
   local word = args[1] or "status"
   if not vim.list_contains(M.WORDS, word) then
-    local known = table.concat(M.WORDS, ", ")
-    return notify.warn((":LCursor server knows %s, not %s"):format(known, word))
+    local expected = table.concat(M.WORDS, ", ")
+    local text = "invalid argument '%s' for :LCursor server (expected: %s)"
+    return notify.warn(text:format(word, expected))
   end
-  if DOING[word] then
-    notify.progress(("the local server is %s …"):format(DOING[word]))
+  if PROGRESS[word] then
+    notify.progress(("the local server is %s …"):format(PROGRESS[word]))
   end
-  requests.ask("server.ask", { ["do"] = word }, function(told)
+  requests.ask("server.ask", { ["do"] = word }, function(answer)
     if word == "log" then
-      return open_log(told.log)
+      return open_log(answer.log)
     elseif word == "status" then
-      return window.float(M.lines(told), "server")
+      return ui.float(M.lines(answer), "server")
     end
-    local name = told.model ~= "" and ("%s, %s"):format(NAMES[told.state] or told.state, told.model)
-    notify.info("the local server " .. (name or NAMES[told.state] or told.state))
+    local model = answer.model ~= "" and (", " .. answer.model) or ""
+    notify.info("the local server " .. (STATES[answer.state] or answer.state) .. model)
   end)
 end
 

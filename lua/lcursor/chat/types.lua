@@ -1,15 +1,15 @@
 ---@meta
--- Types of the chat. Loaded by nobody: for the language server and the reader.
+-- Types of the chat, for the language server. Not loaded.
 
 ---@class (exact) lcursor.ChatAttachment what only the editor can read
----@field kind string one of AttachmentKind in lcursor/protocol_chat.py
+---@field kind string one of AttachmentKind of the protocol
 ---@field name string
----@field path string absolute; "" for what is in no file
+---@field path string absolute; "" without a file
 ---@field first_row integer
 ---@field text string
----@field is_offered boolean it is in where a mention asks for it; else it was attached on purpose
+---@field is_offered boolean it is used if a mention asks for it; else it was attached on purpose
 
----@class (exact) lcursor.ChatItem one line of the bill
+---@class (exact) lcursor.ChatItem a part of a prompt
 ---@field key string
 ---@field kind string
 ---@field name string
@@ -20,19 +20,19 @@
 ---@field path string
 ---@field first_row integer
 
----@class (exact) lcursor.ChatMessage the fields of `ChatMessage`
----@field number integer 0 until the host has said it
+---@class (exact) lcursor.ChatMessage
+---@field number integer 0 until the host has sent it
 ---@field role "user"|"assistant"|"summary"
 ---@field text string
 ---@field reasoning string
 ---@field branch integer
 ---@field branches integer
 ---@field is_partial boolean
----@field model string that gave the answer; "" where nobody knows
----@field why string it broke off; "" where there is nothing to say
+---@field model string that gave the answer; "" if unknown
+---@field why string it is partial; "" if unknown
 ---@field items lcursor.ChatItem[]
 
----@class (exact) lcursor.ChatOpened the fields of `chat.opened`
+---@class (exact) lcursor.ChatOpened `chat.opened`
 ---@field id integer
 ---@field chat string
 ---@field title string
@@ -43,7 +43,7 @@
 ---@field context_tokens integer
 ---@field used_tokens integer
 
----@class (exact) lcursor.ChatProgress the fields of `chat.progress`
+---@class (exact) lcursor.ChatProgress `chat.progress`
 ---@field id integer
 ---@field phase "server"|"context"|"summary"|"reading"|"writing"
 ---@field detail string
@@ -52,14 +52,14 @@
 ---@field cached integer
 ---@field seconds_left number
 
----@class (exact) lcursor.ChatBilled the fields of `chat.billed`
+---@class (exact) lcursor.ChatBilled `chat.billed`
 ---@field id integer
 ---@field chat string
 ---@field items lcursor.ChatItem[]
 ---@field total_tokens integer
----@field limit_tokens integer 0 where nobody knows yet
+---@field limit_tokens integer 0 if unknown
 
----@class (exact) lcursor.ChatRow a stored chat, the fields of `ChatRow`
+---@class (exact) lcursor.ChatRow a stored chat
 ---@field chat string
 ---@field title string
 ---@field root string
@@ -68,7 +68,7 @@
 ---@field updated_s number since 1970
 ---@field preview string
 
----@class (exact) lcursor.ServerTold the fields of `server.told`
+---@class (exact) lcursor.ServerTold `server.told`
 ---@field id integer
 ---@field state "none"|"starting"|"running"|"sleeping"|"failed"|"foreign"
 ---@field lines string[]
@@ -77,7 +77,7 @@
 ---@field model string
 ---@field log string
 
----@class (exact) lcursor.ChatDone the fields of `chat.done`
+---@class (exact) lcursor.ChatDone `chat.done`
 ---@field id integer
 ---@field chat string
 ---@field reason "stop"|"length"|"stopped"|"failed"
@@ -94,76 +94,58 @@
 ---@class (exact) lcursor.ChatTurn a question that is being answered
 ---@field id integer of its `chat.send`
 ---@field started_ms integer vim.uv.now() when it was asked
----@field first_ms? integer vim.uv.now() when the first of the answer came
----@field bytes integer of the answer that came
+---@field first_ms? integer vim.uv.now() when the answer began
+---@field bytes integer of the answer so far
 ---@field progress? lcursor.ChatProgress
 ---@field question lcursor.ChatMessage
 ---@field answer lcursor.ChatMessage
----@field is_known boolean the host has begun: the messages have their numbers
----@field is_stopping boolean the user wants its end
+---@field is_known boolean the host has stored the question
+---@field is_stopping boolean the user has stopped it
 ---@field is_followed boolean the draft is sent when it has ended well
 ---@field texts string[] pieces of the answer
----@field thoughts string[] pieces of what the model thinks
+---@field thoughts string[] pieces of the reasoning
 ---@field before lcursor.ChatMessage[] what was shown before it was asked
----@field asked string what is in the draft again if the host knows nothing of the question
+---@field text string that was sent
+---@field span lcursor.ChatSpan of the answer
 ---@field stream lcursor.ChatStream
 ---@field failure? lcursor.Error
 
----@class (exact) lcursor.ChatSpan a part of the buffer: a heading and what is below it
+---@class (exact) lcursor.ChatSpan a heading in the buffer and what is below it
 ---@field mark integer extmark of its heading
 ---@field message? lcursor.ChatMessage nil for the draft, which is the last
 
 ---@class (exact) lcursor.ChatStream writes one answer into the buffer
 ---@field session lcursor.ChatSession
----@field span lcursor.ChatSpan
----@field tail integer extmark where it goes on
----@field pending string what is to be written
----@field held string half a character or a newline, comes before what comes next
+---@field tail integer extmark where it continues
+---@field timer uv.uv_timer_t for the next write
+---@field pending string text to be written
+---@field held string line ends that are written before what comes next
 ---@field section? "items"|"reasoning"|"text" that the last of `pending` belongs to
----@field tries integer writes that were not possible, in a row
----@field last_ms integer vim.uv.now() of the last write
----@field timer? uv.uv_timer_t
----@field open_mark? integer where the block begins that is not whole yet
----@field painted_ms integer vim.uv.now() when that was painted last
----@field paint_ms number what it took
----@field is_painting? boolean
----@field paint_mark? integer where that began, while it is done
----@field written string[] pieces that stand in the buffer
----@field tick integer changedtick after our last write; other than now, someone else wrote
+---@field first_row? integer of the section
 ---@field is_open boolean more may come
----@field is_due boolean a write is scheduled
----@field first_row? integer of the reasoning, until it is folded
----@field cost lcursor.ChatCost
-
----@class (exact) lcursor.ChatCost what a stream took of Neovim's main thread
----@field busy_ns integer in our functions
----@field calls integer of them
----@field slow integer of the calls that took more than 2 ms
----@field began_ns? integer
----@field ended_ns? integer
----@field pieces integer
----@field writes integer
----@field bytes integer
+---@field last_ms integer vim.uv.now() of the last write
+---@field open_mark? integer extmark of the block that is still written
+---@field highlight? lcursor.HighlightJob of that block
+---@field highlight_due_ms integer vim.uv.now() when that block is highlighted again
 
 ---@class (exact) lcursor.ChatSession one chat in this Neovim
 ---@field number integer in this Neovim
----@field chat string its key in the archive; "" until the host has said it
+---@field chat string its key; "" until the host has opened it
 ---@field buf integer
----@field win? integer where it is shown in this tab page
----@field path string absolute: the file or folder it was begun from
----@field root string of the project; "" until the host has said it
+---@field tick integer changedtick after our own last change
+---@field win? integer that shows it in this tab page
+---@field path string absolute: the file or folder it was started from
+---@field root string of the project; "" until the host has opened it
 ---@field title string
 ---@field model string
 ---@field models string[]
----@field messages lcursor.ChatMessage[] of the branch that is shown
+---@field messages lcursor.ChatMessage[] of the current branch
 ---@field context_tokens integer
 ---@field used_tokens integer
 ---@field spans lcursor.ChatSpan[] in the order of the buffer
 ---@field turn? lcursor.ChatTurn that runs
----@field stream? lcursor.ChatStream the last one, also when it has ended
----@field last? lcursor.ChatDone numbers of the last turn
----@field undone { mark: integer, was: string, now: string }[] texts that `u` took back
----@field waiting fun()[] called once the host has opened it
----@field attached lcursor.ChatAttachment[] that go with the next question
+---@field last? lcursor.ChatDone of the last turn
+---@field waiting fun()[] called when the host has opened it
+---@field attached lcursor.ChatAttachment[] to the next question
 ---@field dropped string[] keys of items that the next question leaves out
----@field failure? lcursor.Error why it could not be opened
+---@field failure? lcursor.Error of the last turn, or of opening it

@@ -1,37 +1,140 @@
--- The line above a chat: its title, the model, how full the context is, how fast it goes. Set as
--- plain text, and only when it changed: nothing is worked out while Neovim draws.
+-- The winbar of a chat: its title, the model, how full the context is, and what it is doing. Set as
+-- plain text when it changes, so that Neovim evaluates nothing while it draws.
 
-local words = require("lcursor.chat.words")
+local format = require("lcursor.chat.format")
 local notify = require("lcursor.notify")
 
 local M = {}
 
 local api, uv = vim.api, vim.uv
-local EVERY_MS = 250
+local INTERVAL_MS = 250
+local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
 
----@type table<integer, uv.uv_timer_t> by the session's number
+---@type table<integer, uv.uv_timer_t> by number of the session
 local timers = {}
 
----@param text string
+---@param seconds number
 ---@return string
-local function plain(text)
-  return (text:gsub("[%c]", " "):gsub("%%", "%%%%"))
+local function duration(seconds)
+  if seconds >= 90 then
+    return ("%.0f min"):format(seconds / 60)
+  end
+  return ("%.0f s"):format(math.ceil(seconds))
 end
 
---- What the winbar says, as 'winbar' wants it.
+--- Describe what a turn is doing, and how fast.
+---@param turn lcursor.ChatTurn
+---@param now_ms integer
+---@return string
+function M.phase(turn, now_ms)
+  local progress = turn.progress
+  if turn.is_stopping then
+    return "stopping"
+  elseif turn.first_ms then
+    local seconds = (now_ms - turn.first_ms) / 1000
+    local tokens = turn.bytes / TOKEN_BYTES
+    local speed = seconds > 0.5 and (", about %.0f tokens/s"):format(tokens / seconds) or ""
+    return "writing" .. speed .. (turn.is_followed and ", next question queued" or "")
+  elseif not progress then
+    return "waiting " .. duration((now_ms - turn.started_ms) / 1000)
+  end
+  local detail = progress.detail ~= "" and (" " .. progress.detail) or ""
+  if progress.phase == "server" then
+    return "server:" .. (detail ~= "" and detail or " starting")
+  elseif progress.phase == "context" then
+    return "reading files" .. detail
+  end
+  local text = progress.phase == "summary" and "summarizing" or "reading"
+  if progress.total > 0 then
+    local percent = math.floor(100 * progress.done / progress.total)
+    text = ("%s %d%% of %s"):format(text, percent, format.short(progress.total))
+  end
+  if progress.seconds_left >= 0 then
+    text = ("%s, %s left"):format(text, duration(progress.seconds_left))
+  end
+  return text
+end
+
+---@alias lcursor.WinbarPart { text: string, rank: integer, is_busy?: boolean }
+
+---@param session lcursor.ChatSession
+---@return lcursor.WinbarPart[] in order; the lowest ranks are left out first
+local function parts_of(session)
+  local parts = {}
+  local function add(rank, text, is_busy)
+    table.insert(parts, { text = text, rank = rank, is_busy = is_busy })
+  end
+  if session.model ~= "" then
+    add(5, session.model)
+  end
+  local used = format.short(session.used_tokens)
+  if session.context_tokens > 0 then
+    add(4, ("%s of %s"):format(used, format.size(session.context_tokens)))
+  elseif session.used_tokens > 0 then
+    add(4, used .. " tokens")
+  end
+  local last = session.last
+  if session.turn and not session.turn.failure then
+    add(9, M.phase(session.turn, uv.now()), true)
+  elseif session.turn or session.failure then
+    add(9, "failed", true)
+  elseif session.chat == "" then
+    add(9, "opening", true)
+  elseif last then
+    if last.is_exact and last.prompt_tokens > 0 then
+      add(3, ("%.0f%% cached"):format(100 * last.cached_tokens / last.prompt_tokens))
+    end
+    if last.answer_ms > 0 and last.answer_tokens > 1 then
+      add(2, ("%.0f tokens/s"):format(1000 * last.answer_tokens / last.answer_ms))
+    end
+  end
+  return parts
+end
+
+--- Fit a title and parts into a width: the title is shortened, then parts are left out.
+---@param title string
+---@param parts lcursor.WinbarPart[]
+---@param width integer
+---@return string title
+---@return lcursor.WinbarPart[]
+function M.fit(title, parts, width)
+  parts = vim.list_slice(parts)
+  local function remaining()
+    local cells = 2
+    for _, part in ipairs(parts) do
+      cells = cells + api.nvim_strwidth(part.text) + 3
+    end
+    return width - cells
+  end
+  local wanted = api.nvim_strwidth(title)
+  while #parts > 1 and remaining() < math.min(wanted, 12) do
+    local lowest = 1
+    for i, part in ipairs(parts) do
+      lowest = part.rank < parts[lowest].rank and i or lowest
+    end
+    table.remove(parts, lowest)
+  end
+  local cells = math.max(remaining(), 0)
+  if wanted > cells then
+    title = cells > 1 and vim.fn.strcharpart(title, 0, cells - 1) .. "…" or ""
+  end
+  return title, parts
+end
+
 ---@param session lcursor.ChatSession
 ---@param width integer
----@return string
-function M.text(session, width)
-  local whole = session.title ~= "" and session.title or "new chat"
-  local title, parts = words.fit(whole, words.bar(session, uv.now()), width)
-  local text = "%#LCursorChatTitle# " .. plain(title) .. " %*%<"
+---@return string as 'winbar' expects it
+local function winbar(session, width)
+  local function escape(text)
+    return (text:gsub("%c", " "):gsub("%%", "%%%%"))
+  end
+  local title = session.title ~= "" and session.title or "new chat"
+  local parts
+  title, parts = M.fit(title, parts_of(session), width)
+  local text = "%#LCursorChatTitle# " .. escape(title) .. " %*%<"
   for i, part in ipairs(parts) do
-    if part.is_busy then
-      text = text .. "%=%#LCursorChatBusy#" .. plain(part.text) .. " "
-    else
-      text = text .. (i > 1 and " · " or " ") .. plain(part.text)
-    end
+    local separator = part.is_busy and "%=%#LCursorChatBusy#" or i > 1 and " · " or " "
+    text = text .. separator .. escape(part.text) .. (part.is_busy and " " or "")
   end
   return text
 end
@@ -43,14 +146,14 @@ function M.draw(session)
     return
   end
   for _, win in ipairs(vim.fn.win_findbuf(session.buf)) do
-    local text = M.text(session, api.nvim_win_get_width(win))
+    local text = winbar(session, api.nvim_win_get_width(win))
     if vim.wo[win].winbar ~= text then
       vim.wo[win][0].winbar = text
     end
   end
 end
 
---- Keep it up to date as long as a turn runs.
+--- Draw it repeatedly while a turn runs.
 ---@param session lcursor.ChatSession
 function M.watch(session)
   M.draw(session)
@@ -60,8 +163,8 @@ function M.watch(session)
   local timer = assert(uv.new_timer())
   timers[session.number] = timer
   timer:start(
-    EVERY_MS,
-    EVERY_MS,
+    INTERVAL_MS,
+    INTERVAL_MS,
     vim.schedule_wrap(notify.guarded(function()
       M.draw(session)
       if not session.turn and timers[session.number] == timer then

@@ -1,20 +1,21 @@
--- Where a chat is shown: a split at a side, or a float. Owns the windows' options; never the text.
+-- The window of a chat: a split or a float. Owns the window options.
 
 local config = require("lcursor.config")
-local folds = require("lcursor.chat.folds")
+local buffer = require("lcursor.chat.buffer")
+local sessions = require("lcursor.chat.sessions")
 local winbar = require("lcursor.chat.winbar")
 
 local M = {}
 
 local api = vim.api
-local LEAST_COLUMNS, LEAST_LINES = 30, 5
+local MIN_COLUMNS, MIN_LINES = 30, 5
 
+--- Return a window of this tab page that shows a chat.
 ---@param session lcursor.ChatSession
----@return integer? win in this tab page
+---@return integer?
 function M.find(session)
-  local here = api.nvim_get_current_win()
-  if api.nvim_win_get_buf(here) == session.buf then
-    return here
+  if api.nvim_get_current_buf() == session.buf then
+    return api.nvim_get_current_win()
   end
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
     if api.nvim_win_get_buf(win) == session.buf then
@@ -23,28 +24,35 @@ function M.find(session)
   end
 end
 
---- Set a window's options as a chat wants them, for this buffer only.
+--- Set the options of a window while it shows the chat.
 ---@param session lcursor.ChatSession
 ---@param win integer
-function M.dress(session, win)
+function M.set_options(session, win)
   local wo = vim.wo[win][0]
   wo.wrap, wo.linebreak, wo.breakindent = true, true, true
   wo.number, wo.relativenumber, wo.signcolumn, wo.foldcolumn = false, false, "no", "0"
   wo.foldmethod, wo.foldenable, wo.foldlevel = "manual", true, 0
-  wo.foldtext = "v:lua.require'lcursor.chat.folds'.text()"
+  wo.foldtext = "v:lua.require'lcursor.chat.buffer'.foldtext()"
   wo.fillchars = (vim.go.fillchars ~= "" and vim.go.fillchars .. "," or "") .. "fold: "
-  wo.conceallevel = 0 -- 2 makes long answers slow to draw
+  wo.conceallevel = 0 -- with 2, long answers are slow to draw
   wo.colorcolumn, wo.scrollbind, wo.cursorbind = "", false, false
-  folds.apply(session, win)
+  buffer.fold_window(session, win)
   winbar.draw(session)
 end
 
 ---@param share number
----@param all integer
----@param least integer
+---@param total integer
+---@param minimum integer
 ---@return integer
-local function part(share, all, least)
-  return math.max(math.min(math.floor(all * share + 0.5), all - least), math.min(least, all), 1)
+local function part(share, total, minimum)
+  local size = math.min(math.floor(total * share + 0.5), total - minimum)
+  return math.max(size, math.min(minimum, total), 1)
+end
+
+---@param session lcursor.ChatSession
+---@return string
+local function float_title(session)
+  return (" chat %d "):format(session.number)
 end
 
 ---@param session lcursor.ChatSession
@@ -59,8 +67,8 @@ local function layout(session, opts)
   end
   if is_float then
     local lines = vim.o.lines - vim.o.cmdheight
-    local width = part(math.max(size, 0.6), vim.o.columns - 4, LEAST_COLUMNS)
-    local height = part(0.8, lines - 2, LEAST_LINES)
+    local width = part(math.max(size, 0.6), vim.o.columns - 4, MIN_COLUMNS)
+    local height = part(0.8, lines - 2, MIN_LINES)
     return {
       relative = "editor",
       row = math.max(math.floor((lines - height) / 2) - 1, 0),
@@ -68,15 +76,15 @@ local function layout(session, opts)
       width = width,
       height = height,
       border = "rounded",
-      title = (" chat %d "):format(session.number),
+      title = float_title(session),
     }
   elseif side == "left" or side == "right" then
-    return { split = side, win = -1, width = part(size, vim.o.columns, LEAST_COLUMNS) }
+    return { split = side, win = -1, width = part(size, vim.o.columns, MIN_COLUMNS) }
   end
-  return { split = side, win = -1, height = part(size, vim.o.lines, LEAST_LINES) }
+  return { split = side, win = -1, height = part(size, vim.o.lines, MIN_LINES) }
 end
 
---- Put the cursor where the next question is written: whoever is there follows the answer.
+--- Move the cursor of a window to the end of the draft: from there the view follows an answer.
 ---@param session lcursor.ChatSession
 ---@param win integer
 function M.to_end(session, win)
@@ -85,48 +93,41 @@ function M.to_end(session, win)
   api.nvim_win_set_cursor(win, { last, #line })
 end
 
---- The window of another chat, which this one can be shown in instead of a further one.
+--- Return the window of another chat, which is used again unless a position was given.
 ---@param opts lcursor.ChatOpts
 ---@return integer?
-local function other(opts)
+local function window_of_other(opts)
   if opts.side or opts.size or opts.float ~= nil then
-    return nil -- a place was asked for
+    return nil
   end
-  for _, session in ipairs(require("lcursor.chat.state").all()) do
-    local win = M.find(session)
-    if win then
-      return win
-    end
-  end
+  return vim.iter(sessions.all()):map(M.find):next()
 end
 
 --- Show a chat in this tab page.
 ---@param session lcursor.ChatSession
 ---@param opts lcursor.ChatOpts
----@return integer win
 function M.open(session, opts)
   local win = M.find(session)
   if not win then
-    win = other(opts)
+    win = window_of_other(opts)
     if win then
       api.nvim_win_set_buf(win, session.buf)
       if api.nvim_win_get_config(win).relative ~= "" then
-        api.nvim_win_set_config(win, { title = (" chat %d "):format(session.number) })
+        api.nvim_win_set_config(win, { title = float_title(session) })
       end
     else
       win = api.nvim_open_win(session.buf, false, layout(session, opts))
     end
-    M.dress(session, win)
+    M.set_options(session, win)
     M.to_end(session, win)
   end
   if opts.enter ~= false then
     api.nvim_set_current_win(win)
   end
   session.win = win
-  return win
 end
 
---- Close a chat's windows in this tab page; what it does goes on.
+--- Close the windows of a chat in this tab page; a running answer continues.
 ---@param session lcursor.ChatSession
 function M.close(session)
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do

@@ -23,7 +23,7 @@ KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY---
 def sent(nvim: Pilot, host: FakeHost, text: str) -> list[Params]:
     """Ask a question in the chat and return what goes along."""
     count = len(host.messages("chat.send"))
-    nvim.lua("require('lcursor.chat.turns').ask(require('lcursor.chat').current(), ..., {})", text)
+    nvim.lua("require('lcursor.chat.send').ask(require('lcursor.chat').current(), ..., {})", text)
     question = reach.asked(host, "chat.send", count + 1)
     done = {
         **dict.fromkeys(("prompt_tokens", "cached_tokens", "answer_tokens", "context_tokens"), 0),

@@ -1,4 +1,4 @@
-"""The bill before sending, and the receipts after: what a person sees, and where keys lead."""
+"""The context of a question before it is sent, and its sources after: the lists and their keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def items(nvim: Pilot, dropped: bool = False) -> list[Params]:
 
 
 def bill(nvim: Pilot, host: FakeHost, count: int = 1, **other: Any) -> Params:
-    """Answer the question for a bill."""
+    """Answer the request for a preview."""
     question = reach.asked(host, "chat.bill", count)
     lines = other.get("items", items(nvim))
     total = sum(each["tokens"] for each in lines)
@@ -40,23 +40,23 @@ def bill(nvim: Pilot, host: FakeHost, count: int = 1, **other: Any) -> Params:
     return question
 
 
-def test_the_bill_says_what_each_line_costs(editor: Start, host: FakeHost) -> None:
+def test_the_preview_says_what_each_line_costs(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=120)
     reach.chat(nvim, host, [reach.message(1, "user", "a"), reach.message(2, "assistant", "b")])
     reach.draft(nvim, "Why @file:a.py:5-6 ?")
     nvim.press("gb")
-    assert reach.sheet(nvim, "bill") == ["  counting …"]
+    assert reach.sheet(nvim, "context") == ["  counting …"]
     question = bill(nvim, host)
     assert (question["text"], question["after"]) == ("Why @file:a.py:5-6 ?", 2)
-    assert reach.sheet(nvim, "bill") == [
+    assert reach.sheet(nvim, "context") == [
         "  instructions  what the model is told first    100",
         "  file          a.py:5-6                      1,234",
         "✗ file          .env                              -  its name says so",
         "  question      your question                     6",
     ]
-    assert reach.winbar(nvim).startswith(" 1,340 of 8,000 tokens, 17% · dd drops, u brings back")
+    assert reach.winbar(nvim).startswith(" 1,340 of 8,000 tokens, 17% · dd drop, u restore")
     nvim.press("q")
-    assert reach.sheet(nvim, "bill") == []
+    assert reach.sheet(nvim, "context") == []
     assert nvim.lua("return vim.api.nvim_buf_get_name(0)") == "lcursor://chat/1"
     assert host.messages("chat.send") == []
 
@@ -70,19 +70,19 @@ def test_a_line_is_dropped_brought_back_and_dropped_at_sending(
     nvim.press("gb")
     bill(nvim, host)
     nvim.press("jdd")
-    assert reach.sheet(nvim, "bill")[1].startswith("− file          a.py:5-6")
+    assert reach.sheet(nvim, "context")[1].startswith("− file          a.py:5-6")
     assert reach.winbar(nvim).startswith(" 106 of 8,000 tokens, 2%")
     question = bill(nvim, host, 2, items=items(nvim, dropped=True))
     assert question["dropped"] == ["file:a.py:5-6"]
     nvim.press("u")
     assert bill(nvim, host, 3)["dropped"] == []
-    assert reach.sheet(nvim, "bill")[1].endswith("1,234")
-    nvim.press("x")
+    assert reach.sheet(nvim, "context")[1].endswith("1,234")
+    nvim.press("2Gdd")
     bill(nvim, host, 4, items=items(nvim, dropped=True))
     nvim.press("<CR>")
     sent = reach.asked(host, "chat.send")
     assert (sent["text"], sent["dropped"]) == ("Why @file:a.py:5-6 ?", ["file:a.py:5-6"])
-    assert reach.sheet(nvim, "bill") == []
+    assert reach.sheet(nvim, "context") == []
 
 
 def test_several_lines_at_once(editor: Start, host: FakeHost) -> None:
@@ -97,7 +97,7 @@ def test_several_lines_at_once(editor: Start, host: FakeHost) -> None:
     nvim.press("u")
     assert bill(nvim, host, 3, items=lines)["dropped"] == []
     nvim.press("u")
-    assert reach.told(nvim)[-1] == "lcursor: there is nothing to bring back"
+    assert reach.told(nvim)[-1] == "lcursor: nothing to restore"
 
 
 def test_what_cannot_be_dropped_says_so(editor: Start, host: FakeHost) -> None:
@@ -110,7 +110,7 @@ def test_what_cannot_be_dropped_says_so(editor: Start, host: FakeHost) -> None:
     nvim.press("Gdd")
     assert ":LCursor chats compact" in reach.told(nvim)[-1]
     nvim.press("kkdd")
-    assert reach.told(nvim)[-1] == "lcursor: it is not in anyway"
+    assert reach.told(nvim)[-1] == "lcursor: already left out"
     assert len(host.messages("chat.bill")) == 1
 
 
@@ -129,11 +129,11 @@ def test_an_unknown_limit_and_an_estimate_are_said(editor: Start, host: FakeHost
     reach.chat(nvim, host)
     nvim.press("gb")
     bill(nvim, host, items=[reach.item("question", "", 1234, is_exact=False)], limit_tokens=0)
-    assert "about 1,234 tokens; how many there may be is not known yet" in reach.winbar(nvim)
-    assert reach.sheet(nvim, "bill") == ["  question  question  ~1,234"]
+    assert "about 1,234 tokens; the limit is not known yet" in reach.winbar(nvim)
+    assert reach.sheet(nvim, "context") == ["  question  question  ~1,234"]
 
 
-def test_the_bill_of_a_changed_question_sends_a_branch(editor: Start, host: FakeHost) -> None:
+def test_the_preview_of_an_edited_question_sends_a_branch(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=120)
     talk = [
         reach.message(1, "user", "first"),
@@ -154,7 +154,7 @@ def test_the_bill_of_a_changed_question_sends_a_branch(editor: Start, host: Fake
     assert "one" in nvim.lines()
 
 
-def test_a_bill_that_cannot_be_made_goes(editor: Start, host: FakeHost) -> None:
+def test_a_preview_that_fails_closes(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=120, init=reach.NOTES)
     reach.chat(nvim, host)
     nvim.press("gb")
@@ -162,11 +162,11 @@ def test_a_bill_that_cannot_be_made_goes(editor: Start, host: FakeHost) -> None:
     error = {"code": "chat_missing", "message": "no chat", "hint": "", "level": "warn"}
     host.send("error", {"id": question["id"], **error})
     nvim.settle()
-    assert reach.sheet(nvim, "bill") == []
+    assert reach.sheet(nvim, "context") == []
     assert reach.told(nvim) == ["lcursor: no chat"]
 
 
-def test_the_receipts_lead_to_the_places(editor: Start, host: FakeHost) -> None:
+def test_the_sources_lead_to_their_files(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=120)
     talk = [
         reach.message(1, "user", "why?", items(nvim)),
@@ -177,17 +177,17 @@ def test_the_receipts_lead_to_the_places(editor: Start, host: FakeHost) -> None:
     reach.chat(nvim, host, talk)
     nvim.lua("vim.fn.search('^so')")
     nvim.press("gs")
-    assert reach.sheet(nvim, "receipts") == [
+    assert reach.sheet(nvim, "sources") == [
         "  file  a.py:5-6  1,234",
         "✗ file  .env          -  its name says so",
     ]
-    assert reach.winbar(nvim).startswith(" 1 in, 1,234 tokens; 1 left out")
+    assert reach.winbar(nvim).startswith(" 1 sent, 1,234 tokens; 1 left out")
     nvim.press("<CR>")
     assert nvim.lua("return vim.fn.expand('%:t')") == "a.py"
     assert nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [5, 0]
 
 
-def test_the_receipts_as_a_quickfix_list(editor: Start, host: FakeHost) -> None:
+def test_the_sources_as_a_quickfix_list(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=120)
     reach.chat(nvim, host, [reach.message(1, "user", "why?", items(nvim))])
     nvim.press("gs<C-q>")
@@ -212,4 +212,4 @@ def test_places_that_are_named_in_an_answer(editor: Start, host: FakeHost) -> No
     assert follow("@file:a.py ?") == ["a.py", 1]
     assert follow("^> - file a.py") == ["a.py", 5]
     assert follow("nothing.py") != ["a.py", 5]
-    assert reach.told(nvim)[-1] == "lcursor: no file of the project is named here"
+    assert reach.told(nvim)[-1] == "lcursor: no file name under the cursor"

@@ -52,7 +52,7 @@ def test_blocks_are_found_as_markdown_has_them(editor: Start) -> None:
             """
             return vim.tbl_map(function(b)
               return { b.language, b.path, b.lines, b.first, b.last }
-            end, require("lcursor.chat.blocks").parse(vim.split(..., "\\n"), 0))
+            end, require("lcursor.chat.code_blocks").parse(vim.split(..., "\\n"), 0))
             """,
             text,
         )
@@ -84,7 +84,7 @@ def test_insert_puts_it_where_the_code_is(editor: Start, host: FakeHost) -> None
     code = ["def alpha(x):", "    return x", "def beta():", "    return 1", "z = 1"]
     assert nvim.lines() == code
     assert nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [3, 0]
-    assert reach.told(nvim)[-1] == "lcursor: 2 lines of python put into a.py; u takes it back"
+    assert reach.told(nvim)[-1] == "lcursor: 2 lines of python inserted into a.py; u undoes it"
     nvim.press("u")
     assert nvim.lines() == FILES["a.py"].splitlines()
 
@@ -119,7 +119,7 @@ def test_apply_gives_the_block_to_who_makes_a_change_of_it(editor: Start, host: 
     reach.chat(nvim, host, TALK)
     nvim.lua(
         """
-        require("lcursor.chat.blocks").on_apply(function(session, block)
+        require("lcursor.chat.code_blocks").on_apply(function(session, block)
           _G.applied = { session.chat, block.path }
         end)
         """
@@ -132,4 +132,4 @@ def test_no_block_is_said(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=reach.NOTES)
     reach.chat(nvim, host)
     nvim.press("gy")
-    assert reach.told(nvim) == ["lcursor: there is no code block here"]
+    assert reach.told(nvim) == ["lcursor: no code block here"]

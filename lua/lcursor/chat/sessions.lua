@@ -1,5 +1,4 @@
--- What is known of each chat in this Neovim, and which one is the current. Owns the table of
--- sessions and the file that one was in last; writes into no buffer.
+-- The chats of this Neovim, which one is current, and the file the user was in last.
 
 local context = require("lcursor.context")
 
@@ -7,38 +6,36 @@ local M = {}
 
 local api = vim.api
 
----@type lcursor.ChatSession[] in the order in which they were begun
+---@type lcursor.ChatSession[] oldest first
 local sessions = {}
----@type lcursor.ChatSession? the one that was used last
+---@type lcursor.ChatSession? the one used last
 local current
 local count = 0
----@type string? the file that one was in last
+---@type string? the file the user was in last
 local file
 
---- The file that one is in, or was in before the chat; else the working folder.
+--- Return the current file, or the one before the chat was entered; else the working directory.
 ---@return string absolute
-function M.here()
-  file = context.file(api.nvim_get_current_buf()) or file
+function M.current_path()
+  M.remember_file(api.nvim_get_current_buf())
   return file or assert(vim.uv.cwd())
 end
 
---- Notice which file one is in.
 ---@param buf integer
-function M.notice(buf)
+function M.remember_file(buf)
   file = context.file(buf) or file
 end
 
---- Begin to know of a chat.
----@param buf integer
 ---@param path string absolute
----@return lcursor.ChatSession
-function M.new(buf, path)
+---@return lcursor.ChatSession without a buffer
+function M.new(path)
   count = count + 1
   ---@type lcursor.ChatSession
   local session = {
     number = count,
     chat = "",
-    buf = buf,
+    buf = 0,
+    tick = -1,
     path = path,
     root = "",
     title = "",
@@ -48,7 +45,6 @@ function M.new(buf, path)
     context_tokens = 0,
     used_tokens = 0,
     spans = {},
-    undone = {},
     waiting = {},
     attached = {},
     dropped = {},
@@ -68,14 +64,14 @@ function M.remove(session)
   end
 end
 
----@return lcursor.ChatSession[] in the order in which they were begun
+---@return lcursor.ChatSession[] oldest first
 function M.all()
   return sessions
 end
 
 ---@param buf integer
 ---@return lcursor.ChatSession?
-function M.of(buf)
+function M.of_buffer(buf)
   for _, session in ipairs(sessions) do
     if session.buf == buf then
       return session
@@ -85,7 +81,7 @@ end
 
 ---@param key string
 ---@return lcursor.ChatSession?
-function M.named(key)
+function M.of_key(key)
   for _, session in ipairs(sessions) do
     if session.chat == key and key ~= "" then
       return session
@@ -93,10 +89,10 @@ function M.named(key)
   end
 end
 
---- The chat whose buffer one is in, else the one that was used last.
+--- Return the chat of the current buffer, else the one used last.
 ---@return lcursor.ChatSession?
 function M.current()
-  current = M.of(api.nvim_get_current_buf()) or current
+  current = M.of_buffer(api.nvim_get_current_buf()) or current
   return current
 end
 
@@ -105,29 +101,22 @@ function M.use(session)
   current = session
 end
 
----@param session lcursor.ChatSession
----@param path string absolute
----@return boolean whether the chat is about the project that a file is in
-function M.is_about(session, path)
-  local root = session.root ~= "" and session.root or session.path
-  return path == root or vim.startswith(path, root:gsub("/$", "") .. "/") or path == session.path
-end
-
---- The chat to go on with for a file: the current one, else the last about its project.
+--- Return the chat about the project of a file: the current one, else the newest.
 ---@param path string absolute
 ---@return lcursor.ChatSession?
-function M.about(path)
-  local here = M.current()
-  if here and M.is_about(here, path) then
-    return here
-  end
-  for i = #sessions, 1, -1 do
-    if M.is_about(sessions[i], path) then
-      return sessions[i]
+function M.of_path(path)
+  local candidates = vim.list_extend({}, sessions)
+  table.insert(candidates, M.current())
+  for i = #candidates, 1, -1 do
+    local session = candidates[i]
+    local root = session.root ~= "" and session.root or session.path
+    if path == session.path or vim.fs.relpath(root, path) then
+      return session
     end
   end
 end
 
+--- Return a message by its number.
 ---@param session lcursor.ChatSession
 ---@param number integer
 ---@return lcursor.ChatMessage?

@@ -1,4 +1,4 @@
-"""Colours of code in a chat: how long at a time they hold Neovim up."""
+"""Highlighting of code in a chat: how long it blocks Neovim at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ vim.api.nvim_buf_set_lines(0, 0, -1, false, ...)
 """
 MEASURED = """
 local prepare, check, began = vim.uv.new_prepare(), vim.uv.new_check(), nil
-_G.spans_ms, _G.is_painted = {}, false
+_G.spans_ms, _G.is_done = {}, false
 -- Between the two the loop is in what it calls; of the process's own time, whoever else runs here.
 check:start(function()
   began = os.clock()
@@ -32,15 +32,15 @@ prepare:start(function()
   end
 end)
 vim.schedule(function()
-  require("lcursor.chat.paint").rows(0, 0, vim.api.nvim_buf_line_count(0), function()
-    _G.is_painted = true
+  require("lcursor.chat.highlight").rows(0, 0, vim.api.nvim_buf_line_count(0), function()
+    _G.is_done = true
     prepare:close()
     check:close()
   end)
 end)
 """
 COLOURED = """
-local ns = vim.api.nvim_create_namespace("lcursor.chat.paint")
+local ns = vim.api.nvim_create_namespace("lcursor.chat.highlight")
 return vim.tbl_map(function(row)
   local marks = vim.api.nvim_buf_get_extmarks(0, ns, { row, 0 }, { row, -1 }, { details = true })
   return vim.tbl_map(function(mark)
@@ -56,7 +56,7 @@ def test_a_long_block_of_dense_code_holds_nobody_up(editor: Start) -> None:
     nvim.lua(SHOWN, ["Here:", "", "```lua", *CODE, "```"])
     for _ in range(2):
         nvim.lua(MEASURED)
-        nvim.wait_lua("return _G.is_painted", timeout_s=40)
+        nvim.wait_lua("return _G.is_done", timeout_s=40)
     first, middle, last = nvim.lua(COLOURED, [3, 3 + ROWS // 2, 2 + ROWS])
     assert "@keyword.function.lua" in first
     assert sorted(first) == sorted(middle) == sorted(last)

@@ -1,4 +1,4 @@
-"""The chat's Lua functions that only compute: what may be written, where blocks end, the winbar."""
+"""The pure functions of the chat: text of a stream, Markdown blocks, counts, the winbar."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ TURN = {"started_ms": 0, "bytes": 0, "is_stopping": False, "is_followed": False}
 
 @pytest.fixture(scope="module")
 def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
-    """Call a function of words.lua in one Neovim for all of this file."""
+    """Call a function of the chat, as `format.short`, in one Neovim for all of this file."""
     with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
 
         def call(name: str, *args: object) -> Any:
-            return nvim.lua(f"return {{ require('lcursor.chat.words').{name}(...) }}", *args)
+            module, _, function = name.partition(".")
+            code = f"return {{ require('lcursor.chat.{module}').{function}(...) }}"
+            return nvim.lua(code, *args)
 
         yield call
 
@@ -52,7 +54,7 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
     ],
 )
 def test_what_may_be_written(lua: Call, text: str, ready: str, held: str) -> None:
-    assert lua("hold", text) == [ready, held]
+    assert lua("format.hold", text) == [ready, held]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_what_may_be_written(lua: Call, text: str, ready: str, held: str) -> Non
     ],
 )
 def test_text_in_lines(lua: Call, text: str, lines: list[str]) -> None:
-    assert lua("wrap", text, 6) == [lines]
+    assert lua("format.wrap", text, 6) == [lines]
 
 
 @example(text="\r\r\n`", cuts=[])
@@ -76,78 +78,52 @@ def test_text_in_lines(lua: Call, text: str, lines: list[str]) -> None:
 @settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_no_character_is_ever_cut(lua: Call, text: str, cuts: list[int]) -> None:
-    """However the bytes come, what is written are whole characters, and in the end all of them."""
-    data = text.encode()
-    edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
-    written, held = b"", b""
+def test_a_text_in_pieces_is_written_whole(lua: Call, text: str, cuts: list[int]) -> None:
+    """However it is cut, all of it is written, and no write ends with a line end."""
+    edges = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    written, held = "", ""
     for first, last in itertools.pairwise(edges):
-        ready, rest = (
-            each.encode("utf-8", "surrogateescape")
-            for each in lua("hold", (held + data[first:last]).decode("utf-8", "surrogateescape"))
-        )
-        ready.decode()  # raises where it is half a character
-        assert not ready.endswith((b"\n", b"\r"))
-        written, held = written + ready, rest
-    said = text.replace("\r\n", "\n")
-    assert written.decode() + held.decode().replace("\r\n", "\n") == said
+        ready, held = lua("format.hold", held + text[first:last])
+        assert not ready.endswith(("\n", "\r"))
+        written += ready
+    assert written + held.replace("\r\n", "\n") == text.replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize(
-    ("lines", "whole"),
+    ("lines", "blocks"),
     [
-        (["one", "two"], 0),
-        (["one", "", "two"], 2),
-        (["one", "", "  two"], 0),  # may go on with the item of a list
-        (["```lua", "x", "", "y"], 0),
-        (["```lua", "x", "```", "y"], 3),
-        (["````", "```", "a", "", "b"], 0),
-        (["~~~", "```", "~~~", "x"], 3),
-        (["a", "", "```", "b", "", "c"], 2),
-        (["- a", "", "- b", "", "    c", "", "d", "e"], 6),
-        ([], 0),
+        (["one", "two"], [(0, 2)]),
+        (["one", "", "two"], [(0, 2), (2, 3)]),
+        (["one", "", "  two"], [(0, 3)]),  # may continue a list item
+        (["```lua", "x", "", "y"], [(0, 4, "lua")]),
+        (["```lua", "x", "```", "y"], [(0, 3, "lua"), (3, 4)]),
+        (["````", "```", "a", "", "b"], [(0, 5, "")]),
+        (["~~~", "```", "~~~", "x"], [(0, 3, ""), (3, 4)]),
+        (["a", "", "```", "b", "", "c"], [(0, 2), (2, 6, "")]),
+        (["- a", "", "- b", "", "    c", "", "d", "e"], [(0, 2), (2, 6), (6, 8)]),
+        ([], []),
     ],
 )
-def test_where_blocks_end(lua: Call, lines: list[str], whole: int) -> None:
-    assert lua("whole", lines) == [whole]
+def test_blocks(lua: Call, lines: list[str], blocks: list[tuple[object, ...]]) -> None:
+    (found,) = lua("markdown.blocks", lines, 1)
+    assert [
+        (each["first"], each["last"], *([each["fence"]["info"]] if "fence" in each else []))
+        for each in found
+    ] == blocks
 
 
-@given(st.lists(st.sampled_from(["", "text", "```", "```lua", "~~~", "  indented", "- item"])))
+LINES = ["", "text", "```", "```lua", "~~~", "  indented", "- item"]
+
+
+@given(st.lists(st.sampled_from(LINES), min_size=1), st.integers(1, 9))
 @settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_blocks_are_all_lines_once(lua: Call, lines: list[str]) -> None:
-    (blocks,) = lua("blocks", lines, 1)
-    assert blocks[0]["first"] == 0
-    assert blocks[-1]["last"] == len(lines)
+def test_blocks_are_all_lines_once(lua: Call, lines: list[str], min_rows: int) -> None:
+    (blocks,) = lua("markdown.blocks", lines, min_rows)
+    assert (blocks[0]["first"], blocks[-1]["last"]) == (0, len(lines))
     for one, next_one in itertools.pairwise(blocks):
         assert one["last"] == next_one["first"]
-
-
-LINES = ["", "text", "```", "```lua", "~~~", "  indented"]
-
-
-@given(st.lists(st.sampled_from(LINES), max_size=60), st.integers(2, 9))
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_pieces_are_all_lines_once_and_short(lua: Call, lines: list[str], most: int) -> None:
-    (pieces,) = lua("pieces", lines, most)
-    assert (pieces[0]["first"], pieces[-1]["last"]) == (0, len(lines))
-    for one, next_one in itertools.pairwise(pieces):
-        assert one["last"] == next_one["first"]
-    assert max(each["last"] - each["first"] for each in pieces) <= most
-
-
-def test_a_piece_inside_of_code_knows_what_opened_it(lua: Call) -> None:
-    lines = ["a", "```lua", "f", "", "", "g", "  h", "```", "b", "c", "d"]
-    (pieces,) = lua("pieces", lines, 6)
-    assert [(each["first"], each.get("opening")) for each in pieces] == [
-        (0, None),
-        (5, "```lua"),
-    ]
-    (pieces,) = lua("pieces", lines, 4)
-    assert [each.get("opening") for each in pieces] == [None, "```lua", None]
 
 
 @pytest.mark.parametrize(
@@ -156,24 +132,24 @@ def test_a_piece_inside_of_code_knows_what_opened_it(lua: Call) -> None:
     + [(27000, "27k"), (999499, "999k"), (999500, "1M"), (1_500_000, "1.5M")],
 )
 def test_counts_are_short(lua: Call, count: int, text: str) -> None:
-    assert lua("short", count) == [text]
+    assert lua("format.short", count) == [text]
 
 
 def test_sizes_of_a_context(lua: Call) -> None:
-    assert [lua("size", each)[0] for each in (32768, 40000, 512)] == ["32k", "40k", "512"]
+    assert [lua("format.size", each)[0] for each in (32768, 40000, 512)] == ["32k", "40k", "512"]
 
 
 def test_what_went_in(lua: Call) -> None:
     system = {**ITEM, "kind": "system"}
-    (lines,) = lua("context", [system, {**ITEM, "is_exact": False, "first_row": 3}])
+    (lines,) = lua("format.context", [system, {**ITEM, "is_exact": False, "first_row": 3}])
     assert lines == ["> context: 1 item, 120 tokens", "> - file a.py:4: about 120 tokens"]
-    assert lua("context", [system]) == [[]] or lua("context", [system]) == [{}]
+    assert lua("format.context", [system]) == [[]] or lua("format.context", [system]) == [{}]
 
 
 @pytest.mark.parametrize(
     ("turn", "text"),
     [
-        ({}, "asked 3 s ago"),
+        ({}, "waiting 3 s"),
         ({"progress": {**PROGRESS, "phase": "server"}}, "server: starting"),
         (
             {"progress": {**PROGRESS, "phase": "server", "detail": "loading qwen"}},
@@ -198,13 +174,13 @@ def test_what_went_in(lua: Call) -> None:
     ],
 )
 def test_what_a_turn_waits_for(lua: Call, turn: dict[str, Any], text: str) -> None:
-    assert lua("phase", {**TURN, **turn}, 3000) == [text]
+    assert lua("winbar.phase", {**TURN, **turn}, 3000) == [text]
 
 
 def test_badges(lua: Call) -> None:
-    assert lua("badge", message(1, "x")) == [""]
+    assert lua("format.heading_note", message(1, "x")) == [""]
     whole = message(1, "x", branch=2, branches=3, is_partial=True)
-    assert lua("badge", whole) == ["2 of 3, not complete"]
+    assert lua("format.heading_note", whole) == ["2 of 3, incomplete"]
 
 
 @pytest.mark.parametrize(
@@ -222,14 +198,14 @@ def test_a_winbar_in_little_room(lua: Call, width: int, title: str, shown: list[
         {"text": "1k of 32k", "rank": 4},
         {"text": "reading", "rank": 9},
     ]
-    said, left = lua("fit", "a title of some length", parts, width)
+    said, left = lua("winbar.fit", "a title of some length", parts, width)
     assert [part["text"] for part in left] == shown
     assert said == title
 
 
 def test_one_is_one(lua: Call) -> None:
     one = {**ITEM, "tokens": 1, "is_exact": True}
-    ((head, line),) = lua("context", [one])
+    ((head, line),) = lua("format.context", [one])
     assert "1 item, " in head
     assert line.endswith(": 1 token")
-    assert lua("fold", "> context", 2) == ["▸ context (1 line)"]
+    assert lua("format.fold", "> context", 2) == ["▸ context (1 line)"]

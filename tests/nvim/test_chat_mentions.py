@@ -156,7 +156,7 @@ def test_the_mentions_of_what_the_editor_has(editor: Start) -> None:
             """
             return vim.tbl_map(function(one)
               return { one.kind, one.argument }
-            end, require("lcursor.chat.spelled").mentions(...))
+            end, require("lcursor.chat.mentions").parse(...))
             """,
             text,
         )

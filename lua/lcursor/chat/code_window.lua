@@ -1,0 +1,176 @@
+-- The code beside a chat: the file the user was in last, its window, and jumps to places in files.
+
+local buffer = require("lcursor.chat.buffer")
+local notify = require("lcursor.notify")
+local sessions = require("lcursor.chat.sessions")
+
+local M = {}
+
+local api = vim.api
+
+---@param buf integer
+---@return boolean whether it is a normal buffer
+local function is_code(buf)
+  return api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == "" and not sessions.of_buffer(buf)
+end
+
+---@param path string absolute
+---@return integer? buf
+local function buffer_of(path)
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    local name = api.nvim_buf_get_name(buf)
+    if is_code(buf) and name ~= "" and vim.fs.abspath(name) == path then
+      return buf
+    end
+  end
+end
+
+--- Return the window of this tab page that the user was in before the chat.
+---@return integer?
+function M.window()
+  local preferred = buffer_of(sessions.current_path())
+  local candidates = { api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#")) }
+  vim.list_extend(candidates, api.nvim_tabpage_list_wins(0))
+  local other
+  for _, win in ipairs(candidates) do
+    local is_split = win ~= 0 and api.nvim_win_get_config(win).relative == ""
+    local buf = is_split and api.nvim_win_get_buf(win)
+    if buf and buf == preferred then
+      return win
+    elseif buf and not other and is_code(buf) then
+      other = win
+    end
+  end
+  return other
+end
+
+--- Return the current buffer, or the one the user was in before the chat.
+---@return integer? buf
+function M.buffer()
+  local now = api.nvim_get_current_buf()
+  if is_code(now) then
+    return now
+  end
+  local win = M.window()
+  return buffer_of(sessions.current_path()) or (win and api.nvim_win_get_buf(win)) or nil
+end
+
+--- Enter the code window, or a new one.
+local function enter()
+  local win = M.window()
+  if not win then
+    local is_float = api.nvim_win_get_config(0).relative ~= ""
+    local is_chat = sessions.of_buffer(api.nvim_get_current_buf()) ~= nil
+    local buf = buffer_of(sessions.current_path()) or api.nvim_create_buf(true, false)
+    win = api.nvim_open_win(buf, true, {
+      split = is_chat and not is_float and "left" or "above",
+      win = is_float and -1 or 0,
+    })
+  end
+  api.nvim_set_current_win(win)
+end
+
+--- Go to a row of a file, in the code window.
+---@param path string absolute
+---@param row integer
+function M.jump(path, row)
+  local buf = buffer_of(path)
+  local name = vim.fn.fnamemodify(path, ":~:.")
+  if not buf and not vim.uv.fs_stat(path) then
+    return notify.warn(name .. " no longer exists")
+  end
+  enter()
+  vim.cmd("normal! m'")
+  if not buf or buf ~= api.nvim_get_current_buf() then
+    local is_stuck = vim.bo.modified and not vim.o.hidden and not vim.o.autowriteall
+    local ok, err = pcall(vim.cmd[is_stuck and "split" or "edit"], {
+      vim.fn.fnameescape(vim.fn.fnamemodify(path, ":.")),
+    })
+    if not ok then
+      return notify.warn(("cannot open %s: %s"):format(name, tostring(err):gsub("^.-:", "")))
+    end
+  end
+  api.nvim_win_set_cursor(0, { math.min(row + 1, api.nvim_buf_line_count(0)), 0 })
+  vim.cmd("normal! ^zvzz")
+end
+
+--- Return a path relative to the project.
+---@param path string absolute
+---@return string
+function M.name(path)
+  local root = vim.fs.root(path, { ".git", ".hg", ".svn" })
+  local session = sessions.current()
+  if session and session.root ~= "" and vim.startswith(path, session.root .. "/") then
+    root = session.root
+  end
+  return root and vim.fs.relpath(root, path) or vim.fn.fnamemodify(path, ":~:.")
+end
+
+--- Return the item of a question's context that a line shows.
+---@param session lcursor.ChatSession
+---@param line string
+---@return lcursor.ChatItem?
+local function item_of(session, line)
+  local span = buffer.question_at_cursor(session)
+  local text = line:match("^> %- (.*)$")
+  for _, item in ipairs(span and text and span.message.items or {}) do
+    if vim.startswith(text, item.kind .. " " .. item.name) then
+      return item
+    end
+  end
+end
+
+---@param session lcursor.ChatSession
+---@param name string
+---@return string? absolute
+local function find(session, name)
+  for _, base in ipairs({ session.root, vim.fs.dirname(session.path), vim.uv.cwd() }) do
+    local path = vim.startswith(name, "/") and name or vim.fs.joinpath(base, name)
+    if base ~= "" and (vim.fn.filereadable(path) == 1 or buffer_of(path)) then
+      return vim.fs.normalize(path)
+    end
+  end
+end
+
+--- Return the file named at a column of a line: `src/a.py:12`, `src/a.py`, `src/a.py#L12`.
+---@param line string
+---@param col integer from 1
+---@return string? name
+---@return integer row
+local function name_at(line, col)
+  for first, word, last in line:gmatch("()([%w_%.%-/~+@\128-\255]+[%w_#:%-]*)()") do
+    if col >= first and col < last then
+      local name, row = word:match("^(.-):L?(%d+)")
+      if not name then
+        name, row = word:match("^(.-)#L(%d+)")
+      end
+      name = (name or word):gsub("[:%.%-]+$", ""):gsub("^@%l+:", "")
+      return name, math.max((tonumber(row) or 1) - 1, 0)
+    end
+  end
+  return nil, 0
+end
+
+--- Go to the file under the cursor: an item of a question's context, or a name in the text.
+---@param session lcursor.ChatSession
+function M.follow(session)
+  local line, col = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2] + 1
+  local item = item_of(session, line)
+  if item and item.path ~= "" then
+    return M.jump(item.path, item.first_row)
+  end
+  for first, argument, last in line:gmatch("()@%l+:(%S+)()") do
+    if col >= first and col < last then
+      line, col = argument:gsub('"', ""), 1
+      break
+    end
+  end
+  local name, row = name_at(line, col)
+  local path = name and name ~= "" and find(session, name)
+  if not path then
+    return notify.info("no file name under the cursor")
+  end
+  M.jump(path, row)
+end
+
+return M

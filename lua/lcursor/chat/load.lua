@@ -1,0 +1,124 @@
+-- Opens a chat at the host and shows what the host has stored: messages, branches, the model.
+
+local buffer = require("lcursor.chat.buffer")
+local notify = require("lcursor.notify")
+local requests = require("lcursor.requests")
+local turn = require("lcursor.chat.turn")
+local winbar = require("lcursor.chat.winbar")
+local window = require("lcursor.chat.window")
+
+local M = {}
+
+local api = vim.api
+
+--- Write the messages again; each cursor stays in its message.
+---@param session lcursor.ChatSession
+local function render(session)
+  local indexes = {}
+  local wins = vim.fn.win_findbuf(session.buf)
+  for _, win in ipairs(wins) do
+    local _, index = buffer.span_at(session, api.nvim_win_get_cursor(win)[1] - 1)
+    indexes[win] = index < #session.spans and index or nil
+  end
+  buffer.render(session, buffer.text(session, buffer.draft(session)))
+  for _, win in ipairs(wins) do
+    local span = indexes[win] and session.spans[indexes[win]]
+    if span and span.message then
+      local _, _, row = buffer.rows(session, span)
+      api.nvim_win_set_cursor(win, { row + 1, 0 })
+    else
+      window.to_end(session, win)
+    end
+  end
+end
+
+--- Show a chat as the host has it; the draft stays.
+---@param session lcursor.ChatSession
+---@param opened lcursor.ChatOpened
+function M.show(session, opened)
+  session.chat, session.title, session.root = opened.chat, opened.title, opened.root
+  session.model, session.models = opened.model, opened.models
+  session.context_tokens = opened.context_tokens
+  session.used_tokens = opened.used_tokens
+  session.failure = nil
+  if not api.nvim_buf_is_loaded(session.buf) then
+    return
+  end
+  local is_same = vim.deep_equal(session.messages, opened.messages)
+  session.messages = opened.messages
+  if not is_same then
+    render(session)
+  end
+  buffer.annotate(session)
+  winbar.draw(session)
+end
+
+--- Send a request that changes a chat, and show the result.
+---@param session lcursor.ChatSession
+---@param method string
+---@param params table
+function M.change(session, method, params)
+  if session.chat == "" or turn.is_busy(session) then
+    return
+  end
+  params.chat = session.chat
+  requests.ask(method, params, function(opened)
+    M.show(session, opened)
+  end)
+end
+
+--- Show another branch at the cursor.
+---@param session lcursor.ChatSession
+---@param step integer
+function M.step(session, step)
+  local _, index = buffer.span_at_cursor(session)
+  for _, i in ipairs({ index, index - 1, index + 1 }) do
+    local message = session.spans[i] and session.spans[i].message
+    if message and message.branches > 1 then
+      return M.change(session, "chat.branch", { number = message.number, step = step })
+    end
+  end
+  notify.info("no other branch here")
+end
+
+--- Show a chat again as the host has it now.
+---@param session lcursor.ChatSession
+function M.reload(session)
+  requests.ask("chat.open", { chat = session.chat, path = session.path }, function(opened)
+    if not session.turn then
+      M.show(session, opened)
+    end
+  end)
+end
+
+--- Open a chat at the host.
+---@param session lcursor.ChatSession
+---@param key string "" for a new chat
+function M.open(session, key)
+  session.failure = nil
+  local function fail(err)
+    session.failure, session.waiting = err, {}
+    if api.nvim_buf_is_loaded(session.buf) then
+      buffer.annotate(session)
+      winbar.draw(session)
+    end
+  end
+  local id = requests.ask("chat.open", { chat = key, path = session.path }, function(opened)
+    M.show(session, opened)
+    local waiting = session.waiting
+    session.waiting = {}
+    for _, fn in ipairs(waiting) do
+      fn()
+    end
+  end, fail)
+  if not id then
+    fail({
+      code = "host_failed",
+      message = "the backend is not available",
+      hint = "See :LCursor status",
+      level = "silent",
+    })
+  end
+end
+
+return M

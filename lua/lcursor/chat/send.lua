@@ -1,0 +1,265 @@
+-- Sends questions: the draft, an edited earlier message as a branch, a question again.
+
+local attachments = require("lcursor.chat.attachments")
+local buffer = require("lcursor.chat.buffer")
+local load = require("lcursor.chat.load")
+local notify = require("lcursor.notify")
+local requests = require("lcursor.requests")
+local sessions = require("lcursor.chat.sessions")
+local turns = require("lcursor.chat.turn")
+local winbar = require("lcursor.chat.winbar")
+local window = require("lcursor.chat.window")
+
+local M = {}
+
+local api = vim.api
+
+---@class (exact) lcursor.ChatAsk what goes with a question
+---@field attachments? lcursor.ChatAttachment[] besides what the text mentions
+---@field dropped? string[] keys of items to leave out
+---@field model? string for this question only
+
+--- Return the parameters of `chat.send` without the id; a preview of the context uses the same.
+---@param session lcursor.ChatSession
+---@param text string
+---@param after integer number of the message before; 0 for none
+---@param opts lcursor.ChatAsk
+---@param old? lcursor.ChatMessage that it replaces, on another branch
+---@return table
+function M.params(session, text, after, opts, old)
+  local all = vim.list_extend({}, session.attached)
+  vim.list_extend(all, vim.tbl_map(attachments.with_defaults, opts.attachments or {}))
+  vim.list_extend(all, attachments.collect(session.attached, text, old))
+  return {
+    chat = session.chat,
+    after = after,
+    text = text,
+    path = sessions.current_path(),
+    attachments = attachments.with_screen(all, text, old),
+    dropped = vim.list_extend(vim.list_slice(session.dropped), opts.dropped or {}),
+    model = opts.model or "",
+    again = old and old.number or 0,
+  }
+end
+
+---@class (exact) lcursor.ChatStart
+---@field index integer of the span that holds the question
+---@field kept integer messages that stay before the question
+---@field question lcursor.ChatMessage
+---@field answer lcursor.ChatMessage
+---@field after integer
+---@field old? lcursor.ChatMessage that the question replaces
+---@field text string for the host
+---@field draft string that stays at the end
+
+---@param session lcursor.ChatSession
+---@param plan lcursor.ChatStart
+---@param opts lcursor.ChatAsk
+local function start(session, plan, opts)
+  local turn ---@type lcursor.ChatTurn
+  local params = M.params(session, plan.text, plan.after, opts, plan.old)
+  local id = requests.follow("chat.send", params, function(method, answer)
+    turns.handle(session, turn, method, answer)
+  end)
+  if not id then
+    return
+  end
+  local _, _, heading = buffer.rows(session, session.spans[plan.index])
+  local following = vim.tbl_filter(function(win)
+    return api.nvim_win_get_cursor(win)[1] > heading
+  end, vim.fn.win_findbuf(session.buf))
+  turn = {
+    id = id,
+    started_ms = vim.uv.now(),
+    bytes = 0,
+    texts = {},
+    thoughts = {},
+    question = plan.question,
+    answer = plan.answer,
+    is_known = false,
+    is_stopping = false,
+    is_followed = false,
+    before = session.messages,
+    text = plan.text,
+  }
+  session.failure = nil
+  session.messages = vim.list_slice(session.messages, 1, plan.kept)
+  vim.list_extend(session.messages, { plan.question, plan.answer })
+  turns.show(session, turn, plan.index, plan.draft)
+  session.turn = turn
+  for _, win in ipairs(following) do
+    window.to_end(session, win)
+  end
+  buffer.annotate(session)
+  winbar.watch(session)
+end
+
+--- Ask after the last message.
+---@param session lcursor.ChatSession
+---@param text string
+---@param draft string
+---@param opts lcursor.ChatAsk
+local function start_last(session, text, draft, opts)
+  local last = session.messages[#session.messages]
+  start(session, {
+    index = #session.spans,
+    kept = #session.messages,
+    question = turns.new_message("user", text),
+    answer = turns.new_message("assistant", ""),
+    after = last and last.number or 0,
+    text = text,
+    draft = draft,
+  }, opts)
+end
+
+--- Ask an edited earlier question, as a branch.
+---@param session lcursor.ChatSession
+---@param span lcursor.ChatSpan
+---@param index integer
+---@param text string
+---@param opts lcursor.ChatAsk
+local function start_branch(session, span, index, text, opts)
+  local old = assert(span.message)
+  local _, at = sessions.message(session, old.number)
+  local before = at and session.messages[at - 1]
+  start(session, {
+    index = index,
+    kept = (at or 1) - 1,
+    question = turns.new_message("user", text, old),
+    answer = turns.new_message("assistant", ""),
+    after = before and before.number or 0,
+    old = old,
+    text = text,
+    draft = buffer.text(session, buffer.draft(session)),
+  }, opts)
+end
+
+--- Call a function once the host has opened the chat.
+---@param session lcursor.ChatSession
+---@param fn fun()
+local function when_open(session, fn)
+  if session.chat ~= "" then
+    return fn()
+  end
+  table.insert(session.waiting, fn)
+  if session.failure then
+    load.open(session, "")
+  end
+end
+
+---@param session lcursor.ChatSession
+---@param text string
+---@return boolean
+local function can_send(session, text)
+  if text == "" then
+    notify.info("nothing to send: write below the last heading")
+  end
+  return text ~= "" and api.nvim_buf_is_loaded(session.buf)
+end
+
+---@param session lcursor.ChatSession
+local function leave_insert(session)
+  if api.nvim_get_current_buf() == session.buf then
+    vim.cmd.stopinsert()
+  end
+end
+
+--- Ask a question that is not in the buffer; the draft stays.
+---@param session lcursor.ChatSession
+---@param text string
+---@param opts lcursor.ChatAsk
+function M.ask(session, text, opts)
+  text = vim.trim(text)
+  if not can_send(session, text) or turns.is_busy(session) then
+    return
+  end
+  local draft = buffer.draft(session)
+  if session.chat == "" and buffer.text(session, draft) == "" then
+    buffer.set_draft(session, text) -- so that it is not lost if the chat cannot be opened
+    return M.send(session, opts, draft)
+  end
+  when_open(session, function()
+    if not session.turn then
+      start_last(session, text, buffer.text(session, buffer.draft(session)), opts)
+    end
+  end)
+end
+
+---@param session lcursor.ChatSession
+---@param opts lcursor.ChatAsk
+local function send_draft(session, opts)
+  local text = buffer.text(session, buffer.draft(session))
+  if session.turn and text ~= "" then
+    session.turn.is_followed = true
+    leave_insert(session)
+    return winbar.draw(session)
+  elseif not can_send(session, text) then
+    return
+  end
+  leave_insert(session)
+  when_open(session, function()
+    local is_loaded = api.nvim_buf_is_loaded(session.buf)
+    text = is_loaded and buffer.text(session, buffer.draft(session)) or ""
+    if text == "" or session.turn then
+      return
+    end
+    if not buffer.is_whole(session) then
+      buffer.render(session, text) -- headings were deleted
+    end
+    start_last(session, text, "", opts)
+  end)
+end
+
+--- Send the message at the cursor: an edited earlier question or answer becomes a branch; anywhere
+--- else the draft is sent.
+---@param session lcursor.ChatSession
+---@param opts lcursor.ChatAsk
+---@param span? lcursor.ChatSpan instead of the one at the cursor
+function M.send(session, opts, span)
+  span = span or buffer.span_at_cursor(session)
+  local text = buffer.edited(session, span) or ""
+  if text == "" then
+    return send_draft(session, opts)
+  elseif turns.is_busy(session) then
+    return
+  end
+  leave_insert(session)
+  when_open(session, function()
+    local message = assert(span.message)
+    if message.role == "assistant" then
+      return load.change(session, "chat.amend", { number = message.number, text = text })
+    end
+    for i, other in ipairs(session.spans) do
+      if other == span then
+        return start_branch(session, span, i, text, opts)
+      end
+    end
+  end)
+end
+
+--- Answer the question at the cursor again; the old answer stays on its branch.
+---@param session lcursor.ChatSession
+---@param opts lcursor.ChatAsk
+function M.regenerate(session, opts)
+  local span, index = buffer.question_at_cursor(session)
+  if not span or not index then
+    return notify.info("no question to answer again")
+  elseif turns.is_busy(session) then
+    return
+  end
+  local question = assert(span.message)
+  local _, at = sessions.message(session, question.number)
+  local old = session.messages[(at or 0) + 1]
+  local is_answer = old and old.role == "assistant"
+  start(session, {
+    index = index,
+    kept = (at or 1) - 1,
+    question = question,
+    answer = turns.new_message("assistant", "", is_answer and old or nil),
+    after = question.number,
+    text = "",
+    draft = buffer.text(session, buffer.draft(session)),
+  }, opts)
+end
+
+return M

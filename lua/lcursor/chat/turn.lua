@@ -1,0 +1,290 @@
+-- A turn: one question that is being answered. Handles its messages, its end, and stopping it;
+-- send.lua starts it.
+
+local buffer = require("lcursor.chat.buffer")
+local config = require("lcursor.config")
+local format = require("lcursor.chat.format")
+local many = require("lcursor.text").many
+local notify = require("lcursor.notify")
+local requests = require("lcursor.requests")
+
+local sessions = require("lcursor.chat.sessions")
+local status = require("lcursor.status")
+local stream = require("lcursor.chat.stream")
+local winbar = require("lcursor.chat.winbar")
+
+local M = {}
+
+local api = vim.api
+local MAX_WAIT_MS = 1500 -- for `chat.done` after an error or a stop
+
+---@type lcursor.Error
+local INTERRUPTED = {
+  code = "chat_failed",
+  message = "the answer was interrupted",
+  hint = "See :LCursor log",
+  level = "error",
+}
+
+--- Return a message that the host has not numbered yet.
+---@param role "user"|"assistant"
+---@param text string
+---@param old? lcursor.ChatMessage that it replaces, on another branch
+---@return lcursor.ChatMessage
+function M.new_message(role, text, old)
+  local branches = old and old.branches + 1 or 1
+  return {
+    number = 0,
+    role = role,
+    text = text,
+    reasoning = "",
+    branch = branches,
+    branches = branches,
+    is_partial = false,
+    model = "",
+    why = "",
+    items = {},
+  }
+end
+
+---@param session lcursor.ChatSession
+---@param turn lcursor.ChatTurn
+---@param done lcursor.ChatDone
+local function show_end(session, turn, done)
+  if turn.is_known then
+    stream.close(turn.stream)
+    buffer.mark_heading(session, turn.span)
+    buffer.annotate(session)
+  else -- nothing of it is stored: the question becomes a draft again, before what was typed since
+    session.messages = turn.before
+    stream.drop(turn.stream)
+    local typed = buffer.text(session, buffer.draft(session))
+    local separator = turn.text ~= "" and typed ~= "" and "\n\n" or ""
+    buffer.render(session, turn.text .. separator .. typed)
+  end
+  winbar.draw(session)
+  if turn.is_followed and (done.reason == "stop" or done.reason == "length") then
+    vim.schedule(notify.guarded(function()
+      require("lcursor.chat.send").send(session, {}, buffer.draft(session))
+    end))
+  end
+end
+
+---@param session lcursor.ChatSession
+---@param turn lcursor.ChatTurn
+---@param done lcursor.ChatDone
+local function finish(session, turn, done)
+  if session.turn ~= turn then
+    return
+  end
+  requests.forget(turn.id)
+  session.turn = nil
+  local answer = turn.answer
+  answer.text, answer.reasoning = table.concat(turn.texts), table.concat(turn.thoughts)
+  answer.is_partial = done.reason == "stopped" or done.reason == "failed"
+  if done.reason == "failed" then
+    answer.why = turn.failure and turn.failure.message or ""
+    session.failure = turn.failure or INTERRUPTED
+  end
+  session.title = done.title ~= "" and done.title or session.title
+  if done.prompt_tokens > 0 then
+    session.last = done
+    session.used_tokens = done.prompt_tokens + done.answer_tokens
+  end
+  if done.context_tokens > 0 then
+    session.context_tokens = done.context_tokens
+  end
+  if api.nvim_buf_is_loaded(session.buf) then
+    show_end(session, turn, done)
+  end
+  status.emit("LCursorChatDone", { buf = session.buf, chat = session.chat, reason = done.reason })
+end
+
+--- End a turn without `chat.done`.
+---@param session lcursor.ChatSession
+---@param turn lcursor.ChatTurn
+---@param reason "stopped"|"failed"
+---@param wait_ms integer
+local function abandon(session, turn, reason, wait_ms)
+  ---@type lcursor.ChatDone
+  local done = {
+    id = turn.id,
+    chat = session.chat,
+    reason = reason,
+    title = "",
+    prompt_tokens = 0,
+    cached_tokens = 0,
+    answer_tokens = 0,
+    prompt_ms = 0,
+    answer_ms = 0,
+    first_ms = 0,
+    context_tokens = 0,
+    is_exact = false,
+  }
+  if wait_ms == 0 then
+    return finish(session, turn, done)
+  end
+  vim.defer_fn(
+    notify.guarded(function()
+      finish(session, turn, done)
+    end),
+    wait_ms
+  )
+end
+
+---@type table<string, fun(session: lcursor.ChatSession, turn: lcursor.ChatTurn, params: table)>
+local handlers = {}
+
+---@param turn lcursor.ChatTurn
+local function push_context(turn)
+  stream.push(turn.stream, "items", table.concat(format.context(turn.question.items), "\n"))
+end
+
+handlers["chat.started"] = function(session, turn, params)
+  turn.is_known = true
+  turn.question.number, turn.answer.number = params.question, params.answer
+  turn.question.items = params.items
+  turn.answer.model = params.model
+  session.attached, session.dropped = {}, {}
+  if api.nvim_buf_is_loaded(session.buf) then
+    push_context(turn)
+    buffer.annotate(session)
+  end
+end
+
+handlers["chat.progress"] = function(session, turn, params)
+  local is_same = turn.progress and turn.progress.phase == params.phase
+  turn.progress = params
+  if not is_same then
+    winbar.draw(session)
+  end
+end
+
+handlers["chat.delta"] = function(_, turn, params)
+  turn.first_ms = turn.first_ms or vim.uv.now()
+  turn.bytes = turn.bytes + #params.text + #params.reasoning
+  table.insert(turn.thoughts, params.reasoning)
+  table.insert(turn.texts, params.text)
+  stream.push(turn.stream, "reasoning", params.reasoning)
+  stream.push(turn.stream, "text", params.text)
+end
+
+--- Report that messages were summarized.
+---@param params table of `chat.summed`
+function M.report_summary(params)
+  local before, after = format.short(params.tokens_before), format.short(params.tokens_after)
+  local text = "summarized %s: %s tokens are now %s"
+  notify.info(text:format(many(params.messages, "message"), before, after))
+end
+
+handlers["chat.summed"] = function(session, turn, params)
+  local at -- after the last message that is summarized
+  for i, span in ipairs(session.spans) do
+    local here = span.message
+    if here and here.role ~= "summary" and here.number == params.last then
+      at = i + 1
+    elseif here == turn.question then
+      at = at or i
+    end
+  end
+  if at and api.nvim_buf_is_loaded(session.buf) then
+    local message = M.new_message("assistant", params.text)
+    message.role, message.number = "summary", params.number
+    buffer.insert(session, at, message)
+    table.insert(session.messages, at, message)
+  end
+  M.report_summary(params)
+end
+
+handlers["chat.done"] = finish
+
+handlers["error"] = function(session, turn, params)
+  turn.failure = params
+  winbar.draw(session)
+  local is_last = params.code == "host_died" or params.code == "command_unknown"
+  abandon(session, turn, "failed", is_last and 0 or MAX_WAIT_MS)
+end
+
+--- Handle a message of a turn.
+---@param session lcursor.ChatSession
+---@param turn lcursor.ChatTurn
+---@param method string
+---@param params table
+function M.handle(session, turn, method, params)
+  if turn and session.turn == turn then
+    handlers[method](session, turn, params)
+  end
+end
+
+--- Return whether an answer is being written, and report it.
+---@param session lcursor.ChatSession
+---@return boolean
+function M.is_busy(session)
+  if session.turn then
+    local key = config.get().chat.mappings.stop
+    local hint = key ~= "" and ("; %s stops it"):format(key) or ""
+    notify.info("an answer is being written" .. hint)
+  end
+  return session.turn ~= nil
+end
+
+--- Stop the answer that is being written; the text so far stays.
+---@param session lcursor.ChatSession
+---@return boolean whether there was one
+function M.stop(session)
+  local turn = session.turn
+  if not turn then
+    return false
+  end
+  turn.is_followed = false
+  if not turn.is_stopping then
+    turn.is_stopping = true
+    local is_sent = requests.tell("chat.stop", { id = turn.id })
+    abandon(session, turn, "stopped", is_sent and MAX_WAIT_MS or 0)
+    winbar.draw(session)
+  end
+  return true
+end
+
+--- Show a turn in the buffer.
+---@param session lcursor.ChatSession
+---@param turn lcursor.ChatTurn
+---@param index integer of the span that holds the question
+---@param draft string
+function M.show(session, turn, index, draft)
+  local span, row = buffer.begin_answer(session, index, turn.question, turn.answer, draft)
+  turn.span, turn.stream = span, stream.open(session, row)
+end
+
+--- Write the chat again after its buffer was reloaded; a running answer continues.
+---@param session lcursor.ChatSession
+function M.render_again(session)
+  local turn = session.turn
+  if not turn then
+    return buffer.render(session, "")
+  end
+  stream.drop(turn.stream)
+  local messages = session.messages
+  session.messages = vim.list_slice(messages, 1, #messages - 2)
+  buffer.render(session, turn.question.text)
+  M.show(session, turn, #session.spans, "")
+  session.messages = messages
+  push_context(turn)
+  stream.push(turn.stream, "reasoning", table.concat(turn.thoughts))
+  stream.push(turn.stream, "text", table.concat(turn.texts))
+end
+
+--- Forget a chat whose buffer is gone.
+---@param session lcursor.ChatSession
+function M.drop(session)
+  local turn = session.turn
+  if turn then
+    session.turn = nil
+    requests.tell("chat.stop", { id = turn.id })
+    requests.forget(turn.id)
+    stream.drop(turn.stream)
+  end
+  sessions.remove(session)
+end
+
+return M

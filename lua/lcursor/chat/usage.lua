@@ -1,0 +1,328 @@
+-- The context of a question and its cost in tokens: what would be sent, where items can be dropped
+-- before, and the sources of an answer.
+
+local buffer = require("lcursor.chat.buffer")
+local code_window = require("lcursor.chat.code_window")
+local config = require("lcursor.config")
+local format = require("lcursor.chat.format")
+local notify = require("lcursor.notify")
+local requests = require("lcursor.requests")
+local send = require("lcursor.chat.send")
+local sessions = require("lcursor.chat.sessions")
+local ui_list = require("lcursor.ui.list")
+local window = require("lcursor.chat.window")
+
+local M = {}
+
+local api = vim.api
+local MAX_NAME = 60
+local NOT_DROPPED = {
+  history = "the chat so far cannot be dropped; :LCursor chats compact summarizes it",
+  question = "the question cannot be dropped; edit it in the chat",
+  system = "the instructions cannot be dropped",
+}
+
+---@class (exact) lcursor.ContextView
+---@field session lcursor.ChatSession
+---@field span lcursor.ChatSpan that would be sent
+---@field ui lcursor.List
+---@field billed? lcursor.ChatBilled
+---@field id? integer of the request
+---@field undo string[][] keys that were dropped together, the last ones at the end
+
+---@type lcursor.ContextView?
+local current
+
+---@param text string
+---@return string its end, if it is too long
+local function shorten(text)
+  local length = vim.fn.strchars(text)
+  return length <= MAX_NAME and text or "…" .. vim.fn.strcharpart(text, length - MAX_NAME + 1)
+end
+
+--- Lay out the items of a prompt, one in each line.
+---@param items lcursor.ChatItem[]
+---@param dropped table<string, boolean> by key
+---@return lcursor.Cells[]
+local function rows_of(items, dropped)
+  local kinds, names, costs, widths = {}, {}, {}, { 0, 0, 0 }
+  for i, item in ipairs(items) do
+    local is_out = item.is_left_out or dropped[item.key]
+    local tokens = (item.is_exact and "" or "~") .. format.grouped(item.tokens)
+    kinds[i] = format.FIXED[item.kind] or item.kind
+    names[i] = shorten(item.name)
+    costs[i] = is_out and "-" or tokens
+    widths[1] = math.max(widths[1], #kinds[i])
+    widths[2] = math.max(widths[2], vim.fn.strdisplaywidth(names[i]))
+    widths[3] = math.max(widths[3], #(item.is_left_out and "-" or tokens))
+  end
+  local rows = {}
+  for i, item in ipairs(items) do
+    local is_dropped = dropped[item.key] == true
+    local is_refused = item.is_left_out and not is_dropped
+    local is_out = is_dropped or item.is_left_out
+    local note = is_dropped and "dropped" or item.note
+    local sign = is_dropped and "−" or is_refused and "✗" or " "
+    rows[i] = {
+      { sign .. " ", is_refused and "LCursorChatFailed" or "LCursorChatNote" },
+      { format.pad(kinds[i], widths[1]) .. "  ", "LCursorChatNote" },
+      { format.pad(names[i], widths[2]) .. "  ", is_out and "LCursorChatNote" or "Normal" },
+      {
+        (" "):rep(widths[3] - #costs[i]) .. costs[i],
+        is_out and "LCursorChatNote" or "LCursorChatTokens",
+      },
+      { note ~= "" and ("  " .. note) or "", "LCursorChatNote" },
+    }
+  end
+  return rows
+end
+
+--- Name the largest items that can be dropped until the prompt fits.
+---@param items lcursor.ChatItem[]
+---@param excess integer tokens
+---@return string "" if nothing can be dropped
+local function suggest_drops(items, excess)
+  local free = vim.tbl_filter(function(item)
+    return not item.is_left_out
+  end, format.attached(items))
+  table.sort(free, function(a, b)
+    return a.tokens > b.tokens
+  end)
+  local names = {}
+  for _, item in ipairs(free) do
+    if excess > 0 then
+      table.insert(names, item.name)
+      excess = excess - item.tokens
+    end
+  end
+  return #names > 0 and "; drop " .. table.concat(names, ", ") or ""
+end
+
+---@param billed lcursor.ChatBilled
+---@param dropped table<string, boolean>
+---@return string
+local function summary(billed, dropped)
+  local total, limit, is_exact = billed.total_tokens, billed.limit_tokens, true
+  for _, item in ipairs(billed.items) do
+    is_exact = is_exact and (item.is_exact or item.is_left_out)
+    if dropped[item.key] and not item.is_left_out then
+      total = total - item.tokens -- until the host has counted again
+    end
+  end
+  local sum = (is_exact and "" or "about ") .. format.grouped(total)
+  if limit <= 0 then
+    return sum .. " tokens; the limit is not known yet"
+  end
+  local percent = math.ceil(100 * total / limit)
+  local text = ("%s of %s tokens, %d%%"):format(sum, format.grouped(limit), percent)
+  if total > limit then
+    return text .. ": too many" .. suggest_drops(billed.items, total - limit)
+  end
+  return text
+end
+
+---@param view lcursor.ContextView
+---@return table<string, boolean> by key
+local function dropped_of(view)
+  local dropped = {}
+  for _, key in ipairs(view.session.dropped) do
+    dropped[key] = true
+  end
+  return dropped
+end
+
+---@param view lcursor.ContextView
+local function draw(view)
+  local billed = view.billed
+  if not billed then
+    ui_list.fill(view.ui, { { { "  counting …", "LCursorChatNote" } } }, {}, "context")
+    return
+  end
+  local dropped = dropped_of(view)
+  local rows, head = rows_of(billed.items, dropped), summary(billed, dropped)
+  local keys = "dd drop, u restore, <CR> send, gf jump, q close"
+  ui_list.fill(view.ui, rows, billed.items, head, keys)
+end
+
+---@param view lcursor.ContextView
+---@return integer number of the message before the question; 0 for none
+local function number_before(view)
+  local session, message = view.session, view.span.message
+  local last = #session.messages
+  if message then
+    local _, at = sessions.message(session, message.number)
+    last = (at or 1) - 1
+  end
+  local before = session.messages[last]
+  return before and before.number or 0
+end
+
+---@param view lcursor.ContextView
+local function ask(view)
+  local session = view.session
+  local text = buffer.text(session, view.span)
+  local params = send.params(session, text, number_before(view), {}, view.span.message)
+  requests.forget(view.id)
+  view.id = requests.ask("chat.bill", params, function(billed)
+    if current == view and ui_list.is_open(view.ui) then
+      view.billed = billed
+      draw(view)
+    end
+  end, function()
+    if current == view and not view.billed then
+      ui_list.close(view.ui)
+    end
+  end)
+end
+
+---@param view lcursor.ContextView
+---@param keys string[]
+local function set_dropped(view, keys)
+  view.session.dropped = keys
+  buffer.annotate(view.session)
+  draw(view)
+  ask(view)
+end
+
+---@param view lcursor.ContextView
+local function drop(view)
+  local keys, fixed, dropped = {}, nil, dropped_of(view)
+  for _, item in ipairs(ui_list.chosen(view.ui)) do
+    if format.FIXED[item.kind] then
+      fixed = item
+    elseif not dropped[item.key] and not item.is_left_out then
+      table.insert(keys, item.key)
+    end
+  end
+  if #keys == 0 then
+    return notify.info(fixed and NOT_DROPPED[fixed.kind] or "already left out")
+  end
+  table.insert(view.undo, keys)
+  set_dropped(view, vim.list_extend(vim.list_slice(view.session.dropped), keys))
+end
+
+---@param view lcursor.ContextView
+local function restore(view)
+  local keys = table.remove(view.undo)
+  if not keys then
+    return notify.info("nothing to restore")
+  end
+  set_dropped(
+    view,
+    vim.tbl_filter(function(key)
+      return not vim.list_contains(keys, key)
+    end, view.session.dropped)
+  )
+end
+
+---@param view lcursor.ContextView
+local function send_question(view)
+  local win = window.find(view.session)
+  ui_list.close(view.ui)
+  if win then
+    api.nvim_set_current_win(win)
+  end
+  send.send(view.session, {}, view.span)
+end
+
+---@param opened lcursor.List
+local function jump(opened)
+  local item = ui_list.here(opened)
+  if not item or item.path == "" then
+    return notify.info("not a file")
+  end
+  code_window.jump(item.path, item.first_row)
+end
+
+---@param session lcursor.ChatSession
+---@return lcursor.ChatSpan the edited question at the cursor, else the draft
+local function span_to_send(session)
+  local span = buffer.span_at_cursor(session)
+  local is_question = span.message and span.message.role == "user"
+  local is_edited = is_question and (buffer.edited(session, span) or "") ~= ""
+  return is_edited and span or buffer.draft(session)
+end
+
+--- Show what would be sent, and let items be dropped.
+---@param session lcursor.ChatSession
+function M.preview(session)
+  if session.chat == "" then
+    return notify.info("the chat is not open yet")
+  end
+  local span = span_to_send(session)
+  local opened, is_new = ui_list.open("context", window.find(session))
+  ---@type lcursor.ContextView
+  local view = { session = session, span = span, ui = opened, undo = {} }
+  if not is_new and current and current.session == session then
+    view.undo, view.billed = current.undo, current.billed
+  end
+  current = view
+  local function with(fn)
+    return function()
+      fn(view)
+    end
+  end
+  local keys = {
+    dd = with(drop),
+    u = with(restore),
+    ["<CR>"] = with(send_question),
+    gf = function()
+      jump(opened)
+    end,
+    R = with(ask),
+  }
+  local send_key = config.get().chat.mappings.send
+  if send_key ~= "" then
+    keys[send_key] = with(send_question)
+  end
+  ui_list.map(opened, keys, { d = with(drop) })
+  draw(view)
+  ask(view)
+end
+
+---@param items lcursor.ChatItem[]
+local function to_quickfix(items)
+  local entries = {}
+  for _, item in ipairs(items) do
+    if item.path ~= "" then
+      local text = item.note ~= "" and ("%s: %s"):format(item.kind, item.note) or item.kind
+      table.insert(entries, { filename = item.path, lnum = item.first_row + 1, text = text })
+    end
+  end
+  if #entries == 0 then
+    return notify.info("no file locations")
+  end
+  vim.fn.setqflist({}, " ", { title = "sources of the chat", items = entries })
+  vim.cmd("botright copen")
+end
+
+--- Show what was sent with the question at the cursor, and why.
+---@param session lcursor.ChatSession
+function M.sources(session)
+  local span = buffer.question_at_cursor(session)
+  if not span then
+    return notify.info("no question yet")
+  end
+  local items = format.attached(span.message.items)
+  if #items == 0 then
+    return notify.info("nothing was attached to that question")
+  end
+  local tokens, left_out = format.sum(items)
+  local opened = ui_list.open("sources", window.find(session))
+  local head = ("%d sent, %s tokens"):format(#items - left_out, format.grouped(tokens))
+  head = left_out > 0 and ("%s; %d left out"):format(head, left_out) or head
+  ui_list.fill(opened, rows_of(items, {}), items, head, "<CR> jump, <C-q> quickfix, q close")
+  local function jump_here()
+    jump(opened)
+  end
+  ui_list.map(opened, {
+    ["<CR>"] = jump_here,
+    gf = jump_here,
+    ["<C-q>"] = function()
+      ui_list.close(opened)
+      to_quickfix(items)
+    end,
+  })
+end
+
+return M
