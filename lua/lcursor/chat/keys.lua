@@ -55,47 +55,18 @@ local function stop(session)
   end
 end
 
+-- stylua: ignore
 --- Name in chat.mappings, description, action; modes if not Normal mode only.
 local KEYS = {
   { "send", "Send the draft, or the edited message here", send_at_cursor },
   { "send_insert", "Send, in Insert mode", send_at_cursor, modes = { "i" } },
   { "stop", "Stop the answer", stop, modes = { "n", "i" } },
-  {
-    "regenerate",
-    "Answer again",
-    function(session)
-      send.regenerate(session, {})
-    end,
-  },
+  { "regenerate", "Answer again", function(session) send.regenerate(session, {}) end },
   { "edit", "Go to the question", go_to_question },
-  {
-    "next_branch",
-    "Next branch",
-    function(session)
-      load.step(session, vim.v.count1)
-    end,
-  },
-  {
-    "previous_branch",
-    "Previous branch",
-    function(session)
-      load.step(session, -vim.v.count1)
-    end,
-  },
-  {
-    "next",
-    "Next message",
-    function(session)
-      jump(session, 1)
-    end,
-  },
-  {
-    "previous",
-    "Previous message",
-    function(session)
-      jump(session, -1)
-    end,
-  },
+  { "next_branch", "Next branch", function(session) load.step(session, vim.v.count1) end },
+  { "previous_branch", "Previous branch", function(session) load.step(session, -vim.v.count1) end },
+  { "next", "Next message", function(session) jump(session, 1) end },
+  { "previous", "Previous message", function(session) jump(session, -1) end },
   { "context", "Preview what would be sent", usage.preview },
   { "sources", "Show what was sent with the question", usage.sources },
   { "jump", "Go to the file under the cursor", code_window.follow },
@@ -104,21 +75,9 @@ local KEYS = {
   { "open_block", "Open the code block in a buffer", code_blocks.open },
   { "apply_block", "Apply the code block as an edit", code_blocks.apply },
   { "model", "Choose the model", commands.choose_model },
-  {
-    "list",
-    "List the stored chats",
-    function()
-      list.open()
-    end,
-  },
+  { "list", "List the stored chats", function() list.open() end },
   { "close", "Close the window", window.close },
-  {
-    "help",
-    "List the keys",
-    function()
-      ui.float(M.lines(), "chat")
-    end,
-  },
+  { "help", "List the keys", function() ui.float(M.lines(), "chat") end },
 }
 
 --- Return the mapped keys and their descriptions.

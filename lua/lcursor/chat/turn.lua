@@ -7,7 +7,6 @@ local format = require("lcursor.chat.format")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
-
 local sessions = require("lcursor.chat.sessions")
 local status = require("lcursor.status")
 local stream = require("lcursor.chat.stream")
@@ -91,9 +90,7 @@ local function finish(session, turn, done)
     session.last = done
     session.used_tokens = done.prompt_tokens + done.answer_tokens
   end
-  if done.context_tokens > 0 then
-    session.context_tokens = done.context_tokens
-  end
+  session.context_tokens = done.context_tokens > 0 and done.context_tokens or session.context_tokens
   if api.nvim_buf_is_loaded(session.buf) then
     show_end(session, turn, done)
   end
@@ -106,21 +103,7 @@ end
 ---@param reason "stopped"|"failed"
 ---@param wait_ms integer
 local function abandon(session, turn, reason, wait_ms)
-  ---@type lcursor.ChatDone
-  local done = {
-    id = turn.id,
-    chat = session.chat,
-    reason = reason,
-    title = "",
-    prompt_tokens = 0,
-    cached_tokens = 0,
-    answer_tokens = 0,
-    prompt_ms = 0,
-    answer_ms = 0,
-    first_ms = 0,
-    context_tokens = 0,
-    is_exact = false,
-  }
+  local done = { reason = reason, title = "", prompt_tokens = 0, context_tokens = 0 }
   if wait_ms == 0 then
     return finish(session, turn, done)
   end

@@ -32,64 +32,13 @@
 ---@field why string it is partial; "" if unknown
 ---@field items lcursor.ChatItem[]
 
----@class (exact) lcursor.ChatOpened `chat.opened`
----@field id integer
----@field chat string
----@field title string
----@field root string
----@field model string
----@field models string[]
----@field messages lcursor.ChatMessage[]
----@field context_tokens integer
----@field used_tokens integer
-
----@class (exact) lcursor.ChatProgress `chat.progress`
----@field id integer
----@field phase "server"|"context"|"summary"|"reading"|"writing"
----@field detail string
----@field done integer
----@field total integer
----@field cached integer
----@field seconds_left number
-
----@class (exact) lcursor.ChatBilled `chat.billed`
----@field id integer
----@field chat string
----@field items lcursor.ChatItem[]
----@field total_tokens integer
----@field limit_tokens integer 0 if unknown
-
----@class (exact) lcursor.ChatRow a stored chat
----@field chat string
----@field title string
----@field root string
----@field model string
----@field messages integer
----@field updated_s number since 1970
----@field preview string
-
----@class (exact) lcursor.ServerTold `server.told`
----@field id integer
----@field state "none"|"starting"|"running"|"sleeping"|"failed"|"foreign"
----@field lines string[]
----@field url string
----@field pid integer
----@field model string
----@field log string
-
----@class (exact) lcursor.ChatDone `chat.done`
----@field id integer
----@field chat string
----@field reason "stop"|"length"|"stopped"|"failed"
----@field title string
----@field prompt_tokens integer
----@field cached_tokens integer
----@field answer_tokens integer
----@field prompt_ms number
----@field answer_ms number
----@field first_ms number
----@field context_tokens integer
----@field is_exact boolean
+-- Messages of the host; lcursor/protocol has their fields.
+---@alias lcursor.ChatOpened table `chat.opened`
+---@alias lcursor.ChatProgress table `chat.progress`
+---@alias lcursor.ChatBilled table `chat.billed`
+---@alias lcursor.ChatDone table `chat.done`
+---@alias lcursor.ChatRow table a stored chat, in `chat.listed`
+---@alias lcursor.ServerTold table `server.told`
 
 ---@class (exact) lcursor.ChatTurn a question that is being answered
 ---@field id integer of its `chat.send`
