@@ -78,12 +78,21 @@ function M.wrap(text, width)
   return lines
 end
 
---- Pad text with spaces to a width in cells.
----@param text string
----@param width integer
----@return string
-function M.pad(text, width)
-  return text .. (" "):rep(width - vim.fn.strdisplaywidth(text))
+--- Align the columns of a table, in place.
+---@param rows lcursor.Cells[]
+---@param right? integer column that is aligned to the right
+function M.align(rows, right)
+  for column = 1, #(rows[1] or {}) do
+    local width = 0
+    for _, row in ipairs(rows) do
+      width = math.max(width, vim.fn.strdisplaywidth(row[column][1]))
+    end
+    for _, row in ipairs(rows) do
+      local text = row[column][1]
+      local blanks = (" "):rep(width - vim.fn.strdisplaywidth(text))
+      row[column][1] = column == right and blanks .. text or text .. blanks
+    end
+  end
 end
 
 --- Continue a quotation on each further line.

@@ -85,9 +85,9 @@ local function pause(job)
   if uv.hrtime() > slice_ends_ns then
     job.slices = job.slices + 1
     coroutine.yield()
-    return locate(job)
+    locate(job)
   end
-  return true
+  return job.row ~= nil
 end
 
 ---@param job lcursor.HighlightJob

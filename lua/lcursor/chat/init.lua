@@ -229,25 +229,6 @@ local function attach(session, added)
   buffer.annotate(session)
 end
 
---- `:LCChat`.
----@param opts vim.api.keyset.create_user_command.command_args
-function M.command(opts)
-  local range = opts.range > 0
-      and attachments.range(api.nvim_get_current_buf(), opts.line1 - 1, opts.line2)
-    or nil
-  if opts.range > 0 and not range then
-    return -- a secret, which was reported
-  end
-  local session = M.open({ new = opts.bang })
-  if not session then
-    return
-  end
-  attach(session, { range })
-  if opts.args:find("%S") then
-    send.ask(session, opts.args, {})
-  end
-end
-
 --- Read what goes along with a call.
 ---@param opts lcursor.ChatCall
 ---@return lcursor.ChatAttachment[]? nil if something must not be sent, which was reported
@@ -308,6 +289,17 @@ function M.call(opts)
     end)
   end
   open_with(opts, added)
+end
+
+--- `:LCChat`.
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.command(opts)
+  M.call({
+    new = opts.bang,
+    range = opts.range > 0 and { opts.line1, opts.line2 } or nil,
+    selection = false,
+    question = opts.args,
+  })
 end
 
 return M

@@ -38,29 +38,21 @@ end
 
 ---@param list lcursor.ChatList
 ---@return lcursor.Cells[]
-local function cells_of(list)
-  local now_s = os.time()
-  local ages, titles, roots, widths = {}, {}, {}, { 0, 0, 0 }
-  for i, row in ipairs(list.rows) do
-    ages[i] = ago(now_s - row.updated_s)
-    titles[i] = short(row.title ~= "" and row.title or row.preview, MAX_TITLE)
-    roots[i] = list.path == "" and "  " .. vim.fs.basename(row.root) or ""
-    for column, text in ipairs({ ages[i], titles[i], roots[i] }) do
-      widths[column] = math.max(widths[column], vim.fn.strdisplaywidth(text))
-    end
-  end
-  local cells = {}
-  for i, row in ipairs(list.rows) do
-    cells[i] = {
+local function rows_of(list)
+  local rows = vim.tbl_map(function(row)
+    local title = short(row.title ~= "" and row.title or row.preview, MAX_TITLE)
+    local root = list.path == "" and "  " .. vim.fs.basename(row.root) or ""
+    return {
       { sessions.of_key(row.chat) and "* " or "  ", "LCursorChatTokens" },
-      { format.pad(ages[i], widths[1]) .. "  ", "LCursorChatNote" },
-      { format.pad(titles[i], widths[2]), "LCursorChatTitle" },
-      { format.pad(roots[i], widths[3]), "LCursorHitFile" },
+      { ago(os.time() - row.updated_s), "LCursorChatNote" },
+      { "  " .. title, "LCursorChatTitle" },
+      { root, "LCursorHitFile" },
       { ("  %3d  "):format(row.messages), "LCursorChatNote" },
-      { preview_of(titles[i], row.preview), "LCursorChatNote" },
+      { preview_of(title, row.preview), "LCursorChatNote" },
     }
-  end
-  return cells
+  end, list.rows)
+  format.align(rows)
+  return rows
 end
 
 ---@param list lcursor.ChatList
@@ -68,15 +60,15 @@ local function draw(list)
   if current ~= list or not ui_list.is_open(list.ui) then
     return
   end
-  local cells = cells_of(list)
+  local rows = rows_of(list)
   local where = list.path == "" and "all projects" or "this project"
   local head = ("%s of %s"):format(many(#list.rows, "chat"), where)
   head = list.note ~= "" and ("%s (%s)"):format(head, list.note) or head
-  if #cells == 0 then
-    cells = { { { "  no chats yet; :LCChat starts one", "LCursorChatNote" } } }
+  if #rows == 0 then
+    rows = { { { "  no chats yet; :LCChat starts one", "LCursorChatNote" } } }
   end
   local keys = "<CR> open, r rename, dd delete, e export, a all projects, q close"
-  ui_list.fill(list.ui, cells, list.rows, head, keys)
+  ui_list.fill(list.ui, rows, list.rows, head, keys)
 end
 
 ---@param list lcursor.ChatList

@@ -32,7 +32,7 @@
 ---@field why string it is partial; "" if unknown
 ---@field items lcursor.ChatItem[]
 
--- Messages of the host; lcursor/protocol has their fields.
+-- Messages of the host; lcursor/protocol_chat.py has their fields.
 ---@alias lcursor.ChatOpened table `chat.opened`
 ---@alias lcursor.ChatProgress table `chat.progress`
 ---@alias lcursor.ChatBilled table `chat.billed`

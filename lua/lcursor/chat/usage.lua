@@ -45,35 +45,22 @@ end
 ---@param dropped table<string, boolean> by key
 ---@return lcursor.Cells[]
 local function rows_of(items, dropped)
-  local kinds, names, costs, widths = {}, {}, {}, { 0, 0, 0 }
-  for i, item in ipairs(items) do
-    local is_out = item.is_left_out or dropped[item.key]
-    local tokens = (item.is_exact and "" or "~") .. format.grouped(item.tokens)
-    kinds[i] = format.FIXED[item.kind] or item.kind
-    names[i] = shorten(item.name)
-    costs[i] = is_out and "-" or tokens
-    widths[1] = math.max(widths[1], #kinds[i])
-    widths[2] = math.max(widths[2], vim.fn.strdisplaywidth(names[i]))
-    widths[3] = math.max(widths[3], #(item.is_left_out and "-" or tokens))
-  end
-  local rows = {}
-  for i, item in ipairs(items) do
+  local rows = vim.tbl_map(function(item)
     local is_dropped = dropped[item.key] == true
     local is_refused = item.is_left_out and not is_dropped
-    local is_out = is_dropped or item.is_left_out
-    local note = is_dropped and "dropped" or item.note
+    local is_sent = not is_dropped and not is_refused
     local sign = is_dropped and "−" or is_refused and "✗" or " "
-    rows[i] = {
+    local tokens = (item.is_exact and "" or "~") .. format.grouped(item.tokens)
+    local note = is_dropped and "dropped" or item.note
+    return {
       { sign .. " ", is_refused and "LCursorChatFailed" or "LCursorChatNote" },
-      { format.pad(kinds[i], widths[1]) .. "  ", "LCursorChatNote" },
-      { format.pad(names[i], widths[2]) .. "  ", is_out and "LCursorChatNote" or "Normal" },
-      {
-        (" "):rep(widths[3] - #costs[i]) .. costs[i],
-        is_out and "LCursorChatNote" or "LCursorChatTokens",
-      },
+      { format.FIXED[item.kind] or item.kind, "LCursorChatNote" },
+      { "  " .. shorten(item.name), is_sent and "Normal" or "LCursorChatNote" },
+      { "  " .. (is_sent and tokens or "-"), is_sent and "LCursorChatTokens" or "LCursorChatNote" },
       { note ~= "" and ("  " .. note) or "", "LCursorChatNote" },
     }
-  end
+  end, items)
+  format.align(rows, 4)
   return rows
 end
 
