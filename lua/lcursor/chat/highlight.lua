@@ -127,9 +127,9 @@ end
 local function highlight_rows(job, parser, first, last)
   local from, to = { job.row + first, 0 }, { job.row + last - 1, -1 }
   local old = api.nvim_buf_get_extmarks(job.buf, namespace, from, to, {})
-  if job.is_fence then
-    api.nvim_buf_set_extmark(job.buf, namespace, job.row + first, 0, {
-      end_row = job.row + last,
+  if job.is_fence and first == 0 then
+    api.nvim_buf_set_extmark(job.buf, namespace, job.row, 0, {
+      end_row = job.row + job.rows,
       hl_group = "@markup.raw.block.markdown",
       priority = vim.hl.priorities.treesitter - 1,
       strict = false,

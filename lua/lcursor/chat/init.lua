@@ -52,7 +52,7 @@ local function on_resize(event)
     bufs = vim.tbl_map(api.nvim_win_get_buf, vim.v.event.windows)
   end
   for _, session in ipairs(sessions.all()) do
-    if vim.list_contains(bufs, session.buf) then
+    if vim.list_contains(bufs, session.buf) and buffer.is_whole(session) then
       buffer.annotate(session)
     end
   end
