@@ -60,12 +60,9 @@ vim.uv.new_timer = function()
   function timer:start(ms, _, fn) due[timer] = { at = clock_ms + ms, fn = fn } end
   function timer:stop() due[timer] = nil end
   function timer:close() due[timer] = nil end
-  function timer:is_active() return due[timer] ~= nil end
   function timer:is_closing() return false end
   return timer
 end
-running.timer:close()
-running.timer = vim.uv.new_timer()
 local schedule_wrap = vim.schedule_wrap
 vim.schedule_wrap = function(fn) return fn end
 local steps = 0

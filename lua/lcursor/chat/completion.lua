@@ -19,7 +19,6 @@ local TAB = "lcursor chat: accept"
 ---@field id? integer of the request
 ---@field word string that was asked for last
 ---@field offered table<string, boolean>
----@field timer uv.uv_timer_t
 ---@field is_blink_off boolean
 
 ---@type table<integer, lcursor.ChatCompletion> by buffer
@@ -144,14 +143,14 @@ local function on_text_changed(session, is_menu)
   set_blink(session.buf, word ~= nil)
   if not word then
     state.word = ""
-    state.timer:stop()
   elseif word ~= state.word and not (is_menu and state.offered[word]) then -- typed, not selected
-    state.timer:start(
-      DELAY_MS,
-      0,
-      vim.schedule_wrap(notify.guarded(function()
-        ask(session)
-      end))
+    vim.defer_fn(
+      notify.guarded(function()
+        if word_at_cursor(session) == word then
+          ask(session)
+        end
+      end),
+      DELAY_MS
     )
   end
 end
@@ -160,12 +159,7 @@ end
 ---@param session lcursor.ChatSession
 function M.attach(session)
   local buf = session.buf
-  states[buf] = {
-    word = "",
-    offered = {},
-    timer = assert(vim.uv.new_timer()),
-    is_blink_off = false,
-  }
+  states[buf] = { word = "", offered = {}, is_blink_off = false }
   vim.bo[buf].omnifunc = "v:lua.require'lcursor.chat.completion'.omnifunc"
   vim.bo[buf].completeopt = "menuone,noinsert"
   local function on(events, callback)
@@ -190,12 +184,10 @@ function M.attach(session)
     set_cmp(session) -- it is loaded by then
   end)
   on("InsertLeave", function()
-    states[buf].timer:stop()
     states[buf].word = ""
     set_blink(buf, false)
   end)
   on("BufWipeout", function()
-    states[buf].timer:close()
     requests.forget(states[buf].id)
     states[buf] = nil
   end)

@@ -22,10 +22,10 @@ function M.open(session, row)
   local stream = {
     session = session,
     tail = api.nvim_buf_set_extmark(buf, buffer.namespace, row, 0, {}),
-    timer = assert(uv.new_timer()),
     pending = "",
     held = "",
     is_open = true,
+    is_scheduled = false,
     last_ms = 0,
     highlight_due_ms = 0,
   }
@@ -69,29 +69,22 @@ local function write(stream)
   return true
 end
 
+--- Write now, or later if that is not possible.
 ---@param stream lcursor.ChatStream
-local function flush(stream)
-  if stream.timer:is_closing() then
-    return
+---@param wait_ms? integer
+local function flush(stream, wait_ms)
+  if not wait_ms then
+    stream.last_ms = uv.now()
+    wait_ms = not write(stream) and INTERVAL_MS or nil
   end
-  stream.last_ms = uv.now()
-  if not write(stream) then
-    M.schedule(stream, INTERVAL_MS)
-  elseif not stream.is_open then
-    stream.timer:close()
-  end
-end
-
----@param stream lcursor.ChatStream
----@param wait_ms integer
-function M.schedule(stream, wait_ms)
-  if not stream.timer:is_active() then
-    stream.timer:start(
-      wait_ms,
-      0,
-      vim.schedule_wrap(notify.guarded(function()
+  if wait_ms and not stream.is_scheduled then
+    stream.is_scheduled = true
+    vim.defer_fn(
+      notify.guarded(function()
+        stream.is_scheduled = false
         flush(stream)
-      end))
+      end),
+      wait_ms
     )
   end
 end
@@ -136,11 +129,7 @@ function M.push(stream, section, text)
   text, stream.held = format.hold(stream.held .. text)
   stream.pending = stream.pending .. (section == "reasoning" and format.quote(text) or text)
   local due_ms = stream.last_ms + INTERVAL_MS - uv.now()
-  if due_ms <= 0 and not stream.timer:is_active() then
-    flush(stream)
-  else
-    M.schedule(stream, math.max(due_ms, 1))
-  end
+  flush(stream, due_ms > 0 and due_ms or nil)
 end
 
 --- End the answer: write the rest of it.
@@ -166,9 +155,6 @@ end
 ---@param stream lcursor.ChatStream
 function M.drop(stream)
   stream.is_open, stream.pending = false, ""
-  if not stream.timer:is_closing() then
-    stream.timer:close()
-  end
 end
 
 return M

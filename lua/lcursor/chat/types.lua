@@ -66,12 +66,12 @@
 ---@class (exact) lcursor.ChatStream writes one answer into the buffer
 ---@field session lcursor.ChatSession
 ---@field tail integer extmark where it continues
----@field timer uv.uv_timer_t for the next write
 ---@field pending string text to be written
 ---@field held string line ends that are written before what comes next
 ---@field section? "items"|"reasoning"|"text" that the last of `pending` belongs to
 ---@field first_row? integer of the section
 ---@field is_open boolean more may come
+---@field is_scheduled boolean a write is scheduled
 ---@field last_ms integer vim.uv.now() of the last write
 ---@field open_mark? integer extmark of the block that is still written
 ---@field highlight? lcursor.HighlightJob of that block

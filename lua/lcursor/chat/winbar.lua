@@ -10,9 +10,6 @@ local api, uv = vim.api, vim.uv
 local INTERVAL_MS = 250
 local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
 
----@type table<integer, uv.uv_timer_t> by number of the session
-local timers = {}
-
 ---@param seconds number
 ---@return string
 local function duration(seconds)
@@ -153,25 +150,18 @@ function M.draw(session)
   end
 end
 
---- Draw it repeatedly while a turn runs.
+--- Draw it repeatedly while the current turn runs.
 ---@param session lcursor.ChatSession
 function M.watch(session)
+  local turn = session.turn
   M.draw(session)
-  if timers[session.number] then
-    return
-  end
-  local timer = assert(uv.new_timer())
-  timers[session.number] = timer
-  timer:start(
-    INTERVAL_MS,
-    INTERVAL_MS,
-    vim.schedule_wrap(notify.guarded(function()
-      M.draw(session)
-      if not session.turn and timers[session.number] == timer then
-        timers[session.number] = nil
-        timer:close()
+  vim.defer_fn(
+    notify.guarded(function()
+      if turn and session.turn == turn then
+        M.watch(session)
       end
-    end))
+    end),
+    INTERVAL_MS
   )
 end
 
