@@ -30,7 +30,7 @@ local function to_markdown(title, messages)
     vim.list_extend(lines, vim.split(vim.trim(message.text), "\n", { plain = true }))
     if message.is_partial then
       local why = message.why ~= "" and (": " .. message.why) or ""
-      vim.list_extend(lines, { "", ("(not complete%s)"):format(why) })
+      vim.list_extend(lines, { "", ("(incomplete%s)"):format(why) })
     end
     table.insert(lines, "")
   end
