@@ -264,7 +264,7 @@ local function open_with(opts, added)
   end
 end
 
---- `require("lcursor").chat()`.
+--- `chat()` of the Lua API.
 ---@param opts lcursor.ChatCall
 function M.call(opts)
   for name in pairs(opts) do
