@@ -1,12 +1,10 @@
--- :checkhealth lcursor: what is so, what is wrong, and for each finding the command that mends it.
--- Starts nothing but one short Python process (health/probe.lua). Each section stands alone, so
--- that whatever is broken hides no other finding.
+-- :checkhealth lcursor: the state of everything, and for each problem the command that fixes it.
+-- Starts nothing but one short Python process. Sections are independent, so that one that fails
+-- hides no other finding.
 
-local chat = require("lcursor.health.chat")
 local config = require("lcursor.config")
-local edit = require("lcursor.health.edit")
 local editor = require("lcursor.health.editor")
-local index = require("lcursor.health.index")
+local features = require("lcursor.health.features")
 local install = require("lcursor.install")
 local python = require("lcursor.health.python")
 local status = require("lcursor.status")
@@ -14,21 +12,8 @@ local status = require("lcursor.status")
 local M = {}
 
 local health = vim.health
-local INSTALL = "Run `:LCursor install`"
 local RESTART = "Run `:LCursor restart`"
 local LOG = "See `:LCursor log`"
-
----@param bytes number
----@return string
-local function human(bytes)
-  for _, unit in ipairs({ "bytes", "KiB", "MiB" }) do
-    if bytes < 1024 then
-      return (unit == "bytes" and "%d %s" or "%.1f %s"):format(bytes, unit)
-    end
-    bytes = bytes / 1024
-  end
-  return ("%.1f GiB"):format(bytes)
-end
 
 local function check_neovim()
   local version = tostring(vim.version())
@@ -44,7 +29,7 @@ local function check_neovim()
     health.ok("The plugin is loaded, version " .. require("lcursor.host").version())
   else
     health.warn(
-      "plugin/lcursor.lua was not sourced, so nothing comes by itself",
+      "plugin/lcursor.lua was not sourced, so nothing starts automatically",
       "Load it now with `:runtime plugin/lcursor.lua`; a plugin manager does it at start-up"
     )
   end
@@ -54,14 +39,11 @@ end
 local function check_config(found)
   local problems = config.problems()
   if #problems == 0 then
-    health.ok("The settings are right")
-  else
-    for _, problem in ipairs(problems) do
-      health.warn(
-        problem.message,
-        "Correct it where you configure lcursor; all settings are in :help lcursor-config"
-      )
-    end
+    health.ok("The settings are valid")
+  end
+  for _, problem in ipairs(problems) do
+    local advice = "Correct it where you configure lcursor; see :help lcursor-config"
+    health.warn(problem.message, advice)
   end
   editor.check_switches(found)
 end
@@ -84,21 +66,19 @@ local function check_process(info, found)
     health.warn(format:format(info.version, version), RESTART)
   end
   if found.python and info.python and info.python ~= found.python then
-    health.warn("It was started with another interpreter than the one chosen now", RESTART)
+    health.warn("It was started with an interpreter other than the configured one", RESTART)
   end
 end
 
 ---@param found lcursor.Findings
 local function check_host(found)
-  local host = require("lcursor.host")
-  local current, info = status.get(), host.info()
+  local current, info = status.get(), require("lcursor.host").info()
   local detail = current.detail ~= "" and (": " .. current.detail) or ""
-  local progress = current.progress >= 0 and (" (%d%%)"):format(current.progress * 100) or ""
-  local text = ("State: %s%s%s"):format(current.state, progress, detail)
+  local text = ("State: %s%s"):format(status.describe(), detail)
   if current.state == "failed" then
-    health.error(text, { RESTART .. " when what is said above and below is mended", LOG })
+    health.error(text, { RESTART .. " once the problem is fixed", LOG })
   elseif current.state == "absent" then
-    health.error(text, INSTALL)
+    health.error(text, "Run `:LCursor install`")
   elseif current.state == "stopped" then
     health.info(text .. "; it starts with the first insert, or with `:LCursor restart`")
   else
@@ -107,12 +87,12 @@ local function check_host(found)
   if info.job then
     check_process(info, found)
   end
-  local words = vim.tbl_filter(function(line)
+  local lines = vim.tbl_filter(function(line)
     return line:find("%S") ~= nil
   end, info.stderr)
-  if #words > 0 then
-    local last = vim.list_slice(words, math.max(1, #words - 4))
-    health.info("Last words on stderr:\n" .. table.concat(last, "\n"))
+  if #lines > 0 then
+    local last = vim.list_slice(lines, math.max(1, #lines - 4))
+    health.info("Last lines on stderr:\n" .. table.concat(last, "\n"))
   end
 end
 
@@ -121,7 +101,7 @@ local function check_log()
   local folder = vim.fs.dirname(path)
   local stat = vim.uv.fs_stat(path)
   if vim.uv.fs_access(stat and path or folder, "W") or not vim.uv.fs_stat(folder) then
-    local size = stat and human(stat.size) or "not written yet"
+    local size = stat and ("%.1f KiB"):format(stat.size / 1024) or "not written yet"
     health.info(("%s (%s); `:LCursor log` opens it"):format(path, size))
   else
     local command = "`chmod u+w " .. vim.fn.shellescape(stat and path or folder) .. "`"
@@ -129,32 +109,33 @@ local function check_log()
   end
 end
 
----@type { title: string, check: fun(found: lcursor.Findings) }[]
+---@type { [1]: string, [2]: fun(found: lcursor.Findings) }[]
 local SECTIONS = {
-  { title = "Neovim", check = check_neovim },
-  { title = "Configuration", check = check_config },
-  { title = "Python environment", check = python.check_environment },
-  { title = "Host", check = check_host },
-  { title = "Model", check = python.check_model },
-  { title = "Device", check = python.check_device },
-  { title = "Completion", check = editor.check_completion },
-  { title = "Index", check = index.check },
-  { title = "Chat", check = chat.check },
-  { title = "Edits", check = edit.check },
-  { title = "Log", check = check_log },
-  { title = "Integrations", check = editor.check_integrations },
+  { "Neovim", check_neovim },
+  { "Configuration", check_config },
+  { "Python environment", python.check_environment },
+  { "Host", check_host },
+  { "Model", python.check_model },
+  { "Device", python.check_device },
+  { "Completion", editor.check_completion },
+  { "Index", features.index },
+  { "Chat", features.chat },
+  { "Edits", features.edit },
+  { "Log", check_log },
+  { "Integrations", editor.check_integrations },
 }
 
---- Run all checks; Neovim calls it.
+--- Run all checks. Neovim calls it.
 function M.check()
   local settings = config.get()
   ---@type lcursor.Findings
   local found =
     { settings = settings, is_own = settings.python ~= "", python = install.python() or nil }
   for _, section in ipairs(SECTIONS) do
-    health.start("lcursor: " .. section.title)
-    local fine, failure = pcall(section.check, found) -- the root of every check
-    if not fine then
+    local title, check = section[1], section[2]
+    health.start("lcursor: " .. title)
+    local ok, failure = pcall(check, found)
+    if not ok then
       health.error("This check failed: " .. tostring(failure), LOG)
     end
   end

@@ -23,7 +23,7 @@ end
 local found = { settings = require("lcursor.config").get() }
 local fact = ...
 found.probe = fact ~= vim.NIL and { facts = { chat = fact }, packages = fact.packages or {} } or nil
-require("lcursor.health.chat").check(found)
+require("lcursor.health.features").chat(found)
 return said
 """
 
@@ -49,7 +49,7 @@ def test_the_models_and_where_they_are(editor: Start) -> None:
     assert "chat.models.odd has no url" in lines[2]
     assert "export NO_SUCH_KEY=" in lines[3]
     assert "info: Setting chat.model: here" in lines
-    assert "info: The local server is not asked: the Python host is stopped" in lines
+    assert "info: The local server is unknown: the Python host is stopped" in lines
 
 
 def test_what_the_doctor_says_of_the_local_server(editor: Start) -> None:
@@ -97,4 +97,4 @@ def test_a_host_that_does_not_say_is_no_error(editor: Start, host: FakeHost) -> 
     nvim.lua("require('lcursor.host').start()")
     host.wait_count(1)
     nvim.settle()
-    assert "was not heard of within 0.7 s" in " ".join(said(nvim))
+    assert "was not reported within 0.7 s" in " ".join(said(nvim))

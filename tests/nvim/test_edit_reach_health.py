@@ -19,7 +19,7 @@ for _, name in ipairs({ "ok", "info", "warn", "error" }) do
     table.insert(said, name .. ": " .. text .. (advice and (" -> " .. advice) or ""))
   end
 end
-require("lcursor.health.edit").check({ settings = require("lcursor.config").get() })
+require("lcursor.health.features").edit({ settings = require("lcursor.config").get() })
 return said
 """
 
@@ -34,13 +34,13 @@ def said(nvim: Pilot, **edit: Any) -> list[str]:
 def test_who_writes_and_what_checks(editor: Start, host: FakeHost) -> None:
     nvim = editor()
     assert said(nvim) == [
-        "info: Changes are written by: what suits the machine",
-        "info: No formatter, lint or test is run before a change is shown",
-        "info: Language servers do not check changes (setting edit.diagnostics)",
-        "info: No change is open",
+        "info: Edits are written by: automatic",
+        "info: No formatter, lint or test is run before an edit is shown",
+        "info: Language servers do not check edits (setting edit.diagnostics)",
+        "info: No edit is open",
     ]
     on = said(nvim, diagnostics=True)
-    assert "info: Language servers check a change before it is shown" in on
+    assert "info: Language servers check an edit before it is shown" in on
     lines = said(
         nvim,
         model="small",
@@ -50,8 +50,8 @@ def test_who_writes_and_what_checks(editor: Start, host: FakeHost) -> None:
         test="CI=1 make test",
     )
     assert lines[:2] == [
-        "info: Changes are written by: small",
-        "info: Changes of several files are planned by: large",
+        "info: Edits are written by: small",
+        "info: Edits of several files are planned by: large",
     ]
     assert lines[2].startswith("ok: Setting edit.formatter: ")
     assert "edit.lint: there is no program no-such-linter here -> Correct it" in lines[3]

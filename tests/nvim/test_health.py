@@ -287,7 +287,7 @@ def test_an_interpreter_that_hangs_is_given_up(
     pid_file = tmp_path / "pid"
     program = script(tmp_path, f"echo $$ > {pid_file}; exec sleep 600")
     editor = start(program)
-    editor.lua("require('lcursor.health.probe').limit_ms = 300")
+    editor.lua("require('lcursor.health.python').limit_ms = 300")
     assert ":LCursor install" in report(editor).error("gave no answer in 0.3 s")
     pid = int(pid_file.read_text())
     editor.wait_lua("return vim.uv.kill(..., 0) == nil", pid)
@@ -430,8 +430,8 @@ def test_other_ghosts_are_named(start: Callable[..., Editor], tmp_path: Path) ->
         str(plugin),
     )
     found = report(editor)
-    assert "`:LlamaDisable`" in found.warning("llama.vim draws ghost text as well")
-    assert "`:Copilot disable`" in found.warning("copilot.lua draws ghost text as well")
+    assert "`:LlamaDisable`" in found.warning("llama.vim draws ghost text in the same place")
+    assert "`:Copilot disable`" in found.warning("copilot.lua draws ghost text in the same place")
     assert "ghost_text = { enabled = false }" in found.warning("blink.cmp draws ghost text")
     assert "OK nvim-cmp: a suggestion waits" in found.section("Integrations")
     assert "copilot.vim" not in found.section("Integrations")

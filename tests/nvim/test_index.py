@@ -290,7 +290,7 @@ for _, level in ipairs({ "ok", "info", "warn", "error" }) do
     table.insert(said, level .. ": " .. text)
   end
 end
-require("lcursor.health.index").check({ settings = require("lcursor.config").get() })
+require("lcursor.health.features").index({ settings = require("lcursor.config").get() })
 return said
 """
 
@@ -302,15 +302,15 @@ def test_health(editor: Start, host: FakeHost) -> None:
     home = nvim.lua("return vim.fn.fnamemodify(..., ':~')", root_of(nvim))
     assert nvim.lua(HEALTH) == [
         f"ok: {home}: ready: 1712 files, 20000 pieces, 9000 definitions",
-        "info: It is found by meaning with minilm: 500 of 20000 pieces",
-        "info: Changes of its files are seen at once",
-        "info: Its worker is process 5 and has 150 MB of memory",
+        "info: Semantic search with minilm: 500 of 20000 chunks",
+        "info: Changes of its files are noticed at once",
+        "info: Its worker is process 5 and uses 150 MB of memory",
     ]
     note = "the model is not here. Run python -m lcursor models pull minilm"
     tell_state(nvim, host, embedder="", embedder_note=note, watching="polling", remarks=["mended"])
     said = nvim.lua(HEALTH)
-    assert said[1] == f"warn: It is found by words alone: {note}"
-    assert said[2].startswith("warn: Changes of its files are seen by looking at all of them")
+    assert said[1] == f"warn: No semantic search: {note}"
+    assert said[2].startswith("warn: Its files are polled for changes")
     assert said[4] == "warn: mended"
     tell_state(nvim, host, phase="failed", detail="the disk is full")
     assert nvim.lua(HEALTH)[0] == f"error: {home}: failed: the disk is full"

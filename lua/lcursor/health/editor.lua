@@ -1,36 +1,23 @@
--- The health check's sections about what goes on inside Neovim: switches, keys, the last
--- completion, other plugins in the same place. Reads; must not change anything.
+-- The sections about Neovim: what is switched off, keys, the last completion, other plugins.
 
 local M = {}
 
 local health = vim.health
 
----@class (exact) lcursor.Rival another plugin that draws ghost text
----@field name string
----@field script? string pattern of a script that is sourced with it
----@field module? string Lua module that is loaded with it
----@field off string how to switch it off
-
----@type lcursor.Rival[]
-local RIVALS = {
-  { name = "copilot.vim", script = [[/plugin/copilot\.vim$]], off = "`:Copilot disable`" },
-  { name = "copilot.lua", module = "copilot", off = "`:Copilot disable`" },
-  { name = "windsurf.vim", script = [[/plugin/codeium\.vim$]], off = "`:CodeiumDisable`" },
-  { name = "windsurf.nvim", module = "codeium.virtual_text", off = "`:Codeium Toggle`" },
-  { name = "neocodeium", module = "neocodeium", off = "`:NeoCodeium disable`" },
-  { name = "supermaven-nvim", module = "supermaven-nvim", off = "`:SupermavenStop`" },
-  { name = "llama.vim", script = [[/plugin/llama\.vim$]], off = "`:LlamaDisable`" },
-  { name = "tabnine-nvim", module = "tabnine", off = "`:TabnineDisable`" },
-  {
-    name = "minuet-ai.nvim",
-    module = "minuet.virtualtext",
-    off = "`:Minuet virtualtext disable`",
-  },
-  {
-    name = "augment.vim",
-    script = [[/plugin/augment\.vim$]],
-    off = "`:let g:augment_disable_completions = v:true`",
-  },
+-- Other plugins that draw ghost text: name, a script or Lua module of theirs, how to switch it off.
+-- stylua: ignore
+local OTHERS = {
+  { "copilot.vim", script = [[/plugin/copilot\.vim$]], off = "`:Copilot disable`" },
+  { "copilot.lua", module = "copilot", off = "`:Copilot disable`" },
+  { "windsurf.vim", script = [[/plugin/codeium\.vim$]], off = "`:CodeiumDisable`" },
+  { "windsurf.nvim", module = "codeium.virtual_text", off = "`:Codeium Toggle`" },
+  { "neocodeium", module = "neocodeium", off = "`:NeoCodeium disable`" },
+  { "supermaven-nvim", module = "supermaven-nvim", off = "`:SupermavenStop`" },
+  { "llama.vim", script = [[/plugin/llama\.vim$]], off = "`:LlamaDisable`" },
+  { "tabnine-nvim", module = "tabnine", off = "`:TabnineDisable`" },
+  { "minuet-ai.nvim", module = "minuet.virtualtext", off = "`:Minuet virtualtext disable`" },
+  { "augment.vim", script = [[/plugin/augment\.vim$]],
+    off = "`:let g:augment_disable_completions = v:true`" },
 }
 
 ---@return integer[] ordinary buffers that are loaded
@@ -54,13 +41,13 @@ function M.check_switches(found)
     all = false
     health.warn(text, advice)
   end
-  for _, key in ipairs({ "enabled", "completion.enabled" }) do
-    local value = vim.tbl_get(found.settings, unpack(vim.split(key, ".", { plain = true })))
-    if value == false and not vim.g.lcursor_enabled then
-      local advice = ("Set `%s = true` where you configure lcursor, then restart Neovim"):format(
-        key
-      )
-      off(("Switched off by the setting %s"):format(key), advice)
+  local settings = found.settings
+  local switches =
+    { enabled = settings.enabled, ["completion.enabled"] = settings.completion.enabled }
+  for key, is_on in vim.spairs(switches) do
+    if not is_on and not vim.g.lcursor_enabled then
+      local advice = "Set `%s = true` where you configure lcursor, then restart Neovim"
+      off("Switched off by the setting " .. key, advice:format(key))
     end
   end
   if vim.g.lcursor_enabled == false then
@@ -138,24 +125,11 @@ function M.check_completion(found)
   local complete = require("lcursor.complete")
   local answer = complete.last_answer()
   if answer then
-    local stats = answer.stats
-    health.ok(
-      ("Last answer: %s, first text after %.0f ms, all after %.0f ms"):format(
-        answer.reason,
-        stats.first_ms,
-        stats.total_ms
-      )
-    )
-    health.info(
-      ("Its tokens: %d of %d reused, %d read, %d made"):format(
-        stats.reused_tokens,
-        stats.prompt_tokens,
-        stats.decoded_tokens,
-        stats.generated_tokens
-      )
-    )
+    local format = "Last answer: %s, first text after %.0f ms, all after %.0f ms"
+    health.ok(format:format(answer.reason, answer.stats.first_ms, answer.stats.total_ms))
+    health.info("Its tokens: " .. require("lcursor.commands").token_counts(answer.stats))
   else
-    health.info("No suggestion was asked for yet")
+    health.info("No suggestion was requested yet")
   end
   for _, buf in ipairs(file_buffers()) do
     local why = vim.api.nvim_buf_call(buf, complete.why)
@@ -169,7 +143,7 @@ function M.check_completion(found)
   check_keys(found.settings.keymaps)
 end
 
---- Menus whose own ghost text is on: theirs and ours would stand in one place.
+--- Return the completion menus that are loaded, and whether their own ghost text is on.
 ---@return { name: string, has_ghost: boolean, off: string }[]
 local function menus()
   local found = {}
@@ -191,31 +165,33 @@ local function menus()
 end
 
 function M.check_integrations()
-  local rivals = vim.tbl_filter(function(rival)
-    return (rival.module and package.loaded[rival.module] ~= nil)
-      or (rival.script and #vim.fn.getscriptinfo({ name = rival.script }) > 0)
-  end, RIVALS)
-  for _, rival in ipairs(rivals) do
-    health.warn(
-      rival.name .. " draws ghost text as well; the two would stand in one place",
-      "Keep one: " .. rival.off .. " or `:LCursor toggle`"
-    )
+  local has_other = false
+  for _, other in ipairs(OTHERS) do
+    local is_loaded = other.module and package.loaded[other.module] ~= nil
+      or other.script and #vim.fn.getscriptinfo({ name = other.script }) > 0
+    if is_loaded then
+      has_other = true
+      health.warn(
+        other[1] .. " draws ghost text in the same place",
+        "Keep one: " .. other.off .. " or `:LCursor toggle`"
+      )
+    end
   end
   for _, menu in ipairs(menus()) do
     if menu.has_ghost then
       health.warn(menu.name .. " draws ghost text of its own", menu.off)
     else
-      health.ok(menu.name .. ": a suggestion waits while its menu is open")
+      health.ok(menu.name .. ": suggestions are hidden while its menu is open")
     end
   end
   local inline = vim.lsp.inline_completion
   if inline and inline.is_enabled() then
     health.warn(
-      "Neovim's own inline completion is on; the two would stand in one place",
+      "Neovim's own inline completion is on and draws in the same place",
       "Keep one: `:lua vim.lsp.inline_completion.enable(false)` or `:LCursor toggle`"
     )
   end
-  if #rivals == 0 then
+  if not has_other then
     health.ok("No other plugin draws ghost text")
   end
 end

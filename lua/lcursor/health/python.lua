@@ -1,45 +1,145 @@
--- The health check's sections about the Python half: environment, model and device. They share the
--- answer of one process.
+-- The sections about the Python environment, the model and the device. A short Python process
+-- reports the facts one by one (lcursor/cli/doctor.py), so that those before a crash are kept: the
+-- interpreter may be missing, hang, crash or be something else.
 
+local config = require("lcursor.config")
 local install = require("lcursor.install")
-local probe = require("lcursor.health.probe")
 
 local M = {}
 
 local health = vim.health
 local INSTALL = "Run `:LCursor install`"
 
----@class lcursor.Findings what one check knows, for all its sections
+--- Time limit of the process.
+M.limit_ms = 10000
+
+-- Readable by every Python, so that an old one can report its version.
+local CODE = [[
+import os, sys
+print('{"section": "version", "major": %d, "minor": %d}' % tuple(sys.version_info[:2]))
+sys.stdout.flush()
+if sys.version_info >= (3, 10):
+    sys.path.insert(0, sys.argv[1])
+    from lcursor.cli import doctor
+    completion, chat = (os.environ.get("LCURSOR_" + each, "") for each in ("COMPLETION", "CHAT"))
+    doctor.tell(sys.argv[2], completion, sys.argv[3], chat)
+]]
+
+---@class (exact) lcursor.Fact one line of the doctor
+---@field section string
+---@field text string
+---@field problem? { code: string, level: "warn"|"error", message: string, hint: string }
+---@field [string] any
+
+---@class (exact) lcursor.Probe what the process reported
+---@field facts table<string, lcursor.Fact> by section
+---@field packages lcursor.Fact[]
+---@field failure? string why it reported no more
+---@field ms number that it took
+
+---@param probe lcursor.Probe
+---@param line string
+---@return string? what is being loaded, "" for nothing
+local function add_fact(probe, line)
+  local ok, fact = pcall(vim.json.decode, line, { luanil = { object = true } })
+  if not ok or type(fact) ~= "table" or type(fact.section) ~= "string" then
+    return nil -- a library that prints while it is loaded
+  elseif fact.section == "trying" then
+    return fact.name
+  elseif fact.section == "package" then
+    table.insert(probe.packages, fact)
+  else
+    probe.facts[fact.section] = fact
+  end
+  return ""
+end
+
+---@param result vim.SystemCompleted
+---@return string how the process ended
+local function ending(result)
+  if result.code == 124 then
+    return ("gave no answer in %.1f s"):format(M.limit_ms / 1000)
+  end
+  local last = vim.trim(result.stderr or ""):match("[^\n]*$")
+  local how = ("ended with exit code %d"):format(result.code)
+  if result.signal ~= 0 then
+    how = ("crashed with signal %d"):format(result.signal)
+  end
+  return last ~= "" and (how .. ": " .. last) or how
+end
+
+---@param probe lcursor.Probe
+---@return boolean whether the interpreter can run the host
+local function is_new_enough(probe)
+  local version = probe.facts.version
+  return version ~= nil and version.major == 3 and version.minor >= 10
+end
+
+--- Ask an interpreter. Waits, at most limit_ms.
+---@param python string
+---@param root string of the plugin
+---@param settings lcursor.Config
+---@return lcursor.Probe
+local function ask(python, root, settings)
+  local probe = { facts = {}, packages = {}, ms = 0 } ---@type lcursor.Probe
+  local began = vim.uv.hrtime()
+  local completion, embedder = settings.completion, settings.index.embedder
+  local argv = { python, "-I", "-X", "utf8", "-c", CODE, root, completion.model, embedder }
+  local sent = config.for_host()
+  -- Not in argv: an address may have a password in it.
+  local env = { LCURSOR_CHAT = vim.json.encode(sent.chat) }
+  if completion.backend == "endpoint" then
+    env.LCURSOR_COMPLETION = vim.json.encode(sent.completion)
+  end
+  local ok, job = pcall(vim.system, argv, { env = env })
+  if not ok then -- there is no such program
+    probe.failure = "cannot be run: " .. tostring(job):gsub("^.-: ", "")
+    return probe
+  end
+  local result = job:wait(M.limit_ms)
+  probe.ms = (vim.uv.hrtime() - began) / 1e6
+  local loading = ""
+  for line in vim.gsplit(result.stdout or "", "\n") do
+    loading = add_fact(probe, line) or loading
+  end
+  if not probe.facts["end"] and not (probe.facts.version and not is_new_enough(probe)) then
+    local where = loading ~= "" and (" while it loaded " .. loading) or ""
+    probe.failure = ending(result) .. where
+  end
+  return probe
+end
+
+---@class lcursor.Findings what all sections of a check share
 ---@field settings lcursor.Config
 ---@field python? string
 ---@field is_own boolean the interpreter is the user's setting
 ---@field probe? lcursor.Probe
 
 ---@param problem { level: "warn"|"error", message: string, hint: string }
-local function tell_problem(problem)
+local function report_problem(problem)
   local report = problem.level == "warn" and health.warn or health.error
   report(problem.message, problem.hint)
 end
 
---- Tell a section of the doctor's, or that there is none.
+--- Return a fact that is usable; reports its problem, or that it is missing.
 ---@param found lcursor.Findings
 ---@param section string
----@return lcursor.Fact? fact that may be relied on
+---@return lcursor.Fact?
 local function fact_of(found, section)
   local fact = found.probe and found.probe.facts[section]
   if not fact then
     health.info("Not checked: Python did not get that far (see Python environment above)")
     return nil
   elseif fact.problem then
-    tell_problem(fact.problem)
+    report_problem(fact.problem)
   end
   local is_usable = not fact.problem or fact.problem.level == "warn"
   return is_usable and fact or nil
 end
 
---- Tell what the doctor said of the packages: the good ones in one line, alike problems in one.
+--- Report the packages: those that load in one line, those with the same hint in one.
 ---@param packages lcursor.Fact[]
-local function tell_packages(packages)
+local function report_packages(packages)
   local good, hints, by_hint = {}, {}, {}
   for _, fact in ipairs(packages) do
     local problem = fact.problem
@@ -64,7 +164,7 @@ local function tell_packages(packages)
   end
 end
 
---- The interpreter to ask; of an environment that is not whole as well, since it may know more.
+--- Return the interpreter to ask; also one of an incomplete environment, since it may report more.
 ---@param found lcursor.Findings
 ---@return string?
 local function interpreter(found)
@@ -81,7 +181,7 @@ end
 ---@param python string
 ---@param is_own boolean
 ---@return string where it comes from
----@return string advice for when it is good for nothing
+---@return string advice for when it is unusable
 local function origin(python, is_own)
   if is_own then
     local advice = "Correct the setting python, or remove it and run `:LCursor install`"
@@ -101,10 +201,9 @@ function M.check_environment(found)
   end
   local from, advice = origin(python, found.is_own)
   health.info(("Interpreter: %s (%s)"):format(python, from))
-  local settings, root = found.settings, install.plugin_root()
-  found.probe = probe.ask(python, root, settings.completion, settings.index.embedder)
+  found.probe = ask(python, install.plugin_root(), found.settings)
   local failure, facts = found.probe.failure, found.probe.facts
-  if facts.version and not probe.is_new_enough(found.probe) then
+  if facts.version and not is_new_enough(found.probe) then
     local version = ("%d.%d"):format(facts.version.major, facts.version.minor)
     health.error(("It is Python %s; 3.10 or newer is needed"):format(version), advice)
   elseif facts.python then
@@ -116,11 +215,11 @@ function M.check_environment(found)
   end
   local environment = facts.environment
   if environment and found.python and environment.problem then
-    tell_problem(environment.problem)
+    report_problem(environment.problem)
   elseif environment then
     health.info("Environment: " .. environment.text)
   end
-  tell_packages(found.probe.packages)
+  report_packages(found.probe.packages)
 end
 
 ---@param found lcursor.Findings
@@ -129,8 +228,8 @@ local function check_endpoint(found)
   health.info(
     "Setting completion.backend: endpoint, at " .. settings.endpoint_url:gsub("//.*@", "//")
   )
-  local told = found.probe and found.probe.facts.endpoint
-  if told and told.is_local == false then
+  local endpoint = found.probe and found.probe.facts.endpoint
+  if endpoint and endpoint.is_local == false then
     health.warn(
       "The server is not on this machine: what you write is sent there",
       'Set `completion.backend = "inproc"` where you configure lcursor to keep it here'
@@ -175,8 +274,8 @@ function M.check_device(found)
     health.info(("On the GPU: %s (setting completion.gpu_layers)"):format(where))
   else
     local threads = found.settings.completion.threads
-    local many = threads == 0 and ("%d, one a physical core"):format(machine.cores) or threads
-    health.info(("On the CPU, threads: %s (setting completion.threads)"):format(many))
+    local count = threads == 0 and ("%d, one per physical core"):format(machine.cores) or threads
+    health.info(("On the CPU, threads: %s (setting completion.threads)"):format(count))
   end
 end
 
