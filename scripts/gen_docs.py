@@ -26,49 +26,26 @@ BLOCK = r"(?P<open>^[^\n]*generated: {name}[^\n]*\n).*?(?P<close>^[^\n]*end: {na
 
 
 def lua_protocol() -> str:
-    """Return `lua/lcursor/protocol.lua`."""
-
-    def table(name: str, messages: dict[str, type]) -> list[str]:
-        lines = [f"M.{name} = {{"]
-        for method, message in messages.items():
-            fields = ", ".join(f'"{field}"' for field in protocol.fields(message))
-            key = f'["{method}"]' if "." in method else method
-            lines.append(f"  {key} = {{ {fields} }}," if fields else f"  {key} = {{}},")
-        return [*lines, "}", ""]
-
+    """Return `lua/lcursor/protocol.lua`: what the Lua side checks of the messages that it gets."""
     lines = [
         "-- Generated from lcursor/protocol.py and lcursor/errors.py by `make docs`: do not edit.",
-        "-- The wire as the Lua half knows it: the version, each message with its fields, the",
-        "-- severity of each error code.",
+        "-- The protocol's version, the fields of each message from Python, and the level of each error",
+        "-- code.",
         "",
         "local M = {}",
         "",
         f"M.version = {protocol.PROTOCOL}",
         "",
-        *table("to_python", protocol.TO_PYTHON),
-        *table("to_lua", protocol.TO_LUA),
-        "M.levels = {",
-        *(f'  {code} = "{level}",' for code, level in errors.levels().items()),
-        "}",
-        "",
-        "return M",
-        "",
+        "-- stylua: ignore",
+        "M.to_lua = {",
     ]
-    return "\n".join(_wrap_lua(lines))
-
-
-def _wrap_lua(lines: list[str]) -> list[str]:
-    """Break a table over lines as stylua would when it passes 100 columns."""
-    out: list[str] = []
-    for line in lines:
-        match = re.fullmatch(r"  (\S+ = )\{ (.*) \},", line)
-        if len(line) <= 100 or not match:
-            out.append(line)
-            continue
-        out.append(f"  {match[1]}{{")
-        out += [f"    {item}," for item in match[2].split(", ")]
-        out.append("  },")
-    return out
+    for method, message in protocol.TO_LUA.items():
+        fields = ", ".join(f'"{field}"' for field in protocol.fields(message))
+        row = f'["{method}"] = {{ {fields} }},'
+        lines += textwrap.wrap(row, 98, initial_indent="  ", subsequent_indent="    ")
+    lines += ["}", "", "M.levels = {"]
+    lines += [f'  {code} = "{level}",' for code, level in errors.levels().items()]
+    return "\n".join([*lines, "}", "", "return M", ""])
 
 
 def from_lua() -> dict[str, list[dict[str, str]]]:

@@ -164,6 +164,15 @@ function M.file(buf)
   end
 end
 
+--- Return the loaded buffer of a path.
+---@param path string absolute
+---@return integer? buf
+function M.buffer(path)
+  return vim.iter(api.nvim_list_bufs()):find(function(buf)
+    return api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_name(buf) == path
+  end)
+end
+
 --- The place that a command is about: the file of the current buffer, else the working folder.
 ---@return string absolute
 function M.here()

@@ -43,7 +43,7 @@ end
 
 --- Send a message; never waits, never throws. Neovim closes a channel on which something other than
 --- msgpack-RPC arrived, though its process may live on: sending then fails.
----@param method string one of protocol.to_python
+---@param method string
 ---@param params? table
 ---@return boolean sent
 function M.notify(method, params)

@@ -25,8 +25,7 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
             """
             local config, protocol = require("lcursor.config"), require("lcursor.protocol")
             return {
-              version = protocol.version, to_python = protocol.to_python,
-              to_lua = protocol.to_lua, levels = protocol.levels,
+              version = protocol.version, to_lua = protocol.to_lua, levels = protocol.levels,
               wire = config.for_host(), plugin = require("lcursor.host").version(),
             }
             """
@@ -46,7 +45,6 @@ def as_lists(table: dict[str, Any]) -> dict[str, list[str]]:
 
 def test_messages_and_their_fields(lua: dict[str, Any]) -> None:
     assert lua["version"] == protocol.PROTOCOL
-    assert as_lists(lua["to_python"]) == names(protocol.TO_PYTHON)
     assert as_lists(lua["to_lua"]) == names(protocol.TO_LUA)
 
 

@@ -41,7 +41,7 @@ def lua(neovim: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]
 def test_gather(
     lua: Call, shown: str, others: list[str], single_line: bool, texts: list[str]
 ) -> None:
-    code = "return require('lcursor.complete.alternatives').gather(...)"
+    code = "return require('lcursor.complete.cycle').gather(...)"
     assert lua(code, shown, others, single_line) == texts
 
 
@@ -63,7 +63,7 @@ def test_gather(
 def test_step(
     lua: Call, texts: list[str], shown: str, typed: str, steps: int, step: list[Any]
 ) -> None:
-    code = "return { require('lcursor.complete.alternatives').step(...) }"
+    code = "return { require('lcursor.complete.cycle').step(...) }"
     assert lua(code, texts, shown, typed, steps) == step
 
 

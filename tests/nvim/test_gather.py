@@ -128,7 +128,7 @@ def test_only_who_imports_a_written_file_follows_its_imports_again(
     nvim.press("<Esc>")
     nvim.lua(
         """
-        local reader = require("lcursor.complete.reader")
+        local reader = require("lcursor.files")
         local first = reader.first
         _G.looked = 0
         reader.first = function(...) _G.looked = _G.looked + 1 return first(...) end

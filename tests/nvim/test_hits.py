@@ -1,4 +1,4 @@
-"""Pure functions of what a search found, in one Neovim."""
+"""How search results are shown: the best line, labels, reasons."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ HIT = {
 
 @pytest.fixture(scope="module")
 def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
-    """Call a function of hits.lua in one Neovim for all of this file."""
+    """Call a function of search.lua in one Neovim for all of this file."""
     with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
 
         def call(name: str, *args: object) -> Any:
-            code = "local n = ... return { require('lcursor.index.hits')[n](select(2, ...)) }"
+            code = "local n = ... return { require('lcursor.index.search')[n](select(2, ...)) }"
             return nvim.lua(code, name, *args)
 
         yield call

@@ -85,8 +85,8 @@ def test_the_report_says_what_would_be_read_and_begins(editor: Start, host: Fake
     nvim = editor(FILES)
     report(nvim, host)
     text = "\n".join(nvim.lines())
-    assert nvim.lines()[0].startswith("1,712 files, 30.1 MB; about 40 s until all is found by")
-    assert "10 min more by meaning" in text
+    assert nvim.lines()[0].startswith("1,712 files, 30.1 MB; about 40 s to full-text search,")
+    assert "10 min more to semantic search" in text
     assert "python    1,700  29.0 MB" in text
     assert "git ignores it  3,000  build/, …" in text
     assert "not indexed  (b begin, q close)" in "\n".join(nvim.screen.rows())
@@ -125,8 +125,8 @@ def test_the_report_of_what_is_indexed(editor: Start, host: FakeHost) -> None:
     wake(nvim, host)
     report(nvim, host, is_begun=True)
     text = "\n".join(nvim.lines())
-    assert "ready: 1712 files, 20000 pieces, 9000 definitions" in text
-    assert "by meaning   500 of 20,000 pieces, with minilm" in text
+    assert "ready: 1712 files, 20000 chunks, 9000 definitions" in text
+    assert "semantic     500 of 20,000 chunks, with minilm" in text
     assert "process 5, 150.0 MB of memory" in text
     nvim.press("r")
     assert host.wait(lambda: host.messages("index.begin"))[0]["rebuild"]
@@ -136,7 +136,7 @@ def test_the_report_of_what_is_indexed(editor: Start, host: FakeHost) -> None:
     ("reason", "words"),
     [
         ("git ignores it: *.log", "project/sub/x.log is not indexed: git ignores it: *.log"),
-        ("", "project/sub/x.log is indexed, or will be when its project is"),
+        ("", "project/sub/x.log is indexed, or will be once its project is"),
     ],
 )
 def test_why(editor: Start, host: FakeHost, reason: str, words: str) -> None:
@@ -301,7 +301,7 @@ def test_health(editor: Start, host: FakeHost) -> None:
     wake(nvim, host)
     home = nvim.lua("return vim.fn.fnamemodify(..., ':~')", root_of(nvim))
     assert nvim.lua(HEALTH) == [
-        f"ok: {home}: ready: 1712 files, 20000 pieces, 9000 definitions",
+        f"ok: {home}: ready: 1712 files, 20000 chunks, 9000 definitions",
         "info: Semantic search with minilm: 500 of 20000 chunks",
         "info: Changes of its files are noticed at once",
         "info: Its worker is process 5 and uses 150 MB of memory",
@@ -320,4 +320,4 @@ def test_status_says_how_the_index_is(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     wake(nvim, host)
     lines = nvim.lua("return require('lcursor.commands').status_lines()")
-    assert "index       ready: 1712 files, 20000 pieces, 9000 definitions" in lines
+    assert "index       ready: 1712 files, 20000 chunks, 9000 definitions" in lines

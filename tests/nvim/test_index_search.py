@@ -137,7 +137,7 @@ def test_the_picker_searches_while_one_types(editor: Start, host: FakeHost) -> N
     assert "a.py  definition 1, lexical 0.25" in screen
     assert "6     return alpha(y)" in screen
     nvim.press("<C-n>")
-    assert "changed since it was read" in "\n".join(nvim.screen.rows())
+    assert "changed since it was indexed" in "\n".join(nvim.screen.rows())
     nvim.press("<C-n><C-p><CR>")
     nvim.wait_lua("return #vim.api.nvim_list_wins() == 1")
     assert nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [1, 0]

@@ -1,20 +1,55 @@
--- Steps through the suggestions for one place. Asks for them at the first press; until they come
--- nothing changes on the screen and further presses are counted. Draws nothing itself.
+-- Steps through the alternatives for one place. The first press requests them; until they arrive
+-- nothing changes on the screen, and further presses are counted.
 
-local alternatives = require("lcursor.complete.alternatives")
 local requests = require("lcursor.complete.requests")
 local suggestion = require("lcursor.complete.suggestion")
+local text = require("lcursor.text")
 local why = require("lcursor.complete.why")
 
 local M = {}
 
 ---@alias lcursor.Show fun(s: lcursor.Suggestion, rest: string, count?: string)
 
----@param number integer
----@param count integer
----@return string
-local function words(number, count)
-  return ("(%d/%d)"):format(number, count)
+--- Join what is shown and the alternatives, without those that would look the same.
+---@param shown string
+---@param others string[] best first
+---@param single_line boolean only their first lines are wanted
+---@return string[] the first one is `shown`
+function M.gather(shown, others, single_line)
+  local function visible(one)
+    return (one:gsub("%s+$", ""))
+  end
+  local texts, known = { shown }, { [visible(shown)] = true }
+  for _, other in ipairs(others) do
+    other = single_line and text.first_line(other) or other
+    local seen = visible(other)
+    if seen ~= "" and not known[seen] then
+      known[seen] = true
+      table.insert(texts, other)
+    end
+  end
+  return texts
+end
+
+--- Return the text some steps further, cyclically, among those that still match what was typed.
+---@param texts string[]
+---@param shown string one of them
+---@param typed string the beginning of `shown` that is in the buffer
+---@param steps integer below 0 goes backwards
+---@return string chosen `shown` if no other matches
+---@return integer number of the chosen one, from 1
+---@return integer count
+function M.step(texts, shown, typed, steps)
+  local matching = vim.tbl_filter(function(one)
+    return vim.startswith(one, typed) and text.is_visible(one:sub(#typed + 1))
+  end, texts)
+  for number, one in ipairs(matching) do
+    if one == shown then
+      local to = (number - 1 + steps) % #matching + 1
+      return matching[to], to, #matching
+    end
+  end
+  return shown, 1, 1
 end
 
 ---@param s lcursor.Suggestion
@@ -24,14 +59,14 @@ local function typed(s, rest)
   return s.text:sub(1, #s.text - #rest)
 end
 
---- Which of several it is, in words; nil when there is nothing to choose from.
+--- Describe which of several alternatives is shown; nil if there is only one.
 ---@param s lcursor.Suggestion
 ---@param rest string what is still to come of it
 ---@return string?
 function M.count(s, rest)
   if s.texts then
-    local _, number, count = alternatives.step(s.texts, s.text, typed(s, rest), 0)
-    return count > 1 and words(number, count) or nil
+    local _, number, count = M.step(s.texts, s.text, typed(s, rest), 0)
+    return count > 1 and ("(%d/%d)"):format(number, count) or nil
   end
 end
 
@@ -41,18 +76,18 @@ end
 local function turn(s, steps, show)
   local rest = suggestion.rest(s)
   if not rest then
-    return -- the next look finds that
+    return -- the next look notices that
   end
   local before = typed(s, rest)
-  local chosen, number, count = alternatives.step(s.texts, s.text, before, steps)
+  local chosen, number, count = M.step(s.texts, s.text, before, steps)
   s.text = chosen
-  show(s, chosen:sub(#before + 1), words(number, count))
+  show(s, chosen:sub(#before + 1), ("(%d/%d)"):format(number, count))
   if count == 1 then
     why.note(s.buf, "no_alternatives") -- and the next key draws without (1/1)
   end
 end
 
---- Ask for what else could be shown, where somebody waits for it and the model has ended.
+--- Request the alternatives, once a press waits for them and the model has finished.
 ---@param s lcursor.Suggestion
 ---@param show lcursor.Show
 function M.ask(s, show)
@@ -64,7 +99,7 @@ function M.ask(s, show)
     local steps = s.steps
     s.steps = nil
     if texts and steps then
-      s.texts = alternatives.gather(s.text, texts, s.single_line)
+      s.texts = M.gather(s.text, texts, s.single_line)
       turn(s, steps, show)
     end
   end)
@@ -73,7 +108,7 @@ function M.ask(s, show)
   end
 end
 
---- Go so many steps further, now or when the alternatives have come.
+--- Go some steps further, now or when the alternatives have arrived.
 ---@param s lcursor.Suggestion
 ---@param steps integer below 0 goes backwards
 ---@param show lcursor.Show
@@ -88,7 +123,7 @@ function M.by(s, steps, show)
   end
 end
 
---- Wait no longer for them.
+--- Cancel the request for alternatives.
 ---@param s lcursor.Suggestion
 function M.stop(s)
   if s.steps then

@@ -1,14 +1,14 @@
--- Collects what later completions may be shown of other files, and sends it as `context.chunk`.
--- Nothing is read at a key: keys only start a timer anew. The rules of what is never read are those
--- of the requests. Decides nothing about what the model sees: the Python half does.
+-- Collects text of other files for later completions, and sends it as `context.chunk`. Nothing is
+-- read at a key: keys only restart a timer. What requests never read is not read here either. The
+-- Python host decides what the model sees.
 
 local changes = require("lcursor.complete.changes")
 local config = require("lcursor.config")
 local context = require("lcursor.context")
+local files = require("lcursor.files")
 local gate = require("lcursor.complete.gate")
 local imports = require("lcursor.complete.imports")
 local privacy = require("lcursor.privacy")
-local reader = require("lcursor.complete.reader")
 local rpc = require("lcursor.rpc")
 local text = require("lcursor.text")
 local trigger = require("lcursor.complete.trigger")
@@ -18,11 +18,12 @@ local M = {}
 local api = vim.api
 
 local AROUND_LINES, MIN_LINES = 32, 3
-local MOST_BYTES = 8 * 1024
+local MAX_BYTES = 8 * 1024
+local MAX_FILE_BYTES = 64 * 1024
 local TOP_LINES = 80 -- in which imports are looked for
-local MOST_IMPORTS, MOST_PATHS = 8, 300
-local MOST_DIAGNOSTICS = 5
-local MOST_DIFFED_BYTES = 128 * 1024
+local MAX_IMPORTS, MAX_PATHS = 8, 300
+local MAX_DIAGNOSTICS = 5
+local MAX_DIFFED_BYTES = 128 * 1024
 local REST_MS, ENTER_MS, GIT_MS = 1000, 100, 200
 
 ---@class lcursor.Gathered what is known of a buffer
@@ -98,7 +99,7 @@ end
 ---@return string? nil when the lines are too long to be code
 local function lines_of(buf, first, last)
   local bytes = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first)
-  return bytes <= MOST_BYTES and text.join(api.nvim_buf_get_lines(buf, first, last, false)) or nil
+  return bytes <= MAX_BYTES and text.join(api.nvim_buf_get_lines(buf, first, last, false)) or nil
 end
 
 --- Send what stands around a row.
@@ -128,13 +129,11 @@ local function send_file(path, root, symbols)
       send("import", path, name, 0, content, symbols)
     end
   end
-  local buf = vim.iter(api.nvim_list_bufs()):find(function(other)
-    return api.nvim_buf_is_loaded(other) and api.nvim_buf_get_name(other) == path
-  end)
+  local buf = context.buffer(path)
   if buf then
     return when_allowed(buf, function()
       local last = api.nvim_buf_line_count(buf)
-      while last > 0 and api.nvim_buf_get_offset(buf, last) > 8 * MOST_BYTES do
+      while last > 0 and api.nvim_buf_get_offset(buf, last) > 8 * MAX_BYTES do
         last = math.floor(last / 2)
       end
       give(text.join(api.nvim_buf_get_lines(buf, 0, last, false)))
@@ -142,7 +141,7 @@ local function send_file(path, root, symbols)
   end
   privacy.ask_file(path, config.get().completion.secrets, function(is_fine)
     if is_fine then
-      reader.read(path, trigger.guarded(give))
+      files.read(path, MAX_FILE_BYTES, trigger.guarded(give))
     end
   end)
 end
@@ -162,15 +161,15 @@ local function follow_imports(buf)
       return
     end
     own.imported = key
-    local sent, left = 0, MOST_PATHS
+    local sent, left = 0, MAX_PATHS
     local seen = { [place.path] = true }
     local function step(number)
       local import = found[number]
-      if not import or sent == MOST_IMPORTS or left < #import.paths then
+      if not import or sent == MAX_IMPORTS or left < #import.paths then
         return
       end
       left = left - #import.paths
-      reader.first(import.paths, function(path)
+      files.first(import.paths, function(path)
         -- A link that leads out of the project leads to what nobody works on here.
         if path and not seen[path] and vim.startswith(path, place.root .. "/") then
           seen[path], sent = true, sent + 1
@@ -205,14 +204,14 @@ local function tell_diagnostics(buf)
   end)
   local lines = vim.tbl_map(function(it)
     return ("%s:%d: %s"):format(name, it.lnum + 1, text.first_line(it.message))
-  end, vim.list_slice(found, 1, MOST_DIAGNOSTICS))
+  end, vim.list_slice(found, 1, MAX_DIAGNOSTICS))
   say("diagnostics", "diagnostics.txt", table.concat(lines, "\n"))
 end
 
 ---@param buf integer
 local function tell_changes(buf)
   local count, own = api.nvim_buf_line_count(buf), of(buf)
-  if api.nvim_buf_get_offset(buf, count) > MOST_DIFFED_BYTES then
+  if api.nvim_buf_get_offset(buf, count) > MAX_DIFFED_BYTES then
     own.snapshot = nil
     return
   end
@@ -274,7 +273,7 @@ local function tell_all()
     return one.lastused < other.lastused
   end)
   local current = api.nvim_get_current_buf()
-  for _, info in ipairs(vim.list_slice(infos, math.max(1, #infos - MOST_IMPORTS))) do
+  for _, info in ipairs(vim.list_slice(infos, math.max(1, #infos - MAX_IMPORTS))) do
     if info.bufnr ~= current then
       vim.schedule(trigger.guarded(function()
         pick(info.bufnr, info.lnum - 1, "visited")
@@ -288,16 +287,9 @@ end
 
 --- Begin to collect.
 function M.start()
-  local group = api.nvim_create_augroup("lcursor.gather", {})
-  ---@param events string|string[]
-  ---@param callback fun(event: vim.api.keyset.create_autocmd.callback_args)
-  ---@param pattern? string
-  local function at(events, callback, pattern)
-    local guarded = trigger.guarded(callback)
-    api.nvim_create_autocmd(events, { group = group, pattern = pattern, callback = guarded })
-  end
-  at({ "TextChanged", "TextChangedI", "DiagnosticChanged" }, wait_for_rest)
-  at("BufEnter", function(event)
+  local on = trigger.group("gather")
+  on({ "TextChanged", "TextChangedI", "DiagnosticChanged" }, wait_for_rest)
+  on("BufEnter", function(event)
     vim.defer_fn(
       trigger.guarded(function()
         enter(event.buf)
@@ -305,7 +297,7 @@ function M.start()
       ENTER_MS
     )
   end)
-  at({ "BufLeave", "BufWritePost" }, function(event)
+  on({ "BufLeave", "BufWritePost" }, function(event)
     if event.buf ~= api.nvim_get_current_buf() then
       return -- `:wall` writes buffers that nobody looks at
     end
@@ -323,7 +315,7 @@ function M.start()
       pick(event.buf, row, is_written and "edited" or "visited")
     end))
   end)
-  at("TextYankPost", function(event)
+  on("TextYankPost", function(event)
     local yanked = vim.v.event
     local lines = vim.list_slice(yanked.regcontents, 1, 2 * AROUND_LINES)
     if yanked.operator ~= "y" or #lines < MIN_LINES then
@@ -333,16 +325,16 @@ function M.start()
     vim.schedule(trigger.guarded(function()
       when_allowed(event.buf, function()
         local chunk, place = text.join(lines), context.place(event.buf)
-        if #chunk <= MOST_BYTES then
+        if #chunk <= MAX_BYTES then
           send("yanked", place.path, place.name, row, chunk)
         end
       end)
     end))
   end)
-  at("BufUnload", function(event)
+  on("BufUnload", function(event)
     known[event.buf] = nil
   end)
-  at("User", function(event)
+  on("User", function(event)
     if event.data.state == "ready" then
       tell_all()
     end

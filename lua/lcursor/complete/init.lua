@@ -13,13 +13,13 @@ local highlights = require("lcursor.ui.highlights")
 local keys = require("lcursor.complete.keys")
 local notify = require("lcursor.notify")
 local outcome = require("lcursor.complete.outcome")
+local prefetch = require("lcursor.complete.prefetch")
 local privacy = require("lcursor.privacy")
 local requests = require("lcursor.complete.requests")
 local status = require("lcursor.status")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
 local trigger = require("lcursor.complete.trigger")
-local warm = require("lcursor.complete.warm")
 local why = require("lcursor.complete.why")
 
 local M = {}
@@ -355,7 +355,7 @@ function M.start()
     end,
   })
   gather.start()
-  warm.start()
+  prefetch.start()
   notify.config_problems(config.problems())
   ask_later()
 end

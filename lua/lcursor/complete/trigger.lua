@@ -1,5 +1,4 @@
--- When something may have to be done: the autocommands and the one timer of the debounce.
--- Knows nothing of suggestions; calls who asked to be called.
+-- The autocommands of completion and the timer of the debounce.
 
 local notify = require("lcursor.notify")
 
@@ -7,7 +6,7 @@ local M = {}
 
 local api = vim.api
 
----@class (exact) lcursor.Listener
+---@class (exact) lcursor.Handlers
 ---@field look fun() text, cursor or menu may have changed
 ---@field enter fun() insert mode was entered
 ---@field leave fun() insert mode or the buffer is being left
@@ -20,7 +19,7 @@ local INSERT = { i = true, R = true }
 
 M.guarded = notify.guarded
 
---- Call `fn` when nothing has happened for a while; a later call replaces an earlier one.
+--- Call `fn` after a while; a later call replaces an earlier one.
 ---@param ms integer 0 calls it at once
 ---@param fn fun()
 function M.later(ms, fn)
@@ -32,7 +31,7 @@ function M.later(ms, fn)
   timer:start(ms, 0, vim.schedule_wrap(M.guarded(fn)))
 end
 
---- Forget the call that `later` holds.
+--- Cancel the call of `later`.
 function M.cancel()
   if timer then
     timer:stop()
@@ -45,39 +44,43 @@ function M.is_insert(mode)
   return INSERT[mode:sub(1, 1)] or false
 end
 
---- Listen until Neovim ends.
----@param on lcursor.Listener
-function M.listen(on)
-  local group = api.nvim_create_augroup("lcursor.complete", {})
-  ---@param events string|string[]
-  ---@param pattern? string|string[]
-  ---@param callback fun(event: vim.api.keyset.create_autocmd.callback_args)
-  local function at(events, pattern, callback)
-    api.nvim_create_autocmd(
-      events,
-      { group = group, pattern = pattern, callback = M.guarded(callback) }
-    )
+--- Return a function that makes guarded autocommands in a group of ours.
+---@param name string
+---@return fun(events: string|string[], callback: fun(event: table), pattern?: string|string[])
+function M.group(name)
+  local group = api.nvim_create_augroup("lcursor." .. name, {})
+  return function(events, callback, pattern)
+    local guarded = M.guarded(callback)
+    local opts = { group = group, pattern = pattern, callback = guarded }
+    api.nvim_create_autocmd(events, opts)
   end
-  at({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, nil, on.look)
-  -- The menu is still there while these run.
-  at("CompleteDone", nil, vim.schedule_wrap(on.look))
-  at("User", { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" }, vim.schedule_wrap(on.look))
-  at("ModeChanged", nil, function()
+end
+
+--- Call handlers until Neovim ends.
+---@param handlers lcursor.Handlers
+function M.listen(handlers)
+  local on = M.group("complete")
+  on({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, handlers.look)
+  -- The menu is still open while these run.
+  local look_later = vim.schedule_wrap(M.guarded(handlers.look))
+  on("CompleteDone", look_later)
+  on("User", look_later, { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" })
+  on("ModeChanged", function()
     local old, new = vim.v.event.old_mode, vim.v.event.new_mode
     if M.is_insert(old) and (not M.is_insert(new) or old:sub(1, 1) ~= new:sub(1, 1)) then
-      on.leave()
+      handlers.leave()
     end
     if M.is_insert(new) and old:sub(1, 1) ~= new:sub(1, 1) then
-      on.enter()
+      handlers.enter()
     end
   end)
-  at({ "BufLeave", "VimLeavePre" }, nil, on.leave)
-  at("BufUnload", nil, function(event)
-    on.forget(event.buf)
+  on({ "BufLeave", "VimLeavePre" }, handlers.leave)
+  on("BufUnload", function(event)
+    handlers.forget(event.buf)
   end)
-  at("User", "LCursorHostState", function(event)
-    on.host(event.data.state)
-  end)
+  on("User", function(event)
+    handlers.host(event.data.state)
+  end, "LCursorHostState")
 end
 
 return M

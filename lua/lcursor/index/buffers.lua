@@ -1,7 +1,6 @@
--- Tells the index of a project what the editor knows better: text that is not saved, files that
--- were entered or written, and that the user types. Only where there is an index, and never what
--- privacy.lua keeps back. Changed text is sent as a whole, so not while the user types: when a
--- buffer is left, and before a search.
+-- Tells the index of a project about unsaved text, files that were entered or written, and typing.
+-- Only if there is an index, and never what privacy.lua excludes. Modified text is sent as a whole,
+-- so not while the user types: when a buffer is left, and before a search.
 
 local config = require("lcursor.config")
 local context = require("lcursor.context")
@@ -16,11 +15,11 @@ local M = {}
 local api = vim.api
 
 local ENTER_MS, TYPING_MS = 100, 1000
-local MOST_BYTES = 1024 * 1024 -- larger files are not indexed
+local MAX_BYTES = 1024 * 1024 -- larger files are not indexed
 
----@type table<integer, string> buffer -> path of which the host has its text
+---@type table<integer, string> buffer -> path whose unsaved text the host has
 local sent = {}
----@type table<integer, boolean> buffers that may have another text than was sent
+---@type table<integer, boolean> buffers whose text may have changed since it was sent
 local dirty = {}
 local typed_ms = 0
 
@@ -37,7 +36,7 @@ local function path_of(buf)
 end
 
 ---@param buf integer
-local function take_back(buf)
+local function withdraw(buf)
   local path = sent[buf]
   if path then
     sent[buf] = nil
@@ -50,48 +49,49 @@ end
 local function send(buf, path)
   local count = api.nvim_buf_line_count(buf)
   local bytes = api.nvim_buf_get_offset(buf, count)
-  if bytes > MOST_BYTES then
-    return take_back(buf)
+  if bytes > MAX_BYTES then
+    return withdraw(buf)
   end
   local all = text.join(api.nvim_buf_get_lines(buf, 0, count, false)) .. "\n"
   if privacy.has_private_key(all) then
-    return take_back(buf)
+    return withdraw(buf)
   end
   if rpc.notify("index.buffer", { path = path, is_changed = true, text = all }) then
     sent[buf] = path
   end
 end
 
+--- Bring what the host has of a buffer up to date.
 ---@param buf integer
-local function look(buf)
+local function update(buf)
   local path = path_of(buf)
   if not path or sent[buf] and sent[buf] ~= path then
-    take_back(buf)
+    withdraw(buf)
   end
   if not path or not is_on() or not states.is_alive(states.of(path)) then
     return
   end
   if not vim.bo[buf].modified or not config.get().index.unsaved then
-    return take_back(buf)
+    return withdraw(buf)
   end
   local more = config.for_buffer(buf).completion.secrets
   local code = privacy.refusal(buf, more, function()
-    look(buf)
+    update(buf)
   end)
   if not code then
     send(buf, path)
   elseif code ~= "checking" then
-    take_back(buf)
+    withdraw(buf)
   end
 end
 
---- Send the texts that have changed since they were sent.
+--- Send the texts that have changed.
 function M.flush()
   local bufs = vim.tbl_keys(dirty)
   dirty = {}
   for _, buf in ipairs(bufs) do
     if api.nvim_buf_is_valid(buf) then
-      look(buf)
+      update(buf)
     end
   end
 end
@@ -106,9 +106,9 @@ local function enter(buf)
   end
 end
 
---- Tell the index of a project about the changed buffers that are in it.
+--- Send the modified buffers of a project.
 ---@param state lcursor.IndexState
-local function tell_all(state)
+local function send_all(state)
   for _, buf in ipairs(api.nvim_list_bufs()) do
     local path = path_of(buf)
     if path and vim.bo[buf].modified and states.of(path) == state then
@@ -118,21 +118,20 @@ local function tell_all(state)
   flush_later()
 end
 
---- A new host runs, which knows of nothing.
-function M.greet()
+--- Start over: a new host has no text.
+function M.on_new_host()
   sent = {}
   enter(api.nvim_get_current_buf())
 end
 
---- Begin to tell.
 function M.start()
   local group = api.nvim_create_augroup("lcursor.index", {})
   ---@param events string|string[]
   ---@param callback fun(event: vim.api.keyset.create_autocmd.callback_args)
-  local function at(events, callback)
+  local function on(events, callback)
     api.nvim_create_autocmd(events, { group = group, callback = notify.guarded(callback) })
   end
-  at({ "TextChanged", "TextChangedI", "TextChangedP" }, function(event)
+  on({ "TextChanged", "TextChangedI", "TextChangedP" }, function(event)
     dirty[event.buf] = true
     local now = vim.uv.now()
     if event.event:find("^TextChanged[IP]") and now - typed_ms > TYPING_MS and states.is_busy() then
@@ -140,12 +139,12 @@ function M.start()
       rpc.notify("index.typing")
     end
   end)
-  at("BufReadPost", function(event)
+  on("BufReadPost", function(event)
     dirty[event.buf] = true
     flush_later()
   end)
-  at("BufLeave", M.flush)
-  at("BufEnter", function(event)
+  on("BufLeave", M.flush)
+  on("BufEnter", function(event)
     vim.defer_fn(
       notify.guarded(function()
         if api.nvim_buf_is_valid(event.buf) then
@@ -155,19 +154,19 @@ function M.start()
       ENTER_MS
     )
   end)
-  at("BufWritePost", function(event)
+  on("BufWritePost", function(event)
     local path = path_of(event.buf)
     dirty[event.buf] = nil
     if path and is_on() and states.is_alive(states.of(path)) then
       rpc.notify("index.saved", { path = path })
-      take_back(event.buf)
+      withdraw(event.buf)
     end
   end)
-  at("BufUnload", function(event)
+  on("BufUnload", function(event)
     dirty[event.buf] = nil
-    take_back(event.buf)
+    withdraw(event.buf)
   end)
-  states.listen(tell_all)
+  states.on_start(send_all)
 end
 
 return M

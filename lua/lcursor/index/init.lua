@@ -1,34 +1,33 @@
--- The index of a project, as the editor shows it: puts the files of this folder together. The work
--- is done in a process of its own, which the Python half starts.
+-- The index of a project, as the editor shows it. The Python host starts a process that does the
+-- work.
 
 local buffers = require("lcursor.index.buffers")
 local context = require("lcursor.context")
 local host = require("lcursor.host")
 local notify = require("lcursor.notify")
+local report = require("lcursor.index.report")
 local requests = require("lcursor.requests")
 local search = require("lcursor.index.search")
 local states = require("lcursor.index.states")
-local survey = require("lcursor.index.survey")
 
 local M = {}
 
 local started = false
----@type integer? process that was told what is open
-local greeted
+---@type integer? process of the host
+local host_pid
 
-local function hear_host()
+local function on_host_state()
   local pid = host.info().pid
-  if pid == greeted then
-    return
-  end
-  greeted = pid
-  states.clear()
-  if pid then
-    vim.schedule(notify.guarded(buffers.greet))
+  if pid ~= host_pid then
+    host_pid = pid
+    states.clear()
+    if pid then
+      vim.schedule(notify.guarded(buffers.on_new_host))
+    end
   end
 end
 
---- Begin to tell an index that there is what goes on here. Starts nothing.
+--- Keep the index of the project up to date from now on, if there is one.
 function M.start()
   if started then
     return
@@ -38,48 +37,49 @@ function M.start()
   vim.api.nvim_create_autocmd("User", {
     group = vim.api.nvim_create_augroup("lcursor.index.host", {}),
     pattern = "LCursorHostState",
-    callback = notify.guarded(hear_host),
+    callback = notify.guarded(on_host_state),
   })
-  hear_host()
+  on_host_state()
 end
 
----@return boolean whether the index may be used; tells where not
-local function is_on()
-  local may_be = requests.is_enabled("index", "the index is")
-  if may_be then
+---@return boolean whether the index may be used; tells the user if not
+local function is_enabled()
+  local is_on = requests.is_enabled("index", "the index is")
+  if is_on then
     M.start()
   end
-  return may_be
+  return is_on
 end
 
---- `:LCursor index {words}`.
+--- Run `:LCursor index {args}`.
 ---@param args string[]
 function M.command(args)
-  if not is_on() then
+  if not is_enabled() then
     return
   end
   local word, here = args[1], context.here()
   if word == nil then
-    survey.show(here)
+    report.show(here)
   elseif word == "why" then
     local path = table.concat(vim.list_slice(args, 2), " ")
-    survey.why(path ~= "" and path or here)
+    report.why(path ~= "" and path or here)
   elseif word == "begin" or word == "rebuild" then
-    survey.begin(here, { rebuild = word == "rebuild" })
+    report.start(here, { rebuild = word == "rebuild" })
   else
-    notify.warn((":LCursor index knows why PATH, begin and rebuild, not %s"):format(word))
+    local text = "invalid argument %s for :LCursor index (expected: begin, rebuild, why PATH)"
+    notify.warn(text:format(word))
   end
 end
 
---- `:LCursor search {text}`.
----@param text? string words, or @ and the beginning of a name; nothing opens the picker
+--- Run `:LCursor search {text}`.
+---@param text? string a query, or @ and the beginning of a name; nil opens the picker
 function M.search(text)
-  if is_on() then
+  if is_enabled() then
     search.run(text or "")
   end
 end
 
----@return string? one sentence about the index of the project that one is in; nil where none is
+---@return string? one sentence about the index of the current project; nil if there is none
 function M.describe()
   local state = states.of(context.here())
   return state and states.sentence(state)

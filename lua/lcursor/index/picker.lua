@@ -1,11 +1,12 @@
--- `:LCursor search` without words: three floats, in which one types, chooses and sees what is found
--- at once. There is one picker at a time; it owns its windows and closes them all.
+-- `:LCursor search` without arguments: floats with the query, the results and a preview. There
+-- is one picker at a time.
 
+local context = require("lcursor.context")
+local files = require("lcursor.files")
 local highlights = require("lcursor.ui.highlights")
-local hits = require("lcursor.index.hits")
 local notify = require("lcursor.notify")
-local preview = require("lcursor.index.preview")
 local search = require("lcursor.index.search")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -15,15 +16,20 @@ local chosen = api.nvim_create_namespace("lcursor.search.chosen")
 local group = api.nvim_create_augroup("lcursor.picker", {})
 
 local WAIT_MS = 30
+local MAX_PREVIEW_LINES, MAX_PREVIEW_BYTES = 10000, 512 * 1024
 local PROMPT = "> "
+
+---@class lcursor.PickerPart
+---@field buf integer
+---@field win integer
 
 ---@class lcursor.Picker
 ---@field path string
 ---@field from integer window that it was opened from
----@field input integer buffer
----@field list integer buffer
----@field wins integer[] input, list, preview
----@field view lcursor.Preview
+---@field input lcursor.PickerPart
+---@field list lcursor.PickerPart
+---@field preview lcursor.PickerPart
+---@field shown? string path of the file in the preview
 ---@field found? lcursor.IndexFound
 ---@field number integer of the chosen hit, from 1
 ---@field timer uv.uv_timer_t
@@ -33,21 +39,21 @@ local current
 
 ---@param p lcursor.Picker
 ---@return string
-local function typed(p)
-  local line = api.nvim_buf_get_lines(p.input, -2, -1, false)[1] or ""
+local function query(p)
+  local line = api.nvim_buf_get_lines(p.input.buf, -2, -1, false)[1] or ""
   return vim.startswith(line, PROMPT) and line:sub(#PROMPT + 1) or line
 end
 
+---@param p lcursor.Picker
 ---@return lcursor.IndexHit?
-local function choice()
-  local p = current
-  return p and p.found and p.found.hits[p.number] or nil
+local function chosen_hit(p)
+  return p.found and p.found.hits[p.number]
 end
 
----@param p lcursor.Picker
+---@param part lcursor.PickerPart
 ---@param text string
-local function title(p, text)
-  api.nvim_win_set_config(p.wins[1], { title = " " .. text .. " " })
+local function set_title(part, text)
+  api.nvim_win_set_config(part.win, { title = " " .. text .. " " })
 end
 
 local function close()
@@ -60,9 +66,9 @@ local function close()
   api.nvim_clear_autocmds({ group = group })
   search.forget()
   vim.cmd.stopinsert()
-  for _, win in ipairs(p.wins) do
-    if api.nvim_win_is_valid(win) then
-      api.nvim_win_close(win, true)
+  for _, part in ipairs({ p.input, p.list, p.preview }) do
+    if api.nvim_win_is_valid(part.win) then
+      api.nvim_win_close(part.win, true)
     end
   end
   if api.nvim_win_is_valid(p.from) then
@@ -70,48 +76,100 @@ local function close()
   end
 end
 
+--- Show the lines of a file in the preview, and the hit in them.
+---@param p lcursor.Picker
+---@param hit lcursor.IndexHit
+---@param lines? string[] nil if they are shown already
+local function fill_preview(p, hit, lines)
+  local buf, win = p.preview.buf, p.preview.win
+  if lines then
+    p.shown = hit.path
+    window.set_lines(buf, lines)
+    local filetype = vim.filetype.match({ filename = hit.path, contents = lines }) or ""
+    pcall(vim.treesitter.stop, buf)
+    local language = vim.treesitter.language.get_lang(filetype)
+    if not (language and pcall(vim.treesitter.start, buf, language)) then
+      vim.bo[buf].syntax = filetype -- not the filetype: that would attach language servers
+    end
+  end
+  local count = api.nvim_buf_line_count(buf)
+  local first = math.min(hit.first_row, count - 1)
+  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  api.nvim_buf_set_extmark(buf, namespace, first, 0, {
+    end_row = math.min(math.max(hit.end_row, first + 1), count),
+    hl_group = "LCursorHit",
+    hl_eol = true,
+    strict = false,
+  })
+  if api.nvim_win_is_valid(win) then
+    api.nvim_win_set_cursor(win, { first + 1, 0 })
+    api.nvim_win_call(win, function()
+      vim.cmd("normal! zt")
+    end)
+  end
+end
+
+--- Show the file of a hit, from its buffer or else from disk.
+---@param p lcursor.Picker
+---@param hit? lcursor.IndexHit
+local function preview(p, hit)
+  if not hit then
+    p.shown = nil
+    return window.set_lines(p.preview.buf, {})
+  elseif p.shown == hit.path then
+    return fill_preview(p, hit)
+  end
+  local buf = context.buffer(hit.path)
+  if buf then
+    return fill_preview(p, hit, api.nvim_buf_get_lines(buf, 0, MAX_PREVIEW_LINES, false))
+  end
+  files.read(
+    hit.path,
+    MAX_PREVIEW_BYTES,
+    notify.guarded(function(text)
+      if current == p and chosen_hit(p) == hit then
+        fill_preview(p, hit, vim.split(text or hit.text, "\n", { plain = true }))
+      end
+    end)
+  )
+end
+
 ---@param p lcursor.Picker
 local function mark(p)
-  api.nvim_buf_clear_namespace(p.list, chosen, 0, -1)
-  local hit = choice()
-  preview.show(p.view, hit, namespace)
+  api.nvim_buf_clear_namespace(p.list.buf, chosen, 0, -1)
+  local hit = chosen_hit(p)
+  preview(p, hit)
   if not hit then
     return
   end
-  api.nvim_buf_set_extmark(p.list, chosen, p.number - 1, 0, { line_hl_group = "LCursorHitChosen" })
-  api.nvim_win_set_cursor(p.wins[2], { p.number, 0 })
-  local why = hits.reasons(hit)
-  local words = hit.is_stale and (hit.name .. "  changed since it was read") or hit.name
-  words = why ~= "" and (words .. "  " .. why) or words
-  api.nvim_win_set_config(p.wins[3], { title = " " .. words .. " " })
+  local extmark = { line_hl_group = "LCursorHitChosen" }
+  api.nvim_buf_set_extmark(p.list.buf, chosen, p.number - 1, 0, extmark)
+  api.nvim_win_set_cursor(p.list.win, { p.number, 0 })
+  local title = hit.is_stale and (hit.name .. "  changed since it was indexed") or hit.name
+  set_title(p.preview, vim.trim(title .. "  " .. search.reasons(hit)))
 end
 
 ---@param p lcursor.Picker
 ---@param found? lcursor.IndexFound
 local function fill(p, found)
   p.found, p.number = found, 1
-  local words = hits.words(found and found.query or "")
-  local lines = {}
-  for _, hit in ipairs(found and found.hits or {}) do
-    table.insert(lines, (hits.line(hit, words):gsub("[%c]", " ")))
-  end
-  vim.bo[p.list].modifiable = true
-  api.nvim_buf_set_lines(p.list, 0, -1, false, lines)
-  vim.bo[p.list].modifiable = false
+  local words = search.words(found and found.query or "")
+  local lines = vim.tbl_map(function(hit)
+    return (search.line(hit, words):gsub("[%c]", " "))
+  end, found and found.hits or {})
+  window.set_lines(p.list.buf, lines)
   for row, line in ipairs(lines) do
     local file_end = select(2, line:find("^.-:%d+:"))
     if file_end then
-      api.nvim_buf_set_extmark(p.list, namespace, row - 1, 0, {
-        end_col = file_end - 1,
-        hl_group = "LCursorHitFile",
-      })
+      local extmark = { end_col = file_end - 1, hl_group = "LCursorHitFile" }
+      api.nvim_buf_set_extmark(p.list.buf, namespace, row - 1, 0, extmark)
     end
   end
-  if not found then
-    title(p, "search: words, or @name")
-  else
+  if found then
     local note = found.note ~= "" and (", " .. found.note) or ""
-    title(p, ("%d found in %.0f ms%s"):format(#found.hits, found.ms, note))
+    set_title(p.input, ("%d found in %.0f ms%s"):format(#found.hits, found.ms, note))
+  else
+    set_title(p.input, "search: words, or @name")
   end
   mark(p)
 end
@@ -121,96 +179,85 @@ local function ask(p)
   if current ~= p then
     return
   end
-  local text = typed(p)
+  local text = query(p)
   if not text:find("[^%s@]") then
     return fill(p, nil)
   end
   search.ask(p.path, text, function(found)
-    if current == p and typed(p) == text then
+    if current == p and query(p) == text then
       fill(p, found)
     end
   end)
 end
 
+---@param p lcursor.Picker
 ---@param by integer
-local function move(by)
-  local p = current
-  if p and p.found and #p.found.hits > 0 then
+local function move(p, by)
+  if p.found and #p.found.hits > 0 then
     p.number = (p.number - 1 + by) % #p.found.hits + 1
     mark(p)
   end
 end
 
----@param how "edit"|"split"|"vsplit"|"tabedit"
-local function take(how)
-  local hit, p = choice(), current
-  if not hit or not p or not p.found then
-    return
-  end
-  local row = hits.best_line(hit, hits.words(p.found.query))
-  close()
-  search.jump(hit, row, how)
-end
-
-local function to_quickfix()
-  local found = current and current.found
-  close()
-  if found then
-    vim.schedule(notify.guarded(function()
-      search.quickfix(found, true) -- Insert mode may not have ended yet
-    end))
-  end
-end
-
----@param keys string
-local function scroll(keys)
-  local p = current
-  if p then
-    api.nvim_win_call(p.wins[3], function()
-      vim.cmd.normal({ vim.keycode(keys), bang = true })
-    end)
+---@param p lcursor.Picker
+---@param command "edit"|"split"|"vsplit"|"tabedit"
+local function open_hit(p, command)
+  local hit = chosen_hit(p)
+  if hit then
+    local row = search.best_line(hit, search.words(p.found.query))
+    close()
+    search.jump(hit, row, command)
   end
 end
 
 ---@param p lcursor.Picker
-local function map_keys(p)
-  local function map(keys, fn)
-    for _, lhs in ipairs(keys) do
-      vim.keymap.set({ "i", "n" }, lhs, notify.guarded(fn), { buffer = p.input, nowait = true })
-    end
-  end
-  -- Windows come and go only when a mapped key is over.
-  local function later(fn, ...)
-    local args = { ... }
-    return vim.schedule_wrap(notify.guarded(function()
-      fn(unpack(args))
+local function to_quickfix(p)
+  close()
+  if p.found then
+    vim.schedule(notify.guarded(function()
+      search.quickfix(p.found, true) -- Insert mode may not have ended yet
     end))
   end
-  map({ "<Esc>", "<C-c>" }, later(close))
-  map({ "<CR>" }, later(take, "edit"))
-  map({ "<C-x>" }, later(take, "split"))
-  map({ "<C-v>" }, later(take, "vsplit"))
-  map({ "<C-t>" }, later(take, "tabedit"))
-  map({ "<C-q>" }, later(to_quickfix))
-  map({ "<Down>", "<C-n>", "<Tab>" }, function()
-    move(1)
-  end)
-  map({ "<Up>", "<C-p>", "<S-Tab>" }, function()
-    move(-1)
-  end)
-  map({ "<C-d>" }, function()
-    scroll("<C-d>")
-  end)
-  map({ "<C-u>" }, function()
-    scroll("<C-u>")
+end
+
+---@param p lcursor.Picker
+---@param key string
+local function scroll(p, key)
+  api.nvim_win_call(p.preview.win, function()
+    vim.cmd.normal({ vim.keycode(key), bang = true })
   end)
 end
 
----@return integer buf
-local function scratch()
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden = "wipe"
-  return buf
+---@type table<string, { [1]: fun(p: lcursor.Picker, arg: any), [2]: any }>
+local KEYS = {
+  ["<Down>"] = { move, 1 },
+  ["<C-n>"] = { move, 1 },
+  ["<Tab>"] = { move, 1 },
+  ["<Up>"] = { move, -1 },
+  ["<C-p>"] = { move, -1 },
+  ["<S-Tab>"] = { move, -1 },
+  ["<C-d>"] = { scroll, "<C-d>" },
+  ["<C-u>"] = { scroll, "<C-u>" },
+  ["<CR>"] = { open_hit, "edit" },
+  ["<C-x>"] = { open_hit, "split" },
+  ["<C-v>"] = { open_hit, "vsplit" },
+  ["<C-t>"] = { open_hit, "tabedit" },
+  ["<C-q>"] = { to_quickfix },
+  ["<Esc>"] = { close },
+  ["<C-c>"] = { close },
+}
+
+---@param p lcursor.Picker
+local function map_keys(p)
+  for lhs, key in pairs(KEYS) do
+    -- Later: windows cannot be closed while a mapped key is handled.
+    local run = vim.schedule_wrap(notify.guarded(function()
+      if current == p then
+        key[1](p, key[2])
+      end
+    end))
+    vim.keymap.set({ "i", "n" }, lhs, run, { buffer = p.input.buf, nowait = true })
+  end
 end
 
 ---@param row integer
@@ -219,11 +266,16 @@ end
 ---@param height integer
 ---@return vim.api.keyset.win_config
 local function box(row, col, width, height)
-  local size = { width = math.max(width, 1), height = math.max(height, 1) }
-  return vim.tbl_extend("error", size, { relative = "editor", row = row, col = col })
+  return {
+    relative = "editor",
+    row = row,
+    col = col,
+    width = math.max(width, 1),
+    height = math.max(height, 1),
+  }
 end
 
---- Where the windows stand on a screen of this size: input, list, preview.
+--- Compute where the windows are on a screen of this size: input, list, preview.
 ---@return vim.api.keyset.win_config[]
 local function layout()
   local width, height = math.floor(vim.o.columns * 0.9), math.floor(vim.o.lines * 0.8)
@@ -239,22 +291,24 @@ local function layout()
   }
 end
 
----@param buf integer
 ---@param enter boolean
 ---@param place vim.api.keyset.win_config
----@return integer win
-local function float(buf, enter, place)
-  local look = { style = "minimal", border = "rounded" }
-  local win = api.nvim_open_win(buf, enter, vim.tbl_extend("error", place, look))
+---@return lcursor.PickerPart
+local function open_part(enter, place)
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden = "wipe"
+  place.style, place.border = "minimal", "rounded"
+  local win = api.nvim_open_win(buf, enter, place)
   vim.wo[win].wrap, vim.wo[win].foldenable = false, false
-  return win
+  return { buf = buf, win = win }
 end
 
-local function fit()
-  local p = current
-  for i, place in ipairs(p and layout() or {}) do
-    if p and api.nvim_win_is_valid(p.wins[i]) then
-      api.nvim_win_set_config(p.wins[i], place)
+---@param p lcursor.Picker
+local function fit(p)
+  local places = layout()
+  for i, part in ipairs({ p.input, p.list, p.preview }) do
+    if api.nvim_win_is_valid(part.win) then
+      api.nvim_win_set_config(part.win, places[i])
     end
   end
 end
@@ -264,49 +318,46 @@ end
 function M.open(path)
   close()
   highlights.apply()
-  local from = api.nvim_get_current_win()
-  local input, list, view = scratch(), scratch(), scratch()
-  vim.bo[input].buftype = "prompt"
-  vim.bo[input].filetype, vim.bo[list].filetype = "lcursor-search", "lcursor-hits"
-  vim.fn.prompt_setprompt(input, PROMPT)
-  local places = layout()
-  local list_win, view_win = float(list, false, places[2]), float(view, false, places[3])
-  local input_win = float(input, true, places[1])
-  vim.wo[view_win].number, vim.wo[view_win].scrolloff = true, 2
-  local p = {
-    path = path,
-    from = from,
-    input = input,
-    list = list,
-    wins = { input_win, list_win, view_win },
-    view = { buf = view, win = view_win },
-    number = 1,
-    timer = assert(vim.uv.new_timer()),
-  }
+  local from, places = api.nvim_get_current_win(), layout()
+  local list, view = open_part(false, places[2]), open_part(false, places[3])
+  local input = open_part(true, places[1])
+  local input_options = vim.bo[input.buf]
+  input_options.buftype, input_options.filetype = "prompt", "lcursor-search"
+  vim.fn.prompt_setprompt(input.buf, PROMPT)
+  vim.bo[list.buf].filetype = "lcursor-hits"
+  vim.wo[view.win].number, vim.wo[view.win].scrolloff = true, 2
+  local p = { path = path, from = from, input = input, list = list, preview = view, number = 1 }
+  p.timer = assert(vim.uv.new_timer())
   current = p
   map_keys(p)
   fill(p, nil)
-  local later = vim.schedule_wrap(notify.guarded(function()
+  local ask_later = vim.schedule_wrap(notify.guarded(function()
     ask(p)
   end))
-  api.nvim_buf_attach(input, false, {
+  api.nvim_buf_attach(input.buf, false, {
     on_lines = function()
       if current ~= p then
         return true
       end
-      p.timer:start(WAIT_MS, 0, later)
+      p.timer:start(WAIT_MS, 0, ask_later)
     end,
   })
-  api.nvim_create_autocmd("VimResized", { group = group, callback = notify.guarded(fit) })
-  api.nvim_create_autocmd("WinLeave", {
-    buffer = input,
-    once = true,
-    callback = vim.schedule_wrap(notify.guarded(function()
+  local function on(event, buf, callback)
+    local opts = { group = group, buffer = buf, callback = notify.guarded(callback) }
+    api.nvim_create_autocmd(event, opts)
+  end
+  on("VimResized", nil, function()
+    fit(p)
+  end)
+  on(
+    "WinLeave",
+    input.buf,
+    vim.schedule_wrap(function()
       if current == p then
         close()
       end
-    end)),
-  })
+    end)
+  )
   vim.cmd.startinsert()
 end
 

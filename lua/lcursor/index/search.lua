@@ -1,10 +1,9 @@
--- `:LCursor search`: asks, and shows what was found in the quickfix list or by vim.ui.select; the
--- window that searches while one types is picker.lua.
+-- `:LCursor search`: sends the search and shows the results in the quickfix list, by vim.ui.select
+-- or in the window of picker.lua.
 
 local buffers = require("lcursor.index.buffers")
 local config = require("lcursor.config")
 local context = require("lcursor.context")
-local hits = require("lcursor.index.hits")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
 
@@ -12,109 +11,187 @@ local M = {}
 
 local api = vim.api
 
----@type integer? id of the request whose answer is awaited
-local asked
-
---- Forget the search whose answer is awaited.
-function M.forget()
-  requests.forget(asked)
+--- Return the words of a query that may occur in a text, in lower case.
+---@param query string
+---@return string[]
+function M.words(query)
+  local words, seen, plain = {}, {}, query
+  for _, filter in ipairs({ "path", "file", "lang", "language", "kind" }) do
+    local start = "%f[%w]" .. filter .. ":"
+    plain = plain:gsub(start .. '"[^"]*"', " "):gsub(start .. "%S+", " ")
+  end
+  for word in plain:lower():gmatch("[%w_\128-\255]+") do
+    if #word > 1 and not seen[word] then
+      seen[word] = true
+      table.insert(words, word)
+    end
+  end
+  return words
 end
 
---- Ask for what a text is about; `@name` asks for definitions.
+--- Return the line of a hit that contains most words.
+---@param hit lcursor.IndexHit
+---@param words string[]
+---@return integer row 0-based, in the file
+---@return string line without indentation
+function M.best_line(hit, words)
+  local lines = vim.split((hit.text:gsub("\n$", "")), "\n", { plain = true })
+  local best, max = nil, -1
+  for i, line in ipairs(lines) do
+    local lower, count = line:lower(), line:find("%S") and 0 or -1
+    for _, word in ipairs(count == 0 and words or {}) do
+      count = count + (lower:find(word, 1, true) and 1 or 0)
+    end
+    if count > max then
+      best, max = i, count
+    end
+  end
+  if not best then
+    return hit.first_row, ""
+  end
+  -- The text of a class may leave out method bodies; then rows cannot be computed.
+  local is_whole = #lines == hit.end_row - hit.first_row
+  return hit.first_row + (is_whole and best - 1 or 0), vim.trim(lines[best])
+end
+
+--- Describe a hit before its line.
+---@param hit lcursor.IndexHit
+---@return string ends with ": " unless it is empty
+local function label(hit)
+  local text = hit.kind ~= "" and hit.scope ~= "" and (hit.kind .. " in " .. hit.scope)
+    or hit.kind .. hit.scope
+  text = hit.is_stale and vim.trim(text .. " (changed since)") or text
+  return text ~= "" and (text .. ": ") or ""
+end
+
+--- Show a hit in one line.
+---@param hit lcursor.IndexHit
+---@param words string[]
+---@return string
+function M.line(hit, words)
+  local row, line = M.best_line(hit, words)
+  return ("%s:%d: %s%s"):format(hit.name, row + 1, label(hit), line)
+end
+
+--- List the parts of a hit's score, the largest first.
+---@param hit lcursor.IndexHit
+---@return string
+function M.reasons(hit)
+  local names = vim.tbl_keys(hit.parts)
+  table.sort(names, function(one, other)
+    local a, b = math.abs(hit.parts[one]), math.abs(hit.parts[other])
+    return a == b and one < other or a > b
+  end)
+  local parts = vim.tbl_map(function(name)
+    return ("%s %.3g"):format(name, hit.parts[name])
+  end, names)
+  return table.concat(parts, ", ")
+end
+
+---@type integer? id of the latest request
+local latest
+
+--- Ignore the answer that is still to come.
+function M.forget()
+  requests.forget(latest)
+end
+
+--- Search for a text; `@name` searches for definitions. Replaces an earlier search.
 ---@param path string absolute, in the project
 ---@param text string
 ---@param done fun(found: lcursor.IndexFound)
 function M.ask(path, text, done)
   M.forget()
   buffers.flush()
-  local limit = config.get().index.limit
-  local name = text:match("^%s*@%s*(.-)%s*$")
-  if name then
-    local params = { path = path, name = name, limit = limit }
-    asked = requests.ask("index.symbols", params, done)
-    return
+  local method, params = "index.search", { path = path, limit = config.get().index.limit }
+  params.name = text:match("^%s*@%s*(.-)%s*$")
+  if params.name then
+    method = "index.symbols"
+  else
+    params.text, params.mode = text, "hybrid"
   end
-  local params = { path = path, text = text, limit = limit, mode = "hybrid" }
-  asked = requests.ask("index.search", params, done)
+  latest = requests.ask(method, params, done)
 end
 
---- Put what was found into the quickfix list, and open it unless the user is typing.
+--- Put the results into the quickfix list, and open it unless the user is typing.
 ---@param found lcursor.IndexFound
----@param is_wanted? boolean open it in any case
-function M.quickfix(found, is_wanted)
+---@param must_open? boolean open it in any case
+function M.quickfix(found, must_open)
   local note = found.note ~= "" and (" (%s)"):format(found.note) or ""
   if #found.hits == 0 then
     return notify.info(("nothing found for %s%s"):format(found.query, note))
   end
-  vim.fn.setqflist({}, " ", {
-    title = ":LCursor search " .. found.query,
-    items = hits.quickfix(found),
-  })
-  local words = ("%d found for %s in %.0f ms%s"):format(#found.hits, found.query, found.ms, note)
-  if is_wanted or api.nvim_get_mode().mode:find("^n") then
+  local words = M.words(found.query)
+  local items = vim.tbl_map(function(hit)
+    local row, line = M.best_line(hit, words)
+    return {
+      filename = hit.path,
+      lnum = row + 1,
+      end_lnum = math.max(hit.end_row, row + 1),
+      col = 1,
+      text = label(hit) .. line,
+    }
+  end, found.hits)
+  vim.fn.setqflist({}, " ", { title = ":LCursor search " .. found.query, items = items })
+  local text = ("%d found for %s in %.0f ms%s"):format(#found.hits, found.query, found.ms, note)
+  if must_open or api.nvim_get_mode().mode:find("^n") then
     vim.cmd("botright copen")
-    notify.info(words)
+    notify.info(text)
   else
-    notify.info(words .. "; see :copen")
+    notify.info(text .. "; see :copen")
   end
 end
 
---- Go to a place.
 ---@param hit lcursor.IndexHit
 ---@param row integer 0-based
----@param how? "edit"|"split"|"vsplit"|"tabedit"
-function M.jump(hit, row, how)
-  how = how or "edit"
+---@param command? "edit"|"split"|"vsplit"|"tabedit"
+function M.jump(hit, row, command)
+  command = command or "edit"
   vim.cmd("normal! m'")
-  local buf = vim.fn.bufnr("^" .. vim.fn.escape(hit.path, "\\*?[{") .. "$")
-  local is_shown = how == "edit" and buf == api.nvim_get_current_buf()
-  if not is_shown then
-    local ok, err = pcall(vim.cmd[how], { vim.fn.fnameescape(vim.fn.fnamemodify(hit.path, ":.")) })
+  if command ~= "edit" or hit.path ~= api.nvim_buf_get_name(0) then
+    local name = vim.fn.fnameescape(vim.fn.fnamemodify(hit.path, ":."))
+    local ok, err = pcall(vim.cmd[command], { name })
     if not ok then
       return notify.warn(("cannot open %s: %s"):format(hit.name, (tostring(err):gsub("^.-:", ""))))
     end
   end
-  local last = api.nvim_buf_line_count(0)
-  api.nvim_win_set_cursor(0, { math.min(row + 1, last), 0 })
+  api.nvim_win_set_cursor(0, { math.min(row + 1, api.nvim_buf_line_count(0)), 0 })
   vim.cmd("normal! ^zvzz")
 end
 
---- Ask for words, then let the user choose with whatever `vim.ui` they have.
+--- Ask for a query with vim.ui.input, and choose a result with vim.ui.select.
 ---@param path string
-function M.select(path)
+local function select(path)
   vim.ui.input({ prompt = "Search: " }, function(text)
     if not text or not text:find("%S") then
       return
     end
     M.ask(path, text, function(found)
-      local words = hits.words(text)
-      local opts = {
-        prompt = "Search: " .. text,
-        kind = "lcursor.hits",
-        format_item = function(hit)
-          return hits.line(hit, words)
-        end,
-      }
+      local words = M.words(text)
+      local function format(hit)
+        return M.line(hit, words)
+      end
       if #found.hits == 0 then
         return M.quickfix(found)
       end
+      local opts = { prompt = "Search: " .. text, kind = "lcursor.hits", format_item = format }
       vim.ui.select(found.hits, opts, function(hit)
         if hit then
-          M.jump(hit, (hits.best_line(hit, words)))
+          M.jump(hit, (M.best_line(hit, words)))
         end
       end)
     end)
   end)
 end
 
---- `:LCursor search {text}`; without a text a window to type into.
+--- Run `:LCursor search {text}`; without a text it opens a window to type into.
 ---@param text string
 function M.run(text)
   local path = context.here()
   if text:find("%S") then
     M.ask(path, text, M.quickfix)
   elseif config.get().index.picker == "select" then
-    M.select(path)
+    select(path)
   else
     require("lcursor.index.picker").open(path)
   end

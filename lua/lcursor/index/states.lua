@@ -1,5 +1,5 @@
--- What each project's index is doing, as the host tells it: for the statusline, for the other files
--- here, and for the user who asked for an index. Owns the table of states; asks nobody.
+-- The state of each project's index, as the host reports it: for the statusline and for the user
+-- who started an index.
 
 local notify = require("lcursor.notify")
 local rpc = require("lcursor.rpc")
@@ -7,31 +7,23 @@ local status = require("lcursor.status")
 
 local M = {}
 
----@type table<string, lcursor.IndexState> root -> what was told last
+---@type table<string, lcursor.IndexState> by root
 local states = {}
----@type table<string, boolean> root -> the user waits for its end
+---@type table<string, boolean> roots whose progress is shown
 local awaited = {}
----@type boolean the user waits for the next root that is told
+---@type boolean whether the progress of the next root is shown
 local is_next_awaited = false
----@type table<string, boolean> remarks that were told
-local told = {}
----@type fun(state: lcursor.IndexState)? called when an index comes to life
-local on_alive
+---@type table<string, boolean> remarks that were shown
+local remarked = {}
+---@type fun(state: lcursor.IndexState)? called when an index starts
+local on_start
 
-local BUSY = { surveying = true, reading = true, embedding = true }
+local BUSY = { surveying = true, reading = true, embedding = true, paused = true }
 
 ---@param state? lcursor.IndexState
----@return boolean whether there is an index that can be asked and told
+---@return boolean whether there is an index that answers
 function M.is_alive(state)
   return state ~= nil and state.phase ~= "absent" and state.phase ~= "idle"
-end
-
----@param state lcursor.IndexState
----@return integer? percent of what it is doing; nil where that is not known
-local function percent(state)
-  if state.total > 0 and state.done < state.total then
-    return math.floor(100 * state.done / state.total)
-  end
 end
 
 ---@param state lcursor.IndexState
@@ -41,41 +33,33 @@ function M.short(state)
     return "index: failed"
   elseif state.phase == "surveying" then
     return "index"
-  elseif BUSY[state.phase] or state.phase == "paused" then
-    local how = percent(state)
-    return how and ("index %d%%"):format(how) or ""
+  elseif BUSY[state.phase] and state.total > 0 and state.done < state.total then
+    return ("index %d%%"):format(math.floor(100 * state.done / state.total))
   end
   return ""
 end
 
---- One sentence about an index, for people.
----@param state lcursor.IndexState
+--- Describe a state in one sentence.
+---@param s lcursor.IndexState
 ---@return string
-function M.sentence(state)
-  local left = state.seconds_left >= 0 and (", %.0f s left"):format(state.seconds_left) or ""
-  local words = {
+function M.sentence(s)
+  local left = s.seconds_left >= 0 and (", %.0f s left"):format(s.seconds_left) or ""
+  local ready = "ready: %d files, %d chunks, %d definitions"
+  local texts = {
     absent = "its worker is not running",
     idle = "not indexed",
-    surveying = "looking which files there are",
-    reading = ("%d of %d files are read%s"):format(state.done, state.total, left),
-    embedding = ("searchable; %d of %d pieces have a vector%s"):format(
-      state.done,
-      state.total,
-      left
-    ),
-    paused = "resting while you type",
-    ready = ("ready: %d files, %d pieces, %d definitions"):format(
-      state.files,
-      state.chunks,
-      state.symbols
-    ),
+    surveying = "scanning files",
+    reading = ("%d of %d files are read%s"):format(s.done, s.total, left),
+    embedding = ("searchable; %d of %d chunks are embedded%s"):format(s.done, s.total, left),
+    paused = "paused while you type",
+    ready = ready:format(s.files, s.chunks, s.symbols),
     failed = "failed",
   }
-  local text = words[state.phase] or state.phase
-  return state.detail ~= "" and (text .. ": " .. state.detail) or text
+  local text = texts[s.phase] or s.phase
+  return s.detail ~= "" and (text .. ": " .. s.detail) or text
 end
 
-local function tell_status()
+local function update_status()
   local text = ""
   for _, state in pairs(states) do
     local short = M.short(state)
@@ -84,9 +68,9 @@ local function tell_status()
   status.set_index(text)
 end
 
---- Tell the user, who asked for this index, how far it is.
+--- Show the progress of an index that the user started.
 ---@param state lcursor.IndexState
-local function tell_progress(state)
+local function show_progress(state)
   local name = vim.fs.basename(state.root)
   local is_over = state.phase == "ready" or state.phase == "failed"
   if is_over then
@@ -103,17 +87,17 @@ end
 local function set(state)
   local before = states[state.root]
   states[state.root] = state
-  tell_status()
+  update_status()
   if is_next_awaited and state.phase ~= "idle" then
     awaited[state.root], is_next_awaited = true, false
   end
   if awaited[state.root] then
-    tell_progress(state)
+    show_progress(state)
   end
   for _, remark in ipairs(state.remarks) do
     local key = state.root .. "\0" .. remark
-    if not told[key] then
-      told[key] = true
+    if not remarked[key] then
+      remarked[key] = true
       notify.warn(("index of %s: %s"):format(vim.fs.basename(state.root), remark))
     end
   end
@@ -121,23 +105,22 @@ local function set(state)
     status.emit("LCursorIndexState", vim.deepcopy(state))
   end
   local is_new = not before or before.pid ~= state.pid
-  if on_alive and M.is_alive(state) and (is_new or not M.is_alive(before)) then
-    on_alive(state)
+  if on_start and M.is_alive(state) and (is_new or not M.is_alive(before)) then
+    on_start(state)
   end
 end
 
---- Show how far the index of a root is until it is done.
----@param root string
+--- Show the progress of an index until it is ready.
+---@param root? string nil is the next one that does something
 function M.await(root)
-  awaited[root] = true
+  if root then
+    awaited[root] = true
+  else
+    is_next_awaited = true
+  end
 end
 
---- The same for the next root whose index does something.
-function M.await_next()
-  is_next_awaited = true
-end
-
---- The state of the index that a file is in, or would be.
+--- Return the state of the index that a file is in, or would be.
 ---@param path string absolute
 ---@return lcursor.IndexState?
 function M.of(path)
@@ -152,7 +135,7 @@ function M.of(path)
   return best
 end
 
----@return lcursor.IndexState[] all that are known, by their roots
+---@return lcursor.IndexState[] sorted by root
 function M.all()
   local found = vim.tbl_values(states)
   table.sort(found, function(one, other)
@@ -161,22 +144,23 @@ function M.all()
   return found
 end
 
----@return boolean whether any worker has work to do
+---@return boolean whether any index has work to do
 function M.is_busy()
   return vim.iter(states):any(function(_, state)
-    return BUSY[state.phase] or state.phase == "paused"
+    return BUSY[state.phase] or false
   end)
 end
 
---- Forget all: the host is gone.
+--- Forget all states: the host is gone.
 function M.clear()
   states, awaited, is_next_awaited = {}, {}, false
-  tell_status()
+  update_status()
 end
 
----@param fn fun(state: lcursor.IndexState)
-function M.listen(fn)
-  on_alive = fn
+--- Call a function when an index starts.
+---@param callback fun(state: lcursor.IndexState)
+function M.on_start(callback)
+  on_start = callback
 end
 
 rpc.on("index.state", set)

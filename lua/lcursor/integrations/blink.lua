@@ -2,7 +2,7 @@
 -- async = true }. Implements blink.cmp.Source; blink filters, sorts and draws.
 
 local items = require("lcursor.integrations.items")
-local once = require("lcursor.complete.once")
+local source = require("lcursor.complete.source")
 
 ---@class lcursor.BlinkSource
 local M = {}
@@ -18,7 +18,7 @@ end
 ---@return boolean
 function M.enabled()
   local mode = api.nvim_get_mode().mode:sub(1, 1)
-  return mode ~= "c" and mode ~= "t" and once.is_offered(api.nvim_get_current_buf())
+  return mode ~= "c" and mode ~= "t" and source.is_offered(api.nvim_get_current_buf())
 end
 
 ---@return string[]
@@ -51,7 +51,7 @@ function M.get_completions(_, ctx, callback)
     })
   end
   local place = { buf = ctx.bufnr, row = row, col = col, is_manual = kind == "manual" }
-  return once.ask(place, give, give)
+  return source.ask(place, give, give)
 end
 
 return M

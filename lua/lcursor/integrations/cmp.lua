@@ -2,7 +2,7 @@
 -- require("lcursor.integrations.cmp").new()). Implements cmp.Source; nvim-cmp filters and draws.
 
 local items = require("lcursor.integrations.items")
-local once = require("lcursor.complete.once")
+local source = require("lcursor.complete.source")
 
 ---@class lcursor.CmpSource
 ---@field private cancel? fun() ends the question before: nvim-cmp tells nobody that it is stale
@@ -21,7 +21,7 @@ end
 
 ---@return boolean
 function M.is_available()
-  return once.is_offered(vim.api.nvim_get_current_buf())
+  return source.is_offered(vim.api.nvim_get_current_buf())
 end
 
 ---@return string
@@ -64,7 +64,7 @@ function M:complete(params, callback)
     self.cancel()
   end
   local place = { buf = buf, row = row, col = col, is_manual = is_manual }
-  self.cancel = once.ask(place, function(said, replaces)
+  self.cancel = source.ask(place, function(said, replaces)
     local first = start_of(before, math.min(params.offset - 1, col), said)
     local made = items.make(before:sub(first + 1), said, filetype)
     callback({ items = items.place(made, row, first, col + replaces), isIncomplete = true })

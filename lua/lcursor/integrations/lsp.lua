@@ -5,7 +5,7 @@ local config = require("lcursor.config")
 local host = require("lcursor.host")
 local items = require("lcursor.integrations.items")
 local notify = require("lcursor.notify")
-local once = require("lcursor.complete.once")
+local source = require("lcursor.complete.source")
 local text = require("lcursor.text")
 
 local M = {}
@@ -24,7 +24,7 @@ local INVOKED = 1 -- lsp.InlineCompletionTriggerKind, which Neovim 0.11 has no t
 
 local has_warned = false
 
---- Both draw at the cursor; told once.
+--- Both draw at the cursor; told source.
 ---@param buf integer
 local function warn_of_two_ghosts(buf)
   local settings = config.for_buffer(buf).completion
@@ -78,7 +78,7 @@ local function answer(call, at, is_manual, make)
   end
   local tick = api.nvim_buf_get_changedtick(at.buf)
   local spot = { buf = at.buf, row = at.row, col = at.col, is_manual = is_manual }
-  call.cancel = once.ask(spot, function(said, replaces)
+  call.cancel = source.ask(spot, function(said, replaces)
     local is_fresh = api.nvim_buf_is_valid(at.buf) and api.nvim_buf_get_changedtick(at.buf) == tick
     call.reply(nil, make(is_fresh and said or "", replaces))
   end)

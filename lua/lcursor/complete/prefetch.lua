@@ -1,6 +1,5 @@
--- Lets the host evaluate the text around the cursor in advance, when it rests in Normal mode, so
--- that the first suggestion there comes sooner. The rules of what is never read are those of the
--- requests. Nothing answers, nothing is shown.
+-- Lets the host evaluate the text around a cursor that rests in Normal mode, so that the first
+-- suggestion there comes sooner. What requests never read is not read here either.
 
 local config = require("lcursor.config")
 local context = require("lcursor.context")
@@ -13,15 +12,15 @@ local M = {}
 
 local api = vim.api
 
-local REST_MS = 250 -- so that nothing is evaluated for who only scrolls through
+local REST_MS = 250 -- so that scrolling evaluates nothing
 
 ---@type uv.uv_timer_t?
 local timer
 ---@type { id: integer, buf: integer, tick: integer, row: integer }? sent last
 local sent
 
----@return boolean whether the host has, or evaluates, the text at the cursor
-local function is_read()
+---@return boolean whether the host has evaluated the text at the cursor, or does so
+local function is_evaluated()
   local place = sent or requests.last_answered()
   local buf = api.nvim_get_current_buf()
   if not place or place.buf ~= buf or place.tick ~= api.nvim_buf_get_changedtick(buf) then
@@ -30,7 +29,6 @@ local function is_read()
   return place.row == api.nvim_win_get_cursor(0)[1] - 1
 end
 
---- Stop what was sent last.
 local function cancel()
   if sent then
     requests.cancel_warm(sent.id)
@@ -39,23 +37,23 @@ local function cancel()
 end
 
 ---@type fun()
-local rest
-local later = vim.schedule_wrap(trigger.guarded(function()
-  rest()
+local evaluate
+local evaluate_later = vim.schedule_wrap(trigger.guarded(function()
+  evaluate()
 end))
 
---- Wait until the cursor has rested. Runs at each cursor movement in Normal mode.
+--- Wait until the cursor rests. Runs at each cursor movement in Normal mode.
 local function wait()
-  if is_read() then
+  if is_evaluated() then
     return
   end
   cancel()
   timer = timer or assert(vim.uv.new_timer())
-  timer:start(REST_MS, 0, later)
+  timer:start(REST_MS, 0, evaluate_later)
 end
 
-rest = function()
-  if api.nvim_get_mode().mode ~= "n" or status.get().state ~= "ready" or is_read() then
+evaluate = function()
+  if api.nvim_get_mode().mode ~= "n" or status.get().state ~= "ready" or is_evaluated() then
     return
   end
   local buf = api.nvim_get_current_buf()
@@ -66,7 +64,7 @@ rest = function()
   elseif gate.buffer_refusal(buf, own, wait) then
     return
   end
-  -- At the end of the line, where `A` and `o` go on; elsewhere in it the text begins alike.
+  -- At the end of the line, where `A` and `o` continue; elsewhere in it the text begins the same.
   local row, line = api.nvim_win_get_cursor(0)[1] - 1, api.nvim_get_current_line()
   local request = context.read(buf, row, #line)
   local id = requests.warm(request)
@@ -83,35 +81,24 @@ local function enter_mode(mode)
     timer:stop()
   end
   if trigger.is_insert(mode) then
-    sent = nil -- it goes on until a request takes its place
+    sent = nil -- it continues until a request replaces it
   else
     cancel()
   end
 end
 
---- Begin to read ahead.
 function M.start()
-  local group = api.nvim_create_augroup("lcursor.warm", {})
-  api.nvim_create_autocmd({ "BufEnter", "CursorMoved", "TextChanged" }, {
-    group = group,
-    callback = trigger.guarded(wait),
-  })
-  api.nvim_create_autocmd("ModeChanged", {
-    group = group,
-    callback = trigger.guarded(function()
-      enter_mode(vim.v.event.new_mode)
-    end),
-  })
-  api.nvim_create_autocmd("User", {
-    group = group,
-    pattern = "LCursorHostState",
-    callback = trigger.guarded(function(event)
-      sent = nil -- another host, or another model
-      if event.data.state == "ready" then
-        wait()
-      end
-    end),
-  })
+  local on = trigger.group("prefetch")
+  on({ "BufEnter", "CursorMoved", "TextChanged" }, wait)
+  on("ModeChanged", function()
+    enter_mode(vim.v.event.new_mode)
+  end)
+  on("User", function(event)
+    sent = nil -- another host, or another model
+    if event.data.state == "ready" then
+      wait()
+    end
+  end, "LCursorHostState")
 end
 
 return M

@@ -1,10 +1,8 @@
--- Reads the beginnings of files without ever waiting: each step is a callback of libuv.
--- What may be read is decided by who asks.
+-- Reads the beginnings of files without waiting. The caller decides what may be read.
 
 local M = {}
 
 local uv = vim.uv
-local MOST_BYTES = 64 * 1024
 
 --- Find the first of some paths that is a file.
 ---@param paths string[]
@@ -27,22 +25,23 @@ function M.first(paths, done)
   step()
 end
 
---- Read the beginning of a file, whole lines of it.
+--- Read the beginning of a file, in whole lines.
 ---@param path string
----@param done fun(text?: string) on Neovim's loop; nil when it cannot be read or is binary
-function M.read(path, done)
+---@param max_bytes integer
+---@param done fun(text?: string) on Neovim's loop; nil if it cannot be read or is binary
+function M.read(path, max_bytes, done)
   local finish = vim.schedule_wrap(done)
   uv.fs_open(path, "r", 0, function(_, file)
     if not file then
       return finish(nil)
     end
-    uv.fs_read(file, MOST_BYTES, 0, function(_, data)
+    uv.fs_read(file, max_bytes, 0, function(_, data)
       uv.fs_close(file, function() end)
       if not data or data:find("\0", 1, true) then
         return finish(nil)
       end
       data = data:gsub("\r\n", "\n")
-      finish(#data < MOST_BYTES and data or data:match("^(.*)\n") or "")
+      finish(#data < max_bytes and data or data:match("^(.*)\n") or "")
     end)
   end)
 end

@@ -1,0 +1,161 @@
+-- `:LCursor index`: what indexing a project would read, before it is started, and what the index
+-- holds afterwards.
+
+local columns = require("lcursor.text").columns
+local notify = require("lcursor.notify")
+local requests = require("lcursor.requests")
+local states = require("lcursor.index.states")
+local window = require("lcursor.ui.window")
+
+local M = {}
+
+---@param bytes number
+---@return string
+local function size(bytes)
+  for _, unit in ipairs({ "bytes", "KB", "MB" }) do
+    if bytes < 1000 then
+      return (unit == "bytes" and "%d %s" or "%.1f %s"):format(bytes, unit)
+    end
+    bytes = bytes / 1000
+  end
+  return ("%.1f GB"):format(bytes)
+end
+
+---@param number integer
+---@return string with a comma at each thousand
+local function grouped(number)
+  local digits = tostring(number):reverse():gsub("(%d%d%d)", "%1,"):reverse()
+  return (digits:gsub("^,", ""))
+end
+
+---@param seconds number
+---@return string
+local function duration(seconds)
+  return seconds < 90 and ("%.0f s"):format(math.max(seconds, 1))
+    or ("%.0f min"):format(seconds / 60)
+end
+
+---@param state lcursor.IndexState
+---@return string[]
+local function state_lines(state)
+  local semantic = "no: " .. (state.embedder_note ~= "" and state.embedder_note or "no embedder")
+  if state.embedder ~= "" then
+    local embedded, chunks = grouped(state.embedded), grouped(state.chunks)
+    semantic = ("%s of %s chunks, with %s"):format(embedded, chunks, state.embedder)
+  end
+  local watching = { watching = "noticed at once", polling = "found by polling" }
+  return {
+    "state        " .. states.sentence(state),
+    "full text    " .. ("%s chunks of %s files, %s definitions"):format(
+      grouped(state.chunks),
+      grouped(state.files),
+      grouped(state.symbols)
+    ),
+    "semantic     " .. semantic,
+    "changes      " .. (watching[state.watching] or "found every few minutes"),
+    "worker       " .. ("process %d, %s of memory"):format(state.pid, size(state.memory_bytes)),
+    "",
+  }
+end
+
+--- Return the lines of the report.
+---@param reported lcursor.IndexReported
+---@param state? lcursor.IndexState
+---@return string[]
+function M.lines(reported, state)
+  local summary = ("%s files, %s"):format(grouped(reported.files), size(reported.bytes))
+  if not reported.is_begun and reported.seconds >= 0 then
+    local format = "%s; about %s to full-text search, %s more to semantic search"
+    local text, embed = duration(reported.seconds), duration(reported.embed_seconds)
+    summary = format:format(summary, text, embed)
+  end
+  local lines = { summary, "" }
+  if reported.is_home then
+    local text = "This is your home directory or contains it, so it is hardly a project."
+    vim.list_extend(lines, { text, "" })
+  end
+  if reported.is_begun and state and states.is_alive(state) then
+    vim.list_extend(lines, state_lines(state))
+  end
+  local languages, ignored = { { "language", "files", "size" } }, { { "left out", "paths" } }
+  for _, row in ipairs(reported.languages) do
+    table.insert(languages, { row.name, grouped(row.files), size(row.bytes) })
+  end
+  for _, row in ipairs(reported.ignored) do
+    table.insert(ignored, { row.name, row.files > 0 and grouped(row.files) or "" })
+  end
+  if #languages > 1 then
+    vim.list_extend(lines, columns(languages))
+    table.insert(lines, "")
+  end
+  if #ignored > 1 then
+    local rows = columns(ignored)
+    for i, row in ipairs(reported.ignored) do
+      if #row.examples > 0 then
+        local more = row.files > #row.examples and ", …" or ""
+        rows[i + 1] = rows[i + 1] .. "  " .. table.concat(row.examples, ", ") .. more
+      end
+    end
+    vim.list_extend(lines, rows)
+    table.insert(lines, "")
+  end
+  return vim.list_extend(lines, {
+    ":LCursor index why PATH explains why a file is left out; .lcursorignore leaves out more.",
+    "Nothing leaves this machine.",
+  })
+end
+
+--- Index the project of a path from now on, and show its progress.
+---@param path string absolute
+---@param opts? { rebuild?: boolean, is_confirmed?: boolean, root?: string }
+function M.start(path, opts)
+  opts = opts or {}
+  local state = states.of(path)
+  states.await(opts.root or (state and state.root))
+  requests.ask("index.begin", {
+    path = path,
+    is_confirmed = opts.is_confirmed or false,
+    rebuild = opts.rebuild or false,
+  })
+end
+
+--- Report what indexing the project of a path would read, and offer to start.
+---@param path string absolute
+function M.show(path)
+  notify.progress("scanning files …")
+  requests.ask("index.report", { path = path }, function(reported)
+    local root, is_begun = reported.root, reported.is_begun
+    local keys = is_begun and "r rebuild, q close" or "b begin, q close"
+    local name, what = vim.fn.fnamemodify(root, ":~"), is_begun and "indexed" or "not indexed"
+    local lines = M.lines(reported, states.of(root))
+    local buf = window.split("index", lines, ("%s: %s  (%s)"):format(name, what, keys))
+    local function start()
+      vim.cmd.bwipeout()
+      M.start(root, { is_confirmed = reported.is_home, rebuild = is_begun, root = root })
+    end
+    local function ask()
+      if reported.is_home and not is_begun then
+        window.confirm(("Really index all of %s?"):format(root), start)
+      else
+        start()
+      end
+    end
+    local lhs = is_begun and "r" or "b"
+    vim.keymap.set("n", lhs, notify.guarded(ask), { buffer = buf, nowait = true })
+  end)
+end
+
+--- Explain why a file is not indexed.
+---@param path string
+function M.why(path)
+  requests.ask("index.why", { path = vim.fs.abspath(path) }, function(explained)
+    local name = vim.fs.basename(explained.root) .. "/" .. explained.path
+    if explained.reason == "" then
+      notify.info(name .. " is indexed, or will be once its project is")
+    else
+      notify.info(("%s is not indexed: %s"):format(name, explained.reason))
+    end
+  end)
+end
+
+return M
