@@ -1,4 +1,4 @@
--- The commands, the <Plug> maps and two autocommands. Requires nothing until one of them is used.
+-- The commands, the <Plug> maps and two autocommands. Loads no module before one of them is used.
 
 if vim.g.loaded_lcursor then
   return
@@ -30,7 +30,7 @@ words = "customlist,v:lua.require'lcursor.chat.mentions'.complete"
 command("LCChat", "the chat", { bang = true, complete = words }, function(opts)
   require("lcursor.joined").chat().command(opts)
 end)
-command("LCEdit", "ask for a change", { bang = true, complete = words }, function(opts)
+command("LCEdit", "ask for an edit", { bang = true, complete = words }, function(opts)
   require("lcursor.joined").edit().command(opts)
 end)
 
@@ -72,7 +72,7 @@ on("InsertEnter", "Load lcursor at the first insert in a normal buffer", functio
     return true
   end
 end)
-on("VimLeavePre", "Let the Python half end in peace", function()
+on("VimLeavePre", "Stop the Python host", function()
   if package.loaded["lcursor.host"] then
     package.loaded["lcursor.host"].leave()
   end

@@ -1,5 +1,4 @@
--- The Python process: one state machine that starts it, greets it, restarts it and gives up.
--- Owns the job, its state and the last lines of its stderr. Knows nothing of completions.
+-- The Python host: starts its process, restarts it after a crash, gives up after several.
 --
 --   stopped -> starting -> loading_model -> ready
 --                 |              |            |      the process ended: back to starting after a
@@ -18,13 +17,13 @@ local M = {}
 local PAUSES_MS = { 200, 1000, 4000 } -- before the first, second and third restart
 local WINDOW_MS = 60 * 1000
 local HELLO_MS = 15 * 1000
-local EXIT_MS = 200 -- from a channel that is closed to what its process has to say, at most
+local EXIT_MS = 200 -- how long a process may take to exit after it closed its channel
 
 ---@class lcursor.HostInfo
 ---@field job? integer
 ---@field python? string
 ---@field pid? integer
----@field version? string of the Python half
+---@field version? string of the process
 ---@field started_ms? integer vim.uv.now() at the start
 ---@field ready_ms? number from the start to the answer to hello
 ---@field model_ms? number from the start to a loaded model
@@ -36,8 +35,8 @@ local CRASHES = { [4] = true, [6] = true, [7] = true, [8] = true, [11] = true }
 
 ---@type integer[] times of the last unexpected ends
 local ends = {}
-local crashes = 0 -- since the last start that the user asked for
----@type uv.uv_timer_t? runs while hello is unanswered, or before a restart
+local crashes = 0 -- since the last :LCursor restart
+---@type uv.uv_timer_t? running until hello is answered, or before a restart
 local timer
 
 ---@param ms integer
@@ -54,7 +53,7 @@ local function after(ms, fn)
   end)
 end
 
-local function calm()
+local function stop_timer()
   if timer then
     timer:close()
     timer = nil
@@ -64,18 +63,18 @@ end
 ---@param code string
 ---@param message string
 ---@param hint string
-local function complain(code, message, hint)
+local function report(code, message, hint)
   notify.error({ code = code, message = message, hint = hint, level = protocol.levels[code] })
 end
 
---- Let go of the process, whatever it does.
+--- Disconnect and end the process.
 local function drop()
   local job = host.job
   host.job, host.pid = nil, nil
   rpc.connect(nil)
-  calm()
+  stop_timer()
   if job then
-    pcall(vim.fn.jobstop, job) -- throws when the job is gone already
+    pcall(vim.fn.jobstop, job) -- throws if the job has ended
   end
 end
 
@@ -84,11 +83,11 @@ end
 local function fail(message, hint)
   drop()
   status.set("failed", message)
-  complain("host_failed", message, hint)
+  report("host_failed", message, hint)
 end
 
----@return string last line that the process wrote to stderr
-local function last_words()
+---@return string last line of stderr
+local function last_line()
   for i = #host.stderr, 1, -1 do
     if host.stderr[i]:find("%S") then
       return vim.trim(host.stderr[i])
@@ -97,7 +96,7 @@ local function last_words()
   return ""
 end
 
---- Test the engine in a process of its own, after the host crashed twice. Returns at once.
+--- Test the engine in a separate process, after the host crashed twice. Returns at once.
 ---@param python string
 ---@param signal integer of the last crash
 local function test_engine(python, signal)
@@ -106,9 +105,9 @@ local function test_engine(python, signal)
     local ok, outcome = pcall(vim.json.decode, result.stdout or "")
     vim.schedule(function()
       if status.get().state ~= "starting" or host.job then
-        return -- stopped or started again meanwhile
+        return -- stopped or restarted meanwhile
       elseif not ok or type(outcome) ~= "table" then
-        outcome = { kind = "error", text = "has no self-test that runs" }
+        outcome = { kind = "error", text = "could not be tested" }
       end
       if outcome.kind == "passed" then
         log.warn("host: crashed with signal %d; the engine %s", signal, outcome.text)
@@ -123,9 +122,10 @@ local function test_engine(python, signal)
   end)
 end
 
+--- Restart the process after a pause, or give up.
 ---@param why string
 ---@param signal? integer
-local function ended(why, signal)
+local function on_end(why, signal)
   local python = host.python
   drop()
   local now = vim.uv.now()
@@ -133,8 +133,8 @@ local function ended(why, signal)
     return now - at < WINDOW_MS
   end, ends)
   table.insert(ends, now)
-  local words = last_words()
-  log.warn("host: %s; stderr: %s", why, words)
+  local line = last_line()
+  log.warn("host: %s; stderr: %s", why, line)
   if #ends > #PAUSES_MS then
     fail(
       ("the Python host ended %d times in a minute (%s)"):format(#ends, why),
@@ -142,7 +142,7 @@ local function ended(why, signal)
     )
     return
   end
-  complain("host_died", "the Python host ended (" .. why .. ")", "It is started again")
+  report("host_died", "the Python host ended (" .. why .. ")", "It is being restarted")
   if signal and CRASHES[signal] and python then
     crashes = crashes + 1
     if crashes == 2 then
@@ -198,12 +198,12 @@ function M.start()
   local job
   local ok, result = pcall(vim.fn.jobstart, M.argv(python), {
     rpc = true,
-    detach = true, -- or Neovim would end it, and wait for its end, on leaving
+    detach = true, -- otherwise Neovim kills it on exit and waits for its end
     cwd = install.plugin_root(),
     on_stderr = on_stderr,
     on_exit = function(id, code)
       if id == host.job then
-        ended("exit code " .. code, code > 128 and code - 128 or nil)
+        on_end("exit code " .. code, code > 128 and code - 128 or nil)
       end
     end,
   })
@@ -216,13 +216,13 @@ function M.start()
   rpc.connect(job, function()
     after(EXIT_MS, function()
       if host.job == job then
-        ended("its channel was closed")
+        on_end("its channel was closed")
       end
     end)
   end)
   after(HELLO_MS, function()
     if host.job == job then
-      ended("no answer to hello in " .. HELLO_MS / 1000 .. " s")
+      on_end("no answer to hello in " .. HELLO_MS / 1000 .. " s")
     end
   end)
   rpc.notify("hello", {
@@ -232,7 +232,7 @@ function M.start()
   })
 end
 
---- Stop the process and start it anew, forgetting earlier failures.
+--- Restart the process and forget earlier failures.
 function M.restart()
   M.stop()
   ends, crashes = {}, 0
@@ -240,7 +240,7 @@ function M.restart()
   M.start()
 end
 
---- Stop the process; it stays down until start().
+--- Stop the process until start() is called.
 function M.stop()
   if host.job then
     rpc.notify("shutdown")
@@ -249,12 +249,12 @@ function M.stop()
   status.set("stopped", "")
 end
 
---- At the end of Neovim: ask the process to end, and wait for nothing. Neovim closes the channel
---- next, which ends the process as well.
+--- Ask the process to end when Neovim exits, without waiting. Neovim closes the channel next, which
+--- ends the process too.
 function M.leave()
   rpc.notify("shutdown")
   host.job = nil
-  calm()
+  stop_timer()
 end
 
 ---@return lcursor.HostInfo
@@ -274,12 +274,12 @@ function M.version()
 end
 
 rpc.on("ready", function(params)
-  calm()
+  stop_timer()
   host.ready_ms = vim.uv.now() - host.started_ms
   host.pid, host.version = params.pid, params.version
   if params.protocol ~= protocol.version then
     fail(
-      ("the Python half speaks protocol %s, the plugin %d"):format(
+      ("the Python host speaks protocol %s, the plugin %d"):format(
         tostring(params.protocol),
         protocol.version
       ),

@@ -1,6 +1,5 @@
--- The Python environment, seen from the editor: is it whole, say that it is missing, make it.
--- The work is done by lcursor/install.py in a job; here are only the stamp, the notification and
--- the progress. Nothing here waits: not for Python, not for the user.
+-- The Python environment: finds it, checks that it is complete, and runs lcursor/install.py, which
+-- creates it. Nothing here waits.
 
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
@@ -10,9 +9,9 @@ local M = {}
 
 local STAMP = "lcursor-stamp.json"
 local CANDIDATES = { "python3", "python3.13", "python3.12", "python3.11", "python3.10", "python" }
----@type (fun(err?: lcursor.Error))[]? who waits for the set-up that runs; nil when none does
+---@type (fun(err?: lcursor.Error))[]? callbacks of the installation that runs; nil if none does
 local waiting
----@type lcursor.Status? what was going on before it
+---@type lcursor.Status? the status before it
 local before
 local DAY_S = 24 * 60 * 60
 ---@type boolean whether this Neovim has suggested the installation
@@ -25,7 +24,7 @@ function M.plugin_root()
   return vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(file)))
 end
 
----@return string directory of the users' environment; it need not exist
+---@return string directory of the user's environment; it may not exist
 function M.venv()
   local root = vim.env.LCURSOR_DATA
   if not root or root == "" then
@@ -36,7 +35,7 @@ function M.venv()
 end
 
 ---@param path string
----@return string? text nil when there is no such file
+---@return string? text nil if there is no such file
 local function read(path)
   local file = io.open(path, "rb")
   if not file then
@@ -47,8 +46,8 @@ local function read(path)
   return text
 end
 
----@param flags string[] what the engine was compiled for
----@return boolean whether this CPU has all of it
+---@param flags string[] CPU features that the engine was compiled for
+---@return boolean whether this CPU has all of them
 local function cpu_runs(flags)
   local text = #flags > 0 and read("/proc/cpuinfo") or ""
   local line = text:match("\nflags%s*:([^\n]*)") or text:match("\nFeatures%s*:([^\n]*)")
@@ -60,9 +59,9 @@ local function cpu_runs(flags)
   return true
 end
 
---- What keeps an environment from being used.
+--- Return why an environment cannot be used.
 ---@param venv string
----@return string? problem nil when it is whole
+---@return string? problem nil if it is complete
 local function problem_of(venv)
   if vim.fn.executable(vim.fs.joinpath(venv, "bin", "python")) == 0 then
     return "there is no environment in " .. venv
@@ -81,8 +80,8 @@ local function problem_of(venv)
   end
 end
 
---- The interpreter to use: the setting, the users' environment, the checkout's own.
----@return string? python nil when none is whole
+--- Return the interpreter: from the setting, the user's environment or the checkout's own.
+---@return string? python nil if none is complete
 function M.python()
   local own = config.get().python
   if own ~= "" then
@@ -109,14 +108,14 @@ local function suggested_path()
   return vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "lcursor", "install-suggested")
 end
 
----@param message? string what failed; nil when nothing did
----@param hint? string what to do then; else what can be done without and is not there
+---@param message? string what failed; nil if nothing did
+---@param hint? string what to do; without a message, which optional part is missing
 local function done(message, hint)
   local err ---@type lcursor.Error?
   if message then
     err = { code = "install_failed", level = "error", message = message, hint = hint or "" }
     status.set(before and before.state or "absent", message)
-    notify.progress("the set-up failed", true)
+    notify.progress("the installation failed", true)
     notify.error(err)
   else
     status.set("stopped", "")
@@ -133,11 +132,11 @@ local function done(message, hint)
   end
 end
 
----@return string[] options that name the models to fetch, as the settings want them
+---@return string[] options that name the models to download, from the settings
 local function models()
   local settings, options = config.get(), {}
   local model = settings.completion.model
-  -- A file of one's own, and a model on a server, are fetched by nobody.
+  -- A local file or a model on a server is not downloaded.
   local is_named = not model:find("[/\\]") and not vim.endswith(model, ".gguf")
   if settings.completion.backend ~= "endpoint" and is_named then
     vim.list_extend(options, { "--model", model })
@@ -148,7 +147,7 @@ local function models()
   return options
 end
 
---- Start install.py and show what it says, one JSON object a line.
+--- Run install.py and show its progress, one JSON object per line.
 ---@param python string
 local function start(python)
   local script = vim.fs.joinpath(M.plugin_root(), "lcursor", "install.py")
@@ -156,16 +155,16 @@ local function start(python)
   vim.list_extend(command, models())
   vim.list_extend(command, { "--progress", "json" })
   local rest, last = "", {}
-  local function hear(line)
-    local ok, said = pcall(vim.json.decode, line)
-    if not ok or type(said) ~= "table" then
+  local function on_line(line)
+    local ok, report = pcall(vim.json.decode, line)
+    if not ok or type(report) ~= "table" then
       return
     end
-    last = said
-    if said.step ~= "failed" and said.step ~= "done" then
-      local percent = said.fraction >= 0 and ("%d%% "):format(said.fraction * 100) or ""
-      local text = ("%s: %s%s (%d s)"):format(said.step, percent, said.text, said.elapsed_s)
-      status.set("installing", text, said.fraction)
+    last = report
+    if report.step ~= "failed" and report.step ~= "done" then
+      local percent = report.fraction >= 0 and ("%d%% "):format(report.fraction * 100) or ""
+      local text = ("%s: %s%s (%d s)"):format(report.step, percent, report.text, report.elapsed_s)
+      status.set("installing", text, report.fraction)
       notify.progress(text)
     end
   end
@@ -174,7 +173,7 @@ local function start(python)
     on_stdout = function(_, data)
       data[1] = rest .. data[1]
       rest = table.remove(data)
-      vim.tbl_map(hear, data)
+      vim.tbl_map(on_line, data)
     end,
     on_exit = function(_, code)
       if code == 0 then
@@ -183,14 +182,14 @@ local function start(python)
         done(last.text, last.hint)
       else
         local hint = "Run it in a shell to see why: " .. table.concat(command, " ", 1, #command - 2)
-        done(("the set-up ended with exit code %d"):format(code), hint)
+        done(("the installation ended with exit code %d"):format(code), hint)
       end
     end,
   })
 end
 
---- Start with the first Python on PATH that is new enough.
----@param at integer index of the candidate to ask
+--- Run with the first Python on PATH that is new enough.
+---@param at integer index of the candidate to try
 local function start_with(at)
   local name = CANDIDATES[at]
   if not name then
@@ -215,7 +214,7 @@ local function start_with(at)
   end)
 end
 
---- Make the environment, or complete it. Returns at once; a second call joins the first.
+--- Create the environment, or complete it. Returns at once; a second call joins the first.
 ---@param on_done? fun(err?: lcursor.Error)
 function M.run(on_done)
   local is_running = waiting ~= nil
@@ -224,13 +223,13 @@ function M.run(on_done)
   if not is_running then
     before = status.get()
     status.set("installing", "")
-    notify.progress("making the Python environment, which takes some minutes")
+    notify.progress("creating the Python environment, which takes some minutes")
     start_with(1)
   end
 end
 
---- Say that there is no environment and which command makes it: at most once a day, and never as a
---- prompt, because the user may be typing.
+--- Suggest :LCursor install: at most once a day, and never as a prompt, because the user may be
+--- typing.
 function M.suggest()
   if has_suggested or waiting then
     return

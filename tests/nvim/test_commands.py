@@ -146,14 +146,14 @@ def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
     nvim.press("<Esc>")
     nvim.command("LCursor why")
     assert [text for text, _ in notes(nvim)] == [
-        "lcursor: Nothing was asked here yet; suggestions come in insert mode.",
+        "lcursor: No suggestion was requested here yet; they come in Insert mode.",
         "lcursor: A suggestion is shown. "
-        "Confidence 0.90, 30 ms, 10 of 100 tokens read, written now.",
-        "lcursor: The suggestion was dismissed and nothing was typed since.",
-        "lcursor: The model is thinking.",
+        "Confidence 0.90, 30 ms, 10 of 100 tokens read, generated.",
+        "lcursor: The suggestion was dismissed, and the text has not changed since.",
+        "lcursor: Waiting for the model.",
         *[
-            "lcursor: What the model said repeated the text around it. "
-            "30 ms, 10 of 100 tokens read, written now."
+            "lcursor: The suggestion repeated the text around it. "
+            "30 ms, 10 of 100 tokens read, generated."
         ]
         * 2,
     ]
@@ -162,8 +162,8 @@ def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("end", "nothing to add here"),
-        ("line", "nothing to add to this line"),
+        ("end", "nothing to suggest here"),
+        ("line", "nothing to suggest for this line"),
         ("tokens", "token budget"),
         ("time", "budget_ms"),
         ("failed", "model failed"),

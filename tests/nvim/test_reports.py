@@ -137,7 +137,7 @@ def test_prompt(editor: Start, host: FakeHost) -> None:
     wanted = ["<fim_prefix>def f(x):", "    re<fim_suffix>", "<fim_middle>"]
     assert nvim.lines() == wanted
     screen = "\n".join(nvim.screen.rows())
-    assert "6 tokens: 3 kept, 3 read anew; 3 markers  (t borders" in screen
+    assert "6 tokens: 3 cached, 3 evaluated; 3 special  (t borders" in screen
     assert groups(nvim, "").count("LCursorTokenMarker") == 3
     assert groups(nvim, "").count("LCursorTokenRead") == 3
     assert groups(nvim, ".borders") == groups(nvim, ".numbers") == []
@@ -162,7 +162,7 @@ def test_no_prompt_yet(editor: Start, host: FakeHost) -> None:
     host.wait(lambda: host.messages("prompt.request"))
     host.send("prompt", {"pieces": []})
     nvim.settle()
-    assert [text for text, _ in notes(nvim)] == ["lcursor: the model has read no prompt yet"]
+    assert [text for text, _ in notes(nvim)] == ["lcursor: there was no request yet"]
 
 
 @given(st.lists(st.text(alphabet="ab\n é日", max_size=6), max_size=12))
@@ -213,16 +213,16 @@ def test_why_the_gate_was_silent(editor: Start, host: FakeHost) -> None:
     nvim.command("LCursor why")
     assert notes(nvim)[-1][0] == (
         "lcursor: The model was unsure: confidence 0.31, threshold 0.45. "
-        "50 ms, 10 of 100 tokens read, written now."
+        "50 ms, 10 of 100 tokens read, generated."
     )
 
 
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("model", "written now"),
-        ("cache", "kept from earlier"),
-        ("speculation", "written ahead"),
+        ("model", "generated"),
+        ("cache", "from the cache"),
+        ("speculation", "generated ahead"),
     ],
 )
 def test_why_tells_what_an_answer_cost(
@@ -239,7 +239,7 @@ def test_why_tells_what_an_answer_cost(
     assert [text for text, _ in notes(nvim)] == [f"lcursor: A suggestion is shown. {wanted}"] * 2
     nvim.press("q")
     nvim.command("LCursor why")
-    assert notes(nvim)[-1][0] == "lcursor: The model is thinking."
+    assert notes(nvim)[-1][0] == "lcursor: Waiting for the model."
 
 
 def test_the_status_names_no_time_of_a_text_that_never_came(editor: Start, host: FakeHost) -> None:

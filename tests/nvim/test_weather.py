@@ -46,7 +46,7 @@ def test_killed_in_the_middle_of_a_stream(editor: Start, host: FakeHost) -> None
     nvim.press("<Tab>")
     assert nvim.lines() == ["def f(x):", "    return x"]
     assert nvim.request()["pid"] == host.pids[1]
-    assert [str(text).split(". ")[1] for text, _ in notes(nvim)] == ["It is started again"]
+    assert [str(text).split(". ")[1] for text, _ in notes(nvim)] == ["It is being restarted"]
 
 
 def test_killed_before_it_answered(editor: Start, host: FakeHost) -> None:
@@ -119,7 +119,7 @@ def test_killed_while_the_model_loads_until_it_gives_up(editor: Start, host: Fak
     assert nvim.why() == "host_failed"
     told = [str(text) for text, _ in notes(nvim)]
     assert len(told) == 2
-    assert "It is started again" in told[0]
+    assert "It is being restarted" in told[0]
     assert ":LCursor restart" in told[1]
     host.is_polite = True
     nvim.keys("<Cmd>LCursor restart<CR>")

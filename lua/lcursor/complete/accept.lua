@@ -1,5 +1,5 @@
--- Puts accepted text into the buffer, as one undo step and so that `.` repeats it.
--- `nvim_paste` is the one call that also writes into the redo buffer (K_PASTE).
+-- Inserts accepted text as one undo step, repeatable with `.`: nvim_paste is the only call that
+-- also writes to the redo buffer (K_PASTE).
 
 local M = {}
 
@@ -15,10 +15,10 @@ local api = vim.api
 ---@type lcursor.Pending?
 local pending
 
---- Keys that insert `text` when they are typed, or returned from an <expr> map, in insert mode.
+--- Return keys that insert `text` when they are typed, or returned from an <expr> map.
 ---@param text string
----@param after fun() called when the text stands in the buffer
----@param replaces? integer bytes right of the cursor that it takes the place of
+---@param after fun() called once the text is in the buffer
+---@param replaces? integer bytes right of the cursor that it replaces
 ---@return string
 function M.keys(text, after, replaces)
   local buf = api.nvim_get_current_buf()
@@ -27,8 +27,8 @@ function M.keys(text, after, replaces)
   return '<C-g>u<Cmd>lua require("lcursor.complete.accept").apply()<CR><C-g>u'
 end
 
---- Insert plainly. Stands in for `vim.paste` during our own call: that one draws the screen before
---- the ghost could follow, and may be overridden by anything.
+--- Insert text. Replaces `vim.paste` during our call: that one redraws before the ghost is updated,
+--- and users override it.
 ---@param lines string[]
 ---@return boolean
 local function put(lines)
@@ -36,7 +36,7 @@ local function put(lines)
   return true
 end
 
---- Do what `keys` promised, unless the buffer has changed in between.
+--- Insert the text of `keys`, unless the buffer has changed in between.
 function M.apply()
   local job = pending
   pending = nil

@@ -1,5 +1,4 @@
--- Whether a suggestion may be asked for, and shown, here and now; every "no" has a code of
--- why.lua. Reads editor state; must not change any.
+-- Whether a suggestion may be requested or shown here and now. Each refusal is a code of why.lua.
 
 local config = require("lcursor.config")
 local privacy = require("lcursor.privacy")
@@ -9,7 +8,7 @@ local M = {}
 
 local api = vim.api
 
---- Whether a completion menu covers this place: Neovim's own, nvim-cmp's or blink.cmp's.
+--- Return whether a completion menu is open: Neovim's own, nvim-cmp's or blink.cmp's.
 ---@return boolean
 function M.menu_visible()
   if vim.fn.pumvisible() == 1 then
@@ -30,8 +29,8 @@ function M.menu_visible()
   return false
 end
 
---- Why nothing may be shown in the present mode, or nil.
----@param for_menu? boolean it is a menu that asks, so one may be open
+--- Return why nothing may be shown in the current mode.
+---@param for_menu? boolean a menu asks, so one may be open
 ---@return string? code
 function M.mode_refusal(for_menu)
   local mode = api.nvim_get_mode().mode
@@ -64,11 +63,11 @@ local function is_enabled(settings)
   return settings.enabled and settings.completion.enabled
 end
 
---- Whether completion is switched off: by vim.b.lcursor_enabled, else by vim.b.lcursor, else by
---- vim.g.lcursor_enabled, else by the settings. A vim.b.lcursor cannot switch on what
+--- Return whether completion is switched off: by vim.b.lcursor_enabled, else by vim.b.lcursor, else
+--- by vim.g.lcursor_enabled, else by the settings. A vim.b.lcursor cannot switch on what
 --- vim.g.lcursor_enabled switches off.
----@param buf? integer nil asks for all buffers that say nothing of their own
----@return "disabled"|"disabled_buffer"|nil code which of the two toggles switches it on
+---@param buf? integer nil is for buffers without settings of their own
+---@return "disabled"|"disabled_buffer"|nil code which toggle switches it on
 function M.switched_off(buf)
   local all_on, switch = is_enabled(config.get()), vim.g.lcursor_enabled
   if buf then
@@ -85,10 +84,10 @@ function M.switched_off(buf)
   return not switch and "disabled" or nil
 end
 
---- Why this buffer is left alone whatever is done in it, or nil.
+--- Return why there are no suggestions in a buffer at all.
 ---@param buf integer
 ---@param settings lcursor.Config as this buffer sees it
----@param answered fun() called later when the answer "checking" has become another one
+---@param answered fun() called later, when "checking" has become another answer
 ---@return string? code
 function M.buffer_refusal(buf, settings, answered)
   local options, off = vim.bo[buf], M.switched_off(buf)
@@ -132,7 +131,7 @@ local function in_comment(buf, row, col)
   return false
 end
 
---- Why nothing is asked for at a position, or nil and whether one line is all that fits.
+--- Return why nothing is requested at a position, and whether only one line fits there.
 ---@param buf integer
 ---@param row integer
 ---@param col integer

@@ -1,6 +1,5 @@
--- Draws the ghost: one extmark, its first line inline at the cursor, the others below. A second one
--- has what comes behind the text right of the cursor.
--- Owns the namespace and knows what is on the screen; decides nothing.
+-- Draws the ghost text: one extmark with its first line at the cursor and the others below, and a
+-- second one for what follows the text right of the cursor.
 
 local text = require("lcursor.text")
 
@@ -8,7 +7,7 @@ local M = {}
 
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.ghost")
-local MARK, BEHIND = 1, 2 -- always the same extmarks, so that a change is no flicker
+local MARK, BEHIND = 1, 2 -- the ids of the extmarks: updating them does not flicker
 local GROUP, COUNT_GROUP = "LCursorGhost", "LCursorGhostCount"
 
 ---@class (exact) lcursor.Shown
@@ -35,8 +34,8 @@ end
 ---@param row integer
 ---@param col integer
 ---@param rest string
----@param count? string which of several it is, shown behind the first line
----@param behind? string what is shown behind the end of the line
+---@param count? string which of several it is, shown after the first line
+---@param behind? string shown after the end of the line
 ---@return boolean drawn
 function M.draw(buf, row, col, rest, count, behind)
   behind = behind or ""
@@ -87,7 +86,7 @@ function M.draw(buf, row, col, rest, count, behind)
   return ok
 end
 
---- Take it off the screen.
+--- Remove it from the screen.
 function M.hide()
   if shown then
     pcall(api.nvim_buf_del_extmark, shown.buf, namespace, MARK) -- the buffer may be gone

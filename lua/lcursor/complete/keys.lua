@@ -1,5 +1,5 @@
--- Maps the keys that act on a ghost: buffer-local, only while one is visible. A map of the user's
--- that was there is put back; one that somebody made meanwhile is left alone.
+-- Maps the keys of a visible ghost in its buffer. The user's own maps are restored afterwards; one
+-- that was made meanwhile is kept.
 
 local M = {}
 
@@ -8,14 +8,14 @@ local api = vim.api
 ---@class (exact) lcursor.Key
 ---@field lhs string
 ---@field callback function
----@field before? table maparg() of the user's buffer-local map
+---@field before? table maparg() of the user's buffer-local map, to be restored
 
 ---@type integer? buffer in which they are mapped
 local buffer
 ---@type lcursor.Key[]
 local keys = {}
 
----@type table<string, string> setting -> <Plug> map that stands for it
+---@type table<string, string> setting -> its <Plug> map
 local PLUGS = {
   accept = "<Plug>(lcursor-accept)",
   accept_line = "<Plug>(lcursor-accept-line)",
@@ -34,7 +34,7 @@ end
 
 --- Map the keys in the current buffer, unless they are mapped.
 ---@param config table<string, any>
----@param press fun(name: string): string? what a setting's key types; nil hands the key on
+---@param press fun(name: string): string? returns what to type; nil passes the key on
 function M.map(config, press)
   local buf = api.nvim_get_current_buf()
   if buffer == buf then
@@ -83,7 +83,7 @@ local function restore(key)
   end
 end
 
---- Unmap them and put the user's maps back.
+--- Unmap them and restore the user's maps.
 function M.release()
   local buf, held = buffer, keys
   buffer, keys = nil, {}

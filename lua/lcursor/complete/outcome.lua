@@ -1,6 +1,5 @@
--- What becomes of the suggestion that is shown: follows one from its request to its end, by the
--- rules of what counts, and tells the host, which keeps it on this machine. The functions of `life`
--- only compute; the others read the clock and the buffer. Must not draw or decide.
+-- Tracks what becomes of a suggestion, from its request to its end, and reports it to the host for
+-- the statistics. The functions of `life` only compute; the others read the clock and the buffer.
 
 local rpc = require("lcursor.rpc")
 
@@ -14,14 +13,14 @@ local function count(str)
 end
 
 local api = vim.api
-local GLANCE_MS = 250 -- what was shown for less was not seen
-local LONG_MS = 10 * 1000 -- what is given up after that was not refused, only left
+local GLANCE_MS = 250 -- shown for less, it does not count as seen
+local LONG_MS = 10 * 1000 -- given up after that, it was ignored, not rejected
 
 local life = {}
 M.life = life
 
 ---@param id integer of the request
----@param key_ms? number when the key came that it answers; nil when no key was waited for
+---@param key_ms? number when the key was pressed that it answers
 ---@return lcursor.Life
 function life.begin(id, key_ms)
   return {
@@ -39,9 +38,9 @@ function life.begin(id, key_ms)
   }
 end
 
---- It is on the screen.
+--- Note that it is on the screen.
 ---@param it lcursor.Life
----@param said string all that it says by now
+---@param said string its text so far
 ---@param rest string what of it is still to come
 ---@param now_ms number
 function life.show(it, said, rest, now_ms)
@@ -58,7 +57,7 @@ function life.show(it, said, rest, now_ms)
   it.text, it.done = said, done
 end
 
---- It is not on the screen now.
+--- Note that it is hidden.
 ---@param it lcursor.Life
 ---@param now_ms number
 function life.hide(it, now_ms)
@@ -67,7 +66,7 @@ function life.hide(it, now_ms)
   end
 end
 
---- A piece of it was accepted.
+--- Note that a piece of it was accepted.
 ---@param it lcursor.Life
 ---@param piece string
 function life.accept(it, piece)
@@ -76,7 +75,7 @@ end
 
 ---@param it lcursor.Life
 ---@param how lcursor.End
----@return "accepted"|"partial"|"typed"|"rejected"|"ignored"|nil outcome nil when it does not count
+---@return "accepted"|"partial"|"typed"|"rejected"|"ignored"|nil outcome nil if it does not count
 local function judge(it, how)
   if it.accepted > 0 then
     return how == "through" and "accepted" or "partial"
@@ -88,11 +87,11 @@ local function judge(it, how)
   return how ~= "left" and it.seen_ms <= LONG_MS and "rejected" or "ignored"
 end
 
---- It is over.
+--- Note its end.
 ---@param it lcursor.Life
 ---@param how lcursor.End
 ---@param now_ms number
----@return lcursor.Outcome? nil when it does not count
+---@return lcursor.Outcome? nil if it does not count
 function life.finish(it, how, now_ms)
   life.hide(it, now_ms)
   local outcome = it.text ~= "" and judge(it, how)
@@ -114,9 +113,9 @@ function life.finish(it, how, now_ms)
   }
 end
 
---- How it ended when the buffer no longer agrees: only what was typed instead refuses it, neither a
---- cursor that went elsewhere nor text that was deleted.
----@param was lcursor.Stand when it was shown last
+--- Return how it ended when the buffer no longer matches: other text that is typed rejects it, but
+--- not a cursor that moved away, nor text that was deleted.
+---@param was lcursor.Stand where it was shown last
 ---@param now lcursor.Stand
 ---@return "typed"|"left"
 function life.how(was, now)
@@ -126,9 +125,9 @@ function life.how(was, now)
   return now.row == was.row and now.col <= was.col and "left" or "typed"
 end
 
----@type lcursor.Life? of the suggestion that there is
+---@type lcursor.Life? of the current suggestion
 local current
----@type lcursor.Stand? when it was shown last
+---@type lcursor.Stand? where it was shown last
 local stand
 
 ---@return number
@@ -142,14 +141,14 @@ local function here()
   return { buf = buf, tick = api.nvim_buf_get_changedtick(buf), row = cursor[1], col = cursor[2] }
 end
 
---- A suggestion was asked for.
+--- Note that a suggestion was requested.
 ---@param id integer
 ---@param key_ms? number vim.uv.hrtime(), in ms, of the key that it answers
 function M.asked(id, key_ms)
   current, stand = life.begin(id, key_ms), nil
 end
 
---- It is on the screen, or still is after another key.
+--- Note that it is on the screen, or still is after another key.
 ---@param s lcursor.Suggestion
 ---@param rest string
 function M.shown(s, rest)
@@ -162,7 +161,7 @@ function M.shown(s, rest)
   end
 end
 
---- Something else stands in its place, as a menu: it is not the model that is waited for.
+--- Note that something covers it, as a menu: its latency is not measured then.
 function M.covered()
   if current then
     current.key_ms = nil
@@ -175,7 +174,7 @@ function M.hidden()
   end
 end
 
---- The host has said all.
+--- Note that the answer is complete.
 ---@param id integer
 ---@param stats? lcursor.Stats
 function M.answered(id, stats)
@@ -184,7 +183,7 @@ function M.answered(id, stats)
   end
 end
 
---- A better answer has taken its place.
+--- Note that a better answer replaced it.
 ---@param s lcursor.Suggestion
 ---@param stats lcursor.Stats
 function M.improved(s, stats)
@@ -201,8 +200,8 @@ function M.accepted(piece)
   end
 end
 
---- It is gone.
----@param how lcursor.End|"changed"|nil changed: the buffer no longer agrees; nil is "left"
+--- Note that it is gone.
+---@param how lcursor.End|"changed"|nil changed: the buffer no longer matches; nil is "left"
 function M.ended(how)
   local it = current
   current = nil

@@ -1,5 +1,5 @@
--- `:LCursor prompt`: the tokens of the last request as the model read them. The buffer's text is
--- the prompt itself; borders, numbers and what was read anew are highlights and virtual text.
+-- `:LCursor prompt`: the tokens of the last request. The buffer's text is the prompt itself; token
+-- borders, ids and which tokens were cached are highlights and virtual text.
 
 local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
@@ -14,14 +14,14 @@ local always = api.nvim_create_namespace("lcursor.prompt")
 local borders = api.nvim_create_namespace("lcursor.prompt.borders")
 local numbers = api.nvim_create_namespace("lcursor.prompt.numbers")
 
----@class (exact) lcursor.Span where a piece stands; 0-based, the end exclusive
+---@class (exact) lcursor.Span position of a token; 0-based, end-exclusive
 ---@field piece lcursor.PromptPiece
 ---@field row integer
 ---@field col integer
 ---@field end_row integer
 ---@field end_col integer
 
---- The prompt in lines, and where each piece stands in them.
+--- Return the prompt in lines, and the position of each token.
 ---@param pieces lcursor.PromptPiece[]
 ---@return string[] lines
 ---@return lcursor.Span[]
@@ -46,7 +46,7 @@ function M.layout(pieces)
   return done, spans
 end
 
---- What there is, in one line.
+--- Count the tokens.
 ---@param pieces lcursor.PromptPiece[]
 ---@return string
 function M.count(pieces)
@@ -55,7 +55,7 @@ function M.count(pieces)
     kept = kept + (piece.is_kept and 1 or 0)
     markers = markers + (piece.kind == "marker" and 1 or 0)
   end
-  return ("%d tokens: %d kept, %d read anew; %d markers"):format(
+  return ("%d tokens: %d cached, %d evaluated; %d special"):format(
     #pieces,
     kept,
     #pieces - kept,
@@ -129,7 +129,7 @@ end
 
 rpc.on("prompt", function(params)
   if #params.pieces == 0 then
-    return notify.info("the model has read no prompt yet")
+    return notify.info("there was no request yet")
   end
   highlights.apply()
   local lines, spans = M.layout(params.pieces)

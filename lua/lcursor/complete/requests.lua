@@ -1,7 +1,5 @@
--- The one door to the model: numbers the requests, sends them, hands each answer to who asked.
--- Owns all messages `fim.*` but `fim.outcome`. One request lives at a time, as in the host: a newer
--- one ends the older one. Who asks for what is being worked on joins it. Knows nothing of ghosts
--- and menus.
+-- Requests for completions. As in the host, a new request cancels the previous one; another one for
+-- the same position (by a menu, say) shares the first.
 
 local config = require("lcursor.config")
 local host = require("lcursor.host")
@@ -16,11 +14,11 @@ local M = {}
 ---@field request lcursor.Request
 ---@field waiters lcursor.Waiter[]
 
----@type lcursor.LiveRequest? the one that the host works on
+---@type lcursor.LiveRequest? the one that the host is answering
 local live
 ---@type lcursor.LiveRequest? the last one, once it was answered; a better answer may still come
 local answered
----@type { id: integer, tell: fun(texts: string[]?) }? who waits for alternatives
+---@type { id: integer, tell: fun(texts: string[]?) }? the request for alternatives
 local asked
 ---@type lcursor.Answer? of the last request that was answered
 local last_answer
@@ -29,7 +27,7 @@ local SAME = { "buf", "tick", "row", "col", "single_line" }
 local WARM = { "path", "name", "repo", "first_row", "prefix", "suffix", "top" }
 
 ---@param request lcursor.Request
----@return boolean whether the host works on just that already
+---@return boolean whether the host is answering the same request already
 local function is_live(request)
   return live ~= nil
     and vim.iter(SAME):all(function(field)
@@ -37,7 +35,7 @@ local function is_live(request)
     end)
 end
 
---- Tell all who wait that nothing more will come. Later, so that they may ask again.
+--- End the callbacks of a request, later, so that they may send another one.
 ---@param ended lcursor.LiveRequest
 ---@param reason "cancelled"|"failed"
 local function give_up(ended, reason)
@@ -50,7 +48,7 @@ local function give_up(ended, reason)
   end)
 end
 
---- Nothing more will come for who waits for alternatives.
+--- Give up the request for alternatives.
 local function give_up_more()
   local it = asked
   asked = nil
@@ -59,7 +57,7 @@ local function give_up_more()
   end
 end
 
---- Whether the host runs but finds no server for completion. It looks again at each request.
+--- Return whether the host runs but has no completion server. It looks again at each request.
 ---@return boolean
 function M.server_is_away()
   return status.get().state == "failed"
@@ -67,7 +65,7 @@ function M.server_is_away()
     and config.get().completion.backend == "endpoint"
 end
 
---- Why the host cannot be asked now, or nil. Starts it where nobody did yet.
+--- Return why the host cannot be asked now. Starts it if nothing did yet.
 ---@return string? code of why.lua
 function M.refusal()
   if status.get().state == "stopped" then
@@ -77,10 +75,10 @@ function M.refusal()
   return state ~= "ready" and not M.server_is_away() and "host_" .. state or nil
 end
 
---- Ask. `waiter.done` is called once, later, unless the waiter cancels.
+--- Send a request. `waiter.done` is called once, later, unless it is cancelled.
 ---@param request lcursor.Request without an id
 ---@param waiter lcursor.Waiter
----@return integer? id nil when there is a private key in the text, so that nothing was sent
+---@return integer? id nil if the text contains a private key, so that nothing was sent
 function M.ask(request, waiter)
   if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
     return nil
@@ -99,8 +97,8 @@ function M.ask(request, waiter)
   return request.id
 end
 
---- Let the host evaluate the text around a position in advance; nothing answers.
----@param request lcursor.Request without an id; what `fim.warm` has no use for is left out
+--- Let the host evaluate the text around a position in advance. There is no answer.
+---@param request lcursor.Request without an id; fields that `fim.warm` does not need are left out
 ---@return integer? id to cancel it with; nil when nothing was sent
 function M.warm(request)
   if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
@@ -120,12 +118,12 @@ function M.cancel_warm(id)
   rpc.notify("fim.cancel", { id = id })
 end
 
---- Ask for other answers to a request that was answered.
+--- Request alternatives to an answer.
 ---@param id integer
 ---@param typed string what of that answer was typed since
----@param tell fun(texts: string[]?) called once, later, unless cancelled; nil when something else
----came between
----@return boolean whether the host could be asked
+---@param tell fun(texts: string[]?) called once, later, unless cancelled; nil if another request
+---was sent
+---@return boolean sent
 function M.more(id, typed, tell)
   if not rpc.notify("fim.more", { id = id, typed = typed }) then
     return false
@@ -135,7 +133,7 @@ function M.more(id, typed, tell)
   return true
 end
 
---- Wait no longer for other answers to a request.
+--- Cancel the request for alternatives.
 ---@param id integer
 function M.cancel_more(id)
   if asked and asked.id == id then
@@ -144,7 +142,7 @@ function M.cancel_more(id)
   end
 end
 
---- Wait no longer. The host is told when nobody else waits either.
+--- Cancel a request for one waiter; for the host too if it was the last.
 ---@param id integer
 ---@param waiter lcursor.Waiter
 function M.cancel(id, waiter)
@@ -161,8 +159,8 @@ function M.cancel(id, waiter)
   end
 end
 
---- End what lives, whoever waits for it.
----@param reason "cancelled"|"failed" failed: the host is gone and need not be told
+--- End the current request for all.
+---@param reason "cancelled"|"failed" failed: the host is gone
 function M.stop(reason)
   give_up_more()
   local it = live
@@ -178,7 +176,7 @@ function M.stop(reason)
   end
 end
 
----@return lcursor.Request? the one that was answered, where the host was asked for nothing since
+---@return lcursor.Request? the last one, if it was answered
 function M.last_answered()
   return answered and answered.request
 end

@@ -1,5 +1,4 @@
--- `:LCursor stats`: what became of the suggestions, as the host keeps it. Computes lines of text
--- from the message; report.lua shows them.
+-- `:LCursor stats`: the acceptance statistics that the host keeps.
 
 local requests = require("lcursor.requests")
 local rpc = require("lcursor.rpc")
@@ -26,11 +25,11 @@ local function decimal(number)
   return ("%.2f"):format(number)
 end
 
----@type { [1]: string, [2]: string, [3]: fun(value: any): string }[] head, field, how it is told
+---@type { [1]: string, [2]: string, [3]: fun(value: any): string }[] title, field, format
 local COLUMNS = {
   { "filetype", "filetype", tostring },
   { "shown", "shown", tostring },
-  { "taken", "accept_share", percent },
+  { "accepted", "accept_share", percent },
   { "whole", "accepted", tostring },
   { "partly", "partial", tostring },
   { "typed", "typed", tostring },
@@ -45,13 +44,13 @@ local COLUMNS = {
 }
 
 local LEGEND = {
-  "taken      accepted as a whole, accepted in part, or typed to the end; of all not ignored",
-  "rejected   something else was typed, or it was dismissed, within 10 s",
-  "ignored    neither; what was shown for less than 250 ms is not counted at all",
+  "accepted   in whole or in part, or typed to the end; share of all that were not ignored",
+  "rejected   other text was typed, or it was dismissed, within 10 s",
+  "ignored    neither; suggestions shown for less than 250 ms do not count",
   "p50, p95   from the key to the ghost",
-  "cached     the answer was kept from earlier;  ahead: it was written before it was asked for",
-  "through    of all keys that a ghost followed, those that typed what it said and asked nobody",
-  "threshold  confidence below which nothing is shown; it follows what you take and reject",
+  "cached     answered from the cache;  ahead: generated before the request",
+  "through    share of keys that typed what was suggested, without a new request",
+  "threshold  confidence below which nothing is shown; adapts to what you accept and reject",
 }
 
 ---@param row lcursor.StatsRow
@@ -74,7 +73,7 @@ function M.lines(stats)
     vim.list_extend(lines, { stats.problem, "" })
   end
   if stats.total.shown == 0 then
-    vim.list_extend(lines, { "No suggestion was shown yet, or all was forgotten.", "" })
+    vim.list_extend(lines, { "No suggestion was shown yet, or the statistics were cleared.", "" })
   else
     local cells = { vim.tbl_map(function(column)
       return column[1]
@@ -90,8 +89,8 @@ function M.lines(stats)
   end
   return vim.list_extend(lines, {
     "Kept in " .. stats.path,
-    "No text, no names of files; nothing of it is ever sent. The oldest goes after 180 days.",
-    ":LCursor stats reset forgets all of it; so does deleting the file.",
+    "It contains no text and no file names, and is never sent. Entries expire after 180 days.",
+    ":LCursor stats reset clears it; so does deleting the file.",
   })
 end
 
@@ -106,7 +105,7 @@ function M.show()
   requests.send("stats.request")
 end
 
---- Forget everything, and show that.
+--- Clear the statistics, and show them.
 function M.reset()
   requests.send("stats.reset")
 end

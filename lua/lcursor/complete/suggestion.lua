@@ -1,12 +1,12 @@
--- The one suggestion: where it is anchored, all that it says, and whether the buffer still agrees.
--- Reads the buffer; must not draw, map, send or change anything.
+-- A suggestion: where it is anchored, its text, and whether the buffer still matches it. Only reads
+-- the buffer.
 
 local text = require("lcursor.text")
 
 local M = {}
 
 local api = vim.api
-local MAX_ROWS = 200 -- no suggestion is that long, so that the work stays bounded
+local MAX_ROWS = 200 -- no suggestion is longer
 
 ---@param buf integer
 ---@param row integer
@@ -17,7 +17,7 @@ local function part(buf, row, from, to)
   return api.nvim_buf_get_text(buf, row, from, row, to, {})[1]
 end
 
---- A suggestion that says nothing yet, anchored at a position of the current buffer.
+--- Return an empty suggestion, anchored at a position of the current buffer.
 ---@param id integer
 ---@param buf integer
 ---@param row integer
@@ -40,7 +40,7 @@ function M.new(id, buf, row, col, single_line)
   }
 end
 
---- What was typed since the anchor, or nil when something else changed as well.
+--- Return what was typed since the anchor; nil if anything else changed.
 ---@param s lcursor.Suggestion
 ---@return string?
 local function typed(s)
@@ -64,19 +64,19 @@ local function typed(s)
   return text.join(api.nvim_buf_get_text(s.buf, s.row, s.col, row, col, {}))
 end
 
---- How many bytes of the text come before what is right of the cursor, where the text says that
---- as well and goes on behind it; nil where it is all put before it.
+--- Return how many bytes of the text come before the text right of the cursor, if it repeats that
+--- and continues after it; nil if all of it is inserted before.
 ---@param s lcursor.Suggestion
 ---@return integer?
 function M.ahead(s)
   return s.covering == s.text and s.ahead or nil
 end
 
---- Where what is still to come is drawn: at the cursor, and behind the end of the line.
+--- Split what is still to come: drawn at the cursor, and after the end of the line.
 ---@param s lcursor.Suggestion
 ---@param rest string what is still to come
 ---@return string before
----@return string behind "" where nothing right of the cursor is replaced
+---@return string behind "" if nothing right of the cursor is replaced
 function M.parts(s, rest)
   local ahead = M.ahead(s)
   if not ahead then
@@ -85,14 +85,14 @@ function M.parts(s, rest)
   return s.text:sub(#s.text - #rest + 1, ahead), s.text:sub(ahead + #s.tail + 1)
 end
 
---- Know that what was right of the cursor was replaced.
+--- Note that the text right of the cursor was replaced.
 ---@param s lcursor.Suggestion
 function M.replaced(s)
   s.tail, s.covering, s.ahead = "", nil, nil
 end
 
---- What is still to come after what was typed; nil when the buffer no longer agrees. Empty while
---- the typing is ahead of the stream.
+--- Return what is still to come after what was typed; nil if the buffer no longer matches. Empty
+--- while the user types faster than the model.
 ---@param s lcursor.Suggestion
 ---@return string?
 function M.rest(s)
@@ -100,7 +100,7 @@ function M.rest(s)
   if not done then
     return nil
   elseif #done > (M.ahead(s) or #done) then
-    return nil -- what is right of the cursor was typed once more
+    return nil -- the text right of the cursor was typed again
   elseif vim.startswith(s.text, done) then
     return s.text:sub(#done + 1)
   elseif not s.is_done and s.text ~= "" and vim.startswith(done, s.text) then
@@ -109,11 +109,10 @@ function M.rest(s)
   return nil
 end
 
---- Take what the model says by now: only what extends the text so far, so that nothing that was
---- seen ever changes.
+--- Set the text so far, if it extends the one before: nothing visible ever changes.
 ---@param s lcursor.Suggestion
 ---@param said string
----@param replaces? integer bytes right of the cursor that it takes the place of
+---@param replaces? integer bytes right of the cursor that it replaces
 function M.extend(s, said, replaces)
   if s.single_line then
     said = text.first_line(said)
@@ -123,19 +122,19 @@ function M.extend(s, said, replaces)
   elseif replaces and replaces > 0 then
     local at = replaces == #s.tail and said:find(s.tail, #s.text + 1, true)
     if not at then
-      return -- it is about another text; what was seen so far comes before it
+      return -- for another text; what is visible so far comes before it
     end
     s.covering, s.ahead = said, at - 1
   end
   s.text = said
 end
 
---- Take a better answer: one that extends the text or, where that may change, another one.
+--- Set a better answer: one that extends the text, or another one if it may change.
 ---@param s lcursor.Suggestion
 ---@param said string
 ---@param replaces integer as in `extend`
 ---@param may_change boolean
----@return boolean whether it says something else now
+---@return boolean whether the text changed
 function M.improve(s, said, replaces, may_change)
   local before, covering, ahead = s.text, s.covering, s.ahead
   M.extend(s, said, replaces)

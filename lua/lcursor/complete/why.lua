@@ -1,52 +1,52 @@
--- Why there is a ghost, or none: the last decision in each buffer, and every reason in words.
+-- Why there is a suggestion or none: the last decision in each buffer, and the text of each reason.
 
 local M = {}
 
 ---@type table<string, string> code -> sentence
 local SENTENCES = {
-  nothing = "Nothing was asked here yet; suggestions come in insert mode.",
+  nothing = "No suggestion was requested here yet; they come in Insert mode.",
   shown = "A suggestion is shown.",
-  waiting = "The model is thinking.",
-  no_alternatives = "A suggestion is shown, and the model has no other one for this place.",
-  left = "Insert mode was left before the model had answered.",
-  dismissed = "The suggestion was dismissed and nothing was typed since.",
-  manual_only = "Suggestions come on <Plug>(lcursor-trigger) only (completion.auto_trigger).",
+  waiting = "Waiting for the model.",
+  no_alternatives = "A suggestion is shown; the model has no alternative.",
+  left = "Insert mode was left before the model answered.",
+  dismissed = "The suggestion was dismissed, and the text has not changed since.",
+  manual_only = "Suggestions come only on <Plug>(lcursor-trigger) (completion.auto_trigger).",
 
   disabled = "Completion is switched off; :LCursor toggle switches it on.",
   disabled_buffer = "Completion is switched off here; :LCursor toggle buffer switches it on.",
   filetype = "Completion is off for this filetype (setting completion.filetypes).",
-  special = "This is no ordinary file buffer.",
-  readonly = "This buffer cannot be changed.",
+  special = "This is not a normal file buffer.",
+  readonly = "This buffer cannot be modified.",
   big_file = "The file is larger than the setting completion.max_file_bytes.",
   long_line = "The line is longer than the setting completion.max_line_bytes.",
 
-  secret = "Files of this name hold secrets and are never read.",
-  secret_text = "There is a private key in this text, so it is never read.",
+  secret = "Files with such a name contain secrets and are never read.",
+  secret_text = "This text contains a private key, so it is never read.",
   ignored = "Git ignores this file, so it is never read.",
-  ignored_unknown = "Git could not say whether it ignores this file, so it is not read.",
+  ignored_unknown = "Git did not report whether it ignores this file, so it is not read.",
   checking = "Git is being asked whether it ignores this file.",
 
-  mode = "Suggestions come in insert mode only.",
-  replace = "Replace mode overwrites, so nothing is suggested there.",
-  macro = "A macro is being recorded or run, so nothing is suggested.",
-  menu = "The completion menu is open; the suggestion waits until it is closed.",
-  midline = "There is text right of the cursor; <Plug>(lcursor-trigger) asks anyway.",
+  mode = "Suggestions come only in Insert mode.",
+  replace = "There are no suggestions in Replace mode.",
+  macro = "There are no suggestions while a macro is recorded or run.",
+  menu = "The completion menu is open; suggestions are hidden until it is closed.",
+  midline = "There is text right of the cursor; <Plug>(lcursor-trigger) suggests anyway.",
   comment = "Completion in comments is off (setting completion.in_comments).",
 
   host_stopped = "The Python host is not running.",
-  host_absent = "There is no Python environment yet; :LCursor install makes it.",
-  host_installing = "The Python environment is being made.",
+  host_absent = "There is no Python environment yet; run :LCursor install.",
+  host_installing = "The Python environment is being created.",
   host_starting = "The Python host is starting.",
   host_loading_model = "The model is being loaded.",
-  host_failed = "The Python host gave up; see :LCursor log, then :LCursor restart.",
-  no_server = "The server for completion gives no answer; see :LCursor log. Typing asks it again.",
+  host_failed = "The Python host failed; see :LCursor log, then run :LCursor restart.",
+  no_server = "The completion server does not answer; see :LCursor log. Typing retries.",
 
   unsure = "The model was unsure, so nothing is shown.",
-  empty_end = "The model had nothing to add here.",
-  empty_line = "The model had nothing to add to this line.",
-  empty_tokens = "The model found nothing within its token budget.",
+  empty_end = "The model had nothing to suggest here.",
+  empty_line = "The model had nothing to suggest for this line.",
+  empty_tokens = "The model found nothing within its token limit.",
   empty_time = "The model found nothing within the setting completion.budget_ms.",
-  empty_trimmed = "What the model said repeated the text around it.",
+  empty_trimmed = "The suggestion repeated the text around it.",
   empty_cancelled = "The request was cancelled.",
   empty_failed = "The model failed; see :LCursor log.",
 }
@@ -58,13 +58,13 @@ local last = {}
 local costs = {}
 
 local SOURCES = {
-  model = "written now",
-  cache = "kept from earlier",
-  speculation = "written ahead",
+  model = "generated",
+  cache = "from the cache",
+  speculation = "generated ahead",
 }
 
 ---@param code string
----@return boolean whether it tells what became of an answer
+---@return boolean whether it is the outcome of an answer
 local function is_answered(code)
   return code == "shown"
     or code == "no_alternatives"
@@ -72,7 +72,7 @@ local function is_answered(code)
     or vim.startswith(code, "empty_")
 end
 
---- What an answer cost, in a few words.
+--- Describe what an answer cost.
 ---@param code string
 ---@param stats lcursor.Stats
 ---@return string
@@ -82,7 +82,7 @@ local function numbers(code, stats)
     ms,
     stats.decoded_tokens,
     stats.prompt_tokens,
-    SOURCES[stats.source] or "written now",
+    SOURCES[stats.source] or "generated",
     stats.window == "short" and ", from a short window; more context is being read" or ""
   )
   local is_sure = code == "shown" or code == "no_alternatives"
@@ -105,7 +105,7 @@ local function reason(code, at_ms, stats)
   return { code = code, text = text, numbers = cost, at_ms = at_ms }
 end
 
---- Keep the decision that was taken in a buffer.
+--- Remember the decision in a buffer.
 ---@param buf integer
 ---@param code string
 function M.note(buf, code)
@@ -115,16 +115,16 @@ function M.note(buf, code)
   last[buf] = { code = code, at_ms = vim.uv.now() }
 end
 
---- Keep what an answer cost; told with the decisions that follow from it.
+--- Remember what an answer cost, for the decisions that follow from it.
 ---@param buf integer
 ---@param stats? lcursor.Stats
 function M.cost(buf, stats)
   costs[buf] = stats
 end
 
---- The decision to tell.
+--- Return the decision in a buffer.
 ---@param buf integer
----@param code? string what holds now, whatever was decided before
+---@param code? string what is true now, whatever was decided before
 ---@return lcursor.Why
 function M.get(buf, code)
   local it = not code and last[buf]

@@ -7,17 +7,6 @@ local M = {}
 local health = vim.health
 local SERVER_MS = 700 -- how long a running host may take to report on the server
 
----@param text string
----@param condition any
----@param advice string|string[]
-local function ok_unless(condition, text, advice)
-  if condition then
-    health.warn(text, advice)
-  else
-    health.ok(text)
-  end
-end
-
 -- Index ---------------------------------------------------------------------------------------
 
 ---@param state lcursor.IndexState
@@ -27,9 +16,10 @@ local function check_index(state)
   if state.phase == "failed" then
     local advice = "Fix this, then run `:LCursor index rebuild` in a file of it"
     health.error(text, { advice, "See `:LCursor log`" })
+  elseif state.phase == "absent" then
+    health.warn(text, "Enter a file of it, or run `:LCursor index`")
   else
-    local advice = "Enter a file of it, or run `:LCursor index`"
-    ok_unless(state.phase == "absent", text, advice)
+    health.ok(text)
   end
   if not states.is_alive(state) then
     return
@@ -65,12 +55,14 @@ function M.index(found)
     return health.info("Switched off by the setting index.enabled")
   end
   local facts = found.probe and found.probe.facts or {}
-  for name, report in pairs({ grammars = health.ok, index = health.info }) do
-    local fact = facts[name]
+  local reports =
+    { { facts.grammars, health.ok, "Grammars: " }, { facts.index, health.info, "Stored: " } }
+  for _, report in ipairs(reports) do
+    local fact = report[1]
     if fact and fact.problem then
       health.warn(fact.problem.message, fact.problem.hint)
     elseif fact then
-      report((name == "index" and "Stored: " or "Grammars: ") .. fact.text)
+      report[2](report[3] .. fact.text)
     end
   end
   local known = package.loaded["lcursor.index"] and require("lcursor.index").states() or {}
