@@ -29,7 +29,7 @@ from lcursor.drive.editor import Editor
 from lcursor.errors import LcursorError
 
 INDEXING = frozenset({"surveying", "reading", "embedding", "paused"})
-BEGIN_INDEX = "require('lcursor.index').start() require('lcursor.index.survey').begin(...)"
+BEGIN_INDEX = "require('lcursor.index').start() require('lcursor.index.report').start(...)"
 INDEX_STATE = """
 for _, state in ipairs(require("lcursor.index").states()) do
   if state.root == ... then

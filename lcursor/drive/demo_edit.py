@@ -26,7 +26,7 @@ vim.cmd.only()
 vim.fn.search("^def common", "w")
 """
 LISTEN = """
-local requests = require("lcursor.edit.requests")
+local requests = require("lcursor.requests")
 local follow = requests.follow
 function requests.follow(method, params, hear)
   return follow(method, params, function(name, answer)
