@@ -29,8 +29,7 @@ def lua_protocol() -> str:
     """Return `lua/lcursor/protocol.lua`: what the Lua side checks of the messages that it gets."""
     lines = [
         "-- Generated from lcursor/protocol.py and lcursor/errors.py by `make docs`: do not edit.",
-        "-- The protocol's version, the fields of each message from Python, and the level of each error",
-        "-- code.",
+        "-- The protocol's version, the fields of each message from Python, the levels of errors.",
         "",
         "local M = {}",
         "",
