@@ -1,6 +1,5 @@
--- Reads a buffer around a position into the fields of `fim.request`, and says which file a buffer
--- has. The work is bounded whatever the file: never more than WINDOW lines and bytes are looked at,
--- also in a line of a megabyte.
+-- Reads the text around a position for `fim.request`, and finds the file of a buffer. The work is
+-- bounded: only so many lines and bytes are read, even in a line of a megabyte.
 
 local text = require("lcursor.text")
 
@@ -11,14 +10,14 @@ local api = vim.api
 local BEFORE_LINES, BEFORE_BYTES = 300, 16 * 1024
 local AFTER_LINES, AFTER_BYTES = 100, 8 * 1024
 local STEP_LINES = 64
-local TOP_LINES, TOP_BYTES = 40, 4096 -- no more than privacy.lua has searched for a private key
+local TOP_LINES, TOP_BYTES = 40, 4096 -- no more than privacy.lua searches for a private key
 local MARKERS = { ".git", ".hg", ".svn", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" }
 
 ---@class lcursor.Place
 ---@field path string
 ---@field name string
 ---@field repo string
----@field root string folder of the project, or of the file where there is none
+---@field root string folder of the project, or of the file if there is none
 
 ---@type table<integer, lcursor.Place>
 local places = {}
@@ -26,7 +25,7 @@ local places = {}
 local starts = {}
 
 ---@param str string
----@return string without the rest of a character that was cut at its end
+---@return string without an incomplete character at its end
 local function whole_at_end(str)
   local last = #str
   while last > 0 and last > #str - 4 do
@@ -42,8 +41,8 @@ local function whole_at_end(str)
   return str
 end
 
---- The first row of the window. It stays where it was for as long as that gives a good window, and
---- else moves in steps: text that begins alike is text whose KV cells can be kept.
+--- Return the first row of the window. It stays the same as long as that gives a good window, and
+--- moves in steps: text that begins the same can reuse the KV cache.
 ---@param buf integer
 ---@param row integer
 ---@param col integer
@@ -58,8 +57,8 @@ local function first_row_of(buf, row, col)
   end
   ---@param bytes integer
   ---@param lines integer
-  ---@return integer least row from which at most that much is read
-  local function least(bytes, lines)
+  ---@return integer lowest row from which at most that much is read
+  local function lowest_row(bytes, lines)
     local low, high = math.max(0, row - lines), row
     while low < high do
       local middle = math.floor((low + high) / 2)
@@ -72,7 +71,7 @@ local function first_row_of(buf, row, col)
     return low
   end
 
-  local lowest = least(BEFORE_BYTES, BEFORE_LINES)
+  local lowest = lowest_row(BEFORE_BYTES, BEFORE_LINES)
   local known = starts[buf]
   if known and known >= lowest and known <= row then
     if known == lowest or bytes_from(known) >= bytes_from(lowest) / 2 then
@@ -80,8 +79,8 @@ local function first_row_of(buf, row, col)
     end
   end
   if lowest > 0 then
-    -- Room to grow, so that the next step is some way off.
-    local roomy = least(math.floor(BEFORE_BYTES * 3 / 4), BEFORE_LINES - STEP_LINES)
+    -- Leave room to grow, so that the window moves rarely.
+    local roomy = lowest_row(math.floor(BEFORE_BYTES * 3 / 4), BEFORE_LINES - STEP_LINES)
     local enough, step = bytes_from(roomy) / 2, STEP_LINES
     lowest = roomy
     while step > 1 do
@@ -105,7 +104,7 @@ end
 local function before(buf, row, col)
   local first = first_row_of(buf, row, col)
   if first == row and col > BEFORE_BYTES then
-    -- A line so long is cut, against the rule that a prefix begins with a line.
+    -- Such a long line is cut; otherwise a prefix begins at the start of a line.
     local cut = api.nvim_buf_get_text(buf, row, col - BEFORE_BYTES, row, col, {})
     return text.join({ (cut[1]:gsub("^[\128-\191]+", "")) }), first
   end
@@ -138,14 +137,14 @@ local function after(buf, row, col)
   if stop ~= -1 then
     lines[#lines] = whole_at_end(lines[#lines])
   elseif low == api.nvim_buf_line_count(buf) - 1 and vim.bo[buf].endofline then
-    table.insert(lines, "") -- the file ends with a newline, and the model shall see it
+    table.insert(lines, "") -- the file ends with a newline
   end
   return text.join(lines)
 end
 
 ---@param buf integer
 ---@param first_row integer of the window
----@return string top the file's first lines, where the window begins below them
+---@return string top the file's first lines, if the window begins after them
 local function top_of(buf, first_row)
   local last = math.min(first_row, TOP_LINES)
   while last > 0 and api.nvim_buf_get_offset(buf, last) > TOP_BYTES do
@@ -154,7 +153,7 @@ local function top_of(buf, first_row)
   return last == 0 and "" or text.join(api.nvim_buf_get_lines(buf, 0, last, false))
 end
 
---- The file that a buffer has: no help page, no terminal, nothing that a plugin reads by a URL.
+--- Return the file of a buffer; nil for help pages, terminals and URLs of plugins.
 ---@param buf integer
 ---@return string? absolute
 function M.file(buf)
@@ -173,13 +172,13 @@ function M.buffer(path)
   end)
 end
 
---- The place that a command is about: the file of the current buffer, else the working folder.
+--- Return what a command is about: the file of the current buffer, or the working directory.
 ---@return string absolute
 function M.here()
   return M.file(0) or assert(vim.uv.cwd())
 end
 
---- Where a buffer's file stands in its project.
+--- Return where the file of a buffer is in its project.
 ---@param buf integer
 ---@return lcursor.Place
 function M.place(buf)
@@ -200,7 +199,7 @@ function M.place(buf)
   return place
 end
 
---- All that a request says of a position, but for its id and kind.
+--- Return a request for a position, without id and trigger.
 ---@param buf integer
 ---@param row integer
 ---@param col integer
@@ -224,7 +223,7 @@ function M.read(buf, row, col)
   }
 end
 
---- Forget what is known of a buffer (it was unloaded).
+--- Forget a buffer that was unloaded.
 ---@param buf integer
 function M.forget(buf)
   places[buf], starts[buf] = nil, nil

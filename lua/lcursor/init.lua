@@ -1,4 +1,4 @@
--- The public Lua API and nothing else. Works without setup().
+-- The public Lua API. Works without setup().
 
 local M = {}
 
@@ -15,54 +15,54 @@ function M.setup(opts)
   end
 end
 
---- Ask for a suggestion at the cursor, in insert mode, also where none would come by itself.
+--- Request a suggestion at the cursor in insert mode, even if none would come automatically.
 function M.complete()
   require("lcursor.complete").trigger()
 end
 
---- Accept what the ghost shows. Only from insert mode, outside <expr> maps.
+--- Accept the suggestion. Only from insert mode, outside <expr> maps.
 ---@param kind? "all"|"line"|"word"
----@return boolean whether there was a ghost
+---@return boolean whether there was a suggestion
 function M.accept(kind)
   return require("lcursor.complete").accept(kind)
 end
 
---- Hide the ghost until the text changes.
+--- Dismiss the suggestion until the text changes.
 ---@return boolean whether there was one
 function M.dismiss()
   return require("lcursor.complete").dismiss()
 end
 
---- Show another suggestion for the same place. The first time they are asked for; the ghost stays
---- until they come.
+--- Show another suggestion for the same place. The first time they are requested; the current one
+--- stays until they arrive.
 ---@param by? integer steps; -1 is the one before
----@return boolean whether there was a ghost
+---@return boolean whether there was a suggestion
 function M.cycle(by)
   return require("lcursor.complete").cycle(by or 1)
 end
 
---- Search the indexed project of the current file; what is found goes into the quickfix list.
----@param text? string words, or @ and the beginning of a name; nothing opens the picker
+--- Search the indexed project of the current file; the results go to the quickfix list.
+---@param text? string a query, or @ and the beginning of a name; nil opens the picker
 function M.search(text)
   require("lcursor.index").search(text)
 end
 
---- Open the chat about the project of the current file, or ask it something at once. In Visual mode
---- what is selected goes along.
+--- Open the chat about the project of the current file, or send a message. In Visual mode the
+--- selection is attached.
 ---@param opts? lcursor.ChatCall
 function M.chat(opts)
   require("lcursor.joined").chat()
   require("lcursor.chat").call(opts or {})
 end
 
---- Ask for a change of the code at the cursor, of what is selected, or of the project; without an
---- instruction a small window asks for one. What comes of it is proposed.
+--- Request an edit of the code at the cursor, of the selection or of the project; without an
+--- instruction, a small window asks for one. The result is shown as hunks.
 ---@param opts? lcursor.EditCall
 function M.edit(opts)
   require("lcursor.joined").edit().run(opts or {})
 end
 
----@return boolean whether a ghost is visible
+---@return boolean whether a suggestion is visible
 function M.is_visible()
   return require("lcursor.complete.ghost").is_visible()
 end
@@ -81,7 +81,7 @@ function M.toggle(buf)
   return wanted
 end
 
----@return string for a statusline, "" when there is nothing to say
+---@return string for a statusline; "" if there is nothing to report
 function M.status()
   return require("lcursor.status").text()
 end

@@ -1,5 +1,5 @@
--- What is never read: files that hold secrets by their name, by what stands in them, or that git
--- ignores. Asked once per buffer and name; git answers later, and until then the file is not read.
+-- What is never read: files with names of secrets, files that contain a private key, and files that
+-- git ignores. Git is asked once per file; until it has answered, the file is not read.
 
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
@@ -8,15 +8,15 @@ local M = {}
 
 local api = vim.api
 local GIT_MS = 5000
-local HEAD_LINES, HEAD_BYTES = 40, 4096 -- so much of a buffer is searched for a private key
+local HEAD_LINES, HEAD_BYTES = 40, 4096 -- how much of a buffer is searched for a private key
 
--- What is said where somebody named a file.
+-- Messages for files that the user named.
 M.REASONS = {
   secret = "its name says that it holds secrets",
   secret_text = "a private key stands in it",
 }
 
--- Globs. Without a slash they are compared with the file's name, else with the end of its path.
+-- Globs. Without a slash they match the file's name, otherwise the end of its path.
 -- Close to the defaults of Continue, without names that are ordinary source in most projects
 -- (config.json, settings.json, *.bak, *.db).
 local SECRETS = {
@@ -66,23 +66,23 @@ local HARMLESS = {
 }
 
 ---@class lcursor.Checked
----@field key string what it was made from
+---@field key string path and globs
 ---@field is_secret boolean
 ---@field git "unknown"|"asked"|"ignored"|"fine"|"failed"
 
 ---@type table<integer, lcursor.Checked>
 local checked = {}
----@type table<string, lcursor.Checked> of files that are in no buffer
+---@type table<string, lcursor.Checked> files that are not in a buffer
 local files = {}
 
 ---@param globs string[]
----@return vim.regex? matches a whole path that begins with a slash
+---@return vim.regex? matches an absolute path
 local function compile(globs)
   if #globs == 0 then
     return nil
   end
   local branches = vim.tbl_map(function(glob)
-    -- A regex has at most nine groups that capture, so these must not.
+    -- A regex has at most nine capturing groups.
     return (vim.fn.glob2regpat("*/" .. glob):gsub("\\%(", "\\%%("))
   end, globs)
   local ok, regex = pcall(vim.regex, "\\c" .. table.concat(branches, "\\|"))
@@ -91,7 +91,7 @@ local function compile(globs)
   end
   notify.error({
     code = "config_invalid",
-    message = "completion.secrets holds a pattern that is no glob: " .. table.concat(globs, ", "),
+    message = "completion.secrets contains an invalid glob: " .. table.concat(globs, ", "),
     hint = "See :help lcursor-config",
     level = "warn",
   })
@@ -101,7 +101,7 @@ end
 local secrets
 ---@type vim.regex?
 local harmless
----@type { key: string, regex?: vim.regex } of the user's globs that were used last
+---@type { key: string, regex?: vim.regex } the user's globs that were used last
 local own_globs = { key = "" }
 
 ---@param globs string[]
@@ -130,9 +130,9 @@ function M.is_secret_path(path, more)
 end
 
 ---@param text string
----@return boolean whether it holds the head of a private key
+---@return boolean whether it contains a private key
 function M.has_private_key(text)
-  -- The plain search comes first: a pattern takes a quarter of a millisecond for a window.
+  -- The plain search comes first: a pattern takes a quarter of a millisecond.
   local has_words = text:find("PRIVATE KEY", 1, true) ~= nil
   return has_words and text:find("-----BEGIN [%u%d ]*PRIVATE KEY") ~= nil
     or text:find("PuTTY-User-Key-File-", 1, true) ~= nil
@@ -140,7 +140,7 @@ function M.has_private_key(text)
 end
 
 ---@param buf integer
----@return string its beginning, at most HEAD_LINES lines and about HEAD_BYTES bytes
+---@return string at most HEAD_LINES lines and about HEAD_BYTES bytes of its beginning
 local function head_of(buf)
   local last = math.min(api.nvim_buf_line_count(buf), HEAD_LINES) - 1
   while last > 0 and api.nvim_buf_get_offset(buf, last) > HEAD_BYTES do
@@ -168,14 +168,14 @@ local function ask_git(entry, path, answered)
     vim.schedule(answered)
   end)
   if not ok then
-    entry.git = "fine" -- there is no git here
+    entry.git = "fine" -- git is not installed
   end
 end
 
---- Why a buffer must not be read, or nil.
+--- Return why a buffer must not be read.
 ---@param buf integer
----@param more string[] globs of the user's
----@param answered fun() called, later, when git has said what was not known yet
+---@param more string[] the user's globs
+---@param answered fun() called, later, when git has answered
 ---@return string? code of complete/why.lua
 function M.refusal(buf, more, answered)
   local path = api.nvim_buf_get_name(buf)
@@ -207,19 +207,18 @@ function M.refusal(buf, more, answered)
   end
 end
 
---- Why the text of a buffer that somebody named must not be given away. What git ignores is left
---- alone only where nobody named it.
+--- Return why a buffer that the user named must not be sent. Files that git ignores may be.
 ---@param buf integer
----@return string? in words
+---@return string? message
 function M.kept_back(buf)
   local more = config.for_buffer(buf).completion.secrets
   return M.REASONS[M.refusal(buf, more, function() end)]
 end
 
---- Whether a file that is in no buffer may be read, as far as its name and git say.
+--- Check whether a file that is not in a buffer may be read, by its name and git.
 ---@param path string absolute
----@param more string[] globs of the user's
----@param answer fun(is_fine: boolean) called once, now or later; not while git is asked already
+---@param more string[] the user's globs
+---@param answer fun(is_fine: boolean) called once, now or later; not if git is being asked already
 function M.ask_file(path, more, answer)
   local real = vim.uv.fs_realpath(path) or path
   if M.is_secret_path(path, more) or (real ~= path and M.is_secret_path(real, more)) then
@@ -238,15 +237,15 @@ function M.ask_file(path, more, answer)
   end
 end
 
---- Forget what git has said: its rules may be others now.
+--- Forget git's answers: its rules may have changed.
 function M.forget_git()
   files = {}
   for _, entry in pairs(checked) do
-    entry.key = "" -- the next question makes a new entry
+    entry.key = "" -- so that a new entry is made
   end
 end
 
--- Rules that another program changed are seen when Neovim has the focus again.
+-- Rules that another program changed are noticed when Neovim gets the focus.
 local group = api.nvim_create_augroup("lcursor.privacy", {})
 api.nvim_create_autocmd("BufWritePost", {
   group = group,
@@ -258,7 +257,7 @@ api.nvim_create_autocmd("FocusGained", {
   callback = notify.guarded(M.forget_git),
 })
 
---- Forget what is known of a buffer (it was unloaded).
+--- Forget a buffer that was unloaded.
 ---@param buf integer
 function M.forget(buf)
   checked[buf] = nil

@@ -1,14 +1,13 @@
--- Pure functions of text: what to take of a suggestion, what may stand right of the cursor, how
--- text looks on the screen. Must not read a buffer or an option.
+-- Pure functions of text. They read no buffer and no option.
 
 local M = {}
 
---- Neovim's diff of two strings: Neovim 0.12 renamed `vim.diff` to `vim.text.diff`.
+--- Diff two strings. Neovim 0.12 renamed `vim.diff` to `vim.text.diff`.
 M.diff = vim.text and vim.text.diff or vim.diff
 
 ---@alias lcursor.Kind "all"|"line"|"word"
 
---- The piece of a suggestion that an accept takes.
+--- Return the piece of a suggestion that is accepted.
 ---@param rest string what is still to come
 ---@param kind lcursor.Kind
 ---@return string piece a prefix of `rest`, never empty unless `rest` is
@@ -25,9 +24,8 @@ function M.piece(rest, kind)
   return rest
 end
 
---- Whether text right of the cursor leaves room for a suggestion: only what editors put there by
---- themselves, as closing brackets and the punctuation after them.
---- Source: the rule of Copilot's client, arXiv 2405.14753.
+--- Return whether text right of the cursor allows a suggestion: only closing brackets and
+--- punctuation, as editors insert them. The rule of Copilot's client, arXiv 2405.14753.
 ---@param tail string
 ---@return boolean
 function M.is_inert(tail)
@@ -35,7 +33,7 @@ function M.is_inert(tail)
 end
 
 ---@param text string
----@return boolean whether anything of it would be seen
+---@return boolean whether any of it is visible
 function M.is_visible(text)
   return text:find("%S") ~= nil
 end
@@ -46,7 +44,7 @@ function M.first_line(text)
   return text:match("^[^\n]*")
 end
 
---- What of a suggestion comes before the text right of the cursor, which it says as well.
+--- Return the part of a suggestion before the text right of the cursor, which it repeats.
 ---@param said string
 ---@param tail string
 ---@return string
@@ -55,10 +53,10 @@ function M.before(said, tail)
   return at and said:sub(1, at - 1) or said
 end
 
---- How many columns a tab takes.
----@param column integer 0-based display column at which it stands
+--- Return the width of a tab.
+---@param column integer 0-based display column where it is
 ---@param tabstop integer
----@param stops integer[] 'vartabstop', empty when it is not set
+---@param stops integer[] 'vartabstop', empty if unset
 ---@return integer
 function M.tab_width(column, tabstop, stops)
   if #stops == 0 then
@@ -85,9 +83,9 @@ local function printable(text)
   return text:find("[\128-\255]") and vim.fn.strtrans(text) or text
 end
 
---- One line as it would look in the buffer, without tabs and control characters.
+--- Return a line as it would look in the buffer, with tabs and control characters expanded.
 ---@param line string
----@param column integer 0-based display column at which it begins
+---@param column integer 0-based display column where it begins
 ---@param tabstop integer
 ---@param stops integer[] 'vartabstop'
 ---@return string
@@ -109,7 +107,7 @@ function M.expand(line, column, tabstop, stops)
   return table.concat(out)
 end
 
---- Bytes as `nvim_buf_get_text` gives them, a NUL being a newline, as the text of a file.
+--- Join lines from `nvim_buf_get_text`, in which a newline stands for NUL.
 ---@param lines string[]
 ---@return string
 function M.join(lines)
@@ -121,10 +119,10 @@ function M.join(lines)
   return table.concat(lines, "\n")
 end
 
---- So many of something.
+--- Format a count with its noun.
 ---@param count integer
 ---@param one string
----@param more? string where it is not `one` with an s
+---@param more? string the plural, if it is not `one` with an s
 ---@return string
 function M.many(count, one, more)
   return count == 1 and ("1 " .. one) or ("%d %s"):format(count, more or (one .. "s"))
@@ -150,7 +148,7 @@ function M.columns(rows)
   end, rows)
 end
 
---- How long ago something was.
+--- Format how long ago something was.
 ---@param seconds number
 ---@return string
 function M.ago(seconds)
@@ -167,13 +165,13 @@ function M.ago(seconds)
   return os.date("%Y-%m-%d", os.time() - math.floor(seconds)) --[[@as string]]
 end
 
---- A text in one line, cut where it is long.
+--- Format a text in one line, shortened if it is long.
 ---@param str string
----@param most integer characters
+---@param max integer characters
 ---@return string
-function M.short(str, most)
+function M.short(str, max)
   str = vim.trim((str:gsub("%s+", " ")))
-  return vim.fn.strchars(str) > most and vim.fn.strcharpart(str, 0, most - 1) .. "…" or str
+  return vim.fn.strchars(str) > max and vim.fn.strcharpart(str, 0, max - 1) .. "…" or str
 end
 
 return M

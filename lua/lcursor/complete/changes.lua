@@ -1,13 +1,13 @@
--- The user's last changes as text for the model: what stood there, what stands there now.
--- Pure functions of text and time; who calls keeps the list.
+-- The user's recent changes as text for the model: old and new lines. Pure functions of text and
+-- time; the caller keeps the list.
 
 local text = require("lcursor.text")
 
 local M = {}
 
 local NEAR_LINES = 8
-local MOST, MOST_LINES = 5, 24
-local MOST_AGE_MS = 5 * 60 * 1000
+local MAX_CHANGES, MAX_LINES = 5, 24
+local MAX_AGE_MS = 5 * 60 * 1000
 
 ---@class (exact) lcursor.Change
 ---@field name string of the file
@@ -16,7 +16,7 @@ local MOST_AGE_MS = 5 * 60 * 1000
 ---@field new string[]
 ---@field at_ms integer
 
---- What differs between two states of a file; changes near each other are one.
+--- Compare two states of a file; changes near each other become one.
 ---@param old string
 ---@param new string
 ---@param name string
@@ -26,7 +26,7 @@ function M.between(old, new, name, now_ms)
   local hunks = text.diff(old, new, { result_type = "indices" }) --[[@as integer[][] ]]
   local spans = {}
   for _, hunk in ipairs(hunks) do
-    -- A hunk without lines stands behind the line that it names.
+    -- A hunk without lines is after the line that it names.
     local a = hunk[2] == 0 and hunk[1] + 1 or hunk[1]
     local b = hunk[4] == 0 and hunk[3] + 1 or hunk[3]
     local last = spans[#spans]
@@ -50,7 +50,7 @@ end
 
 ---@param one lcursor.Change
 ---@param other lcursor.Change
----@return boolean whether the second takes the first back
+---@return boolean whether the second reverts the first
 local function is_inverse(one, other)
   return one.name == other.name
     and math.abs(one.row - other.row) <= NEAR_LINES
@@ -58,14 +58,14 @@ local function is_inverse(one, other)
     and vim.deep_equal(one.new, other.old)
 end
 
---- Add changes to a list; a change that is taken back leaves it, and what is too old or too much.
+--- Add changes to a list, without those that were reverted, are too old or too many.
 ---@param list lcursor.Change[] oldest first
 ---@param found lcursor.Change[]
 ---@param now_ms integer
 ---@return lcursor.Change[]
 function M.add(list, found, now_ms)
   local kept = vim.tbl_filter(function(change)
-    return now_ms - change.at_ms <= MOST_AGE_MS
+    return now_ms - change.at_ms <= MAX_AGE_MS
   end, list)
   for _, change in ipairs(found) do
     local undone = nil
@@ -77,11 +77,11 @@ function M.add(list, found, now_ms)
     end
     if undone then
       table.remove(kept, undone)
-    elseif #change.old + #change.new <= MOST_LINES then
+    elseif #change.old + #change.new <= MAX_LINES then
       table.insert(kept, change)
     end
   end
-  return vim.list_slice(kept, math.max(1, #kept - MOST + 1))
+  return vim.list_slice(kept, math.max(1, #kept - MAX_CHANGES + 1))
 end
 
 ---@param list lcursor.Change[]

@@ -26,21 +26,21 @@ local MAX_DIAGNOSTICS = 5
 local MAX_DIFFED_BYTES = 128 * 1024
 local REST_MS, ENTER_MS, GIT_MS = 1000, 100, 200
 
----@class lcursor.Gathered what is known of a buffer
----@field picked? integer row around which its last changes were
----@field imported? string the import lines that were followed
----@field snapshot? string its text, as its changes are counted from
+---@class lcursor.Gathered what was sent of a buffer
+---@field picked? integer row of its last changes
+---@field imported? string the imports that were sent
+---@field snapshot? string its text when changes were compared last
 
 ---@type table<integer, lcursor.Gathered>
 local known = {}
 ---@type lcursor.Change[]
 local changed = {}
----@type table<string, string> kind -> what was said last
+---@type table<string, string> kind -> what was sent last
 local said = {}
 ---@type uv.uv_timer_t?
 local timer
 
----@return boolean whether the model reads other files at all
+---@return boolean whether prompts contain text of other files
 local function is_on()
   return config.get().completion.files_tokens ~= 0
 end
@@ -52,7 +52,7 @@ local function of(buf)
   return known[buf]
 end
 
---- Run a function when the buffer may be read; git may have to be waited for.
+--- Run a function if the buffer may be read, maybe after git has answered.
 ---@param buf integer
 ---@param fn fun()
 ---@param tries? integer
@@ -96,13 +96,13 @@ end
 ---@param buf integer
 ---@param first integer
 ---@param last integer exclusive
----@return string? nil when the lines are too long to be code
+---@return string? nil if the lines are too long to be code
 local function lines_of(buf, first, last)
   local bytes = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first)
   return bytes <= MAX_BYTES and text.join(api.nvim_buf_get_lines(buf, first, last, false)) or nil
 end
 
---- Send what stands around a row.
+--- Send the lines around a row.
 ---@param buf integer
 ---@param row integer
 ---@param kind "visited"|"edited"
@@ -146,7 +146,7 @@ local function send_file(path, root, symbols)
   end)
 end
 
---- Send the headers of what a buffer imports, when its imports are others than the last time.
+--- Send the files that a buffer imports, if its imports have changed.
 ---@param buf integer
 local function follow_imports(buf)
   when_allowed(buf, function()
@@ -170,7 +170,7 @@ local function follow_imports(buf)
       end
       left = left - #import.paths
       files.first(import.paths, function(path)
-        -- A link that leads out of the project leads to what nobody works on here.
+        -- Not through a link that leads out of the project.
         if path and not seen[path] and vim.startswith(path, place.root .. "/") then
           seen[path], sent = true, sent + 1
           vim.schedule(trigger.guarded(function()
@@ -184,11 +184,11 @@ local function follow_imports(buf)
   end)
 end
 
---- Say something of which there is one, when it is another than the last time.
+--- Send diagnostics or changes, if they differ from those sent last.
 ---@param kind "diagnostics"|"changes"
 ---@param name string
----@param chunk string "" takes it away
-local function say(kind, name, chunk)
+---@param chunk string "" removes it
+local function send_once(kind, name, chunk)
   if said[kind] ~= chunk and (said[kind] or chunk ~= "") then
     said[kind] = chunk
     send(kind, "", name, 0, chunk)
@@ -196,7 +196,7 @@ local function say(kind, name, chunk)
 end
 
 ---@param buf integer
-local function tell_diagnostics(buf)
+local function send_diagnostics(buf)
   local row, name = api.nvim_win_get_cursor(0)[1] - 1, context.place(buf).name
   local found = vim.diagnostic.get(buf)
   table.sort(found, function(one, other)
@@ -205,11 +205,11 @@ local function tell_diagnostics(buf)
   local lines = vim.tbl_map(function(it)
     return ("%s:%d: %s"):format(name, it.lnum + 1, text.first_line(it.message))
   end, vim.list_slice(found, 1, MAX_DIAGNOSTICS))
-  say("diagnostics", "diagnostics.txt", table.concat(lines, "\n"))
+  send_once("diagnostics", "diagnostics.txt", table.concat(lines, "\n"))
 end
 
 ---@param buf integer
-local function tell_changes(buf)
+local function send_changes(buf)
   local count, own = api.nvim_buf_line_count(buf), of(buf)
   if api.nvim_buf_get_offset(buf, count) > MAX_DIFFED_BYTES then
     own.snapshot = nil
@@ -221,26 +221,26 @@ local function tell_changes(buf)
   if before and before ~= now then
     local found = changes.between(before, now, context.place(buf).name, now_ms)
     changed = changes.add(changed, found, now_ms)
-    say("changes", "changes.diff", changes.text(changed))
+    send_once("changes", "changes.diff", changes.text(changed))
   end
 end
 
---- The keys have rested: see what of this buffer is worth keeping.
+--- Send what is worth keeping of the current buffer, after a pause in typing.
 function M.rest()
   local buf = api.nvim_get_current_buf()
   when_allowed(buf, function()
     local own, settings = of(buf), config.for_buffer(buf).completion
     local row = api.nvim_buf_get_mark(buf, ".")[1] - 1 -- of the last change
     if own.picked and row >= 0 and math.abs(row - own.picked) > AROUND_LINES then
-      pick(buf, own.picked, "edited") -- where the work was; where it is now is in the prompt
+      pick(buf, own.picked, "edited") -- the place of the current changes is in the prompt
       own.picked = nil
     end
     own.picked = own.picked or (row >= 0 and row or nil)
     if settings.with_diagnostics and buf == api.nvim_get_current_buf() then
-      tell_diagnostics(buf)
+      send_diagnostics(buf)
     end
     if settings.with_changes then
-      tell_changes(buf)
+      send_changes(buf)
     end
     follow_imports(buf)
   end)
@@ -262,8 +262,8 @@ local function wait_for_rest()
   timer:start(REST_MS, 0, later)
 end
 
---- Tell a new host what is open: the buffers that were used last, the present one at the end.
-local function tell_all()
+--- Send a new host the buffers that were used last, the current one at the end.
+local function send_all()
   for _, own in pairs(known) do
     own.imported = nil
   end
@@ -285,7 +285,6 @@ local function tell_all()
   end))
 end
 
---- Begin to collect.
 function M.start()
   local on = trigger.group("gather")
   on({ "TextChanged", "TextChangedI", "DiagnosticChanged" }, wait_for_rest)
@@ -299,7 +298,7 @@ function M.start()
   end)
   on({ "BufLeave", "BufWritePost" }, function(event)
     if event.buf ~= api.nvim_get_current_buf() then
-      return -- `:wall` writes buffers that nobody looks at
+      return -- `:wall` writes buffers that are not visible
     end
     local row = api.nvim_win_get_cursor(0)[1] - 1
     local is_written = event.event == "BufWritePost"
@@ -308,7 +307,7 @@ function M.start()
         local written = vim.json.encode(context.place(event.buf).path)
         for _, own in pairs(known) do
           if own.imported and own.imported:find(written, 1, true) then
-            own.imported = nil -- its header may be another now
+            own.imported = nil -- it may have changed
           end
         end
       end
@@ -336,7 +335,7 @@ function M.start()
   end)
   on("User", function(event)
     if event.data.state == "ready" then
-      tell_all()
+      send_all()
     end
   end, "LCursorHostState")
 end

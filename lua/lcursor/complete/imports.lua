@@ -1,16 +1,16 @@
--- Which files a file imports, by the rules of paths alone: no language server, nothing is opened.
--- Pure functions of text; the paths that come out may or may not exist.
+-- Finds the files that a file imports, from the paths in its text: no language server, no file
+-- access. The paths may not exist.
 
 local M = {}
 
 ---@class (exact) lcursor.Import
----@field paths string[] where the imported file may be, the likeliest first
----@field symbols string[] what is imported from it; empty where that is not known
+---@field paths string[] possible paths, the likeliest first
+---@field symbols string[] what is imported from it; empty if unknown
 
 local join = vim.fs.joinpath
 
 ---@param words string for example "a, b as c"
----@param alias string pattern of what gives another name
+---@param alias string pattern before another name
 ---@return string[]
 local function names(words, alias)
   local found = {}
@@ -170,7 +170,7 @@ end
 ---@param filetype string
 ---@param dir string folder of the file
 ---@param root string folder of the project
----@return lcursor.Import[] empty for a language whose rules are not known
+---@return lcursor.Import[] empty for an unknown language
 function M.of(text, filetype, dir, root)
   local rule = rules[filetype]
   return rule and rule(text, dir, root) or {}

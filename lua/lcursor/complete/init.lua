@@ -1,5 +1,5 @@
--- Ghost text: asks the host, keeps the one suggestion there is, shows what of it is still to come.
--- Nothing here waits. Each handler first makes sure that what it is about is still so.
+-- Ghost text: requests a suggestion, and shows what of it is still to come while the user types.
+-- Nothing here waits, so each handler first checks that its suggestion is still the current one.
 
 local accept = require("lcursor.complete.accept")
 local config = require("lcursor.config")
@@ -26,23 +26,23 @@ local M = {}
 
 local api = vim.api
 
-local PAUSE_MS = 1000 -- only after so long without a key may what is shown become another text
+local PAUSE_MS = 1000 -- how long without a key until a visible text may be replaced
 
 ---@type boolean
 local started = false
----@type lcursor.Suggestion? the only one; while it is not done, the host works on it
+---@type lcursor.Suggestion? the only one; until it is done, the host is generating it
 local current
----@type string? where and in what text the last look was
+---@type string? buffer, text and position at the last look
 local last_look
----@type { buf: integer, tick: integer }? text in which the user wants to see nothing
+---@type { buf: integer, tick: integer }? the text in which a suggestion was dismissed
 local dismissed
----@type lcursor.Waiter the ghost's ear for what the host says
+---@type lcursor.Waiter the callbacks of our requests
 local waiter
----@type lcursor.Pace of the user's keys and the engine's answers
+---@type lcursor.Pace of keys and answers
 local pace = debounce.new()
----@type number? when the key came for which nothing was asked yet, in ms
+---@type number? when the last key without a request was pressed, in ms
 local key_ms
----@type number when the last key came, in ms
+---@type number when the last key was pressed, in ms
 local pressed_ms = 0
 
 ---@return number ms
@@ -51,7 +51,7 @@ local function now_ms()
 end
 
 ---@param s lcursor.Suggestion
----@return boolean whether the host has answered with nothing to show; a better answer may come
+---@return boolean whether the answer was empty; a better one may come
 local function is_silent(s)
   return s.is_done and not text.is_visible(s.text)
 end
@@ -62,7 +62,7 @@ local function hide()
   keys.release()
 end
 
---- Let go of the suggestion; the host is told when it still works on it.
+--- Drop the suggestion, and cancel its request.
 ---@param how? lcursor.End|"changed"
 local function drop(how)
   local s = current
@@ -77,7 +77,7 @@ local function drop(how)
 end
 
 ---@param name string a setting in keymaps
----@return string? what to type instead; nil when the key is none of ours now
+---@return string? what to type instead; nil to pass the key on
 local function press(name)
   if not ghost.is_visible() or gate.menu_visible() then
     return nil
@@ -95,7 +95,7 @@ end
 
 ---@param s lcursor.Suggestion
 ---@param rest string
----@param count? string instead of what cycle.count says
+---@param count? string instead of cycle.count
 local function show(s, rest, count)
   if not text.is_visible(rest) then
     return hide()
@@ -124,7 +124,7 @@ end
 ---@type fun(kind: "auto"|"manual")
 local ask
 
---- Ask when the keys have rested for a moment.
+--- Request a suggestion after the debounce.
 local function ask_later()
   local most = config.for_buffer(api.nvim_get_current_buf()).completion.debounce_ms
   local ms = 0
@@ -137,7 +137,7 @@ local function ask_later()
   end)
 end
 
---- Bring what is shown in line with the buffer. Runs at every key, before the screen is drawn.
+--- Update what is shown after a change. Runs at every key, before the screen is drawn.
 local function look()
   local buf = api.nvim_get_current_buf()
   local cursor = api.nvim_win_get_cursor(0)
@@ -162,7 +162,7 @@ local function look()
     end
     drop(rest and "through" or "changed")
     if rest and not was_silent then
-      return ask("auto") -- all of it was typed or accepted
+      return ask("auto") -- it was typed or accepted completely
     end
   end
   if moved then
@@ -219,7 +219,7 @@ ask = function(kind)
   local code, single_line = refusal(buf, kind)
   if code then
     if code == "menu" then
-      last_look = nil -- closing it changes nothing else
+      last_look = nil -- so that closing it counts as a change
     end
     return why.note(buf, code)
   end
@@ -236,12 +236,12 @@ ask = function(kind)
   why.note(buf, "waiting")
 end
 
---- Take the text that the host has by now.
+--- Show the text so far.
 ---@param id integer
 ---@param said string
 ---@param is_done boolean
----@param replaces? integer bytes right of the cursor that it takes the place of
-local function hear(id, said, is_done, replaces)
+---@param replaces? integer bytes right of the cursor that it replaces
+local function receive(id, said, is_done, replaces)
   local s = current
   if not s or s.id ~= id then
     return
@@ -253,14 +253,14 @@ local function hear(id, said, is_done, replaces)
     return show(s, rest)
   end
   if rest == s.text then
-    return hide() -- it is kept, since a better answer may come
+    return hide() -- it is kept because a better answer may come
   end
   drop(rest and "through" or "changed")
   ask_later()
 end
 
---- Take a better answer, made with more context, to what was answered. What is shown is extended;
---- it becomes another text only while the user pauses, and an alternative never does.
+--- Show a better answer, made with more context. It extends what is visible; it replaces that only
+--- while the user pauses, and never an alternative.
 ---@param id integer
 ---@param answer lcursor.Answer
 local function improve(id, answer)
@@ -270,11 +270,11 @@ local function improve(id, answer)
   end
   local rest = suggestion.rest(s)
   if not rest then
-    return -- the next look finds that
+    return -- the next look notices that
   end
   local is_paused = now_ms() - pressed_ms >= PAUSE_MS
   local may_change = rest == s.text and (is_paused or not ghost.is_visible())
-  local is_same = answer.text == s.text -- and it is known to hold with more context
+  local is_same = answer.text == s.text -- confirmed with more context
   if is_same or suggestion.improve(s, answer.text, answer.replaces, may_change) then
     outcome.improved(s, answer.stats)
     why.cost(s.buf, answer.stats)
@@ -284,7 +284,7 @@ end
 
 waiter = {
   partial = function(id, said)
-    hear(id, said, false)
+    receive(id, said, false)
   end,
   done = function(id, answer)
     local s = current
@@ -295,7 +295,7 @@ waiter = {
     if s and s.id == id and not text.is_visible(s.text) and not text.is_visible(answer.text) then
       why.note(s.buf, answer.reason == "unsure" and "unsure" or "empty_" .. answer.reason)
     end
-    hear(id, answer.text, true, answer.replaces)
+    receive(id, answer.text, true, answer.replaces)
     if answer.stats then
       debounce.answered(pace, answer.stats.first_ms)
     end
@@ -316,10 +316,10 @@ local function leave()
       why.note(s.buf, "left")
     end
   end
-  requests.stop("cancelled") -- nobody's menu is left either
+  requests.stop("cancelled") -- also those of menus
 end
 
---- Begin to work. Called at the first insert in a normal buffer, or by a command.
+--- Start completion: at the first insert in a normal buffer, or by a command.
 function M.start()
   if started then
     return
@@ -346,7 +346,7 @@ function M.start()
       if state == "ready" then
         ask("auto")
       elseif current and not current.is_done then
-        current.is_done, current.steps = true, nil -- nobody will say more
+        current.is_done, current.steps = true, nil -- nothing more will come
         look()
       end
       if status.get().state ~= "ready" then
@@ -360,14 +360,14 @@ function M.start()
   ask_later()
 end
 
---- Ask for a suggestion here, also where none would come by itself.
+--- Request a suggestion here, even if none would come automatically.
 function M.trigger()
   M.start()
   dismissed = nil
   ask("manual")
 end
 
---- Keys that accept what is shown, for an <expr> map; "" when nothing is.
+--- Return keys that accept what is shown, for an <expr> map; "" if nothing is.
 ---@param kind lcursor.Kind
 ---@return string
 function M.accept_keys(kind)
@@ -394,7 +394,7 @@ end
 
 --- Accept what is shown, from anywhere in insert mode.
 ---@param kind? lcursor.Kind
----@return boolean whether there was something
+---@return boolean whether there was a suggestion
 function M.accept(kind)
   local typed = M.accept_keys(kind or "all")
   if typed == "" then
@@ -432,7 +432,7 @@ function M.dismiss()
   return was_visible
 end
 
---- Look again at what holds here, after a switch was turned.
+--- Start over after completion was switched on or off.
 function M.refresh()
   if not started then
     return
@@ -441,7 +441,7 @@ function M.refresh()
   ask_later()
 end
 
---- Why there is a ghost in the current buffer, or none.
+--- Return why there is a suggestion in the current buffer, or none.
 ---@return lcursor.Why
 function M.why()
   local buf = api.nvim_get_current_buf()
@@ -462,12 +462,12 @@ function M.last_answer()
   return requests.last_answer()
 end
 
----@return integer? id of the request that is shown or awaited
+---@return integer? id of the request that is shown or pending
 function M.current_id()
   return current and not is_silent(current) and current.id or nil
 end
 
----@return boolean whether the host has said all it will say of what is shown
+---@return boolean whether the current answer is complete
 function M.is_settled()
   return current == nil or current.is_done
 end

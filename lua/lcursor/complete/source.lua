@@ -1,6 +1,5 @@
--- One suggestion for a front end (a completion menu, a language client), asked under the rules that
--- hold for the ghost. Who asks decides when, so `auto_trigger`, the debounce and an open menu do
--- not count here.
+-- A suggestion for a completion menu or a language client, under the same rules as ghost text. The
+-- caller decides when, so `auto_trigger`, the debounce and an open menu do not matter here.
 
 local complete = require("lcursor.complete")
 local config = require("lcursor.config")
@@ -17,11 +16,11 @@ local api = vim.api
 ---@param config_here lcursor.Config
 ---@return string? code
 local function buffer_refusal(buf, config_here)
-  -- Until git has answered there is nothing; the next key asks again.
+  -- While git is asked there is no suggestion; the next key tries again.
   return gate.buffer_refusal(buf, config_here, function() end)
 end
 
---- Whether this buffer may get suggestions at all; cheap enough for each key.
+--- Return whether a buffer may have suggestions at all; cheap enough for each key.
 ---@param buf integer
 ---@return boolean
 function M.is_offered(buf)
@@ -48,11 +47,11 @@ local function refusal(place)
   return gate.place_refusal(buf, place.row, place.col, own, place.is_manual)
 end
 
---- Ask for what comes at a place of the current buffer.
+--- Request a suggestion at a position of the current buffer.
 ---@param place lcursor.Spot
----@param done fun(text: string, replaces: integer) called once, later, unless cancelled; "" where
----there is nothing; how many bytes right of the place it takes the place of: all of the line, or 0
----@param first_line? fun(text: string) called as soon as that line is complete, where more follow
+---@param done fun(text: string, replaces: integer) called once, later, unless cancelled: "" if
+---there is none; bytes to the right that it replaces, all of the line or 0
+---@param first_line? fun(text: string) called once the first of several lines is complete
 ---@return fun() cancel
 function M.ask(place, done, first_line)
   complete.start()
