@@ -1,6 +1,5 @@
 -- Generated from lcursor/protocol.py and lcursor/errors.py by `make docs`: do not edit.
--- The protocol's version, the fields of each message from Python, and the level of each error
--- code.
+-- The protocol's version, the fields of each message from Python, the levels of errors.
 
 local M = {}
 
