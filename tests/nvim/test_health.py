@@ -433,7 +433,7 @@ def test_other_ghosts_are_named(start: Callable[..., Editor], tmp_path: Path) ->
     assert "`:LlamaDisable`" in found.warning("llama.vim draws ghost text in the same place")
     assert "`:Copilot disable`" in found.warning("copilot.lua draws ghost text in the same place")
     assert "ghost_text = { enabled = false }" in found.warning("blink.cmp draws ghost text")
-    assert "OK nvim-cmp: a suggestion waits" in found.section("Integrations")
+    assert "OK nvim-cmp: suggestions are hidden" in found.section("Integrations")
     assert "copilot.vim" not in found.section("Integrations")
 
 
