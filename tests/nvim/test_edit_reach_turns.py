@@ -86,7 +86,7 @@ def test_what_did_not_come_from_an_edit_cannot_be_tried_again(desk: Desk) -> Non
         """
         local path = vim.api.nvim_buf_get_name(0)
         require("lcursor.edit").take({
-          id = 1, turn = "x", title = "", alternative = 1, note = "", attempts = 1, chat = "",
+          id = 999, turn = "x", title = "", alternative = 1, note = "", attempts = 1, chat = "",
           files = { {
             path = path, name = "a.py", kind = "edit", to = "", is_outside = false, checks = {},
             tick = -1, base = vim.fn.sha256(table.concat(vim.fn.getline(1, "$"), "\\n")),
