@@ -67,6 +67,7 @@ LUA_FLOORS = {
     "log": 1,
     "notify": 2,
     "rpc": 3,
+    "files": 0,
     "text": 0,
     "context": 3,
     "privacy": 3,
