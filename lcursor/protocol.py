@@ -29,8 +29,8 @@ StopReason = Literal["end", "line", "tokens", "time", "trimmed", "unsure", "canc
 failed."""
 TextSource = Literal["model", "cache", "speculation"]
 """Where an answer came from: written now, kept from earlier, or written before it was asked for."""
-Window = Literal["short", "full"]
-"""How much text around the cursor an answer was made from; a short window is evaluated sooner."""
+Window = Literal["short", "medium", "full"]
+"""How much text around the cursor an answer was made from; less of it is evaluated sooner."""
 IndexPhase = Literal[
     "absent", "idle", "surveying", "reading", "embedding", "ready", "paused", "failed"
 ]

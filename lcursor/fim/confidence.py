@@ -89,16 +89,17 @@ class ConfidenceGate:
 
     Args:
         threshold: required confidence of a line, 0 to 1; 0 lets everything pass.
+        factor: on the confidence of each line, where the model is less sure than it is right.
 
     Attributes:
         confidence: of the first line, as far as it was generated.
         shown_confidence: of the part of the first line that may be shown before it is complete.
     """
 
-    def __init__(self, threshold: float) -> None:
-        self._threshold = threshold
+    def __init__(self, threshold: float, factor: float = 1.0) -> None:
+        self._threshold, self._factor = threshold, factor
         self._lines = 0
-        self._line = 1.0
+        self._line = factor
         self.confidence = 1.0
         self.shown_confidence = 1.0
 
@@ -107,9 +108,9 @@ class ConfidenceGate:
         self._line *= probability
         is_high = self._line >= self._threshold
         if not self._lines:
-            self.confidence = self._line
+            self.confidence = min(self._line, 1.0)
             if is_high:
-                self.shown_confidence = self._line
+                self.shown_confidence = self.confidence
         if is_high:
             return "show"
         may_stand = not self._lines and self._line >= self._threshold * WHOLE_LINE_SHARE
@@ -118,4 +119,4 @@ class ConfidenceGate:
     def end_line(self) -> None:
         """Start a new line; each line has a confidence of its own."""
         self._lines += 1
-        self._line = 1.0
+        self._line = self._factor

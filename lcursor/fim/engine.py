@@ -51,8 +51,8 @@ class Engine:
 
     Attributes:
         ring: source of pieces of other files.
-        on_improved: called on the engine's thread, in idle time, with the answer of the full window
-            to a request that was answered from a short one, also if it is the same.
+        on_improved: called on the engine's thread, in idle time, with the answer of a larger window
+            to a request that was answered from a smaller one, also if it is the same.
         warnings: what the user should know although everything works; the reader clears the list.
 
     Raises:
@@ -230,7 +230,6 @@ class Engine:
             draft = self._generator.draft(completion)
             self.reader.prefill(completion.prompt, draft=draft[: self._guesses])
         result = completion.result
-        result.window = "full" if completion.prompt is completion.full_prompt else "short"
         result.prompt_tokens = len(completion.prompt.tokens)
         result.read_tokens, result.prompt_passes = self.read_tokens, self._slots.current.passes
         result.prompt_ms = ms_since(started)
@@ -309,7 +308,7 @@ class Engine:
         return distinct[1:] if text else distinct
 
     def warm(self, source: Source) -> None:
-        """Evaluate the prompt that a request at this place would need.
+        """Evaluate the prompts that a request at this place would need soon.
 
         Raises:
             Cancelled, EngineFailed, OutOfMemory: see `complete`.
@@ -317,15 +316,19 @@ class Engine:
         self._latest = None
         completion = self.reader.load_saved(self.reader.lay_out(source, single_line=False))
         self.reader.prefill(completion.prompt)
+        if completion.window == "short":
+            larger = self.reader.lay_out_larger(completion)
+            if larger.window == "medium":
+                self.reader.prefill(larger.prompt)
 
     def idle(self) -> bool:
         """Do one step of work that makes later requests better; return whether there is more.
 
         The steps, in their order: wait for the vocabulary; evaluate the prompt of an answer that
-        came from the cache; evaluate the full window of a request that was answered from a short
-        one, and answer it again; generate what follows once the suggestion is accepted; evaluate
-        the suffix again behind what was typed; admit one more piece of another file; save the KV
-        cache on disk.
+        came from the cache; evaluate the next larger window of a request that was answered from a
+        smaller one, and answer it again; generate what follows once the suggestion is accepted;
+        evaluate the suffix again behind what was typed; admit one more piece of another file; save
+        the KV cache on disk.
 
         Raises:
             Cancelled: `abort` was set.
@@ -340,7 +343,7 @@ class Engine:
             self.reader.prefill(latest.prompt)
             self._is_behind = False
             return True
-        if latest.prompt is not latest.full_prompt:
+        if latest.window != "full":
             try:
                 self._improve(latest)
             except OutOfMemory as error:
@@ -361,20 +364,19 @@ class Engine:
         return False
 
     def _improve(self, completion: Completion) -> None:
-        """Evaluate the full window, and answer again what was answered from a short one.
+        """Evaluate the next larger window, and answer from it what was answered from a smaller one.
 
         After an abort the next call continues from what was evaluated.
         """
         if self._slots.cost(completion.full_prompt) > len(completion.full_prompt.tokens) // 2:
             self._admit_all_files(completion)
-        # Prompt and forced text must agree: either may have changed since the request.
-        completion = self.reader.lay_out(completion.source, completion.single_line)
-        self.reader.prefill(completion.full_prompt)
-        better = dataclasses.replace(completion, prompt=completion.full_prompt, result=Result())
+        better = self.reader.lay_out_larger(completion)
+        self.reader.prefill(better.prompt)
         draft = self._generator.draft(better)
         self._generator.generate(better, ignore_text, time.perf_counter(), draft)
         self._latest = better
-        self._cache(better, is_ahead=False)
+        if better.result.text or not completion.result.text:  # else the first answer stays
+            self._cache(better, is_ahead=False)
         if self.on_improved:
             self.on_improved(better.result)
 
@@ -433,7 +435,7 @@ class Engine:
     def save(self) -> None:
         """Save the slot of the last request on disk, if the file there lacks much of it."""
         latest = self._latest
-        if latest and not self._is_behind and latest.prompt is latest.full_prompt:
+        if latest and not self._is_behind and latest.window == "full":
             self.reader.save(latest)
 
     def _count(self, text: str) -> int:

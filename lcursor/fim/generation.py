@@ -19,7 +19,7 @@ from lcursor.fim.confidence import ConfidenceGate
 from lcursor.fim.drafts import BranchDecoder, DraftVerifier
 from lcursor.fim.families import Resolved
 from lcursor.fim.prompt import Prompt, Source
-from lcursor.fim.result import OnText, Result
+from lcursor.fim.result import OnText, Result, Window
 from lcursor.fim.slots import BRANCHES, OUTPUTS, Slots
 from lcursor.fim.vocabulary import Vocabulary
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_ALTERNATIVES = len(BRANCHES)
 MIN_PROBABILITY = 0.03
 """Probability that the first token of an alternative must have."""
+MEDIUM_FACTOR = 1.4
+"""Behind a medium window the model is less sure than it is right: there a confidence of 0.35 is as
+often right as one of 0.5 behind the full window (bench/results/2026-11-22-short-window.md)."""
 RESUMABLE = 3
 """Recent suggestions that drafts come from: the visible one and those made in advance."""
 
@@ -44,6 +47,7 @@ class Completion:
         forced: bytes that the generated text must begin with; they are in the buffer already.
         cursor: the text around the cursor, for the rules.
         full_prompt: the prompt of the full window.
+        window: how much of the text around the cursor `prompt` has.
     """
 
     source: Source
@@ -53,6 +57,7 @@ class Completion:
     cursor: trim.CursorContext
     result: Result
     full_prompt: Prompt
+    window: Window = "full"
 
 
 class Generator:
@@ -179,7 +184,8 @@ class Generator:
     def _begin(
         self, completion: Completion, on_text: OnText, started: float, threshold: float | None
     ) -> _Generation:
-        gate = ConfidenceGate(self.threshold if threshold is None else threshold)
+        factor = MEDIUM_FACTOR if completion.window == "medium" else 1.0
+        gate = ConfidenceGate(self.threshold if threshold is None else threshold, factor)
         common = self._model, self._family, self._config, self.vocabulary
         return _Generation(*common, completion, gate, on_text, started)
 

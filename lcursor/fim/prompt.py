@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lcursor.fim.families import Resolved, Tokenize, parts
 from lcursor.fim.files import File as File
@@ -19,11 +20,29 @@ from lcursor.fim.related import related_lines
 
 STEP_LINES = 32
 GROWTH = 4
-"""While the user types, a short window grows to this many times its first size."""
+"""While the user types, a small window grows to this many times its first size."""
 MAX_HEADS, MAX_LINE_CHARS, MAX_LINES_TO_HEAD = 4, 100, 400
-LINES_BELOW, NEAR_LINES, RELATED_LINES = 2, 5, 8
+NEAR_LINES = 5
+"""Lines above the cursor that related lines are searched for."""
 MAX_CHARS_PER_TOKEN = 8
 """At most budget times this is tokenized; code with more characters per token is very rare."""
+
+
+class SmallWindow(NamedTuple):
+    """The budgets of a prompt that can be evaluated quickly.
+
+    Attributes:
+        prefix_tokens: of the lines before the cursor, without the headers of enclosing blocks.
+        suffix_tokens: of everything behind the cursor.
+        lines_below: lines behind the cursor's.
+        related_lines: lines from elsewhere in the file that share words with the cursor's line.
+    """
+
+    prefix_tokens: int
+    suffix_tokens: int
+    lines_below: int
+    related_lines: int
+
 
 _CLOSES = re.compile(r"\s*([\])}#*]|//|--|(end|else|elif|except|finally|case|default)\b)")
 
@@ -110,7 +129,7 @@ def build(
     return _lay_out(source, family, tokenize, bos, (prefix, before), (suffix, after), others)
 
 
-def build_short(
+def build_small(
     source: Source,
     family: Resolved,
     tokenize: Tokenize,
@@ -130,7 +149,7 @@ def build_short(
         family: its template and the ids of its markers.
         tokenize: the model's tokenizer.
         prefix_tokens: most tokens of the lines before the cursor.
-        suffix: tokens behind the cursor, see `short_suffix`.
+        suffix: tokens behind the cursor, see `small_suffix`.
         first_row: row of the file where the window begins, as returned by an earlier call, so that
             typing does not change its beginning; -1 chooses one.
         bos: id of the first token, if the model wants one.
@@ -141,28 +160,27 @@ def build_short(
     lines = source.prefix.split("\n")
     start = first_row - source.first_row
     if not 0 <= start < len(lines) or first_row < 0:
-        start = _short_start(lines, tokenize, prefix_tokens)
+        start = _small_start(lines, tokenize, prefix_tokens)
     most = GROWTH * prefix_tokens
     text = "\n".join([*_heads(lines, start), *lines[start:]])[-MAX_CHARS_PER_TOKEN * most :]
     before = tokenize(text, False)[-most:]
-    short = _lay_out(source, family, tokenize, bos, (text, before), ("", list(suffix)), [])
-    return short, source.first_row + start
+    small = _lay_out(source, family, tokenize, bos, (text, before), ("", list(suffix)), [])
+    return small, source.first_row + start
 
 
-def short_suffix(source: Source, tokenize: Tokenize, budget: int) -> list[int]:
-    """Return the tokens behind the cursor in a short window, at most `budget`.
+def small_suffix(source: Source, tokenize: Tokenize, window: SmallWindow) -> list[int]:
+    """Return the tokens behind the cursor in a small window.
 
-    These are the rest of the cursor's line, the next two lines, and then the lines of the file that
+    These are the rest of the cursor's line, the next lines, and then the lines of the file that
     share most words with the text at the cursor: they have the names that are likely to come next.
     """
     above, below = source.prefix.split("\n"), source.suffix.split("\n")
     head, near = above[-1], above[-1 - NEAR_LINES : -1]
-    rest = below[: 1 + LINES_BELOW]
-    related = related_lines(
-        above[: -1 - NEAR_LINES], below[1 + LINES_BELOW :], near, head, RELATED_LINES
-    )
-    short = [line[:MAX_LINE_CHARS] for line in related]
-    return tokenize("\n".join([*rest, "", *short, ""] if short else rest), False)[:budget]
+    end = 1 + window.lines_below
+    related = related_lines(above[: -1 - NEAR_LINES], below[end:], near, head, window.related_lines)
+    lines = [line[:MAX_LINE_CHARS] for line in related]
+    text = "\n".join([*below[:end], "", *lines, ""] if lines else below[:end])
+    return tokenize(text, False)[: window.suffix_tokens]
 
 
 def _lay_out(
@@ -201,7 +219,7 @@ def _lay_out(
     return Prompt(tuple(read[:at_cursor]), None, (), tuple(read[at_cursor:]), *texts)
 
 
-def _short_start(lines: list[str], tokenize: Tokenize, budget: int) -> int:
+def _small_start(lines: list[str], tokenize: Tokenize, budget: int) -> int:
     """Return the first line of a window of at most `budget` tokens that ends at the cursor."""
     start = len(lines) - 1
     tokens = len(tokenize(lines[start], False))

@@ -18,7 +18,8 @@ from lcursor.fim.files import File, FileTokens
 from lcursor.fim.generation import Completion
 from lcursor.fim.kv import KVShadow, Plan
 from lcursor.fim.kv_disk import MAX_STATE_BYTES, KVDiskCache, SavedSlot
-from lcursor.fim.result import Result
+from lcursor.fim.prompt import SmallWindow
+from lcursor.fim.result import Result, Window
 from lcursor.fim.slot_cache import SLICE_TOKENS
 from lcursor.fim.slots import Slots
 from lcursor.fim.vocabulary import Vocabulary
@@ -35,23 +36,24 @@ NAMES_TOKENS = 64
 """Reserved for the names of the project and the file, and for markers."""
 
 
-class ShortWindow(NamedTuple):
-    """Budgets of a prompt for an immediate answer; the full window is evaluated in idle time.
+class Windows(NamedTuple):
+    """Budgets of prompts for an early answer; the full window is evaluated in idle time.
 
     Attributes:
-        immediate: tokens that a request may evaluate of the full window.
-        prefix: tokens before the cursor.
-        suffix: tokens behind the cursor.
-        related: tokens of lines elsewhere in the file that share words with the cursor's line.
+        immediate: tokens that a request may evaluate before it is answered.
+        suffix: tokens behind the cursor that are evaluated first of the full window.
+        short: what a cold place is answered from.
+        medium: what that answer is improved from first; None where the full window is soon there.
     """
 
     immediate: int
-    prefix: int
     suffix: int
-    related: int
+    short: SmallWindow
+    medium: SmallWindow | None
 
 
-ON_CPU, ON_GPU = ShortWindow(32, 48, 24, 72), ShortWindow(512, 768, 128, 256)
+ON_CPU = Windows(32, 24, SmallWindow(48, 96, 2, 8), SmallWindow(160, 144, 5, 10))
+ON_GPU = Windows(512, 128, SmallWindow(768, 384, 2, 8), None)
 
 
 class PromptReader:
@@ -68,7 +70,7 @@ class PromptReader:
         kv_disk: where slots are saved; None saves nothing.
         splices: whether a keystroke may keep the suffix where it is; off, every prompt is
             evaluated exactly.
-        window: what a request is answered from; "staged" takes the short window where the full one
+        window: what a request is answered from; "staged" takes a smaller window where the full one
             has not been evaluated yet.
         heals: whether token healing is on.
         vocabulary: needed for token healing; set once it has been read.
@@ -94,9 +96,9 @@ class PromptReader:
         self._model, self._context, self._family, self._config = model, context, family, config
         self.files_tokens = config.files_tokens
         self.slots = Slots(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
-        self._short_window = ON_GPU if on_gpu else ON_CPU
-        # Of the last short window: its file, the row where it began, the tokens behind the cursor.
-        self._last_short: tuple[str, int, Sequence[int]] = ("", -1, ())
+        self._windows = ON_GPU if on_gpu else ON_CPU
+        # Of the last small windows: the file, the row where it began, the tokens behind the cursor.
+        self._last: dict[SmallWindow, tuple[str, int, Sequence[int]]] = {}
         self._file_tokens = FileTokens()
         self._shrunk = 1
         self._since_shrunk = 0
@@ -164,12 +166,27 @@ class PromptReader:
         limit = self._config.max_lines
         cursor = trim.cursor_context(full.prefix, full.suffix, single_line, limit, source.path)
         full, forced = self._back_off(full)
-        chosen = full
-        if self.window == "staged":
-            chosen = self._immediate_prompt(source, full)
-        elif self.window == "short":
-            chosen = self._short_prompt(source)
-        return Completion(source, single_line, chosen, forced, cursor, Result(), full)
+        window, chosen = self._choose(source, full)
+        result = Result(window=window)
+        return Completion(source, single_line, chosen, forced, cursor, result, full, window)
+
+    def lay_out_larger(self, completion: Completion) -> Completion:
+        """Lay out a completion again, with the next larger window."""
+        larger = self.lay_out(completion.source, completion.single_line)
+        window, chosen = self._next_window(completion, larger.full_prompt)
+        return dataclasses.replace(
+            larger, prompt=chosen, window=window, result=Result(window=window)
+        )
+
+    def _next_window(
+        self, completion: Completion, full: prompt.Prompt
+    ) -> tuple[Window, prompt.Prompt]:
+        medium = self._windows.medium
+        if completion.window == "short" and medium:
+            built = self._small_prompt(completion.source, medium)
+            if 2 * self.slots.cost(built) < self.slots.cost(full):
+                return "medium", built
+        return "full", full
 
     def _back_off(self, built: prompt.Prompt) -> tuple[prompt.Prompt, bytes]:
         """Remove the token at the cursor for healing; return also its bytes."""
@@ -178,40 +195,46 @@ class PromptReader:
         before, forced = self.vocabulary.back_off(built.before)
         return dataclasses.replace(built, before=tuple(before)), forced
 
-    def _immediate_prompt(self, source: prompt.Source, full: prompt.Prompt) -> prompt.Prompt:
+    def _choose(self, source: prompt.Source, full: prompt.Prompt) -> tuple[Window, prompt.Prompt]:
         """Return the fullest prompt that is cheap enough, or else the cheapest one."""
-        slots, immediate = self.slots, self._short_window.immediate
-        if slots.cost(full) <= immediate:
-            return full
-        short = self._short_prompt(source)
-        allowed = max(immediate, slots.cost(short))
-        fuller = [full]
+        slots, windows = self.slots, self._windows
+        if self.window == "full" or (
+            self.window == "staged" and slots.cost(full) <= windows.immediate
+        ):
+            return "full", full
+        short = self._small_prompt(source, windows.short)
+        if self.window == "short":
+            return "short", short
+        fuller: list[tuple[Window, prompt.Prompt]] = [("full", full)]
         if full.after:
-            fuller.append(slots.shorten(full, self._short_window.suffix))
-        return next((each for each in fuller if slots.cost(each) <= allowed), short)
+            fuller.append(("short", slots.shorten(full, windows.suffix)))
+        if windows.medium and self._last.get(windows.medium, ("",))[0] == source.path:
+            fuller.append(("medium", self._small_prompt(source, windows.medium)))
+        allowed = max(windows.immediate, slots.cost(short))
+        cheap = (each for each in fuller if slots.cost(each[1]) <= allowed)
+        return next(cheap, ("short", short))
 
-    def _short_prompt(self, source: prompt.Source) -> prompt.Prompt:
-        """Lay out the short window: a new one, or the last one continued where that is cheaper."""
-        path, old_row, old_suffix = self._last_short
-        budget = self._short_window.suffix + self._short_window.related
-        suffix = prompt.short_suffix(source, self._tokenize, budget)
-        cheapest, row = self._build_short(source, suffix, -1)
-        self._last_short = (source.path, row, suffix)
+    def _small_prompt(self, source: prompt.Source, window: SmallWindow) -> prompt.Prompt:
+        """Lay out a small window: a new one, or the last one continued where that is cheaper."""
+        path, old_row, old_suffix = self._last.get(window, ("", -1, ()))
+        suffix = prompt.small_suffix(source, self._tokenize, window)
+        cheapest, row = self._build_small(source, window, suffix, -1)
+        self._last[window] = (source.path, row, suffix)
         for behind in (suffix, old_suffix) if path == source.path else ():
-            built, row = self._build_short(source, behind, old_row)
-            has_grown = len(built.before) >= prompt.GROWTH * self._short_window.prefix
+            built, row = self._build_small(source, window, behind, old_row)
+            has_grown = len(built.before) >= prompt.GROWTH * window.prefix_tokens
             if not has_grown and self.slots.cost(built) < self.slots.cost(cheapest):
-                cheapest, self._last_short = built, (path, row, behind)
+                cheapest, self._last[window] = built, (path, row, behind)
         return cheapest
 
-    def _build_short(
-        self, source: prompt.Source, suffix: Sequence[int], first_row: int
+    def _build_small(
+        self, source: prompt.Source, window: SmallWindow, suffix: Sequence[int], first_row: int
     ) -> tuple[prompt.Prompt, int]:
-        built, row = prompt.build_short(
+        built, row = prompt.build_small(
             source,
             self._family,
             self._tokenize,
-            prefix_tokens=self._short_window.prefix,
+            prefix_tokens=window.prefix_tokens,
             suffix=suffix,
             first_row=first_row,
             bos=self._bos,

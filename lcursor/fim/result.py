@@ -12,7 +12,7 @@ from lcursor.protocol import FimStats
 
 Reason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled", "unsure"]
 Origin = Literal["model", "cache", "speculation"]
-Window = Literal["short", "full"]
+Window = Literal["short", "medium", "full"]
 OnText = Callable[[str], None]
 """Called with all text so far, each time it has grown."""
 

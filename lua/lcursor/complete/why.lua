@@ -83,7 +83,9 @@ local function numbers(code, stats)
     stats.decoded_tokens,
     stats.prompt_tokens,
     SOURCES[stats.source] or "generated",
-    stats.window == "short" and ", from a short window; more context is being read" or ""
+    stats.window ~= "full"
+        and (", from a %s window; more context is being read"):format(stats.window)
+      or ""
   )
   local is_sure = code == "shown" or code == "no_alternatives"
   return is_sure and ("Confidence %.2f, %s"):format(stats.confidence, text) or text

@@ -143,6 +143,37 @@ def test_a_short_window_is_improved_in_idle_time(engine: Engine) -> None:
     assert (later.window, later.read_tokens <= 4) == ("full", True)
 
 
+def test_between_the_short_and_the_full_window_there_is_a_medium_one(start: Open) -> None:
+    engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
+    engine.reader.window = "staged"
+    better = list[Result]()
+    engine.on_improved = better.append
+    where = source(5 * FILLER + BEFORE, AFTER + 2 * FILLER)
+    assert complete(engine, where)[0].window == "short"
+    rest(engine)
+    assert [each.window for each in better] == ["medium", "full"]
+
+
+def test_a_place_that_is_warm_is_answered_from_the_medium_window(start: Open) -> None:
+    engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
+    engine.reader.window = "staged"
+    where = source(5 * FILLER + BEFORE, AFTER + 2 * FILLER)
+    engine.warm(where)
+    result, _ = complete(engine, source(5 * FILLER + BEFORE + "f", AFTER + 2 * FILLER))
+    assert (result.window, result.read_tokens <= 4) == ("medium", True)
+
+
+def test_an_answer_stays_where_a_larger_window_has_none(start: Open) -> None:
+    engine = start()
+    engine.reader.window = "staged"
+    where = source(FILLER + BEFORE)
+    first, _ = complete(engine, where)
+    engine._generator.threshold = 1.1
+    rest(engine)
+    again, _ = complete(engine, where)
+    assert (first.text, again.text, again.source) == ("first + second", "first + second", "cache")
+
+
 @pytest.mark.parametrize("looks", [1, 40, 90])
 def test_an_aborted_request_is_continued_by_the_next(engine: Engine, looks: int) -> None:
     where = source(FILLER + BEFORE)

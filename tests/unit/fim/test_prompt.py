@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.fim.families import FAMILIES, Resolved, parts, resolve
-from lcursor.fim.prompt import STEP_LINES, Source, build, build_short, short_suffix
+from lcursor.fim.prompt import (
+    STEP_LINES,
+    SmallWindow,
+    Source,
+    build,
+    build_small,
+    small_suffix,
+)
 
 MARKS = {"pre": -1, "suf": -2, "mid": -3, "repo": -4, "file": -5}
 
@@ -157,12 +164,12 @@ def test_a_model_without_markers_is_refused() -> None:
 def lay_out_short(
     source: Source, name: str = "qwen2.5-coder", before: int = 40, first_row: int = -1
 ) -> tuple[str, int]:
-    short, row = build_short(
+    short, row = build_small(
         source,
         family(name),
         by_character,
         prefix_tokens=before,
-        suffix=short_suffix(source, by_character, 5),
+        suffix=small_suffix(source, by_character, SmallWindow(0, 5, 2, 8)),
         first_row=first_row,
     )
     return spell(short.tokens), row
@@ -219,7 +226,7 @@ def test_a_brace_on_a_line_of_its_own_has_its_head_above() -> None:
 def test_behind_a_short_window_stand_the_next_lines_and_related_ones() -> None:
     above = "def join_parts(parts):\n    return parts\n\n" + "x = 1\n" * 9
     source = Source(above + "return join_", "(1)\ny = 2\nz = 3\nlast = join_all(4)\n")
-    text = "".join(map(chr, short_suffix(source, by_character, 999)))
+    text = "".join(map(chr, small_suffix(source, by_character, SmallWindow(0, 999, 2, 8))))
     assert (
         text
         == "(1)\ny = 2\nz = 3\n\ndef join_parts(parts):\n    return parts\nlast = join_all(4)\n"
@@ -228,7 +235,10 @@ def test_behind_a_short_window_stand_the_next_lines_and_related_ones() -> None:
 
 def test_where_no_line_is_related_only_the_next_ones_stand_behind() -> None:
     source = Source("a = 1\nb = ", "\nc = 2\nd = 3\ne = 4\n")
-    assert "".join(map(chr, short_suffix(source, by_character, 999))) == "\nc = 2\nd = 3"
+    assert (
+        "".join(map(chr, small_suffix(source, by_character, SmallWindow(0, 999, 2, 8))))
+        == "\nc = 2\nd = 3"
+    )
 
 
 def test_a_short_window_of_a_family_with_the_suffix_first() -> None:
