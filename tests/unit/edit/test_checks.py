@@ -236,7 +236,7 @@ def test_the_work_grows_no_faster_than_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["lcursor/edit/rewriting/commands.py", "lua/lcursor/chat/running.lua"]
+    "name", ["lcursor/edit/rewriting/commands.py", "lua/lcursor/chat/turn.lua"]
 )
 def test_what_stays_as_it_is_passes(name: str) -> None:
     lines = (ROOT / name).read_text().splitlines()
