@@ -67,9 +67,9 @@ return worst / 1e6
 SPIN_S = 1
 
 SETTLE = "_G.is_later = false; vim.defer_fn(function() _G.is_later = true end, 60)"
-DRAWN = "return require('lcursor.edit.draw').is_done()"
-PROPOSE = "require('lcursor.edit.store').propose(...)"
-DROP = "require('lcursor.edit.store').drop('t1')"
+DRAWN = "return require('lcursor.edit.render').is_done()"
+PROPOSE = "require('lcursor.edit.proposals').propose(...)"
+DROP = "require('lcursor.edit.proposals').drop('t1')"
 # Replaces the host, so that messages go through a real pipe.
 CHANNEL = """
 local channel = vim.fn.jobstart({ "sh", "-c", "cat > /dev/null" }, { rpc = true })
@@ -78,9 +78,9 @@ require("lcursor.requests").send = require("lcursor.rpc").notify
 require("lcursor.edit")
 """
 ASK = """
-local region = require("lcursor.edit.region")
+local ask = require("lcursor.edit.ask")
 local last = vim.api.nvim_buf_line_count(0)
-_G.run = region.ask(0, math.floor(last / 2), math.floor(last / 2) + 1, "Make it faster.", {})
+_G.run = ask.region(0, math.floor(last / 2), math.floor(last / 2) + 1, "Make it faster.", {})
 """
 STOP = "require('lcursor.requests').fail_all('the next round')"
 

@@ -102,7 +102,7 @@ vim.b.lcursor = {
 
 DECIDED_EDITS = """
 require("lcursor.edit").start()
-local store, diff = require("lcursor.edit.store"), require("lcursor.edit.diff")
+local proposals, diff = require("lcursor.edit.proposals"), require("lcursor.edit.diff")
 local buf, changed = vim.api.nvim_get_current_buf(), {}
 for turn = 1, 20 do
   local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
@@ -112,7 +112,7 @@ for turn = 1, 20 do
       first_row = row, last_row = row + 1, old = { lines[row + 1] }, new = { "# accepted" },
     }
   end
-  store.propose({
+  proposals.propose({
     id = turn, turn = "t" .. turn, title = "", alternative = 1, note = "", attempts = 1, chat = "",
     files = { {
       path = vim.api.nvim_buf_get_name(buf), name = "engine.py", kind = "edit", to = "",
@@ -120,9 +120,10 @@ for turn = 1, 20 do
       is_outside = false,
     } },
   })
-  assert(require("lcursor.edit.decide").accept(buf, store.hunks(buf)) == 5)
+  assert(#proposals.hunks(buf) == 5)
+  assert(not require("lcursor.edit.apply").accept(buf, proposals.hunks(buf)))
 end
-assert(store.count() == 0)
+assert(proposals.count() == 0)
 """
 """Five hunks each."""
 

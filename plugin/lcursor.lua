@@ -56,7 +56,7 @@ local hunks = "accept reject accept-file reject-file accept-turn reject-turn obj
 for name in hunks:gmatch("%S+") do
   for _, mode in ipairs({ "n", "x", "o" }) do -- not "": that is Select mode as well
     map(mode, name == "stop" and "edit-stop" or "hunk-" .. name, function()
-      require("lcursor.edit.keys").press(name)
+      require("lcursor.edit.keymaps").press(name)
     end)
   end
 end

@@ -38,7 +38,7 @@ function requests.follow(method, params, hear)
 end
 """
 DONE = "return _G.lcursor_demo_edit"
-COUNT = "return require('lcursor.edit.store').count()"
+COUNT = "return require('lcursor.edit.proposals').count()"
 GO = "require('lcursor.edit.hunks').next(1)"
 ACCEPT = "require('lcursor.edit.hunks').accept_file()"
 

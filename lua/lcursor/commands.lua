@@ -54,7 +54,7 @@ function M.status_lines()
   if index then
     add("index", index)
   end
-  local edits = package.loaded["lcursor.edit"] and require("lcursor.edit.reach").describe()
+  local edits = package.loaded["lcursor.edit"] and require("lcursor.edit.commands").describe()
   if edits then
     add("edits", edits)
   end
@@ -293,7 +293,7 @@ function M.describe_maps()
     local name = "<Plug>(lcursor-" .. map[1] .. ")"
     table.insert(maps, { name = name, text = map[2], default = map[3] })
   end
-  return vim.list_extend(maps, require("lcursor.edit.keys").describe())
+  return vim.list_extend(maps, require("lcursor.edit.keymaps").describe())
 end
 
 return M

@@ -6,11 +6,11 @@ local M = {}
 local is_joined = false
 
 --- The edits, with all that they take from the chat.
----@return table lcursor.edit.reach
+---@return table lcursor.edit.commands
 function M.edit()
-  local reach = require("lcursor.edit.reach")
+  local commands = require("lcursor.edit.commands")
   if is_joined then
-    return reach
+    return commands
   end
   is_joined = true
   require("lcursor.edit").join({
@@ -18,7 +18,7 @@ function M.edit()
       return require("lcursor.chat.attachments").collect({}, text)
     end,
   })
-  require("lcursor.edit.ask").join({
+  require("lcursor.edit.prompt").join({
     word = function(before, is_first)
       return require("lcursor.chat.mentions").word(before, is_first)
     end,
@@ -29,7 +29,7 @@ function M.edit()
       end)
     end,
   })
-  return reach
+  return commands
 end
 
 --- The chat, whose blocks become edits.
@@ -39,7 +39,7 @@ function M.chat()
     M.edit()
     if require("lcursor.edit").is_on() then
       local buf = require("lcursor.chat.code_window").buffer()
-      require("lcursor.edit.apply").block(session, block, buf)
+      require("lcursor.edit.apply_code").block(session, block, buf)
     end
   end)
   return require("lcursor.chat")

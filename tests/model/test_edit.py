@@ -38,12 +38,12 @@ def largest(values):
 """
 INSTRUCTION = "Rename the variable `result` to `best`"
 RANGE = "8,13"
-PROPOSED = "return require('lcursor.edit.store').count() > 0"
+PROPOSED = "return require('lcursor.edit.proposals').count() > 0"
 IDLE = "return #require('lcursor.edit').running() == 0"
 HUNKS = """
 return vim.tbl_map(function(hunk)
   return hunk.state
-end, require('lcursor.edit.store').hunks(0))
+end, require('lcursor.edit.proposals').hunks(0))
 """
 ARE = "return vim.deep_equal(vim.api.nvim_buf_get_lines(0, 0, -1, false), ...)"
 ACCEPT = "require('lcursor.edit.hunks').accept_file()"
@@ -127,7 +127,7 @@ def test_asked_shown_accepted_and_taken_back(home: Home) -> None:
     changed = editor.lines()
     assert "    best = values[0]" in changed
     assert changed[:6] == CODE.splitlines()[:6]  # what was not selected is as it was
-    assert editor.lua("return require('lcursor.edit.store').count()") == 0
+    assert editor.lua("return require('lcursor.edit.proposals').count()") == 0
     assert editor.lua("return vim.b.changedtick") > tick
     assert home.path.read_text() == CODE  # the user saves
 
@@ -150,15 +150,15 @@ def test_asked_shown_accepted_and_taken_back(home: Home) -> None:
 def test_open_hunks_outlive_a_neovim_that_is_killed(home: Home) -> None:
     editor = home.open()
     ask(editor)
-    count = editor.lua("return require('lcursor.edit.store').count()")
-    shown = editor.lua("return require('lcursor.edit.store').turns()[1].key")
+    count = editor.lua("return require('lcursor.edit.proposals').count()")
+    shown = editor.lua("return require('lcursor.edit.proposals').all()[1].key")
     os.kill(editor.lua("return vim.uv.os_getpid()"), signal.SIGKILL)
     assert home.path.read_text() == CODE
 
     editor = home.open()
     row = turns(editor)["turns"][0]
     assert (row["turn"], row["state"], row["open"]) == (shown, "open", count)
-    editor.lua("require('lcursor.edit.turns').resume(...)", row, str(home.path))
+    editor.lua("require('lcursor.edit.edits').resume(...)", row, str(home.path))
     editor.wait_lua(PROPOSED)
     editor.lua("vim.fn.win_gotoid(vim.fn.bufwinid(...))", home.path.name)  # not the list of hunks
     assert set(editor.lua(HUNKS)) == {"open"}

@@ -15,7 +15,7 @@ Lines = Sequence[str]
 
 LISTEN = """
 _G.decided = {}
-require("lcursor.edit.store").on_decided(function(d) table.insert(_G.decided, d) end)
+require("lcursor.edit.proposals").on_decided(function(d) table.insert(_G.decided, d) end)
 _G.notes = {}
 vim.notify = function(text) table.insert(_G.notes, text) end
 """
@@ -112,7 +112,7 @@ class Room:
     def propose(self, message: Params, instead: str | None = None) -> None:
         """Take a proposal."""
         self.nvim.lua(
-            "local msg, instead = ... require('lcursor.edit.store')"
+            "local msg, instead = ... require('lcursor.edit.proposals')"
             ".propose(msg, instead ~= vim.NIL and instead or nil)",
             message,
             instead,
@@ -121,6 +121,17 @@ class Room:
     def hunks(self, name: str, *args: Any) -> Any:
         """Call a function of hunks.lua."""
         return self.nvim.lua(f"return require('lcursor.edit.hunks').{name}(...)", *args)
+
+    def accept_all(self, turn: str = "t1") -> tuple[list[str], list[str]]:
+        """Accept all of a proposal in buffers; return the files to write and the problems."""
+        paths, problems = self.nvim.lua(
+            """
+            local proposal = require("lcursor.edit.proposals").get(...)
+            return { require("lcursor.edit.hunks").accept_loaded(proposal) }
+            """,
+            turn,
+        )
+        return list(paths), list(problems)
 
     def keys(self, keys: str) -> None:
         """Press keys and return when they and what follows from them are done."""
@@ -154,7 +165,7 @@ class Room:
         states: list[str] = self.nvim.lua(
             """
             local states = {}
-            for _, turn in ipairs(require("lcursor.edit.store").turns()) do
+            for _, turn in ipairs(require("lcursor.edit.proposals").all()) do
               for _, part in ipairs(turn.parts) do
                 for _, hunk in ipairs(part.hunks) do
                   table.insert(states, hunk.state)
@@ -182,8 +193,8 @@ class Room:
         """Forget all turns, buffers and lists."""
         self.nvim.lua(
             """
-            local store = require("lcursor.edit.store")
-            for _, turn in ipairs(store.turns()) do
+            local store = require("lcursor.edit.proposals")
+            for _, turn in ipairs(store.all()) do
               store.drop(turn.key)
             end
             vim.fn.setqflist({}, "f")

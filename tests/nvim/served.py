@@ -18,12 +18,12 @@ SERVER = Path(__file__).resolve().parents[1] / "fakes/language_server.py"
 TEXT = "def one(x):\n    return x\n\n\ndef two(y):\n    return y\n"
 BAD = "def one(x):\n    return missing_x"
 GOOD = "def one(x):\n    return x + 1"
-COUNT = "return require('lcursor.edit.store').count()"
+COUNT = "return require('lcursor.edit.proposals').count()"
 PROPOSED = f"return (function() {COUNT} end)() > 0"
 IDLE = "return #require('lcursor.edit').running() == 0"
 CHECKS = """
 local found = {}
-local turns = require("lcursor.edit.store").turns()
+local turns = require("lcursor.edit.proposals").all()
 for _, each in ipairs(turns[#turns].parts[1].file.checks) do
   found[each.name] = each.is_ok and "ok" or each.text
 end
@@ -69,12 +69,8 @@ LONG_MS = 5500
 """More than a busy machine makes a server late, and less than the host waits for the editor."""
 WAITS = """
 vim.api.nvim_create_autocmd("VimEnter", { callback = function()
-  local limits = require("lcursor.edit.look").limits_ms
-  local waits = require("lcursor.edit.patience").waits_ms
-  for name in pairs(limits) do
-    limits[name] = %d
-  end
-  waits.empty, waits.slack = %d, 1500
+  local limits = require("lcursor.edit.lsp_check").limits_ms
+  limits.first, limits.whole, limits.empty = %d, %d, %d
 end })
 """
 
@@ -130,7 +126,7 @@ class Home:
         }  # fmt: skip
         cmds = {mode: [sys.executable, str(SERVER), mode, str(self.log_of(mode))] for mode in modes}
         text = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
-        text += START % json.dumps(cmds) + init + WAITS % (limit_ms, empty_ms)
+        text += START % json.dumps(cmds) + init + WAITS % (limit_ms, limit_ms, empty_ms)
         self.editor = self._stack.enter_context(
             Editor(self._neovim, self._path, init=text, files=(self.file,), cwd=self.project)
         )

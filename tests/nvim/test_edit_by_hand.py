@@ -150,5 +150,5 @@ def test_what_is_left_out_is_counted_in_words(room: Room, touched: int, said: st
     room.notes()
     room.hunks("accept_file")
     assert room.notes() == [f"lcursor: {said} in conflict, left out"]
-    whole = room.hunks("accept_turn", "t1")
-    assert whole["problems"] == [f"a.txt: {said} in conflict, left out"]
+    _, problems = room.accept_all()
+    assert problems == [f"a.txt: {said} in conflict, left out"]

@@ -32,7 +32,7 @@ end
 _G.slices = 0
 local defer = vim.defer_fn
 vim.defer_fn = function(...)
-  if debug.getinfo(2, "S").source:find("edit/draw.lua", 1, true) then
+  if debug.getinfo(2, "S").source:find("edit/render.lua", 1, true) then
     _G.slices = _G.slices + 1
   end
   return defer(...)
@@ -89,7 +89,7 @@ def room(neovim: Path, tmp_path: Path) -> Iterator[Room]:
 
 def drawn(room: Room) -> None:
     """Wait until all is drawn, with its colours."""
-    room.nvim.wait_lua("return require('lcursor.edit.draw').is_done()")
+    room.nvim.wait_lua("return require('lcursor.edit.render').is_done()")
     room.nvim.command("redraw")
     room.settle()
 
@@ -239,7 +239,7 @@ def test_drawing_is_done_in_slices(room: Room) -> None:
     path = room.open("a.txt", old)
     room.nvim.lua(SLOW_CLOCK)
     room.propose(proposed([file(path, old, new, changes=pairs_of(old, new))]))
-    room.nvim.wait_lua("return #require('lcursor.edit.store').hunks(0) == 500")
+    room.nvim.wait_lua("return #require('lcursor.edit.proposals').hunks(0) == 500")
     room.nvim.wait_lua(DRAWN)
     assert room.nvim.lua("return _G.slices") > 40  # one would do without a limit to their length
 
@@ -355,7 +355,7 @@ def test_500_hunks_at_once(room: Room, do: str) -> None:
     assert len(changes) == 500
     path = room.open("a.txt", old)
     room.propose(proposed([file(path, old, new, changes=changes)]))
-    room.nvim.wait_lua("return #require('lcursor.edit.store').hunks(0) == 500")
+    room.nvim.wait_lua("return #require('lcursor.edit.proposals').hunks(0) == 500")
     drawn(room)
     acts = {
         "accept": "require('lcursor.edit.hunks').accept_file()",
@@ -371,7 +371,7 @@ def test_500_hunks_at_once(room: Room, do: str) -> None:
     taken = [row for row, (a, b) in enumerate(zip(old, now, strict=True)) if a != b]
     is_made = do in ("accept", "redo")
     assert taken == ([change["first_row"] for change in changes] if is_made else [])
-    open_hunks = room.nvim.lua("return #require('lcursor.edit.store').hunks(0)")
+    open_hunks = room.nvim.lua("return #require('lcursor.edit.proposals').hunks(0)")
     assert open_hunks == (500 if do == "undo" else 0)
 
 
@@ -400,7 +400,7 @@ def test_a_parser_is_there_before_the_first_change(room: Room) -> None:
     room.nvim.command("setfiletype c")
     if room.nvim.lua("return vim._ts_has_language('c')"):
         pytest.fail("something else has loaded it: take another language")
-    room.nvim.lua("require('lcursor.edit.colours').prepare(vim.api.nvim_get_current_buf())")
+    room.nvim.lua("require('lcursor.edit.render').prepare(vim.api.nvim_get_current_buf())")
     room.nvim.wait_lua("return vim._ts_has_language('c')")
     path = room.open("b.c", OLD)
     room.offer(path, OLD, NEW)
@@ -414,7 +414,7 @@ def test_a_parser_that_cannot_be_loaded_costs_the_colours_only(room: Room) -> No
     room.nvim.command(f"set runtimepath^={parser.parent.parent}")
     path = room.open("a.odd", OLD)
     room.nvim.command("setlocal filetype=odd")
-    room.nvim.lua("require('lcursor.edit.colours').prepare(vim.api.nvim_get_current_buf())")
+    room.nvim.lua("require('lcursor.edit.render').prepare(vim.api.nvim_get_current_buf())")
     room.offer(path, OLD, NEW)
     assert room.nvim.screen.wait(lambda screen: screen.has("LCursorEditAdded"), 10)
     room.nvim.wait_lua(DRAWN)
@@ -434,9 +434,15 @@ def test_what_is_far_away_has_its_colours_when_it_comes_near(room: Room) -> None
     room.offer(path, old, new)
     room.nvim.wait_lua(DRAWN)
     coloured = """
-        return vim.tbl_map(function(hunk)
-          return type(hunk.colours) == "table"
-        end, require("lcursor.edit.store").hunks(0))
+        local space = vim.api.nvim_create_namespace("lcursor.edit")
+        local marks = vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })
+        return vim.iter(marks):filter(function(mark)
+          return mark[4].virt_lines ~= nil
+        end):map(function(mark)
+          return vim.iter(mark[4].virt_lines[1]):any(function(chunk)
+            return type(chunk[2]) == "table"
+          end)
+        end):totable()
     """
     assert room.nvim.lua(coloured) == [True, False]
     room.nvim.command("normal! 900Gzt")

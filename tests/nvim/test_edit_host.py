@@ -18,14 +18,14 @@ from tests.unit.edit.desk import fenced, part_of, reply
 
 ONE = "def one(x):\n    # just that\n    return x\n\n\ndef also(x):\n    return x + 1\n"
 TWO = "def two(x):\n    # twice that\n    return x * 2\n"
-COUNT = "return require('lcursor.edit.store').count()"
+COUNT = "return require('lcursor.edit.proposals').count()"
 PROPOSED = f"return (function() {COUNT} end)() > 0"
 IDLE = "return #require('lcursor.edit').running() == 0"
 ACCEPT = "require('lcursor.edit.hunks').accept_file()"
-TURN = "return require('lcursor.edit.store').turns()[1].key"
+TURN = "return require('lcursor.edit.proposals').all()[1].key"
 ACCEPT_TURN = """
-local store = require("lcursor.edit.store")
-require("lcursor.edit.turns").accept(store.turns()[1])
+local store = require("lcursor.edit.proposals")
+require("lcursor.edit.edits").accept(store.all()[1])
 """
 LINES = "return vim.api.nvim_buf_get_lines(0, 0, -1, false)"
 ARE = f"return vim.deep_equal((function() {LINES} end)(), ...)"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvim.edits import Room, changes, digest, file, proposed
+from tests.nvim.edits import Room, changes, file, proposed
 
 OLD = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 NEW = ["one", "TWO", "three", "four", "4a", "4b", "five", "six", "eight", "nine", "TEN", "11"]
@@ -115,7 +115,10 @@ def test_operator_and_object(room: Room) -> None:
     room.nvim.lua(
         """
         local hunks = require("lcursor.edit.hunks")
-        vim.keymap.set("n", "Q", function() return hunks.operator("accept") end, { expr = true })
+        vim.keymap.set("n", "Q", function()
+          vim.go.operatorfunc = "v:lua.require'lcursor.edit.hunks'.op_accept_rows"
+          return "g@"
+        end, { expr = true })
         vim.keymap.set({ "o", "x" }, "ih", hunks.select)
         """
     )
@@ -196,7 +199,7 @@ def test_typing_inside_is_kept(room: Room) -> None:
     room.cursor(1)
     room.hunks("accept")
     assert room.lines()[1] == "two and mine"
-    assert "others now" in room.notes()[-1]
+    assert "hunk is stale" in room.notes()[-1]
 
 
 def test_marks_stay(room: Room) -> None:
@@ -212,7 +215,7 @@ def test_a_file_that_is_not_loaded_waits(room: Room) -> None:
     path = room.write("later.txt", OLD)
     room.offer(path, OLD, NEW)
     assert room.states() == ["waiting"] * 4
-    assert room.nvim.lua("return require('lcursor.edit.store').count()") == 4
+    assert room.nvim.lua("return require('lcursor.edit.proposals').count()") == 4
     room.hunks("next", 1)
     assert room.nvim.lua("return vim.fn.expand('%:t')") == "later.txt"
     assert room.states() == ["open"] * 4
@@ -232,7 +235,7 @@ def test_a_file_that_is_another_now_is_in_conflict(room: Room) -> None:
 
 def test_a_buffer_that_went_on_since_it_was_asked(room: Room) -> None:
     path = room.open("a.txt", OLD)
-    tick = room.nvim.lua("return require('lcursor.edit.trace').remember(0)")
+    tick = room.nvim.lua("return require('lcursor.edit.place').remember(0)")
     room.keys("ggOfour<CR>five<Esc>4GAx<Esc>")
     room.offer(path, OLD, NEW, tick=tick)
     assert room.states() == ["conflict", "open", "open", "open"]
@@ -312,10 +315,10 @@ def test_a_file_that_is_created(room: Room) -> None:
     path = room.home / "new.txt"
     path.unlink(missing_ok=True)
     room.propose(proposed([file(path, [], ["a", "b"], base="", kind="create")]))
-    assert room.hunks("accept_turn", "t1")["paths"] == [str(path)]
+    assert room.accept_all() == ([str(path)], [])
     room.nvim.command(f"edit {path}")
     assert room.states() == ["open"]
-    assert room.hunks("accept_turn", "t1")["paths"] == []
+    assert room.accept_all() == ([], [])
     assert room.lines() == ["a", "b"]
 
 
@@ -332,14 +335,12 @@ def test_a_turn_over_files(room: Room) -> None:
             ]
         )
     )
-    whole = room.hunks("accept_turn", "t1")
+    paths, problems = room.accept_all()
     assert room.lines() == NEW
-    assert whole["paths"] == [str(away), str(gone)]
-    assert whole["outside"] == [str(away)]
-    assert whole["problems"] == []
-    is_decided = "local s = require('lcursor.edit.store') return s.is_decided(s.turn('t1'))"
+    assert (paths, problems) == ([str(away), str(gone)], [])
+    is_decided = "local s = require('lcursor.edit.proposals') return s.is_decided(s.get('t1'))"
     assert not room.nvim.lua(is_decided)
-    room.nvim.lua("require('lcursor.edit.store').written('t1', ...)", whole["paths"])
+    room.nvim.lua("require('lcursor.edit.proposals').written('t1', ...)", paths)
     assert room.nvim.lua(is_decided)
 
 
@@ -347,7 +348,9 @@ def test_a_turn_that_is_refused(room: Room) -> None:
     here = room.open("here.txt", OLD)
     away = room.write("away.txt", OLD)
     room.propose(proposed([file(here, OLD, NEW), file(away, OLD, NEW)]))
-    room.hunks("reject_turn", "t1")
+    room.nvim.lua(
+        "require('lcursor.edit.edits').reject(require('lcursor.edit.proposals').get('t1'))"
+    )
     assert room.lines() == OLD
     assert room.states() == ["rejected"] * 8
     assert [(len(told["rejected"]), told["open"]) for told in room.decided()] == [(4, 0), (4, 0)]
@@ -357,9 +360,9 @@ def test_a_conflict_in_a_turn_is_left_and_said(room: Room) -> None:
     path = room.open("a.txt", OLD)
     room.offer(path, OLD, NEW)
     room.keys("2GAx<Esc>")
-    whole = room.hunks("accept_turn", "t1")
+    _, problems = room.accept_all()
     assert room.lines() == ["one", "twox", *NEW[2:]]
-    assert "conflict" in whole["problems"][0]
+    assert "conflict" in problems[0]
 
 
 def test_alternatives(room: Room) -> None:
@@ -367,11 +370,15 @@ def test_alternatives(room: Room) -> None:
     room.offer(path, OLD, NEW)
     other = ["one", "zwei", *OLD[2:]]
     room.propose(proposed([file(path, OLD, other)], "t2", alternative=2), "t1")
-    count = "return require('lcursor.edit.store').count()"
+    count = "return require('lcursor.edit.proposals').count()"
     assert room.nvim.lua(count) == 1
-    room.hunks("alternative", 1)
+    cycle = """
+        local proposals = require("lcursor.edit.proposals")
+        require("lcursor.edit.edits").cycle(proposals.get(...), select(2, ...))
+    """
+    room.nvim.lua(cycle, "t2", -1)
     assert room.nvim.lua(count) == 4
-    room.hunks("alternative", 1)
+    room.nvim.lua(cycle, "t1", 1)
     room.hunks("accept_file")
     assert room.lines() == other
     closed = [each for each in room.decided() if each["turn"] == "t1"]
@@ -448,7 +455,7 @@ def test_the_list_of_all(room: Room) -> None:
 def test_direct_changes(room: Room) -> None:
     path = room.open("a.txt", OLD)
     tick = room.nvim.lua("return vim.api.nvim_buf_get_changedtick(0)")
-    apply = "return require('lcursor.edit.direct').apply(...)"
+    apply = "return require('lcursor.edit.apply').change_files(...)"
     assert room.nvim.lua(apply, [file(path, OLD, NEW, tick=tick)]) == []
     assert room.lines() == NEW
     [problem] = room.nvim.lua(apply, [file(path, OLD, NEW, tick=tick)])
@@ -456,13 +463,6 @@ def test_direct_changes(room: Room) -> None:
     room.keys("u")
     assert room.lines() == OLD
     assert room.nvim.lua(apply, [file(room.home / "none.txt", OLD, NEW)]) == []
-
-
-def test_digest_is_pythons(room: Room) -> None:
-    for lines in ([], [""], ["a"], ["größe", "", "\t"]):
-        assert room.nvim.lua("return require('lcursor.edit.diff').digest(...)", lines) == digest(
-            lines
-        )
 
 
 def test_the_new_lines_can_be_changed_first(room: Room) -> None:

@@ -274,8 +274,8 @@ def test_all_taken_is_the_proposal(room: Room, base: Lines, new: Lines, order: A
         room.nvim.lua(
             """
             local index = ...
-            local part = require("lcursor.edit.store").turns()[1].parts[1]
-            require("lcursor.edit.decide").accept(part.buf, { part.hunks[index + 1] })
+            local part = require("lcursor.edit.proposals").all()[1].parts[1]
+            require("lcursor.edit.apply").accept(part.buf, { part.hunks[index + 1] })
             """,
             index,
         )
@@ -296,8 +296,8 @@ def test_all_refused_is_the_text_before(room: Room, base: Lines, new: Lines) -> 
     for index in range(len(session.changes)):
         room.nvim.lua(
             """
-            local part = require("lcursor.edit.store").turns()[1].parts[1]
-            require("lcursor.edit.decide").reject({ part.hunks[... + 1] })
+            local part = require("lcursor.edit.proposals").all()[1].parts[1]
+            require("lcursor.edit.apply").reject({ part.hunks[... + 1] })
             """,
             index,
         )
@@ -312,7 +312,15 @@ def test_a_difference_made_is_the_other(room: Room, old: Lines, new: Lines) -> N
         """
         local diff = require("lcursor.edit.diff")
         local old, new = ...
-        return { diff.apply(old, diff.changes(old, new)), #diff.blocks(new, new) }
+        local changes = vim.tbl_map(function(block)
+          return {
+            first_row = block.first,
+            last_row = block.last,
+            old = vim.list_slice(old, block.first + 1, block.last),
+            new = vim.list_slice(new, block.new_first + 1, block.new_last),
+          }
+        end, diff.blocks(old, new))
+        return { diff.apply(old, changes), #diff.blocks(new, new) }
         """,
         old,
         new,

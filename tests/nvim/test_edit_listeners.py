@@ -12,7 +12,7 @@ from tests.nvim.edits import Room
 
 OLD = ["one", "two", "three"]
 NEW = ["one", "TWO", "three"]
-FAIL = "require('lcursor.edit.anchor').told = function() error('a bug') end"
+FAIL = "require('lcursor.edit.track').corrected = function() error('a bug') end"
 
 
 @pytest.fixture
@@ -32,16 +32,6 @@ def test_an_error_while_hunks_are_followed_is_reported_once(room: Room) -> None:
     assert room.lines() == ["more", "above", *OLD]
 
 
-def test_an_error_while_a_sent_text_is_followed_is_reported_once(room: Room) -> None:
-    room.open("a.txt", OLD)
-    room.nvim.lua("require('lcursor.edit.trace').remember(vim.api.nvim_get_current_buf())")
-    room.nvim.lua(FAIL)
-    room.keys("ggOabove<Esc>Omore<Esc>")
-    [note] = room.notes()
-    assert "a bug" in note
-    assert room.lines() == ["more", "above", *OLD]
-
-
 COUNT = """
 _G.calls = { number = 0, slices = 0, getqflist = 0 }
 local function count(owner, name, key, is_counted)
@@ -53,13 +43,13 @@ local function count(owner, name, key, is_counted)
     return fn(...)
   end
 end
-count(require("lcursor.edit.direct"), "number", "number")
+count(require("lcursor.edit.buffers"), "change_number", "number")
 count(vim.fn, "getqflist", "getqflist", function(what) -- not those that keep the list up to date
   return what.id == 0
 end)
 count(vim, "defer_fn", "slices", function() -- not those of colours that were asked for before
   local caller = debug.getinfo(4, "f")
-  return caller and caller.func == require("lcursor.edit.draw").seen
+  return caller and caller.func == require("lcursor.edit.render").refresh
 end)
 """
 LINES = [f"line {number}" for number in range(300)]

@@ -27,9 +27,8 @@ def test_a_new_error_is_mended_before_anything_is_shown(home: Home, mode: str) -
         assert {each["params"]["identifier"] for each in pulled} == {"fake"}
     assert len(home.asked) == 2
     assert "line 2: `missing_x` is not defined [E1]: return missing_x" in home.asked[1]
-    assert editor.lua("return require('lcursor.edit.store').turns()[1].parts[1].hunks[1].new") == [
-        "    return x + 1"
-    ]
+    new = "return require('lcursor.edit.proposals').all()[1].parts[1].hunks[1].new"
+    assert editor.lua(new) == ["    return x + 1"]
     opened = home.sent(mode, "didOpen")[1:]
     assert [each["params"]["textDocument"]["text"] for each in opened] == [
         TEXT.replace("return x", "return missing_x"),
@@ -62,22 +61,6 @@ def test_an_empty_list_is_not_the_last_word(home: Home, mode: str) -> None:
     home.wait(lambda: len(home.sent(mode, "didClose")) == len(home.sent(mode, "didOpen")) - 1)
     home.left_alone(mode)
     assert home.editor.lua("return _G.seen") in ([], {})
-
-
-def test_how_late_a_server_is_gets_known(home: Home) -> None:
-    home.open("later", retries=0)
-    found = home.edit(BAD)["diagnostics"]
-    for tried in range(5):
-        home.refuse()
-        home.wait(
-            lambda: len(home.sent("later", "didClose")) == len(home.sent("later", "didOpen")) - 1
-        )
-        if found != "ok":
-            break
-        assert tried < 4, "it is believed each time"
-        found = home.edit(BAD).get("diagnostics", "ok")
-    assert found.startswith("line 2: `missing_x`")
-    home.left_alone("later")
 
 
 def test_of_a_server_that_is_at_work_all_the_time_nothing_good_is_believed(home: Home) -> None:
@@ -246,7 +229,7 @@ def test_many_places_are_asked_about_at_once_where_they_are_in_one_file(
     editor.wait_lua(IDLE)
     found = editor.lua(
         "return vim.tbl_map(function(part) return { part.file.name, part.file.checks } end,"
-        " require('lcursor.edit.store').turns()[1].parts)"
+        " require('lcursor.edit.proposals').all()[1].parts)"
     )
     said = {
         name: [each["text"] for each in checks if each["name"] == "diagnostics"]

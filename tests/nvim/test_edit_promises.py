@@ -69,13 +69,13 @@ def test_files_come_go_and_move_as_one_turn_that_outlives_neovim(home: Home) -> 
     assert files(home) == after
     editor = home.open()  # another Neovim knows of it
     editor.command("LCursor undo")
-    told(editor, "taken back")
+    told(editor, "undid")
     editor.wait_lua("return vim.fn.getline(2) == '    return x'")
     editor.command("write")
     assert files(home) == before
     editor = home.open()
     editor.command("LCursor redo")
-    told(editor, "made again")
+    told(editor, "redid")
     editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
     editor.command("write")
     assert files(home) == after
@@ -112,7 +112,7 @@ def test_it_is_made_again_with_a_remark(home: Home) -> None:
     editor.keys("2Gg.")
     editor.wait_lua("return vim.fn.mode() == 'i'")
     editor.keys("the one comes first<CR>")
-    editor.wait_lua("return #require('lcursor.edit.store').turns() == 2")
+    editor.wait_lua("return #require('lcursor.edit.proposals').all() == 2")
     proposed(editor)
     assert "the one comes first" in str(home.asked[1]["messages"])
     editor.wait_lua("return vim.api.nvim_get_current_buf() == vim.fn.bufnr('a.py')")

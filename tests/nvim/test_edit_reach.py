@@ -88,7 +88,7 @@ def test_what_must_not_be_edited_is_refused(
     nvim.command("LCEdit do it")
     assert any(why in text for text in reach.told(nvim)), reach.told(nvim)
     nvim.command("LCEdit")  # and no window asks in vain
-    assert nvim.lua("return require('lcursor.edit.ask').is_open()") is False
+    assert nvim.lua("return require('lcursor.edit.prompt').is_open()") is False
     assert host.messages("edit.ask") == []
 
 
@@ -126,7 +126,7 @@ def test_what_it_does_is_seen_and_goes_when_it_ends(
 def test_the_region_moves_with_what_is_typed(desk: Desk) -> None:
     rows = """
         local run = require("lcursor.edit").running()[1]
-        return { require("lcursor.edit.running").rows(run.view) }
+        return { require("lcursor.edit.progress").rows(run.view) }
     """
     asked = desk.ask("5,6LCEdit do it")
     desk.nvim.press("ggOfirst<CR>second<Esc>")  # before it is known which region it is

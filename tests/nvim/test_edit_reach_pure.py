@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lcursor.drive.editor import Editor
+from tests.nvim.edits import digest
 
 Call = Callable[..., Any]
 BAD = {"name": "parses", "is_ok": False, "text": ""}
@@ -32,7 +33,7 @@ def call(module: str, name: str) -> str:
     [(0, 0, "a.py:1"), (0, 1, "a.py:1"), (4, 9, "a.py:5-9"), (4, 6, "a.py:5-6")],
 )
 def test_a_place_counts_from_one(lua: Call, first: int, last: int, place: str) -> None:
-    assert lua(call("words", "place"), "a.py", first, last) == place
+    assert lua(call("buffers", "location"), "a.py", first, last) == place
 
 
 def file(changes: int, *checks: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def test_a_proposal_in_one_line(
     lua: Call, said: dict[str, Any], files: list[dict[str, Any]], text: str
 ) -> None:
     message = {"alternative": 1, "attempts": 1, "note": "", "files": files, **said}
-    found = lua(call("words", "proposal"), message)
+    found = lua("return require('lcursor.edit').describe(...)", message)
     assert found.endswith(text)
 
 
@@ -79,7 +80,7 @@ def test_a_proposal_in_one_line(
 )  # fmt: skip
 def test_what_an_edit_does_in_one_line(lua: Call, view: dict[str, Any], text: str) -> None:
     none = {"what": "", "detail": "", "done": 0, "total": 0, "seconds_left": -1.0, "attempt": 1}
-    assert lua(call("running", "sentence"), {**none, "is_stopping": False, **view}) == text
+    assert lua(call("progress", "sentence"), {**none, "is_stopping": False, **view}) == text
 
 
 def test_the_gravest_and_nearest_diagnostic_comes_first(lua: Call) -> None:
@@ -95,7 +96,7 @@ def test_the_gravest_and_nearest_diagnostic_comes_first(lua: Call) -> None:
           { lnum = 0, end_lnum = 2, col = 0, message = "long", severity = 2 },
           { lnum = 1, col = 0, message = "below", severity = 1 },
         })
-        local found = require("lcursor.edit.diagnostic").find(buf, ...)
+        local found = require("lcursor.edit.ask").diagnostics(buf, ...)
         return vim.tbl_map(function(each) return each.message end, found)
         """,
         0,
@@ -121,6 +122,11 @@ def test_a_step_that_is_struck_out_says_so(lua: Call) -> None:
     assert {cell[1] for cell in whole[0]} == {"LCursorEditDropped"}
 
 
+@pytest.mark.parametrize("lines", [[], [""], ["a"], ["größe", "", "\t"]])
+def test_a_digest_is_that_of_the_backend(lua: Call, lines: list[str]) -> None:
+    assert lua(call("diff", "digest"), lines) == digest(lines)
+
+
 @pytest.mark.parametrize("lines", [[""], ["a"], ["a", ""], ["", "", "b"], ["é", "a\0b", "c"]])
 def test_a_text_has_as_many_lines_on_either_side(lua: Call, lines: list[str]) -> None:
     """A NUL, which the API says as a newline, ends no line."""
@@ -128,17 +134,16 @@ def test_a_text_has_as_many_lines_on_either_side(lua: Call, lines: list[str]) ->
         """
         local buf = vim.api.nvim_create_buf(false, true)
         vim.api.nvim_buf_set_lines(buf, 0, -1, false, ...)
-        local texts = require("lcursor.edit.texts")
-        local found = { texts.joined(buf), texts.has_nul(buf) }
+        local text = require("lcursor.edit.buffers").text
+        local found = { text(buf).text }
         vim.api.nvim_buf_set_lines(buf, 0, 0, false, { "more" })
-        table.insert(found, texts.joined(buf))
+        table.insert(found, text(buf).text)
         return found
         """,
         lines,
     )
     assert text[0].split("\n") == lines
-    assert text[1] is ("\0" in "".join(lines))
-    assert text[2].split("\n") == ["more", *lines]  # what was read is not kept beyond a change
+    assert text[1].split("\n") == ["more", *lines]  # what was read is not kept beyond a change
 
 
 def test_the_diff_is_found_where_neovim_0_12_has_it(neovim: Path, tmp_path: Path) -> None:

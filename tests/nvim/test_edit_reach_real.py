@@ -59,7 +59,7 @@ def test_another_way_is_another_alternative(home: Home) -> None:
     editor.command("1,2LCEdit add one")
     proposed(editor)
     editor.keys("2G]H")
-    editor.wait_lua("return #require('lcursor.edit.store').turns() == 2")
+    editor.wait_lua("return #require('lcursor.edit.proposals').all() == 2")
     proposed(editor)
     editor.keys("gh")
     editor.wait_lua("return vim.fn.getline(2) == '    return 1 + x'")

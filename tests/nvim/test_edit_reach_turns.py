@@ -22,7 +22,7 @@ FILES = {
     "c.py": "c = 1\n",
 }
 RETURN = change(1, ["    return x"], ["    return x + 1"])
-HUNKS = "return #require('lcursor.edit.store').hunks(vim.api.nvim_get_current_buf())"
+HUNKS = "return #require('lcursor.edit.proposals').hunks(vim.api.nvim_get_current_buf())"
 ANSWER = "vim.ui.select = function(_, opts, choose) _G.asked = opts.prompt choose('%s') end\n"
 YES, NO = ANSWER % "Yes", ANSWER % "No"
 
@@ -85,7 +85,7 @@ def test_what_did_not_come_from_an_edit_cannot_be_tried_again(desk: Desk) -> Non
     desk.nvim.lua(
         """
         local path = vim.api.nvim_buf_get_name(0)
-        require("lcursor.edit").take({
+        require("lcursor.edit").receive({
           id = 999, turn = "x", title = "", alternative = 1, note = "", attempts = 1, chat = "",
           files = { {
             path = path, name = "a.py", kind = "edit", to = "", is_outside = false, checks = {},
@@ -122,7 +122,7 @@ def test_all_is_taken_and_what_no_buffer_has_is_written(desk: Desk) -> None:
     )
     desk.nvim.settle()
     assert "1 file written" in reach.told(desk.nvim)[-1]
-    assert desk.nvim.lua("return require('lcursor.edit.store').count()") == 0
+    assert desk.nvim.lua("return require('lcursor.edit.proposals').count()") == 0
 
 
 def test_what_could_not_be_written_stays_open(desk: Desk) -> None:
@@ -133,7 +133,7 @@ def test_what_could_not_be_written_stays_open(desk: Desk) -> None:
     desk.say("edit.written", said)
     desk.nvim.settle()
     assert "b.py is read-only" in reach.told(desk.nvim)[-1]
-    assert desk.nvim.lua("return require('lcursor.edit.store').count()") == 1
+    assert desk.nvim.lua("return require('lcursor.edit.proposals').count()") == 1
 
 
 @pytest.mark.parametrize(("answer", "is_written"), [(YES, True), (NO, False)])
@@ -203,7 +203,7 @@ def test_all_is_refused(desk: Desk) -> None:
     both(desk, desk.ask())
     desk.nvim.command("LCursor reject all")
     desk.nvim.settle()
-    assert desk.nvim.lua("return require('lcursor.edit.store').count()") == 0
+    assert desk.nvim.lua("return require('lcursor.edit.proposals').count()") == 0
     assert desk.lines()[1] == "    return x"
     assert desk.host.messages("edit.write") == []
     assert sorted(len(each["rejected"]) for each in desk.host.messages("edit.decided")) == [1, 1]
@@ -241,7 +241,7 @@ def test_a_turn_is_taken_back_across_files(desk: Desk) -> None:
     assert [each["path"] for each in wanted["buffers"]] == [paths[0]]
     reverted(desk, wanted, change(2, ["    return x + 1"], ["    return x"]))
     assert desk.lines() == ["typed", "def alpha(x):", "    return x"]
-    told = '"do it" is taken back in 1 buffer and 1 file'
+    told = 'undid "do it" in 1 buffer and 1 file'
     assert reach.told(desk.nvim)[-1] == "lcursor: " + told
     decided = desk.host.messages("edit.decided")
     assert [each["is_undone"] for each in decided] == [False]  # the ledger knows by itself
@@ -251,7 +251,7 @@ def test_a_turn_is_taken_back_across_files(desk: Desk) -> None:
     assert (wanted["do"], wanted["turn"]) == ("redo", key)
     reverted(desk, wanted, change(2, ["    return x"], ["    return x + 1"]))
     assert desk.lines()[2] == "    return x + 1"
-    assert "made again" in reach.told(desk.nvim)[-1]
+    assert "redid" in reach.told(desk.nvim)[-1]
 
 
 def test_what_could_not_be_taken_back_is_said(desk: Desk) -> None:
@@ -266,11 +266,11 @@ def test_what_could_not_be_taken_back_is_said(desk: Desk) -> None:
     assert told.endswith(": b.py was changed since; /else/c.py was changed since")
 
 
-@pytest.mark.parametrize(("what", "told"), [("undo", "nothing to take back"), ("redo", "to redo")])
-def test_there_may_be_nothing_to_take_back(desk: Desk, what: str, told: str) -> None:
+@pytest.mark.parametrize("what", ["undo", "redo"])
+def test_there_may_be_nothing_to_undo_or_redo(desk: Desk, what: str) -> None:
     desk.nvim.command(f"LCursor {what}")
     desk.turns([row("t1", state="open", open=1)])
-    assert told in reach.told(desk.nvim)[-1]
+    assert f"nothing to {what}" in reach.told(desk.nvim)[-1]
     assert desk.host.messages("edit.revert") == []
 
 

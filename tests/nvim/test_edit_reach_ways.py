@@ -58,9 +58,9 @@ def test_the_window_remembers_and_can_be_left(desk: Desk) -> None:
 def test_nothing_is_asked_without_a_word(desk: Desk) -> None:
     desk.nvim.command("LCEdit")
     desk.nvim.press("  <CR>")
-    assert desk.nvim.lua("return require('lcursor.edit.ask').is_open()")
+    assert desk.nvim.lua("return require('lcursor.edit.prompt').is_open()")
     desk.nvim.press("<Esc><Esc>")
-    assert not desk.nvim.lua("return require('lcursor.edit.ask').is_open()")
+    assert not desk.nvim.lua("return require('lcursor.edit.prompt').is_open()")
     assert desk.host.messages("edit.ask") == []
 
 
@@ -210,7 +210,9 @@ def test_a_question_can_be_answered_with_none(desk: Desk, key: str) -> None:
     assert desk.nvim.lua("return #vim.api.nvim_list_wins()") == 1
 
 
-@pytest.mark.parametrize(("command", "told"), [("apply x", "is empty"), ("apply xy", "name of a")])
+@pytest.mark.parametrize(
+    ("command", "told"), [("apply x", "is empty"), ("apply xy", "the name of")]
+)
 def test_there_must_be_something_to_apply(desk: Desk, command: str, told: str) -> None:
     desk.nvim.command(f"LCursor {command}")
     assert told in reach.told(desk.nvim)[-1]
@@ -248,11 +250,11 @@ def test_a_block_that_is_proposed_already_is_led_to(editor: Start, host: FakeHos
     nvim.press("ga")
     asked = desk.heard("edit.apply")
     nvim.press("ga")  # while it is looked for
-    assert "where this goes" in reach.told(nvim)[-1]
+    assert "still locating" in reach.told(nvim)[-1]
     desk.propose(asked["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
     desk.done(asked["id"])
     nvim.press("ga")
-    assert reach.told(nvim)[-1] == "lcursor: this is proposed already, here"
+    assert reach.told(nvim)[-1] == "lcursor: already proposed here"
     assert nvim.lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0))") == "a.py"
     assert nvim.lua("return vim.api.nvim_win_get_cursor(0)[1]") == 2
     assert len(host.messages("edit.apply")) == 1
@@ -291,7 +293,7 @@ def test_a_block_whose_lines_are_others_now_is_asked_for_anew(desk: Desk) -> Non
     applied(desk, "a.py", change(1, ["    return y"], ["    return x + 1"]), 2)
     desk.nvim.press("2Ggh")
     assert desk.lines()[1] == "    return x + 1"
-    assert desk.nvim.lua("return #require('lcursor.edit.store').hunks(0)") == 0
+    assert desk.nvim.lua("return #require('lcursor.edit.proposals').hunks(0)") == 0
 
 
 def test_one_instruction_for_all_entries_of_a_list(desk: Desk) -> None:
@@ -390,7 +392,7 @@ def test_status_and_health_say_what_is_open(desk: Desk) -> None:
 )
 def test_the_badge_of_errors(editor: Start, before: int, after: int, badge: str) -> None:
     nvim = editor(FILES)
-    found = nvim.lua("return { require('lcursor.edit.lsp').badge(...) }", before, after)
+    found = nvim.lua("return { require('lcursor.edit.error_count').note(...) }", before, after)
     assert found[0] == badge
 
 

@@ -130,7 +130,7 @@ def test_a_file_that_is_not_open_keeps_its_form(home: Home, form: str) -> None:
     editor.wait_lua(f"{COUNT} == 0")
     assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:-1]) + line
     editor.command("LCursor undo")
-    told(editor, "taken back")
+    told(editor, "undid")
     assert path.read_bytes() == data
 
 
@@ -147,7 +147,7 @@ def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
     assert editor.lines() == mine.splitlines()
     editor.keys("u")  # and has it again where it is as it was
     are(editor, A)
-    editor.wait_lua("return require('lcursor.edit.store').hunks(0)[1].state == 'open'")
+    editor.wait_lua("return require('lcursor.edit.proposals').hunks(0)[1].state == 'open'")
     editor.keys("2Ggh")
     are(editor, CHANGED)
 
@@ -253,7 +253,7 @@ def test_outside_of_the_project_only_what_the_user_says(home: Home, is_sure: boo
         editor.wait_lua(f"{COUNT} == 0")
         assert path.read_text() == "b = 2\n"
         editor.command("LCursor undo")
-        told(editor, "taken back")
+        told(editor, "undid")
     else:
         told(editor, "nothing was changed")
         assert editor.lua(COUNT) == 1
@@ -279,7 +279,7 @@ def test_a_link_stays_one(home: Home) -> None:
     editor.wait_lua(f"{COUNT} == 0")
     assert (real.read_text(), (home.project / "b.py").read_text()) == (CHANGED, "b = 2\n")
     editor.command("LCursor undo")
-    told(editor, "taken back")
+    told(editor, "undid")
     editor.command("LCursor undo")
     are(editor, A)
     editor.command("write")
@@ -347,7 +347,7 @@ def test_neovim_is_killed_with_hunks_open(home: Home) -> None:
     editor.wait_lua(f"{COUNT} == 0")
     assert (home.project / "b.py").read_text() == "b = 2\n"
     editor.command("LCursor undo")
-    told(editor, "taken back")
+    told(editor, "undid")
     assert (home.project / "b.py").read_text() == "b = 1\n"
     editor.lua("vim.fn.win_gotoid(vim.fn.bufwinid('a.py'))")
     are(editor, A)

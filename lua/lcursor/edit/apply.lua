@@ -1,122 +1,344 @@
--- Makes of what a chat, or someone else, wrote a proposal for files: asks Python where it belongs.
--- Parses nothing but what stands between fences of a chat.
+-- Accepts and rejects hunks: the one module that writes a proposal into a buffer. Each accept is
+-- one undo step. As little text as possible is replaced, so that marks, folds and other plugins'
+-- extmarks stay; where the old lines are not, nothing is written.
 
-local edit = require("lcursor.edit")
-local kept = require("lcursor.edit.kept")
-local notify = require("lcursor.notify")
-local reader = require("lcursor.edit.reader")
+local buffers = require("lcursor.edit.buffers")
+local diff = require("lcursor.edit.diff")
+local place = require("lcursor.edit.place")
+local proposals = require("lcursor.edit.proposals")
+local track = require("lcursor.edit.track")
 
 local M = {}
 
 local api = vim.api
+local MAX_PAIRS = 200 -- lines that are changed one by one
 
----@type table<string, lcursor.EditRun> by what was asked; those whose proposal waits, or may come
-local asked = {}
-
----@param turn lcursor.EditTurn
----@return boolean whether the user can still say yes to something of it
-local function is_fit(turn)
-  for _, part in ipairs(turn.parts) do
-    if kept.is_whole(part) and part.state ~= "done" then
-      return true
-    end
-    for _, hunk in ipairs(part.hunks) do
-      if hunk.state == "open" or hunk.state == "waiting" then
-        return true
-      end
-    end
-  end
-  return false
+--- Begin a new undo step in a buffer.
+---@param buf integer
+local function break_undo(buf)
+  api.nvim_buf_call(buf, function()
+    vim.go.undolevels = vim.go.undolevels -- setting it ends the step
+  end)
 end
 
---- Lead to what was made of the same text already, where that still waits.
----@param key string
----@return boolean is_there
----@return string? instead key of a turn that waits in vain: its lines are others now
-local function lead(key)
-  local running = edit.running()
-  for other, run in pairs(asked) do
-    local turn = run.instead and kept.turn(run.instead)
-    local is_open = turn and not kept.is_decided(turn)
-    if not is_open and not vim.list_contains(running, run) then
-      asked[other] = nil
+---@alias lcursor.EditMark { name: string, row: integer, col: integer }
+
+--- Return the user's marks a-z of a buffer. The API takes them off each line it writes.
+---@param buf integer
+---@return lcursor.EditMark[]
+local function marks_of(buf)
+  local found = {}
+  for _, mark in ipairs(vim.fn.getmarklist(buf)) do
+    local name = mark.mark:sub(2)
+    if name:find("^%l$") then
+      table.insert(found, { name = name, row = mark.pos[2] - 1, col = mark.pos[3] - 1 })
     end
   end
-  local run = asked[key]
-  if not run then
-    return false
-  elseif vim.list_contains(running, run) then
-    notify.info("it is being looked where this goes; a moment")
+  return found
+end
+
+---@param buf integer
+---@param row integer
+---@param old string[]
+---@param new string[]
+---@param block lcursor.EditBlock
+---@param marks lcursor.EditMark[]
+local function write_block(buf, row, old, new, block, marks)
+  local count, new_count = block.last - block.first, block.new_last - block.new_first
+  local pairs_ = math.min(count, new_count)
+  if pairs_ > MAX_PAIRS then
+    pairs_ = 0
+  end
+  row = row + block.first
+  if count ~= pairs_ or new_count ~= pairs_ then
+    local lines = vim.list_slice(new, block.new_first + pairs_ + 1, block.new_last)
+    api.nvim_buf_set_lines(buf, row + pairs_, row + count, true, lines)
+  end
+  for i = 1, pairs_ do
+    local was, now = old[block.first + i], new[block.new_first + i]
+    if was:find("\n", 1, true) or now:find("\n", 1, true) then
+      api.nvim_buf_set_lines(buf, row + i - 1, row + i, true, { now })
+    elseif was ~= now then
+      local head, tail = diff.ends(was, now)
+      local text = now:sub(head + 1, #now - tail)
+      api.nvim_buf_set_text(buf, row + i - 1, head, row + i - 1, #was - tail, { text })
+    end
+  end
+  for _, mark in ipairs(marks) do
+    if mark.row >= row and mark.row < row + math.min(count, new_count) then
+      local col = math.min(mark.col, #new[block.new_first + mark.row - row + 1])
+      api.nvim_buf_set_mark(buf, mark.name, mark.row + 1, col, {})
+    end
+  end
+end
+
+---@type { buf: integer, tick: integer }? a buffer that lost all its lines: one blank is left
+local emptied
+
+--- Whether a buffer has no text, not even a blank line.
+---@param buf integer
+---@return boolean
+local function is_blank(buf)
+  local tick = api.nvim_buf_get_changedtick(buf)
+  if emptied and emptied.buf == buf and emptied.tick == tick then
     return true
   end
-  local turn = assert(kept.turn(run.instead))
-  if not is_fit(turn) then
-    return false, turn.key
-  end
-  if turn.is_hidden then
-    require("lcursor.edit.store").show(turn)
-  end
-  if require("lcursor.edit.hunks").show(turn) then
-    notify.info("this is proposed already, here")
-  else
-    local name = turn.parts[1].file.name
-    notify.info(("this is proposed already, for %s; :LCursor hunks lists it"):format(name))
-  end
-  return true
+  local lines = api.nvim_buf_get_lines(buf, 0, 2, false)
+  return #lines == 1
+    and lines[1] == ""
+    and api.nvim_buf_call(buf, function()
+      return vim.fn.line2byte(1) < 0
+    end)
 end
 
----@param text string
----@param file string path that it is said to be about
----@param chat string key
----@param message integer of the chat that it is in
----@param path string absolute
----@param buf? integer that is looked at
----@return lcursor.EditRun?
-local function ask(text, file, chat, message, path, buf)
-  local where = file == "" and path or "" -- a name says more than what is looked at
-  local key = vim.fn.sha256(table.concat({ chat, message, file, where, text }, "\n"))
-  local is_there, instead = lead(key)
-  if is_there then
+--- Replace lines.
+---@param buf integer
+---@param row integer
+---@param old string[] what has to be there
+---@param new string[]
+---@param marks lcursor.EditMark[] of the buffer
+---@return string? problem why nothing was written
+local function replace(buf, row, old, new, marks)
+  local name = vim.fn.fnamemodify(api.nvim_buf_get_name(buf), ":~:.")
+  if not vim.bo[buf].modifiable then
+    return ("%s cannot be changed; :set modifiable allows it"):format(name)
+  elseif not diff.is_same(api.nvim_buf_get_lines(buf, row, row + #old, false), old) then
+    return ("%s has other text there now"):format(name)
+  elseif #old == 0 and is_blank(buf) then
+    emptied = nil
+    api.nvim_buf_set_lines(buf, 0, -1, true, new)
     return nil
   end
-  asked[key] = edit.begin("edit.apply", {
-    path = path,
-    text = text,
-    file = file,
-    chat = chat,
-    message = message,
-    buffers = reader.seen(buf),
-  }, { what = "apply", instead = instead })
-  return asked[key]
+  local is_all = #new == 0 and #old == api.nvim_buf_line_count(buf)
+  local blocks = diff.blocks(old, new, true)
+  for i = #blocks, 1, -1 do
+    write_block(buf, row, old, new, blocks[i], marks)
+  end
+  emptied = is_all and { buf = buf, tick = api.nvim_buf_get_changedtick(buf) } or nil
 end
 
---- A block of a chat. The names of its fields are those of the chat's own.
----@param session { buf: integer, chat: string, root: string }
----@param block { first: integer, last: integer, path: string, message: integer }
----@param buf? integer with the code that the chat is about
----@return lcursor.EditRun?
-function M.block(session, block, buf)
-  local lines = api.nvim_buf_get_lines(session.buf, block.first, block.last + 1, false)
-  local path = buf and reader.is_file(buf) and reader.path(buf)
-    or (session.root ~= "" and session.root or reader.here())
-  local text = table.concat(lines, "\n")
-  return ask(text, block.path, session.chat, block.message, path, buf)
+---@param buf integer
+---@param file lcursor.EditFile
+---@return string? problem
+local function change_file(buf, file)
+  local lines = buffers.lines(buf)
+  local is_as_sent = file.tick >= 0 and api.nvim_buf_get_changedtick(buf) == file.tick
+  local base = file.base ~= "" and file.base or diff.digest({})
+  if not is_as_sent and diff.digest(lines) ~= base then
+    return file.name .. " was changed meanwhile; nothing was done to it"
+  elseif not diff.apply(lines, file.changes) then
+    return file.name .. " has other text than it had; nothing was done to it"
+  elseif #file.changes == 0 then
+    return nil
+  end
+  break_undo(buf)
+  local marks, problem = marks_of(buf), nil
+  for i = #file.changes, 1, -1 do
+    local change = file.changes[i]
+    problem = problem or replace(buf, change.first_row, change.old, change.new, marks)
+  end
+  break_undo(buf)
+  return problem
 end
 
---- Text of a register: a block with or without fences, a diff, a whole answer.
----@param register? string its name; nil or "" is the unnamed one
----@return lcursor.EditRun?
-function M.register(register)
-  register = register and register ~= "" and register or '"'
-  if #register ~= 1 then
-    return notify.warn((":LCursor apply takes the name of a register, not %s"):format(register))
+--- Make the changes of an undone or redone edit in the buffers of its files, one undo step each.
+--- The backend writes the files that no buffer has.
+---@param files lcursor.EditFile[]
+---@return string[] problems one for each file to which nothing was done
+function M.change_files(files)
+  local problems = {}
+  for _, file in ipairs(files) do
+    local buf = buffers.find(file.path)
+    table.insert(problems, buf and change_file(buf, file) or nil)
   end
-  local text = vim.fn.getreg(register)
-  if not text:find("%S") then
-    return notify.info(("the register %s is empty"):format(register))
+  return problems
+end
+
+---@param hunks lcursor.Hunk[]
+---@return table<lcursor.EditPart, lcursor.Hunk[]>
+local function by_part(hunks)
+  local parts = {}
+  for _, hunk in ipairs(hunks) do
+    parts[hunk.part] = parts[hunk.part] or {}
+    table.insert(parts[hunk.part], hunk)
   end
-  local buf = api.nvim_get_current_buf()
-  return ask(text, "", "", 0, reader.here(), reader.is_file(buf) and buf or nil)
+  return parts
+end
+
+--- Set where the hunks of a file are after some were written. What Neovim reported of the writing
+--- is ambiguous where one hunk ends and the next begins.
+---@param part lcursor.EditPart
+---@param rows table<lcursor.Hunk, integer> where the hunks were whose rows were known
+---@param is_made table<lcursor.Hunk, true>
+local function settle(part, rows, is_made)
+  local by = 0
+  for _, hunk in ipairs(part.hunks) do
+    local row = rows[hunk]
+    if row and is_made[hunk] then
+      track.set(hunk, row + by, row + by + #hunk.new, false)
+      by = by + #hunk.new - #hunk.old
+    elseif row then
+      track.set(hunk, row + by, row + by + #hunk.old)
+    end
+  end
+end
+
+---@param buf integer
+---@param part lcursor.EditPart
+---@param hunks lcursor.Hunk[] of this file
+---@return lcursor.Hunk[] made
+---@return string? problem
+local function write(buf, part, hunks)
+  local rows, is_wanted, is_made, problem = {}, {}, {}, nil
+  for _, hunk in ipairs(hunks) do
+    is_wanted[hunk] = true
+  end
+  for _, hunk in ipairs(part.hunks) do
+    local is_known = hunk.state == "open" and hunk.is_exact and not hunk.is_dirty
+    if is_wanted[hunk] then
+      is_known = place.is_sure(buf, hunk)
+    end
+    rows[hunk] = is_known and hunk.first or nil
+  end
+  part.written = rows
+  local ok, err = pcall(function() -- other plugins listen to the buffer
+    local marks = marks_of(buf) -- from the last hunk to the first: those above stay valid
+    for i = #part.hunks, 1, -1 do
+      local hunk = part.hunks[i]
+      if is_wanted[hunk] and not rows[hunk] then
+        problem = "skipped a stale hunk (its lines were modified);"
+          .. " u or :LCursor undo may restore it"
+      elseif is_wanted[hunk] then
+        local failed = replace(buf, rows[hunk], hunk.old, hunk.new, marks)
+        problem = failed or problem
+        is_made[hunk] = not failed or nil
+      end
+    end
+  end)
+  part.written = nil
+  settle(part, rows, is_made)
+  if not ok then
+    error(err, 0)
+  end
+  return vim.tbl_filter(function(hunk)
+    return is_made[hunk]
+  end, part.hunks), problem
+end
+
+--- Accept hunks of a buffer, as one undo step.
+---@param buf integer
+---@param hunks lcursor.Hunk[] of that buffer
+---@return string? problem why one was not
+function M.accept(buf, hunks)
+  if #hunks == 0 then
+    return nil
+  end
+  local accepted, problem = {}, nil
+  break_undo(buf)
+  for part, some in pairs(by_part(hunks)) do
+    local made, failed = write(buf, part, some)
+    problem = failed or problem
+    accepted[part] = #made > 0 and made or nil
+  end
+  break_undo(buf)
+  local seq = buffers.change_number(buf)
+  for part, made in pairs(accepted) do
+    for _, hunk in ipairs(made) do
+      hunk.state, hunk.seq = "accepted", seq
+    end
+    place.learn(buf, part.hunks)
+  end
+  for part, made in pairs(accepted) do
+    proposals.report_accepted(part, made, false)
+  end
+  proposals.changed(buf)
+  return problem
+end
+
+--- Reject hunks, in whatever file.
+---@param hunks lcursor.Hunk[]
+function M.reject(hunks)
+  local bufs = {}
+  for part, some in pairs(by_part(hunks)) do
+    if part.buf then
+      bufs[part.buf] = true
+    end
+    local rejected = vim.tbl_map(function(hunk)
+      hunk.state = "rejected"
+      local last = hunk.base_row + #hunk.old
+      return { first_row = hunk.base_row, last_row = last, old = hunk.old, new = hunk.new }
+    end, some)
+    proposals.report(part, {}, rejected, false)
+  end
+  for buf in pairs(bufs) do
+    proposals.changed(buf)
+  end
+  proposals.changed(nil)
+end
+
+--- Return the blocks of a hunk; those whose lines correspond one to one, line by line.
+---@param hunk lcursor.Hunk
+---@return lcursor.EditBlock[]
+local function pieces_of(hunk)
+  local found = {}
+  for _, block in ipairs(diff.blocks(hunk.old, hunk.new, true)) do
+    local count, new_count = block.last - block.first, block.new_last - block.new_first
+    if count > 1 and (new_count == count or new_count == 0) then
+      for i = 0, count - 1 do
+        local new_first = block.new_first + math.min(i, new_count)
+        table.insert(found, {
+          first = block.first + i,
+          last = block.first + i + 1,
+          new_first = new_first,
+          new_last = new_first + math.min(new_count, 1),
+        })
+      end
+    else
+      table.insert(found, block)
+    end
+  end
+  return found
+end
+
+--- Split a hunk in place into the parts that have rows of a range, and the others.
+---@param buf integer
+---@param hunk lcursor.Hunk open
+---@param first integer row of the buffer
+---@param last integer
+---@return lcursor.Hunk[] those inside the range
+function M.split(buf, hunk, first, last)
+  local runs = {} ---@type { is_inside: boolean, block: lcursor.EditBlock }[]
+  for _, piece in ipairs(pieces_of(hunk)) do
+    local from, to = hunk.first + piece.first, hunk.first + piece.last
+    local is_inside = from == to and first < from + 1 and last >= from or from < last and to > first
+    local run = runs[#runs]
+    if run and run.is_inside == is_inside then
+      run.block.last, run.block.new_last = piece.last, piece.new_last
+    else
+      table.insert(runs, { is_inside = is_inside, block = vim.deepcopy(piece) })
+    end
+  end
+  if #runs < 2 or not place.is_sure(buf, hunk) then
+    return (#runs ~= 1 or runs[1].is_inside) and { hunk } or {}
+  end
+  local inside, all = {}, {}
+  for _, run in ipairs(runs) do
+    local block = run.block
+    local old = vim.list_slice(hunk.old, block.first + 1, block.last)
+    local new = vim.list_slice(hunk.new, block.new_first + 1, block.new_last)
+    local one = place.hunk(hunk.part, hunk.base_row + block.first, old, new)
+    track.set(one, hunk.first + block.first, hunk.first + block.last)
+    one.state = "open"
+    table.insert(all, one)
+    table.insert(inside, run.is_inside and one or nil)
+  end
+  local hunks = {}
+  for _, one in ipairs(hunk.part.hunks) do
+    vim.list_extend(hunks, one == hunk and all or { one })
+  end
+  hunk.part.hunks = hunks
+  place.learn(buf, all)
+  return inside
 end
 
 return M

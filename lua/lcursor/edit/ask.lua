@@ -1,324 +1,267 @@
--- The small window in which one says what shall be done: history of what was said before, mentions
--- completed as in a chat. Owns the window and the history; what is made of it is the caller's.
+-- Asks the backend for edits: of a region, of the project, at all entries of a quickfix list, to
+-- fix diagnostics, and for another try of one. Remembers what was asked in this session.
 
-local highlights = require("lcursor.ui.highlights")
+local buffers = require("lcursor.edit.buffers")
+local config = require("lcursor.config")
+local edit = require("lcursor.edit")
+local lsp_check = require("lcursor.edit.lsp_check")
+local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
+local privacy = require("lcursor.privacy")
 
 local M = {}
 
 local api = vim.api
-local WAIT_MS = 25
-local MOST_REMEMBERED = 50
-local MOST_ROWS = 8
-local LEAST_ROWS = 3 -- with the border
-local group = api.nvim_create_augroup("lcursor.edit.ask", { clear = true })
+local namespace = api.nvim_create_namespace("lcursor.edit.asked")
+local MAX_REMEMBERED = 40 -- edits that can be tried again
+local MAX_PLACES = 500
+local MAX_DIAGNOSTICS = 10
+local SEVERITIES = { "error", "warning", "information", "hint" }
 
----@class lcursor.EditPromptJoins what the chat lends; each may be missing
----@field word? fun(before: string, is_first: boolean): string?, integer?
----@field words? fun(path: string, word: string, done: fun(words: table[]))
-local joins = {}
+---@type lcursor.EditRun[] the oldest first
+local remembered = {}
 
----@class (exact) lcursor.EditPrompt
----@field buf integer
----@field win integer
----@field from integer window that one comes back to
----@field path string absolute: what mentions are completed for
----@field is_empty_fine boolean
----@field done fun(text?: string)
----@field index integer of the history: 0 is what is written now
----@field draft string what was written before the history was looked through
----@field word string that was asked for last
----@field timer uv.uv_timer_t
-
----@type lcursor.EditPrompt?
-local current
-
---- Lend what completes mentions.
----@param more lcursor.EditPromptJoins
-function M.join(more)
-  joins = more
-end
-
---- What was asked for before, the newest first. 'shada' keeps it.
----@return string[]
-function M.history()
-  local kept = vim.g.LCURSOR_EDITS
-  return type(kept) == "table" and kept or {}
-end
-
----@param text string
-local function remember(text)
-  local kept = vim.tbl_filter(function(other)
-    return other ~= text
-  end, M.history())
-  table.insert(kept, 1, text)
-  vim.g.LCURSOR_EDITS = vim.list_slice(kept, 1, MOST_REMEMBERED)
-end
-
----@param prompt lcursor.EditPrompt
----@return string
-local function text_of(prompt)
-  return table.concat(api.nvim_buf_get_lines(prompt.buf, 0, -1, false), "\n")
-end
-
----@param prompt lcursor.EditPrompt
-local function fit(prompt)
-  if api.nvim_win_is_valid(prompt.win) then
-    local rows = api.nvim_win_text_height(prompt.win, {}).all
-    api.nvim_win_set_height(prompt.win, math.max(math.min(rows, MOST_ROWS), 1))
-  end
-end
-
----@param prompt lcursor.EditPrompt
----@param text? string nil: nothing is asked
-local function close(prompt, text)
-  if current ~= prompt then
-    return
-  end
-  current = nil
-  prompt.timer:close()
-  if api.nvim_get_current_win() == prompt.win then
-    vim.cmd.stopinsert()
-    if api.nvim_win_is_valid(prompt.from) then
-      api.nvim_set_current_win(prompt.from)
-      local cursor = api.nvim_win_get_cursor(prompt.from)
-      vim.schedule(function() -- leaving Insert mode takes the cursor back by one
-        if api.nvim_get_current_win() == prompt.from then
-          pcall(api.nvim_win_set_cursor, prompt.from, cursor)
-        end
-      end)
+---@param run lcursor.EditRun
+---@param first integer
+---@param last integer
+local function remember(run, first, last)
+  run.mark = api.nvim_buf_set_extmark(run.buf, namespace, first, 0, {
+    end_row = last,
+    end_col = 0,
+    end_right_gravity = false,
+    strict = false,
+  })
+  table.insert(remembered, run)
+  if #remembered > MAX_REMEMBERED then
+    local oldest = table.remove(remembered, 1)
+    if api.nvim_buf_is_valid(oldest.buf) then
+      api.nvim_buf_del_extmark(oldest.buf, namespace, oldest.mark)
     end
   end
-  if api.nvim_win_is_valid(prompt.win) then
-    api.nvim_win_close(prompt.win, true)
-  end
-  prompt.done(text)
 end
 
----@param prompt lcursor.EditPrompt
-local function send(prompt)
-  local text = vim.trim(text_of(prompt))
-  if text == "" and not prompt.is_empty_fine then
-    return
+---@class (exact) lcursor.EditAgain
+---@field id integer of the edit before
+---@field remark string "" for another way of doing the same
+---@field instead string key of its proposal
+
+--- Ask for a change of a region, or of the project.
+---@param buf integer
+---@param first integer row of the selection, or of the cursor
+---@param last integer the same where nothing is selected
+---@param instruction string
+---@param opts { project?: boolean, model?: string, again?: lcursor.EditAgain }
+---@return lcursor.EditRun?
+function M.region(buf, first, last, instruction, opts)
+  local is_project = opts.project == true
+  local refusal = buffers.refusal(buf)
+  if refusal and not is_project then
+    return notify.warn(refusal)
   end
-  if text ~= "" then
-    remember(text)
+  local text = { path = buffers.here(), tick = -1, text = "" }
+  local name, filetype, others = "", "", buffers.unsaved(buf)
+  if refusal then
+    first, last = 0, 0
+  else
+    text, name, filetype = buffers.text(buf), buffers.name(buf), vim.bo[buf].filetype
+    if is_project then
+      table.insert(others, 1, text)
+    end
   end
-  close(prompt, text)
+  local again = opts.again or { id = 0, remark = "" }
+  local model = opts.model or ""
+  local run = edit.begin("edit.ask", {
+    scope = is_project and "project" or "region",
+    path = text.path,
+    name = name,
+    filetype = filetype,
+    tick = text.tick,
+    text = text.text,
+    first_row = first,
+    last_row = last,
+    instruction = instruction,
+    attachments = edit.collect(instruction),
+    buffers = others,
+    model = model,
+    again = again.id,
+    remark = again.remark,
+    served = lsp_check.served(),
+  }, {
+    buf = not is_project and buf or nil,
+    first = first,
+    last = last,
+    instruction = instruction,
+    model = model,
+    instead = again.instead,
+  })
+  if run and run.buf then
+    remember(run, first, last)
+  end
+  return run
 end
 
----@param prompt lcursor.EditPrompt
----@param text string
-local function put(prompt, text)
-  local lines = vim.split(text, "\n", { plain = true })
-  api.nvim_buf_set_lines(prompt.buf, 0, -1, false, lines)
-  api.nvim_win_set_cursor(prompt.win, { #lines, #lines[#lines] })
-  fit(prompt)
+--- Return the edit that a proposal came from, where it can be tried again.
+---@param proposal lcursor.EditProposal
+---@return lcursor.EditRun?
+function M.origin(proposal)
+  return vim.iter(remembered):find(function(run)
+    return run.id == proposal.id
+  end)
 end
 
----@param prompt lcursor.EditPrompt
----@param by integer 1 is older
-local function step(prompt, by)
-  local history = M.history()
-  local index = math.max(math.min(prompt.index + by, #history), 0)
-  if index == prompt.index then
-    return
-  elseif prompt.index == 0 then
-    prompt.draft = text_of(prompt)
+--- Try an edit again.
+---@param proposal lcursor.EditProposal that it led to
+---@param remark string what is wrong with it; "" for another way of doing the same
+---@return lcursor.EditRun?
+function M.again(proposal, remark)
+  local run = M.origin(proposal)
+  local mark = {}
+  if run and api.nvim_buf_is_loaded(run.buf) then
+    mark = api.nvim_buf_get_extmark_by_id(run.buf, namespace, run.mark, { details = true })
   end
-  prompt.index = index
-  put(prompt, index == 0 and prompt.draft or history[index])
+  if not run or not mark[1] then
+    return notify.info("this change cannot be tried again; ask for it with :LCEdit")
+  elseif #edit.running(run.buf) > 0 then
+    return notify.info("an edit of this buffer is being written")
+  end
+  local first, last = mark[1], math.max(mark[3].end_row or mark[1], mark[1])
+  local again = { id = run.id, remark = remark, instead = proposal.key }
+  return M.region(run.buf, first, last, run.instruction, { model = run.model, again = again })
 end
 
----@param prompt lcursor.EditPrompt
----@return string? word
----@return integer? col 0-based
-local function at_cursor(prompt)
-  if not joins.word or api.nvim_get_current_buf() ~= prompt.buf then
+--- Return the items of the quickfix or location list that the current window shows.
+---@return table[]? nil where it shows none
+function M.list_items()
+  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  if not info or info.quickfix ~= 1 then
     return nil
   end
-  local cursor = api.nvim_win_get_cursor(0)
-  return joins.word(api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] == 1)
+  local what = { items = 0 }
+  return (info.loclist == 1 and vim.fn.getloclist(0, what) or vim.fn.getqflist(what)).items
 end
 
----@param prompt lcursor.EditPrompt
-local function complete(prompt)
-  local word = at_cursor(prompt)
-  prompt.word = word or ""
-  if not word or not joins.words then
-    return
-  end
-  joins.words(prompt.path, word, function(words)
-    local now, col = at_cursor(prompt)
-    if current ~= prompt or now ~= word or not api.nvim_get_mode().mode:find("^i") then
-      return
-    end
-    local items = vim.tbl_map(function(each)
-      return { word = each.word, menu = each.info, icase = 1, equal = 1 }
-    end, words)
-    local is_done = #items == 1 and items[1].word == word
-    if (#items > 0 and not is_done) or vim.fn.pumvisible() == 1 then
-      vim.fn.complete(col + 1, is_done and {} or items)
-    end
-  end)
-end
-
----@param prompt lcursor.EditPrompt
-local function typed(prompt)
-  fit(prompt)
-  local word = at_cursor(prompt)
-  if word == prompt.word then
-    return
-  end
-  prompt.word = word or ""
-  prompt.timer:start(
-    WAIT_MS,
-    0,
-    vim.schedule_wrap(notify.guarded(function()
-      if current == prompt then
-        complete(prompt)
+--- Return the places of list items, each line of a file once.
+---@param items table[]
+---@return table[] with the fields of `EditPlace`
+---@return string[] problems
+local function places_of(items)
+  local places, problems, seen, secrets = {}, {}, {}, 0
+  for _, item in ipairs(items) do
+    local path = item.bufnr > 0 and api.nvim_buf_get_name(item.bufnr) or ""
+    if path ~= "" and item.lnum > 0 then
+      path = vim.fs.abspath(path)
+      local key = ("%s:%d"):format(path, item.lnum)
+      if privacy.is_secret_path(path, config.get().completion.secrets) then
+        secrets = secrets + 1
+      elseif not seen[key] then
+        seen[key] = true
+        table.insert(places, { path = path, row = item.lnum - 1, text = vim.trim(item.text) })
       end
-    end))
-  )
-end
-
----@param prompt lcursor.EditPrompt
-local function map(prompt)
-  local function on(modes, lhs, run)
-    vim.keymap.set(modes, lhs, notify.guarded(run), { buffer = prompt.buf, nowait = true })
-  end
-  local function chosen(key)
-    return vim.fn.pumvisible() == 1 and vim.keycode(key)
-  end
-  local function type_(keys)
-    api.nvim_feedkeys(keys, "n", false)
-  end
-  on({ "n", "i" }, "<CR>", function()
-    local keys = chosen("<C-y>")
-    if keys and vim.fn.complete_info({ "selected" }).selected >= 0 then
-      return type_(keys)
     end
-    send(prompt)
-  end)
-  on("i", "<Tab>", function()
-    type_(chosen("<C-y>") or "\t")
-  end)
-  on("i", "<S-CR>", function()
-    type_("\n")
-  end)
-  for lhs, by in pairs({ ["<Up>"] = 1, ["<Down>"] = -1, ["<C-p>"] = 1, ["<C-n>"] = -1 }) do
-    on({ "n", "i" }, lhs, function()
-      local keys = chosen(by == 1 and "<C-p>" or "<C-n>")
-      if keys then
-        return type_(keys)
-      end
-      step(prompt, by)
-    end)
   end
-  for lhs, modes in pairs({ ["<Esc>"] = { "n" }, ["q"] = { "n" }, ["<C-c>"] = { "n", "i" } }) do
-    on(modes, lhs, function()
-      close(prompt, nil)
-    end)
+  if secrets > 0 then
+    local count = many(secrets, "entry", "entries")
+    table.insert(problems, count .. " left out: in files whose names say that they hold secrets")
   end
+  if #places > MAX_PLACES then
+    table.insert(problems, ("only the first %d are used"):format(MAX_PLACES))
+    places = vim.list_slice(places, 1, MAX_PLACES)
+  end
+  return places, problems
 end
 
----@class (exact) lcursor.EditPromptOpts
----@field title string
----@field path string absolute
----@field draft? string
----@field is_empty_fine? boolean nothing said is an answer too
----@field rows? integer[] first row and the one behind the last, of what it is about in this window
-
---- Where the window stands: above what it is about, below that where there is no room; at the
---- cursor where it is about nothing that is seen.
----@param rows? integer[]
----@return vim.api.keyset.win_config
-local function place(rows)
-  local win = api.nvim_get_current_win()
-  local top = rows and vim.fn.screenpos(win, rows[1] + 1, 1).row or 0
-  local bottom = rows and vim.fn.screenpos(win, math.max(rows[2], rows[1] + 1), 1).row or 0
-  local col = math.max(vim.fn.screenpos(win, vim.fn.line("."), 1).col - 1, 0)
-  if top > LEAST_ROWS then
-    return { relative = "editor", anchor = "SW", row = top - 1, col = col }
-  elseif bottom > 0 and bottom + LEAST_ROWS < vim.o.lines - vim.o.cmdheight then
-    return { relative = "editor", anchor = "NW", row = bottom, col = col }
+--- Ask for the same change at the entries of a list.
+---@param items table[]
+---@param instruction string
+---@param model? string
+---@return lcursor.EditRun?
+function M.list(items, instruction, model)
+  local places, problems = places_of(items)
+  if #problems > 0 then
+    notify.warn(table.concat(problems, "; "))
   end
-  local above = vim.fn.screenrow() > LEAST_ROWS
-  return { relative = "cursor", anchor = above and "SW" or "NW", row = above and 0 or 1, col = 0 }
+  if #places == 0 then
+    return notify.info("there is no place in a file in this list")
+  end
+  local function path_of(one)
+    return one.path
+  end
+  local texts = buffers.unsaved()
+  local known = vim.tbl_map(path_of, texts)
+  for _, text in ipairs(buffers.loaded(vim.tbl_map(path_of, places))) do -- for their ticks
+    if not vim.list_contains(known, text.path) then
+      table.insert(texts, text)
+    end
+  end
+  return edit.begin("edit.many", {
+    path = places[1].path,
+    places = places,
+    instruction = instruction,
+    buffers = texts,
+    model = model or "",
+    served = lsp_check.served(),
+  }, { instruction = instruction, model = model })
 end
 
---- Have the user say something, above the cursor. One window at a time.
----@param opts lcursor.EditPromptOpts
----@param done fun(text?: string) called once, back in the window it was opened from; nil: left
-function M.open(opts, done)
-  if current then
-    close(current, nil)
+--- Return the diagnostics of some rows, the most severe first, then the nearest to the cursor.
+---@param buf integer
+---@param first integer row
+---@param last integer
+---@param col integer of the cursor
+---@return vim.Diagnostic[]
+function M.diagnostics(buf, first, last, col)
+  local found = vim.tbl_filter(function(each)
+    return each.lnum < last and math.max(each.end_lnum or each.lnum, each.lnum) >= first
+  end, vim.diagnostic.get(buf))
+  local function distance(each)
+    if each.lnum ~= first then
+      return 1000 + math.abs(each.lnum - first)
+    elseif col < each.col then
+      return each.col - col
+    end
+    local is_past = each.end_col and each.lnum == each.end_lnum and col >= each.end_col
+    return is_past and col - each.end_col or 0
   end
-  highlights.apply()
-  local from = api.nvim_get_current_win()
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden, vim.bo[buf].filetype = "wipe", "lcursor-prompt"
-  vim.bo[buf].completeopt = "menuone,noinsert"
-  vim.b[buf].completion = false -- blink.cmp shows no menu of its own
-  local width = math.max(math.min(72, vim.o.columns - 4), 1)
-  local win = api.nvim_open_win(
-    buf,
-    true,
-    vim.tbl_extend("error", place(opts.rows), {
-      width = width,
-      height = 1,
-      border = "rounded",
-      title = (" %s "):format(opts.title),
-      footer = " <CR> asks, <Up> earlier, <C-c> leaves ",
-      footer_pos = "right",
-    })
-  )
-  local wo = vim.wo[win][0]
-  wo.wrap, wo.linebreak, wo.number, wo.relativenumber = true, true, false, false
-  wo.signcolumn, wo.foldcolumn, wo.colorcolumn, wo.list = "no", "0", "", false
-  wo.foldenable = false
-  wo.winhighlight = "FloatTitle:LCursorEditTitle,FloatFooter:LCursorEditKey"
-  ---@type lcursor.EditPrompt
-  local prompt = {
-    buf = buf,
-    win = win,
-    from = from,
-    path = opts.path,
-    is_empty_fine = opts.is_empty_fine or false,
-    done = done,
-    index = 0,
-    draft = "",
-    word = "",
-    timer = assert(vim.uv.new_timer()),
-  }
-  current = prompt
-  map(prompt)
-  api.nvim_create_autocmd({ "TextChangedI", "TextChangedP", "TextChanged" }, {
-    group = group,
-    buffer = buf,
-    callback = notify.guarded(function()
-      typed(prompt)
-    end),
-  })
-  api.nvim_create_autocmd("WinClosed", {
-    group = group,
-    pattern = tostring(win),
-    once = true,
-    callback = notify.guarded(function()
-      vim.schedule(function()
-        close(prompt, nil)
-      end)
-    end),
-  })
-  if opts.draft and opts.draft ~= "" then
-    put(prompt, opts.draft)
-  end
-  vim.cmd("startinsert!")
+  table.sort(found, function(one, other)
+    if one.severity ~= other.severity then
+      return one.severity < other.severity
+    elseif distance(one) ~= distance(other) then
+      return distance(one) < distance(other)
+    end
+    return one.message < other.message
+  end)
+  return found
 end
 
----@return boolean whether it is open
-function M.is_open()
-  return current ~= nil
+---@param buf integer
+---@param found vim.Diagnostic[]
+---@return string
+local function fix_instruction(buf, found)
+  local lines = { #found == 1 and "Fix this problem:" or "Fix these problems:" }
+  for _, each in ipairs(vim.list_slice(found, 1, MAX_DIAGNOSTICS)) do
+    local code = vim.trim(api.nvim_buf_get_lines(buf, each.lnum, each.lnum + 1, false)[1] or "")
+    local source = vim.trim(("%s %s"):format(each.source or "", each.code or ""))
+    local from = source ~= "" and (" [%s]"):format(source) or ""
+    local text = each.message:gsub("%s+", " ")
+    local kind = SEVERITIES[each.severity] or "error"
+    table.insert(lines, ("%s: %s%s, in the line `%s`"):format(kind, text, from, code))
+  end
+  return table.concat(lines, "\n")
+end
+
+--- Ask for a change that fixes the diagnostics of the cursor's line, or of a range.
+---@param range? integer[] first row and the one after the last
+---@return lcursor.EditRun?
+function M.fix(range)
+  local buf, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
+  local rows = range or { cursor[1] - 1, cursor[1] }
+  local found = M.diagnostics(buf, rows[1], rows[2], cursor[2])
+  if #found == 0 then
+    local where = range and "these lines have" or "this line has"
+    return notify.info(where .. " no diagnostics; :lua vim.diagnostic.setqflist() lists all")
+  end
+  rows = range or { found[1].lnum, found[1].lnum }
+  return M.region(buf, rows[1], rows[2], fix_instruction(buf, found), {})
 end
 
 return M

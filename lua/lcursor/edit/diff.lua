@@ -1,13 +1,13 @@
--- Pure functions of lines: what differs, as lines, as words; where rows of one text are in another.
--- Must not touch a buffer. A change is `{ first_row, last_row, old, new }`, as on the wire.
+-- Pure functions of lines: which differ, which words of them, and where rows of one text are in
+-- another. A change is `{ first_row, last_row, old, new }`, as on the wire.
 
 local text = require("lcursor.text")
 
 local M = {}
 
-local LINEMATCH = 60 -- lines: aligning more of them takes seconds
-local LONG_BYTES = 1000 -- of a longer line only its ends are compared
-local ALIKE = 0.3 -- share of a line that must stay for its words to be worth showing
+local MAX_LINEMATCH = 60 -- lines: aligning more takes seconds
+local MAX_WORDS_BYTES = 1000 -- of a longer line only the ends are compared
+local MIN_SIMILAR = 0.3 -- share of a line that must stay for its words to be worth showing
 
 ---@param lines string[]
 ---@param first integer
@@ -25,13 +25,42 @@ local function joined(lines, first, last)
   return table.concat(found, "\n") .. "\n"
 end
 
---- Rows that differ, in order. Equal ends are left out before anything is compared in earnest.
+local is_similar ---@type fun(old: string, new: string): boolean
+
+--- Merge blocks that touch, except pairs of similar lines: all old lines are shown first, then all
+--- new ones.
 ---@param old string[]
 ---@param new string[]
----@param linematch? boolean pair the lines of a block with those that they are most alike
+---@param blocks lcursor.EditBlock[]
+---@return lcursor.EditBlock[]
+local function merged(old, new, blocks)
+  local found, was_pair = {}, false
+  for _, block in ipairs(blocks) do
+    local before = found[#found]
+    local is_pair = block.last - block.first == block.new_last - block.new_first
+      and is_similar(old[block.first + 1], new[block.new_first + 1])
+    local is_next = before
+      and before.last == block.first
+      and before.new_last == block.new_first
+      and not is_pair
+      and not was_pair
+    if is_next then
+      before.last, before.new_last = block.last, block.new_last
+    else
+      table.insert(found, block)
+      was_pair = is_pair
+    end
+  end
+  return found
+end
+
+--- Return the rows that differ, in order.
+---@param old string[]
+---@param new string[]
+---@param linematch? boolean pair each line of a block with the most similar one
 ---@return lcursor.EditBlock[]
 function M.blocks(old, new, linematch)
-  local head, most = 0, math.min(#old, #new)
+  local head, most = 0, math.min(#old, #new) -- equal ends are cheap to leave out
   while head < most and old[head + 1] == new[head + 1] do
     head = head + 1
   end
@@ -50,7 +79,7 @@ function M.blocks(old, new, linematch)
   end
   local opts = { result_type = "indices", algorithm = "histogram" }
   if linematch then
-    opts.linematch = LINEMATCH
+    opts.linematch = MAX_LINEMATCH
   end
   ---@type integer[][]
   local found = text.diff(joined(old, head, #old - tail), joined(new, head, #new - tail), opts)
@@ -67,52 +96,10 @@ function M.blocks(old, new, linematch)
       new_last = new_first + new_count,
     })
   end
-  return linematch and M.merged(old, new, blocks) or blocks
+  return linematch and merged(old, new, blocks) or blocks
 end
 
---- Put blocks together that touch, but for pairs of lines that are alike: what goes is seen first,
---- and then what comes.
----@param old string[]
----@param new string[]
----@param blocks lcursor.EditBlock[]
----@return lcursor.EditBlock[]
-function M.merged(old, new, blocks)
-  local merged, was_pair = {}, false
-  for _, block in ipairs(blocks) do
-    local before = merged[#merged]
-    local is_pair = block.last - block.first == block.new_last - block.new_first
-      and M.is_alike(old[block.first + 1], new[block.new_first + 1])
-    local is_next = before
-      and before.last == block.first
-      and before.new_last == block.new_first
-      and not is_pair
-      and not was_pair
-    if is_next then
-      before.last, before.new_last = block.last, block.new_last
-    else
-      table.insert(merged, block)
-      was_pair = is_pair
-    end
-  end
-  return merged
-end
-
---- The changes that make one text of another.
----@param old string[]
----@param new string[]
----@return lcursor.EditChange[]
-function M.changes(old, new)
-  return vim.tbl_map(function(block)
-    return {
-      first_row = block.first,
-      last_row = block.last,
-      old = vim.list_slice(old, block.first + 1, block.last),
-      new = vim.list_slice(new, block.new_first + 1, block.new_last),
-    }
-  end, M.blocks(old, new))
-end
-
---- The text with changes made in it; nil where their old lines are not there.
+--- Return a text with changes made in it; nil where their old lines are not there.
 ---@param lines string[]
 ---@param changes lcursor.EditChange[] in the order of their rows
 ---@return string[]?
@@ -141,12 +128,13 @@ function M.apply(lines, changes)
   return out
 end
 
---- Find rows of one text in another, with the line above and the line below: these three must be
---- together in both, or the place is not sure.
+--- Return a function that finds rows of one text in another. They must be together with the line
+--- above and the line below in both, or the place is not sure.
 ---@param old string[]
 ---@param new string[]
+---@param may_grow? boolean lines may have been added at the ends of the file
 ---@return fun(first: integer, last: integer): integer? row of the other text
-function M.finder(old, new)
+function M.finder(old, new, may_grow)
   local blocks = M.blocks(old, new)
   return function(first, last)
     local from, to = math.max(first - 1, 0), math.min(last + 1, #old)
@@ -162,7 +150,8 @@ function M.finder(old, new)
     end
     -- At an end of the file there is no line to go by: it must be an end of the other as well.
     local is_top, is_end = first + by == 0, last + by == #new
-    if (first == 0 and not is_top) or (last == #old and not is_end) then
+    local is_moved = (first == 0 and not is_top) or (last == #old and not is_end)
+    if is_moved and not may_grow then
       return nil
     end
     return first + by
@@ -185,7 +174,7 @@ local function words_of(line)
 end
 
 ---@param words string[]
----@return integer[] byte at which each begins, and behind the last
+---@return integer[] byte at which each begins, and that after the last
 local function starts_of(words)
   local starts, at = {}, 0
   for i, word in ipairs(words) do
@@ -196,16 +185,16 @@ local function starts_of(words)
   return starts
 end
 
+--- Return how many bytes two lines begin and end with alike, in whole characters.
 ---@param old string
 ---@param new string
----@return integer head bytes that both begin with, whole characters
+---@return integer head
 ---@return integer tail
-local function ends(old, new)
+function M.ends(old, new)
   local most, head, tail = math.min(#old, #new), 0, 0
   while head < most and old:byte(head + 1) == new:byte(head + 1) do
     head = head + 1
   end
-  -- Never within a character.
   while head > 0 and (old:find("^[\128-\191]", head + 1) or new:find("^[\128-\191]", head + 1)) do
     head = head - 1
   end
@@ -218,11 +207,9 @@ local function ends(old, new)
   return head, tail
 end
 
-M.ends = ends
+---@alias lcursor.EditBytes integer[] first byte and the one after the last
 
----@alias lcursor.EditBytes integer[] first byte and the one behind the last
-
---- Which bytes of two lines differ, word by word; nothing where nearly all does.
+--- Return which bytes of two lines differ, word by word; nothing where nearly all do.
 ---@param old string
 ---@param new string
 ---@return lcursor.EditBytes[] of the old
@@ -231,8 +218,8 @@ function M.words(old, new)
   if old == new then
     return {}, {}
   end
-  if #old > LONG_BYTES or #new > LONG_BYTES then
-    local head, tail = ends(old, new)
+  if #old > MAX_WORDS_BYTES or #new > MAX_WORDS_BYTES then
+    local head, tail = M.ends(old, new)
     return { { head, #old - tail } }, { { head, #new - tail } }
   end
   local old_words, new_words = words_of(old), words_of(new)
@@ -249,27 +236,25 @@ function M.words(old, new)
       table.insert(new_spans, { new_at[block.new_first + 1], new_at[block.new_last + 1] })
     end
   end
-  if kept < ALIKE * math.max(#old, #new) then
+  if kept < MIN_SIMILAR * math.max(#old, #new) then
     return {}, {}
   end
   return old_spans, new_spans
 end
 
 --- Whether one line could have become the other.
----@param old string
----@param new string
----@return boolean
-function M.is_alike(old, new)
-  local head, tail = ends(old, new)
-  if head + tail >= ALIKE * math.max(#old, #new) then
+is_similar = function(old, new)
+  local head, tail = M.ends(old, new)
+  if head + tail >= MIN_SIMILAR * math.max(#old, #new) then
     return true
   end
   local spans, new_spans = M.words(old, new)
   return #spans + #new_spans > 0
 end
 
+--- Return the digest of lines, as lcursor/edit/records.py does.
 ---@param lines string[]
----@return string as `digest` of lcursor/edit/records.py
+---@return string
 function M.digest(lines)
   return vim.fn.sha256(table.concat(lines, "\n"))
 end

@@ -228,7 +228,7 @@ function M.edit(found)
     settings.diagnostics and "Language servers check an edit before it is shown"
       or "Language servers do not check edits (setting edit.diagnostics)"
   )
-  local now = package.loaded["lcursor.edit"] and require("lcursor.edit.reach").describe()
+  local now = package.loaded["lcursor.edit"] and require("lcursor.edit.commands").describe()
   health.info(now and ("Now " .. now) or "No edit is open")
 end
 

@@ -1,101 +1,64 @@
 -- The picker that answers a question of an edit: a list of choices, and for the selected one the
--- lines at its place, or what the user should know. One at a time; it owns its windows and closes
--- them all.
+-- lines at its place, or what the user should know.
 
-local direct = require("lcursor.edit.direct")
+local buffers = require("lcursor.edit.buffers")
 local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
-local words = require("lcursor.edit.words")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
 local api = vim.api
 local AROUND = 6 -- rows that are shown above and below a place
-local MOST_ROWS = 20
-local MOST_BYTES = 512 * 1024
-local namespace = api.nvim_create_namespace("lcursor.edit.choose")
-local group = api.nvim_create_augroup("lcursor.edit.choose", { clear = true })
+local MAX_ROWS = 20
+local namespace = api.nvim_create_namespace("lcursor.edit.pick_location")
 
 ---@param choice lcursor.EditChoice
 ---@return string
-function M.line(choice)
-  if choice.path == "" then
-    return (choice.name:gsub("%c", " "))
+local function line_of(choice)
+  local text = choice.name
+  if choice.path ~= "" then
+    text = buffers.location(choice.name, choice.first_row, choice.last_row)
+    text = choice.why ~= "" and ("%s  %s"):format(text, choice.why) or text
   end
-  local why = choice.why ~= "" and ("  " .. choice.why) or ""
-  local place = words.place(choice.name, choice.first_row, choice.last_row)
-  return ((place .. why):gsub("%c", " "))
+  return (text:gsub("%c", " "))
 end
 
----@param buf integer
----@param lines string[]
-local function fill(buf, lines)
-  vim.bo[buf].modifiable = true
-  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-  vim.bo[buf].modifiable = false
-end
-
----@return integer buf
-local function scratch()
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden, vim.bo[buf].modifiable = "wipe", false
-  return buf
-end
-
----@param path string
----@return string[]? lines of a file, as it is in its buffer, else on disk
-local function read(path)
-  local buf = direct.buffer(path)
-  if buf then
-    return api.nvim_buf_get_lines(buf, 0, -1, false)
-  end
-  local stat = vim.uv.fs_stat(path)
-  local file = stat and stat.size <= MOST_BYTES and io.open(path, "rb")
-  local text = file and file:read("*a")
-  if file then
-    file:close()
-  end
-  return text and vim.split((text:gsub("\r\n", "\n")), "\n", { plain = true })
-end
-
----@class (exact) lcursor.EditAround what is seen of a place
----@field lines string[]
----@field first integer row of the place in them
----@field last integer
----@field added integer rows behind that, as they would be
-
---- What stands at a place and around it, and what would stand there.
+--- Return the lines at a place and around it, with those that would be added.
 ---@param choice lcursor.EditChoice
----@return lcursor.EditAround
-local function around(choice)
+---@return string[] lines
+---@return integer first row of the place in them
+---@return integer last
+---@return integer added rows after that, as they would be
+local function preview_lines(choice)
+  local new = choice.lines
   if choice.path == "" then
-    return { lines = choice.lines, first = 0, last = 0, added = 0 }
+    return new, 0, 0, 0
   end
-  local file, new = read(choice.path), choice.lines
+  local buf = buffers.find(choice.path)
+  local file = buf and buffers.lines(buf) or buffers.read(choice.path)
   if not file or choice.last_row > #file then
-    return { lines = new, first = 0, last = 0, added = #new }
+    return new, 0, 0, #new
   end
   local here = vim.list_slice(file, choice.first_row + 1, choice.last_row)
   local is_top = #here == 0 and vim.deep_equal(new, vim.list_slice(file, 1, #new))
   if is_top or vim.deep_equal(here, new) then
-    new = {} -- it is what is there already
+    new = {} -- it is there already
   end
   local from = math.max(choice.first_row - AROUND, 0)
   local lines = vim.list_slice(file, from + 1, choice.last_row)
   vim.list_extend(lines, new)
-  local below = is_top and MOST_ROWS or AROUND
+  local below = is_top and MAX_ROWS or AROUND
   vim.list_extend(lines, vim.list_slice(file, choice.last_row + 1, choice.last_row + below))
-  local first, last = choice.first_row - from, choice.last_row - from
-  return { lines = lines, first = first, last = last, added = #new }
+  return lines, choice.first_row - from, choice.last_row - from, #new
 end
 
 ---@param buf integer
 ---@param win integer
 ---@param choice lcursor.EditChoice
 local function preview(buf, win, choice)
-  local seen = around(choice)
-  local lines, first = seen.lines, seen.first
-  fill(buf, lines)
+  local lines, first, last, added = preview_lines(choice)
+  window.set_lines(buf, lines)
   local name = choice.path ~= "" and choice.path or nil
   local filetype = name and vim.filetype.match({ filename = name, contents = lines }) or ""
   pcall(vim.treesitter.stop, buf)
@@ -104,27 +67,35 @@ local function preview(buf, win, choice)
     vim.bo[buf].syntax = filetype -- not the filetype: that would attach language servers
   end
   api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
-  local function colour(from, to, hl)
+  local function color(from, to, hl)
     if to > from then
       local mark = { end_row = to, hl_group = hl, hl_eol = true, strict = false }
       api.nvim_buf_set_extmark(buf, namespace, from, 0, mark)
     end
   end
-  colour(first, seen.last, "LCursorHit")
-  colour(seen.last, seen.last + seen.added, "LCursorEditAdded")
-  api.nvim_win_set_height(win, math.max(math.min(#lines, MOST_ROWS), 1))
+  color(first, last, "LCursorHit")
+  color(last, last + added, "LCursorEditAdded")
+  api.nvim_win_set_height(win, math.max(math.min(#lines, MAX_ROWS), 1))
   api.nvim_win_set_cursor(win, { math.min(first + 1, math.max(#lines, 1)), 0 })
 end
 
---- Have the user choose.
+---@param config vim.api.keyset.win_config
+---@param is_entered boolean
+---@return integer buf
+---@return integer win
+local function open_window(config, is_entered)
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden, vim.bo[buf].modifiable = "wipe", false
+  return buf, window.open(buf, is_entered, config)
+end
+
+--- Ask the user to choose.
 ---@param question { text: string, choices: lcursor.EditChoice[] } the fields of `edit.question`
 ---@param done fun(choice: integer) called once: from 0, -1 for none
----@return { close: fun() } windows to close where nobody waits any more; `done` is not called then
+---@return { close: fun() } closes the windows without an answer
 function M.open(question, done)
   highlights.apply()
-  local from = api.nvim_get_current_win()
-  local list, view = scratch(), scratch()
-  local choices = question.choices
+  local from, choices = api.nvim_get_current_win(), question.choices
   local width = math.max(math.min(90, vim.o.columns - 4), 1)
   local rows = math.max(math.min(#choices, math.floor(vim.o.lines * 0.3)), 1)
   local rest = math.max(vim.o.lines - vim.o.cmdheight - rows - 8, 1)
@@ -137,29 +108,23 @@ function M.open(question, done)
     style = "minimal",
     border = "rounded",
     title = (" %s "):format(question.text:gsub("%c", " ")),
-    footer = " <CR> takes it, q none of them ",
+    footer = " <CR> selects, q none of them ",
     footer_pos = "right",
     zindex = 60,
   }
-  local list_win = api.nvim_open_win(list, true, layout)
-  local below = vim.tbl_extend("force", layout, {
-    row = rows + 3,
-    height = math.min(rest, MOST_ROWS),
-    title = "",
-    footer = "",
-    focusable = false,
-  })
-  local view_win = api.nvim_open_win(view, false, below)
+  local list, list_win = open_window(layout, true)
+  local below = { row = rows + 3, height = math.min(rest, MAX_ROWS), title = "", footer = "" }
+  below.focusable = false
+  local view, view_win = open_window(vim.tbl_extend("force", layout, below), false)
   vim.cmd.stopinsert()
-  fill(list, vim.tbl_map(M.line, choices))
+  vim.wo[list_win].cursorline = true
+  window.set_lines(list, vim.tbl_map(line_of, choices))
   for row, choice in ipairs(choices) do
     api.nvim_buf_set_extmark(list, namespace, row - 1, 0, {
-      end_col = math.min(#choice.name, #M.line(choice)),
+      end_col = math.min(#choice.name, #line_of(choice)),
       hl_group = "LCursorHitFile",
     })
   end
-  vim.wo[list_win].cursorline = true
-  vim.wo[list_win].foldenable, vim.wo[view_win].foldenable = false, false
   local is_over = false
   local function close()
     if is_over then
@@ -208,13 +173,8 @@ function M.open(question, done)
       preview(view, view_win, choices[row])
     end
   end
-  api.nvim_create_autocmd("CursorMoved", {
-    group = group,
-    buffer = list,
-    callback = notify.guarded(show),
-  })
+  api.nvim_create_autocmd("CursorMoved", { buffer = list, callback = notify.guarded(show) })
   api.nvim_create_autocmd("BufWipeout", {
-    group = group,
     buffer = list,
     once = true,
     callback = vim.schedule_wrap(notify.guarded(function()

@@ -1,0 +1,117 @@
+-- Turns code from a chat, or from elsewhere, into a proposal: asks the backend where it belongs.
+
+local buffers = require("lcursor.edit.buffers")
+local edit = require("lcursor.edit")
+local notify = require("lcursor.notify")
+local proposals = require("lcursor.edit.proposals")
+
+local M = {}
+
+local api = vim.api
+
+---@type table<string, lcursor.EditRun> by what was asked; those whose proposal is open, or may come
+local asked = {}
+
+--- Whether the user can still accept something of a proposal.
+---@param proposal lcursor.EditProposal
+---@return boolean
+local function is_acceptable(proposal)
+  return vim.iter(proposal.parts):any(function(part)
+    return (proposals.is_whole(part) and part.state ~= "done")
+      or vim.iter(part.hunks):any(function(hunk)
+        return hunk.state == "open" or hunk.state == "waiting"
+      end)
+  end)
+end
+
+--- Go to the proposal that was made of the same text already, where that is still open.
+---@param key string
+---@return boolean is_there
+---@return string? instead key of a proposal whose lines were modified, to be replaced
+local function go_to_existing(key)
+  local running = edit.running()
+  for other, run in pairs(asked) do
+    local proposal = run.instead and proposals.get(run.instead)
+    local is_open = proposal and not proposals.is_decided(proposal)
+    if not is_open and not vim.list_contains(running, run) then
+      asked[other] = nil
+    end
+  end
+  local run = asked[key]
+  if not run then
+    return false
+  elseif vim.list_contains(running, run) then
+    notify.info("still locating this change …")
+    return true
+  end
+  local proposal = assert(proposals.get(run.instead))
+  if not is_acceptable(proposal) then
+    return false, proposal.key
+  end
+  if proposal.is_hidden then
+    proposals.show(proposal)
+  end
+  if require("lcursor.edit.hunks").show(proposal) then
+    notify.info("already proposed here")
+  else
+    local name = proposal.parts[1].file.name
+    notify.info(("already proposed for %s; :LCursor hunks lists it"):format(name))
+  end
+  return true
+end
+
+---@param text string
+---@param file string path that it is said to be about
+---@param chat string key
+---@param message integer of the chat that it is in
+---@param path string absolute
+---@param buf? integer the current code
+---@return lcursor.EditRun?
+local function ask(text, file, chat, message, path, buf)
+  local where = file == "" and path or "" -- a name says more than what is current
+  local key = vim.fn.sha256(table.concat({ chat, message, file, where, text }, "\n"))
+  local is_there, instead = go_to_existing(key)
+  if is_there then
+    return nil
+  end
+  asked[key] = edit.begin("edit.apply", {
+    path = path,
+    text = text,
+    file = file,
+    chat = chat,
+    message = message,
+    buffers = buffers.visible(buf),
+  }, { instead = instead })
+  return asked[key]
+end
+
+--- Apply a code block of a chat. The names of its fields are those of the chat's own.
+---@param session { buf: integer, chat: string, root: string }
+---@param block { first: integer, last: integer, path: string, message: integer }
+---@param buf? integer with the code that the chat is about
+---@return lcursor.EditRun?
+function M.block(session, block, buf)
+  local lines = api.nvim_buf_get_lines(session.buf, block.first, block.last + 1, false)
+  local path = buf and buffers.is_file(buf) and buffers.path(buf)
+    or (session.root ~= "" and session.root or buffers.here())
+  local text = table.concat(lines, "\n")
+  return ask(text, block.path, session.chat, block.message, path, buf)
+end
+
+--- Apply the text of a register: a block with or without fences, a diff, a whole answer.
+---@param register? string its name; nil or "" is the unnamed one
+---@return lcursor.EditRun?
+function M.register(register)
+  register = register and register ~= "" and register or '"'
+  if #register ~= 1 then
+    return notify.warn((":LCursor apply: '%s' is not the name of a register"):format(register))
+  end
+  local text = vim.fn.getreg(register)
+  if not text:find("%S") then
+    return notify.info(("the register %s is empty"):format(register))
+  end
+  local buf = api.nvim_get_current_buf()
+  return ask(text, "", "", 0, buffers.here(), buffers.is_file(buf) and buf or nil)
+end
+
+return M

@@ -1,0 +1,266 @@
+-- What an edit reads of the editor: the buffer it is about, other buffers, the current file. What
+-- privacy.lua keeps back from models is not read. Changes nothing.
+
+local context = require("lcursor.context")
+local notify = require("lcursor.notify")
+local privacy = require("lcursor.privacy")
+
+local M = {}
+
+local api = vim.api
+local MAX_BYTES = 4 * 1024 * 1024
+local MAX_OTHER_BYTES = 1024 * 1024
+local MAX_FILE_BYTES = 8 * 1024 * 1024
+local KEPT_MS = 100
+
+--- Whether a buffer is a file of the user's, saved or not.
+---@param buf integer
+---@return boolean
+function M.is_file(buf)
+  return api.nvim_buf_is_loaded(buf) and context.file(buf) ~= nil
+end
+
+--- Return the absolute path of a buffer.
+---@param buf integer
+---@return string
+function M.path(buf)
+  return vim.fs.abspath(api.nvim_buf_get_name(buf))
+end
+
+--- Return the loaded buffer of a file.
+---@param path string
+---@return integer?
+function M.find(path)
+  local real = vim.uv.fs_realpath(path) or path
+  return vim.iter(api.nvim_list_bufs()):find(function(buf)
+    if not api.nvim_buf_is_loaded(buf) or vim.bo[buf].buftype ~= "" then
+      return false
+    end
+    local name = api.nvim_buf_get_name(buf)
+    return name ~= "" and (name == path or (vim.uv.fs_realpath(name) or name) == real)
+  end)
+end
+
+--- Return a path as it is shown: relative to its project.
+---@param path string absolute
+---@return string
+function M.relative(path)
+  local root = vim.fs.root(path, { ".git", ".hg", ".svn" })
+  return root and vim.fs.relpath(root, path) or vim.fn.fnamemodify(path, ":~:.")
+end
+
+---@param buf integer
+---@return string name of its file in the project
+function M.name(buf)
+  return context.place(buf).name
+end
+
+--- Return a place in a file as editors write it: `a.py:3-5`.
+---@param name string
+---@param first integer row
+---@param last integer
+---@return string
+function M.location(name, first, last)
+  return last > first + 1 and ("%s:%d-%d"):format(name, first + 1, last)
+    or ("%s:%d"):format(name, first + 1)
+end
+
+--- Return the number of the latest change that is not undone.
+---@param buf integer
+---@return integer
+function M.change_number(buf)
+  return api.nvim_buf_call(buf, vim.fn.changenr)
+end
+
+---@param buf integer
+---@return integer
+local function size(buf)
+  return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
+end
+
+---@type { buf: integer, tick: integer, lines: string[] }? read for several callers in one go
+local cached
+
+--- Return the lines of a buffer. Reading 20,000 takes milliseconds, so they are kept for a moment.
+---@param buf integer
+---@return string[] not to be changed
+function M.lines(buf)
+  local tick = api.nvim_buf_get_changedtick(buf)
+  if not cached or cached.buf ~= buf or cached.tick ~= tick then
+    if not cached then
+      vim.defer_fn(function()
+        cached = nil
+      end, KEPT_MS)
+    end
+    cached = { buf = buf, tick = tick, lines = api.nvim_buf_get_lines(buf, 0, -1, false) }
+  end
+  return cached.lines
+end
+
+--- Return the lines of a file on disk as a buffer would have them.
+---@param path string
+---@return string[]?
+function M.read(path)
+  local stat = vim.uv.fs_stat(path)
+  local is_fit = stat and stat.type == "file" and stat.size <= MAX_FILE_BYTES
+  local file = is_fit and io.open(path, "rb")
+  if not file then
+    return nil
+  end
+  local text = (file:read("*a") or ""):gsub("^\239\187\191", "")
+  file:close()
+  local unix, count = text:gsub("\r\n", "\n")
+  local _, newlines = text:gsub("\n", "")
+  text = (count == newlines and unix or text):gsub("\n$", "")
+  return vim.split(text, "\n", { plain = true })
+end
+
+---@param lines string[]
+---@return string text
+---@return boolean has_nul
+local function joined(lines)
+  local text = table.concat(lines, "\n")
+  local _, newlines = text:gsub("\n", "")
+  if newlines == #lines - 1 then
+    return text, text:find("\0", 1, true) ~= nil
+  end
+  -- Neovim's API gives a NUL as a newline.
+  lines = vim.tbl_map(function(line)
+    return (line:gsub("\n", "\0"))
+  end, lines)
+  return table.concat(lines, "\n"), true
+end
+
+--- Say why a model cannot edit a buffer.
+---@param buf integer
+---@return string? nil where it can
+function M.refusal(buf)
+  if not M.is_file(buf) then
+    local is_new = vim.bo[buf].buftype == "" and api.nvim_buf_get_name(buf) == ""
+    return is_new and "the buffer has no name yet; :file NAME gives it one"
+      or "this is no file, so nothing can be changed in it"
+  end
+  local name = M.relative(M.path(buf))
+  local why = privacy.kept_back(buf)
+  if why then
+    return ("%s is not given to a model: %s"):format(name, why)
+  elseif not vim.bo[buf].modifiable then
+    return name .. " cannot be changed ('modifiable' is off)"
+  elseif size(buf) > MAX_BYTES then
+    return ("%s is too large: it has %.1f MB"):format(name, size(buf) / 1e6)
+  end
+  local _, has_nul = joined(M.lines(buf))
+  return has_nul and name .. " is no text: it has NUL bytes" or nil
+end
+
+--- Return all text of a buffer, as it goes to the backend.
+---@param buf integer
+---@return lcursor.EditText
+function M.text(buf)
+  return {
+    path = M.path(buf),
+    tick = api.nvim_buf_get_changedtick(buf),
+    text = (joined(M.lines(buf))),
+  }
+end
+
+---@param bufs integer[]
+---@return lcursor.EditText[] without secrets and very large ones
+local function texts(bufs)
+  local found = {}
+  for _, buf in ipairs(bufs) do
+    if M.is_file(buf) and not privacy.kept_back(buf) and size(buf) <= MAX_OTHER_BYTES then
+      table.insert(found, M.text(buf))
+    end
+  end
+  return found
+end
+
+---@return integer[]
+local function modified()
+  return vim.tbl_filter(function(buf)
+    return api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified
+  end, api.nvim_list_bufs())
+end
+
+--- Return the buffers that differ from what is on disk.
+---@param except? integer
+---@return lcursor.EditText[]
+function M.unsaved(except)
+  return texts(vim.tbl_filter(function(buf)
+    return buf ~= except
+  end, modified()))
+end
+
+--- Return the visible buffers, the current and the previous one first, and the unsaved ones.
+---@param first? integer before all others
+---@return lcursor.EditText[]
+function M.visible(first)
+  local bufs = { first }
+  local function add(buf)
+    if not vim.list_contains(bufs, buf) then
+      table.insert(bufs, buf)
+    end
+  end
+  local current, previous = api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#"))
+  for _, win in ipairs({ current, previous, unpack(api.nvim_tabpage_list_wins(0)) }) do
+    if api.nvim_win_is_valid(win) then
+      add(api.nvim_win_get_buf(win))
+    end
+  end
+  vim.iter(modified()):each(add)
+  return texts(bufs)
+end
+
+--- Return the loaded buffers of some files. Not for a model: secrets can be undone as well.
+---@param paths string[] absolute
+---@return lcursor.EditText[]
+function M.loaded(paths)
+  local found = {}
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    if M.is_file(buf) and vim.list_contains(paths, M.path(buf)) then
+      table.insert(found, M.text(buf))
+    end
+  end
+  return found
+end
+
+---@type string? the file that was current last
+local last
+
+--- Return the current file, else the one that was current last, else the working directory.
+---@return string absolute
+function M.here()
+  local buf = api.nvim_get_current_buf()
+  if M.is_file(buf) then
+    last = M.path(buf)
+  end
+  return last or assert(vim.uv.cwd())
+end
+
+--- Run something that takes the cursor away, now or as soon as the user is in Normal mode: keys
+--- that are being typed would be lost, or taken for an answer.
+---@param what string that waits, for the message
+---@param is_wanted fun(): boolean whether it still is by then
+---@param fn fun()
+function M.when_normal(what, is_wanted, fn)
+  if api.nvim_get_mode().mode == "n" then
+    return fn()
+  end
+  notify.info(what .. " waits until you are in Normal mode")
+  api.nvim_create_autocmd("ModeChanged", {
+    pattern = "*:n",
+    callback = function(event)
+      vim.schedule(notify.guarded(function()
+        if is_wanted() and api.nvim_get_mode().mode ~= "n" then
+          return
+        end
+        if pcall(api.nvim_del_autocmd, event.id) and is_wanted() then
+          fn()
+        end
+      end))
+    end,
+  })
+end
+
+return M

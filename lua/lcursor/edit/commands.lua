@@ -1,0 +1,216 @@
+-- The commands of edits, and `edit{}` of the Lua API.
+
+local buffers = require("lcursor.edit.buffers")
+local edit = require("lcursor.edit")
+local many = require("lcursor.text").many
+local notify = require("lcursor.notify")
+
+local M = {}
+
+local api = vim.api
+local namespace = api.nvim_create_namespace("lcursor.edit.target")
+
+---@class (exact) lcursor.EditTarget
+---@field buf integer
+---@field first integer
+---@field last integer
+---@field items? table[] of a quickfix list
+---@field is_project boolean
+
+---@param target lcursor.EditTarget
+---@return string of the prompt
+local function title_of(target)
+  if target.items then
+    return "edit " .. many(#target.items, "place")
+  elseif target.is_project then
+    return "edit the project"
+  end
+  local name = vim.fs.basename(api.nvim_buf_get_name(target.buf))
+  return "edit " .. buffers.location(name, target.first, target.last)
+end
+
+---@param target lcursor.EditTarget
+---@param instruction string
+---@param model? string
+local function ask(target, instruction, model)
+  local requests = require("lcursor.edit.ask")
+  if target.items then
+    return requests.list(target.items, instruction, model)
+  end
+  local opts = { project = target.is_project, model = model }
+  return requests.region(target.buf, target.first, target.last, instruction, opts)
+end
+
+--- Open the prompt for an instruction. The target moves with what happens to the text meanwhile.
+---@param target lcursor.EditTarget
+---@param model? string
+local function prompt(target, model)
+  local is_range = not target.items and not target.is_project
+  local mark = is_range
+    and api.nvim_buf_set_extmark(target.buf, namespace, target.first, 0, {
+      end_row = target.last,
+      end_col = 0,
+      hl_group = target.last > target.first and "LCursorEditRegion" or nil,
+      hl_eol = true,
+      strict = false,
+    })
+  local rows = is_range and { target.first, target.last } or nil
+  local opts = { title = title_of(target), path = buffers.here(), rows = rows }
+  require("lcursor.edit.prompt").open(opts, function(text)
+    if mark and api.nvim_buf_is_loaded(target.buf) then
+      local at = api.nvim_buf_get_extmark_by_id(target.buf, namespace, mark, { details = true })
+      api.nvim_buf_del_extmark(target.buf, namespace, mark)
+      target.first = at[1] or target.first
+      target.last = at[3] and at[3].end_row or target.last
+    end
+    if text then
+      ask(target, text, model)
+    end
+  end)
+end
+
+---@param range? integer[] first and last line, from 1
+---@param is_project boolean
+---@param instruction? string
+---@param model? string
+local function begin(range, is_project, instruction, model)
+  local buf = api.nvim_get_current_buf()
+  local items = not is_project and require("lcursor.edit.ask").list_items() or nil
+  if items and range then
+    items = vim.list_slice(items, range[1], range[2])
+  end
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  local first, last = row, row
+  if range then
+    first, last = math.max(range[1] - 1, 0), math.min(range[2], api.nvim_buf_line_count(buf))
+  end
+  ---@type lcursor.EditTarget
+  local target = { buf = buf, first = first, last = last, items = items, is_project = is_project }
+  if instruction and instruction:find("%S") then
+    return ask(target, vim.trim(instruction), model)
+  end
+  local refusal = not items and not is_project and buffers.refusal(buf)
+  if refusal then
+    return notify.warn(refusal) -- before anything is typed in vain
+  end
+  prompt(target, model)
+end
+
+--- `:LCEdit`: about a range; with a bang about the project, in a quickfix window about its entries.
+--- Without an instruction a small window asks for one.
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.command(opts)
+  if edit.is_on() then
+    begin(opts.range > 0 and { opts.line1, opts.line2 } or nil, opts.bang, opts.args)
+  end
+end
+
+---@return integer[]? first and last selected line, from 1
+local function selection()
+  if api.nvim_get_mode().mode:find("^[vV\22]") then
+    local one, other = vim.fn.line("v"), vim.fn.line(".")
+    vim.cmd("normal! \27")
+    return { math.min(one, other), math.max(one, other) }
+  end
+end
+
+---@class lcursor.EditCall
+---@field instruction? string nil opens the prompt
+---@field range? integer[] first and last line, from 1; nil is the selection, else the cursor
+---@field project? boolean plan a change of the whole project
+---@field model? string
+
+--- `edit{}` of the Lua API.
+---@param opts lcursor.EditCall
+function M.run(opts)
+  local known = { "instruction", "range", "project", "model" }
+  for name in pairs(opts) do
+    if not vim.list_contains(known, name) then
+      return notify.warn(("edit{}: there is no %s; see :help lcursor.edit()"):format(name))
+    end
+  end
+  if edit.is_on() then
+    begin(opts.range or selection(), opts.project == true, opts.instruction, opts.model)
+  end
+end
+
+---@param what "accept"|"reject"
+---@return fun(args: string[], range?: integer[])
+local function decide(what)
+  return function(args, range)
+    local hunks, word = require("lcursor.edit.hunks"), args[1]
+    if word == "all" then
+      require("lcursor.edit.keymaps").press(what .. "_turn")
+    elseif word == "file" then
+      hunks[what .. "_file"]()
+    elseif word then
+      local text = "invalid argument '%s' for :LCursor %s (expected: file, all)"
+      notify.warn(text:format(word, what))
+    elseif range then
+      hunks[what](range[1] - 1, range[2])
+    else
+      hunks[what]()
+    end
+  end
+end
+
+--- What `:LCursor {word}` does.
+---@type table<string, fun(args: string[], range?: integer[])>
+local COMMANDS = {
+  accept = decide("accept"),
+  reject = decide("reject"),
+  undo = function()
+    require("lcursor.edit.edits").revert("undo")
+  end,
+  redo = function()
+    require("lcursor.edit.edits").revert("redo")
+  end,
+  edits = function()
+    require("lcursor.edit.edits").list()
+  end,
+  hunks = function()
+    require("lcursor.edit.quickfix").open()
+  end,
+  commit = function()
+    require("lcursor.edit.commit").ask()
+  end,
+  fix = function(_, range)
+    require("lcursor.edit.ask").fix(range and { range[1] - 1, range[2] } or nil)
+  end,
+  apply = function(args)
+    require("lcursor.edit.apply_code").register(args[1])
+  end,
+  stop = function()
+    if edit.stop() == 0 then
+      notify.info("no edit runs")
+    end
+  end,
+}
+
+--- `:LCursor {word} {args}`.
+---@param word string
+---@param args string[]
+---@param range? integer[] first and last line, from 1
+function M.word(word, args, range)
+  if edit.is_on() then
+    COMMANDS[word](args, range)
+  end
+end
+
+--- Describe running edits and open hunks for `:LCursor status` and the health report.
+---@return string? nil where there are none
+function M.describe()
+  local proposals = require("lcursor.edit.proposals")
+  local running, open = #edit.running(), proposals.count()
+  if running == 0 and open == 0 then
+    return nil
+  end
+  local files = {}
+  for _, part in ipairs(proposals.parts()) do
+    files[part.file.path] = true
+  end
+  local changes, where = many(open, "change"), many(vim.tbl_count(files), "file")
+  return ("%d running, %s open in %s"):format(running, changes, where)
+end
+
+return M

@@ -1,0 +1,303 @@
+-- Edits as a whole: accept and reject all of one, show alternatives, retry, undo and redo, list.
+-- The backend keeps them; this module asks it.
+
+local apply = require("lcursor.edit.apply")
+local ask = require("lcursor.edit.ask")
+local buffers = require("lcursor.edit.buffers")
+local hunks = require("lcursor.edit.hunks")
+local notify = require("lcursor.notify")
+local proposals = require("lcursor.edit.proposals")
+local requests = require("lcursor.requests")
+local list = require("lcursor.ui.list")
+local text = require("lcursor.text")
+
+local M = {}
+
+local api = vim.api
+local MAX_TITLE = 56
+
+--- Reload the unmodified buffers of files that were written.
+---@param paths string[]
+local function reload(paths)
+  for _, path in ipairs(paths) do
+    local buf = buffers.find(path)
+    if buf and not vim.bo[buf].modified and vim.uv.fs_stat(path) then
+      api.nvim_buf_call(buf, function()
+        vim.cmd("silent! checktime")
+      end)
+    end
+  end
+end
+
+--- Let the buffer of a deleted or renamed file follow it.
+---@param file lcursor.EditFile
+local function follow(file)
+  local buf = buffers.find(file.path)
+  if buf and file.kind == "delete" then
+    pcall(api.nvim_buf_delete, buf, {}) -- not where it was changed since
+  elseif buf and file.kind == "rename" then
+    api.nvim_buf_call(buf, function()
+      api.nvim_buf_set_name(buf, file.to)
+      vim.cmd("silent! edit!") -- the text is what was written
+    end)
+    for _, other in ipairs(api.nvim_list_bufs()) do -- renaming leaves one with the old name
+      if other ~= buf and api.nvim_buf_get_name(other) == file.path then
+        pcall(api.nvim_buf_delete, other, {})
+      end
+    end
+  end
+end
+
+---@param proposal lcursor.EditProposal
+---@param may_leave_project boolean the user agreed to change files outside of the project
+local function accept(proposal, may_leave_project)
+  local paths, problems = hunks.accept_loaded(proposal)
+  if #problems > 0 then
+    notify.warn(table.concat(problems, "; "))
+  end
+  if #paths == 0 then
+    return
+  end
+  local params = { turn = proposal.key, paths = paths, outside = may_leave_project }
+  requests.ask("edit.write", params, function(answer)
+    if answer.problem ~= "" then
+      return notify.warn("nothing was written to files: " .. answer.problem)
+    end
+    proposals.written(proposal.key, paths)
+    for _, part in ipairs(proposal.parts) do
+      if vim.list_contains(paths, part.file.path) then
+        follow(part.file)
+      end
+    end
+    reload(paths)
+    notify.info(("%s written; :LCursor undo undoes the edit"):format(text.many(#paths, "file")))
+  end)
+end
+
+--- Accept all hunks of a proposal: changed buffers stay to be saved, files that are not loaded are
+--- written. Asks first where a file is outside of the project.
+---@param proposal lcursor.EditProposal
+function M.accept(proposal)
+  local outside = {}
+  for _, part in ipairs(proposal.parts) do
+    local file, is_whole = part.file, proposals.is_whole(part)
+    if proposals.is_pending(part) and (is_whole or not part.buf) then
+      if is_whole and part.buf and vim.bo[part.buf].modified then
+        return notify.warn(("save %s first: it is moved or removed"):format(file.name))
+      elseif file.is_outside then
+        local verb = file.kind == "edit" and "change" or file.kind
+        local to = file.kind == "rename" and " to " .. file.to or ""
+        table.insert(outside, ("%s %s%s"):format(verb, file.name, to))
+      end
+    end
+  end
+  if #outside == 0 then
+    return accept(proposal, false)
+  end
+  local prompt = ("Outside of the project: %s. Do it?"):format(table.concat(outside, ", "))
+  vim.ui.select(
+    { "Yes", "No" },
+    { prompt = prompt },
+    notify.guarded(function(choice)
+      if choice ~= "Yes" then
+        return notify.info("nothing was changed")
+      end
+      accept(proposal, true)
+    end)
+  )
+end
+
+--- Reject all hunks of a proposal.
+---@param proposal lcursor.EditProposal
+function M.reject(proposal)
+  hunks.reject_all(proposal)
+end
+
+--- Show another one of the alternatives; after the last one, ask for one more.
+---@param proposal lcursor.EditProposal
+---@param by integer
+function M.cycle(proposal, by)
+  local all, index = proposals.alternatives(proposal), 1
+  for i, one in ipairs(all) do
+    index = one == proposal and i or index
+  end
+  if by > 0 and index == #all then
+    return ask.again(proposal, "")
+  end
+  local other = all[index + by]
+  if not other then
+    return notify.info("this is the first one")
+  end
+  proposals.show(other)
+  notify.info(("alternative %d of %d"):format(index + by, #all))
+end
+
+--- Ask what is wrong with a proposal, and have it made again.
+---@param proposal lcursor.EditProposal
+function M.again(proposal)
+  if not ask.origin(proposal) then
+    return ask.again(proposal, "") -- says why not
+  end
+  local title = "what is wrong with it? (empty: another way)"
+  local opts = { title = title, path = buffers.here(), may_be_empty = true }
+  require("lcursor.edit.prompt").open(opts, function(remark)
+    if remark then
+      ask.again(proposal, remark)
+    end
+  end)
+end
+
+--- Shorten a path at the beginning of a message: messages longer than a line are cut.
+---@param problem string
+---@return string
+local function relative(problem)
+  local here = (vim.uv.cwd() or "") .. "/"
+  return vim.startswith(problem, here) and problem:sub(#here + 1) or problem
+end
+
+---@param answer table the fields of `edit.reverted`
+local function on_reverted(answer)
+  local is_undo = answer["do"] == "undo"
+  if is_undo and answer.turn ~= "" then
+    proposals.drop(answer.turn) -- before its hunks see that they are undone, and report it
+  end
+  local problems = vim.tbl_map(relative, answer.problems)
+  vim.list_extend(problems, apply.change_files(answer.files))
+  reload(answer.paths)
+  local title = text.short(answer.title, MAX_TITLE)
+  if #problems > 0 then
+    local verb = is_undo and "undone" or "redone"
+    local why = table.concat(problems, "; ")
+    return notify.warn(('"%s" was only partly %s: %s'):format(title, verb, why))
+  end
+  local changed = vim.tbl_filter(function(file)
+    return #file.changes > 0
+  end, answer.files)
+  local where = {}
+  if #changed > 0 then
+    table.insert(where, text.many(#changed, "buffer"))
+  end
+  if #answer.paths > 0 then
+    table.insert(where, text.many(#answer.paths, "file"))
+  end
+  local places = #where > 0 and (" in " .. table.concat(where, " and ")) or ""
+  notify.info(('%s "%s"%s'):format(is_undo and "undid" or "redid", title, places))
+end
+
+---@param row lcursor.EditTurnRow
+---@param what "undo"|"redo"
+---@param path string
+local function revert(row, what, path)
+  requests.ask("edit.revert", {
+    ["do"] = what,
+    path = path,
+    turn = row.turn,
+    buffers = buffers.loaded(row.paths),
+  }, notify.guarded(on_reverted))
+end
+
+--- Undo or redo the last edit: in buffers and in files that are not loaded.
+---@param what "undo"|"redo"
+function M.revert(what)
+  local path = buffers.here()
+  requests.ask("edit.turns", { path = path }, function(listed)
+    for _, row in ipairs(listed.turns) do
+      if row.turn == listed[what] then
+        return revert(row, what, path)
+      end
+    end
+    notify.info("there is nothing to " .. what)
+  end)
+end
+
+--- Open again what is open of an edit.
+---@param row lcursor.EditTurnRow
+---@param path string absolute: of the project
+function M.resume(row, path)
+  local params = { turn = row.turn, path = path, buffers = buffers.loaded(row.paths) }
+  requests.ask("edit.resume", params, function(msg)
+    require("lcursor.edit").receive(msg)
+    if proposals.count() > 0 then
+      require("lcursor.edit.quickfix").open()
+    end
+  end)
+end
+
+local GROUPS =
+  { open = "LCursorEditTitle", done = "LCursorEditAdded", undone = "LCursorEditRemoved" }
+
+---@param row lcursor.EditTurnRow
+---@param width integer of the titles
+---@return lcursor.Cells
+local function cells(row, width)
+  local state = row.state == "open" and ("%d open"):format(row.open) or row.state
+  local paths = vim.tbl_map(buffers.relative, row.paths)
+  local more = #paths > 3 and (" and %d more"):format(#paths - 3) or ""
+  local title = text.short(row.title, MAX_TITLE)
+  return {
+    { ("  %-10s  "):format(text.ago(os.time() - row.at_s)), "LCursorEditBadge" },
+    { ("%-8s  "):format(state), GROUPS[row.state] },
+    { title .. (" "):rep(width - vim.fn.strdisplaywidth(title)) .. "  ", "Normal" },
+    { table.concat(vim.list_slice(paths, 1, 3), ", ") .. more, "LCursorHitFile" },
+  }
+end
+
+--- List the edits of the project in a window.
+function M.list()
+  local path = buffers.here()
+  local opened = list.open("edits")
+  local function fill(listed)
+    local width = 0
+    for _, row in ipairs(listed.turns) do
+      width = math.max(width, vim.fn.strdisplaywidth(text.short(row.title, MAX_TITLE)))
+    end
+    local rows = vim.tbl_map(function(row)
+      return cells(row, width)
+    end, listed.turns)
+    local head = text.many(#rows, "edit") .. " of this project"
+    if #rows == 0 then
+      rows = { { { "  no edit yet; :LCEdit asks for one", "LCursorEditBadge" } } }
+    end
+    local keys = "<CR> shows what is open, u undoes, r redoes, R refreshes, q closes"
+    list.fill(opened, rows, listed.turns, head, keys)
+  end
+  local function load()
+    requests.ask("edit.turns", { path = path }, fill)
+  end
+  --- Return a function that closes the list and does something with the edit under the cursor.
+  local function on(run)
+    return function()
+      local row = list.here(opened)
+      if row then
+        list.close(opened)
+        run(row)
+      end
+    end
+  end
+  local show = on(function(row)
+    if proposals.get(row.turn) then
+      return require("lcursor.edit.quickfix").open()
+    end
+    M.resume(row, path)
+  end)
+  list.map(opened, {
+    ["<CR>"] = function()
+      local row = list.here(opened)
+      if row and row.open == 0 then
+        return notify.info("nothing of it is open")
+      end
+      show()
+    end,
+    u = on(function(row)
+      revert(row, "undo", path)
+    end),
+    r = on(function(row)
+      revert(row, "redo", path)
+    end),
+    R = load,
+  })
+  list.fill(opened, { { { "  asking …", "LCursorEditBadge" } } }, {}, "edits", nil)
+  load()
+end
+
+return M
