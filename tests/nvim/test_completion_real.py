@@ -17,6 +17,7 @@ import pytest
 from lcursor.drive.editor import Editor
 from tests.fakes.loopback import sse
 from tests.fakes.model_server import ModelServer
+from tests.waiting import wait_for
 
 BEFORE = "def add(a, b):\n"
 AFTER = "\n\nprint(add(1, 2))\n"
@@ -116,8 +117,7 @@ def test_another_server_answers_after_a_change_of_settings(
         assert editor.wait_ghost(lambda ghost: "other()" in ghost)
         editor.lua("require('lcursor').setup(...)", settings(other, max_tokens=3))
         editor.type("z")
-        editor.wait_lua(SETTLED)
-        assert other.asked[-1][3]["n_predict"] == 3
+        wait_for(lambda: other.asked[-1][3]["n_predict"] == 3)
         assert other.paths().count("/props") == 1
     assert editor.lua(PID) == pid
 
