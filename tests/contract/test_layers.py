@@ -8,13 +8,14 @@ import re
 import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FLOORS = {
+LAYERS = {
     "errors": 0,
     "protocol": 0,
     "protocol_chat": 0,
@@ -59,7 +60,7 @@ ONE_IMPORTER = {
     "xllamacpp": "lcursor/llm/server_process.py",
 }
 
-LUA_FLOORS = {
+LUA_LAYERS = {
     "schema": 0,
     "config": 0,
     "types": 0,
@@ -110,8 +111,16 @@ def imports(path: Path) -> Iterator[str]:
                 yield from (f"lcursor.{alias.name}" for alias in node.names)
 
 
-def room(module: str) -> str:
-    """Return the floor plan's name of one of our modules."""
+def imported_names(path: Path) -> Iterator[str]:
+    """Yield `package.module` and `package import name` of every import of a Python file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module} import {alias.name}" for alias in node.names)
+
+
+def package_of(module: str) -> str:
+    """Return the package of one of our modules, as LAYERS names it."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else ""
 
@@ -134,6 +143,20 @@ def test_each_imported_package_is_declared() -> None:
                 continue
             owners = {each.lower().replace("-", "_") for each in distributions[name]}
             assert owners & declared, f"{path}: {name}"
+
+
+def test_the_paths_in_the_architecture_follow_the_imports() -> None:
+    text = (ROOT / "doc/architecture.md").read_text()
+    assert len(text.splitlines()) <= 250
+    paths = [re.findall(r"`([\w.]+)`", line) for line in re.findall(r"^Modules: .*", text, re.M)]
+    assert len(paths) == 3, "a keystroke, a question and an edit"
+    for path in paths:
+        assert len(path) <= 7
+        for module, following in pairwise(path):
+            file = ROOT / "lcursor" / f"{module.replace('.', '/')}.py"
+            package, name = following.split(".")
+            found = {f"lcursor.{following}", f"lcursor.{package} import {name}"}
+            assert found & set(imported_names(file)), f"{module} does not import {following}"
 
 
 @pytest.mark.parametrize("package", ["lcursor", "bench", "evals"])
@@ -161,17 +184,17 @@ def modules_imported(path: Path, known: set[str]) -> set[str]:
     return found & known
 
 
-def test_no_python_file_imports_a_higher_floor() -> None:
+def test_no_python_file_imports_a_higher_layer() -> None:
     wrong = []
     for path in sorted(ROOT.glob("lcursor/**/*.py")):
-        own = room(module_of(path))
-        assert own in FLOORS or path.name == "__init__.py", f"{path} has no place in the plan"
+        own = package_of(module_of(path))
+        assert own in LAYERS or path.name == "__init__.py", f"{path} has no place in the plan"
         for module in imports(path):
-            other = room(module) if module.startswith("lcursor") else ""
+            other = package_of(module) if module.startswith("lcursor") else ""
             if other in {"", "__version__", own} or own == "__init__":
                 continue
-            assert other in FLOORS, f"{module} has no place in the plan"
-            if FLOORS[other] > FLOORS[own] or any({own, other} <= sealed for sealed in SEALED):
+            assert other in LAYERS, f"{module} has no place in the plan"
+            if LAYERS[other] > LAYERS[own] or any({own, other} <= sealed for sealed in SEALED):
                 wrong.append(f"{path.relative_to(ROOT)} imports {module}")
     assert wrong == []
 
@@ -202,7 +225,7 @@ def requires(path: Path) -> set[str]:
     return set(re.findall(r'require\(?\s*["\']lcursor\.?([\w.]*)["\']', path.read_text()))
 
 
-def test_no_lua_file_requires_a_higher_floor() -> None:
+def test_no_lua_file_requires_a_higher_layer() -> None:
     wrong = []
     for path in sorted(ROOT.glob("lua/lcursor/**/*.lua")):
         own = path.relative_to(ROOT / "lua/lcursor").with_suffix("").parts[0]
@@ -210,8 +233,8 @@ def test_no_lua_file_requires_a_higher_floor() -> None:
             other = module.split(".")[0] or "init"
             if other == own:
                 continue
-            assert other in LUA_FLOORS, f"{module} has no place in the plan"
-            if LUA_FLOORS[other] > LUA_FLOORS[own] or {own, other} <= LUA_FEATURES:
+            assert other in LUA_LAYERS, f"{module} has no place in the plan"
+            if LUA_LAYERS[other] > LUA_LAYERS[own] or {own, other} <= LUA_FEATURES:
                 wrong.append(f"{path.relative_to(ROOT)} requires {module}")
     assert wrong == []
 
