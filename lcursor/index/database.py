@@ -164,11 +164,10 @@ def is_damage(error: Exception) -> bool:
     )
 
 
-def rebuilding(path: Path, error: Exception) -> IndexFailed:
-    """Return the error for a query that met damage."""
+def rebuilding() -> IndexFailed:
+    """Return the error for a query that met damage; what was damaged is in the log."""
     return IndexFailed(
-        f"the index of the project was damaged and is being rebuilt ({path}: {error})",
-        "Ask again in a moment",
+        "the index of the project was damaged and is being rebuilt", "Ask again in a moment"
     )
 
 

@@ -284,7 +284,7 @@ class Reader:
                 self._disconnect()
                 if database.is_damage(error):
                     self._database.report(self._epoch, error)
-                    raise database.rebuilding(self.path, error) from error
+                    raise database.rebuilding() from error
                 raise database.failure(error, self.path) from error
 
     def _disconnect(self) -> None:

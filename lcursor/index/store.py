@@ -202,7 +202,7 @@ class Store:
             except (sqlite3.Error, OSError) as error:
                 if database.is_damage(error):
                     self._rebuild(error)
-                    raise database.rebuilding(self.path, error) from error
+                    raise database.rebuilding() from error
                 raise database.failure(error, self.path) from error
 
     @contextlib.contextmanager
