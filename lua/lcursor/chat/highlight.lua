@@ -3,7 +3,8 @@
 -- takes 10 to 50 % of the main thread (measured on 0.11.4).
 
 local markdown = require("lcursor.chat.markdown")
-local notify = require("lcursor.notify")
+local slices = require("lcursor.ui.slices")
+local treesitter = require("lcursor.ui.treesitter")
 
 local M = {}
 
@@ -15,7 +16,6 @@ local SLICE_MS, PAUSE_MS = 2, 5
 local BATCH_ROWS = 30
 local MIN_BLOCK_ROWS = 20
 local COST_FACTOR = 100 -- an open block is highlighted again after this many times its cost
-local SKIPPED = { spell = true, nospell = true, conceal = true, none = true }
 
 ---@class (exact) lcursor.HighlightJob a block to be highlighted
 ---@field buf integer
@@ -23,27 +23,17 @@ local SKIPPED = { spell = true, nospell = true, conceal = true, none = true }
 ---@field row? integer where that is now
 ---@field rows integer
 ---@field text string
----@field language? string nil without a parser
----@field is_fence boolean
+---@field fence? lcursor.Fence
 ---@field slices integer that it took
 ---@field done? fun()
 
----@type table<integer, lcursor.HighlightJob[]> stacks by buffer: the newest job runs first
-local stacks = {}
----@type table<integer, thread> by buffer
-local workers = {}
-local slice_ends_ns = 0
-
----@type boolean?
-local is_available
+---@type lcursor.HighlightJob[] the newest runs first
+local jobs = {}
+local work ---@type lcursor.Slices
 
 ---@return boolean whether there is a parser for Markdown
 local function has_parser()
-  if is_available == nil then
-    is_available = vim.treesitter.language.add("markdown") == true
-      and vim.treesitter.query.get("markdown", "highlights") ~= nil
-  end
-  return is_available
+  return treesitter.language("markdown") ~= nil
 end
 
 --- Stop any other highlighter in the buffer.
@@ -53,20 +43,6 @@ function M.attach(buf)
     vim.treesitter.stop(buf)
     vim.bo[buf].syntax = ""
   end
-end
-
----@type table<string, string|false> treesitter language by the name after a fence
-local languages = {}
-
----@param info string
----@return string?
-local function language_of(info)
-  local name = info:match("^[%w_+#%-]+") or ""
-  if languages[name] == nil then
-    local language = vim.treesitter.language.get_lang(markdown.filetype(name))
-    languages[name] = language and vim.treesitter.language.add(language) and language or false
-  end
-  return languages[name] or nil
 end
 
 ---@param job lcursor.HighlightJob
@@ -82,42 +58,20 @@ end
 ---@param job lcursor.HighlightJob
 ---@return boolean whether the job's rows are still there
 local function pause(job)
-  if uv.hrtime() > slice_ends_ns then
+  if work.pause() then
     job.slices = job.slices + 1
-    coroutine.yield()
     locate(job)
   end
   return job.row ~= nil
 end
 
 ---@param job lcursor.HighlightJob
----@param tree TSTree
----@param language string
----@param first integer row of the text
----@param last integer row after the last
-local function highlight_tree(job, tree, language, first, last)
-  local query = vim.treesitter.query.get(language, "highlights")
-  if not query or not pause(job) then
-    return
-  end
-  for id, node, metadata in query:iter_captures(tree:root(), job.text, first, last) do
-    local name = query.captures[id]
-    local range = vim.treesitter.get_range(node, job.text, metadata[id])
-    local is_here = range[1] >= first and range[1] < last
-    if is_here and not SKIPPED[name] and name:sub(1, 1) ~= "_" then
-      api.nvim_buf_set_extmark(job.buf, namespace, job.row + range[1], range[2], {
-        end_row = job.row + range[4],
-        end_col = range[5],
-        hl_group = ("@%s.%s"):format(name, language),
-        priority = tonumber(metadata.priority) or vim.hl.priorities.treesitter,
-        strict = false,
-        undo_restore = false,
-      })
-    end
-    if not pause(job) then
-      return
-    end
-  end
+---@param row integer of the text
+---@param col integer
+---@param opts vim.api.keyset.set_extmark
+local function set_mark(job, row, col, opts)
+  opts.strict, opts.undo_restore = false, false
+  api.nvim_buf_set_extmark(job.buf, namespace, job.row + row, col, opts)
 end
 
 ---@param job lcursor.HighlightJob
@@ -127,27 +81,26 @@ end
 local function highlight_rows(job, parser, first, last)
   local from, to = { job.row + first, 0 }, { job.row + last - 1, -1 }
   local old = api.nvim_buf_get_extmarks(job.buf, namespace, from, to, {})
-  if job.is_fence and first == 0 then
-    api.nvim_buf_set_extmark(job.buf, namespace, job.row, 0, {
+  local default_priority = vim.hl.priorities.treesitter
+  if job.fence and first == 0 then
+    set_mark(job, 0, 0, {
       end_row = job.row + job.rows,
       hl_group = "@markup.raw.block.markdown",
-      priority = vim.hl.priorities.treesitter - 1,
-      strict = false,
-      undo_restore = false,
+      priority = default_priority - 1,
     })
   end
-  local trees = {}
   if parser then
-    parser:for_each_tree(function(tree, language_tree)
-      local top, _, bottom = tree:root():range()
-      if top < last and bottom >= first then
-        table.insert(trees, { tree, language_tree:lang() })
+    treesitter.each_highlight(parser, job.text, first, last, function(group, range, priority)
+      if range[1] >= first and range[1] < last then
+        set_mark(job, range[1], range[2], {
+          end_row = job.row + range[4],
+          end_col = range[5],
+          hl_group = group,
+          priority = priority or default_priority,
+        })
       end
+      return pause(job)
     end)
-  end
-  for _, each in ipairs(trees) do
-    -- A query that does not fit its parser throws: the rest is highlighted without it.
-    pcall(highlight_tree, job, each[1], each[2], first, last)
   end
   for _, mark in ipairs(old) do -- last, so that nothing flickers
     if pause(job) then
@@ -158,17 +111,10 @@ end
 
 ---@param job lcursor.HighlightJob
 local function highlight(job)
-  local parser
-  if job.language then
-    parser = vim.treesitter.get_string_parser(job.text, job.language)
-    local is_done
-    parser:parse(not job.is_fence or nil, function() -- only prose needs injections
-      is_done = true
-    end)
-    while not is_done do -- Neovim parses in slices of its own
-      coroutine.yield()
-    end
-  end
+  local fence = job.fence
+  local name = fence and (fence.info:match("^[%w_+#%-]+") or "")
+  local language = treesitter.language(name and markdown.filetype(name) or "markdown", work.pause)
+  local parser = language and treesitter.parse(job.text, language, not fence, work.wait)
   for first = 0, job.rows - 1, BATCH_ROWS do
     if not pause(job) or not locate(job) then
       return
@@ -177,40 +123,20 @@ local function highlight(job)
   end
 end
 
----@param buf integer
-local function work(buf)
-  while #stacks[buf] > 0 do
-    local job = table.remove(stacks[buf])
+work = slices.new(function()
+  while #jobs > 0 do
+    local job = table.remove(jobs)
     if locate(job) then
       highlight(job)
     end
     if job.row then
-      api.nvim_buf_del_extmark(buf, anchors, job.anchor)
+      api.nvim_buf_del_extmark(job.buf, anchors, job.anchor)
     end
     if job.done then
       job.done()
     end
   end
-end
-
---- Work for one slice, and again after a pause until all is done.
----@param buf integer
-local function resume(buf)
-  workers[buf] = workers[buf] or coroutine.create(work)
-  slice_ends_ns = uv.hrtime() + SLICE_MS * 1e6
-  local ok, err = coroutine.resume(workers[buf], buf)
-  if coroutine.status(workers[buf]) == "dead" then
-    workers[buf], stacks[buf] = nil, nil
-    assert(ok, err)
-    return
-  end
-  vim.defer_fn(
-    notify.guarded(function()
-      resume(buf)
-    end),
-    PAUSE_MS
-  )
-end
+end, SLICE_MS, PAUSE_MS)
 
 ---@param buf integer
 ---@param row integer of the first of the lines
@@ -219,12 +145,9 @@ end
 ---@param done? fun()
 ---@return lcursor.HighlightJob
 local function push(buf, row, lines, block, done)
-  local fence = block.fence
-  local text = vim.list_slice(lines, block.first + 1, block.last)
-  local language = "markdown" ---@type string?
+  local text, fence = vim.list_slice(lines, block.first + 1, block.last), block.fence
   if fence then
     text[1], text[#text] = "", fence.is_closed and "" or text[#text]
-    language = language_of(fence.info)
   end
   ---@type lcursor.HighlightJob
   local job = {
@@ -234,21 +157,12 @@ local function push(buf, row, lines, block, done)
     }),
     rows = block.last - block.first,
     text = table.concat(text, "\n") .. "\n",
-    language = language,
-    is_fence = fence ~= nil,
+    fence = fence,
     slices = 1,
     done = done,
   }
-  stacks[buf] = stacks[buf] or {}
-  table.insert(stacks[buf], job)
+  table.insert(jobs, job)
   return job
-end
-
----@param buf integer
-local function start(buf)
-  if stacks[buf] and not workers[buf] then
-    resume(buf)
-  end
 end
 
 --- Highlight some rows, the last ones first.
@@ -264,7 +178,7 @@ function M.rows(buf, first, last, done)
   for i, block in ipairs(markdown.blocks(lines, MIN_BLOCK_ROWS)) do
     push(buf, first, lines, block, i == 1 and done or nil)
   end
-  start(buf)
+  work.start()
 end
 
 --- Highlight a whole buffer again.
@@ -318,7 +232,7 @@ function M.follow(stream, row, is_end)
     end)
     stream.highlight = job
   end
-  start(buf)
+  work.start()
 end
 
 return M

@@ -69,6 +69,7 @@ function M.blocks(lines, min_rows)
   return blocks
 end
 
+---@type table<string, string> by lower-case name
 local FILETYPES = { ["c++"] = "cpp", ["c#"] = "cs", shell = "sh", console = "sh", golang = "go" }
 
 --- Return the filetype for a language name after a fence; "" if there is none.
@@ -76,12 +77,11 @@ local FILETYPES = { ["c++"] = "cpp", ["c#"] = "cs", shell = "sh", console = "sh"
 ---@return string
 function M.filetype(language)
   local name = language:lower()
-  if FILETYPES[name] then
-    return FILETYPES[name]
-  elseif vim.list_contains(vim.fn.getcompletion(name, "filetype"), name) then
-    return name
+  if not FILETYPES[name] then
+    local is_known = vim.list_contains(vim.fn.getcompletion(name, "filetype"), name)
+    FILETYPES[name] = is_known and name or vim.filetype.match({ filename = "a." .. name }) or ""
   end
-  return vim.filetype.match({ filename = "a." .. name }) or ""
+  return FILETYPES[name]
 end
 
 return M
