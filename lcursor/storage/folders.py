@@ -99,6 +99,16 @@ def open_replacement(path: Path, *, fsync: bool = False) -> Iterator[BinaryIO]:
         raise
 
 
+def fsync_folder(path: Path | str) -> None:
+    """Make the names in a folder survive a power failure, if the file system can."""
+    with contextlib.suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
 def socket_path(belongs_to: Path) -> Path | None:
     """Return the path of the socket for a folder, None if every possible path is too long.
 

@@ -114,9 +114,10 @@ def make_edits(folder: Path) -> None:
             }
         )
         shutil.copy(root / "a.py", folder / "edited.txt")
-        text = history.path.read_text().replace(str(root), ROOT)
+        shutil.copytree(history.path, folder / "turns")
         shutil.copytree(history.images.folder, folder / "images")
-    (folder / history.path.name).write_text(text)
+        for each in (folder / "turns").iterdir():
+            each.write_text(each.read_text().replace(str(root), ROOT))
     shutil.rmtree(folder / "edits")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from lcursor.chat.archive import Archive
 from lcursor.chat.chat_file import ChatFile
-from lcursor.edit.checkpoints.history import NAME, OLD_NAME, History
+from lcursor.edit.checkpoints.history import OLD_NAMES, History
 from lcursor.edit.checkpoints.undo import revert
 from lcursor.edit.records import FileChange
 from lcursor.errors import LcursorError
@@ -82,11 +82,12 @@ def test_edits_and_their_undo(kept: Path, tmp_path: Path) -> None:
     (project / "new.py").write_text("b = 1\n")
     history = History(project, tmp_path / "edits")
     history.folder.mkdir(parents=True)
-    if not (kept / NAME).exists():
+    if not (kept / "turns").exists():
         expired(history, kept)
         return
-    text = (kept / NAME).read_text().replace(make.ROOT, str(project.resolve()))
-    history.path.write_text(text)
+    shutil.copytree(kept / "turns", history.path)
+    for path in history.path.iterdir():
+        path.write_text(path.read_text().replace(make.ROOT, str(project.resolve())))
     shutil.copytree(kept / "images", history.images.folder)
 
     two, one = history.rows()
@@ -107,7 +108,7 @@ def test_edits_and_their_undo(kept: Path, tmp_path: Path) -> None:
 
 def expired(history: History, kept: Path) -> None:
     """Version 0.1.0 kept no images: its turns are forgotten with the first new one."""
-    old = history.folder / OLD_NAME
+    old = history.folder / OLD_NAMES[0]
     shutil.copy(kept / "edits.jsonl", old)
     assert (history.rows(), history.undo_key(), history.damaged) == ([], "", 0)
     key = history.begin("new", [FileChange("a.py")])

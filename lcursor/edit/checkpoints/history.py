@@ -1,41 +1,44 @@
 """The history of a project's edits, on disk, so that each can be undone after a restart.
 
-The turns are in `$XDG_DATA_HOME/lcursor/edits/PROJECT/history.jsonl`, with images of files next to
-it; `oplog.py` has the file, `turn.py` the state. If nothing can be written, turns are kept in
-memory, and no files are written. Old turns are deleted. Any thread.
+Each turn is a JSON file in `DATA/edits/PROJECT/turns/`, replaced as a whole by whoever holds the
+project's lock, with images of files next to that folder. A turn that cannot be stored is kept in
+memory, and no files are written. Old turns are deleted. Any thread, several Neovims.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
+import json
 import os
 import re
 import secrets
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from lcursor.edit.checkpoints import turn as turns
 from lcursor.edit.checkpoints.images import Images
-from lcursor.edit.checkpoints.oplog import Op, OpLog
-from lcursor.edit.checkpoints.turn import Action, FileTurn, Turn, Turns
-from lcursor.edit.records import Change, FileChange, Lines
-from lcursor.errors import EditMissing, LcursorError
+from lcursor.edit.checkpoints.turn import FileTurn, Turn
+from lcursor.edit.records import FileChange, Lines
+from lcursor.errors import EditMissing, EditUnsaved, LcursorError
 from lcursor.protocol_edit import EditDecided, EditTurnRow
-from lcursor.storage import folders
+from lcursor.storage import file_lock, folders
 
-NAME: Final = "history.jsonl"
-OLD_NAME: Final = "turns.jsonl"
-"""Of version 0.1.0, without images: its turns cannot be undone any more."""
-MAX_BYTES: Final = 32 << 20
-"""Of the file; then the oldest turns are deleted until it has half of that."""
-MAX_IMAGE_BYTES: Final = 256 << 20
+OLD_NAMES: Final = ("turns.jsonl", "history.jsonl")
+"""Of version 0.1.0 and before 0.2.0: these turns cannot be undone any more."""
+MAX_BYTES: Final = 256 << 20
+"""Of all turns and images; then the oldest turns are deleted."""
 MAX_AGE_S: Final = 90 * 86_400.0
-MIN_FORGOTTEN: Final = 50
-"""Number of old turns from which on the file is rewritten."""
+LOCK: Final = "write.lock"
+LOCK_S: Final = 10.0
+"""Longest wait for another Neovim that writes."""
+
+Stamp = tuple[int, int, int]
+"""Inode, size and time of a file: other ones if it was replaced."""
 
 
 def home() -> Path:
@@ -51,32 +54,13 @@ def place(root: Path | str, folder: Path | None = None) -> Path:
     return (folder or home()) / f"{word}-{digest}"
 
 
-def new_key() -> str:
-    """Return a unique key for a turn."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """A file of a turn that is about to be changed on disk."""
-
-    path: str
-    """As the change has it."""
-    changes: tuple[Change, ...] = ()
-    base: str = ""
-    """Image of the lines before."""
-    removed: str = ""
-    """Image of the bytes of a file that is deleted."""
-    mode: int = -1
-
-
 class History:
     """The turns of a project.
 
     Args:
         root: of the project.
         folder: of all histories; by default `home()`.
-        on_error: called when the file cannot be written, once until it can be.
+        on_error: called when a turn cannot be stored, once until it can be.
     """
 
     def __init__(
@@ -87,19 +71,22 @@ class History:
     ) -> None:
         self.root = os.path.realpath(root)
         self.folder = place(self.root, folder)
-        self.path = self.folder / NAME
+        self.path = self.folder / "turns"
         self.images = Images(self.folder / "images")
-        self._turns = Turns()
-        self._log = OpLog(self.path, turns.VERSION, self._turns.apply, self._turns.reset, on_error)
-        self._lock = self._log.lock
-        self._image_bytes = -1
+        self._on_error = on_error
+        self._lock = threading.RLock()
+        self._is_locked = False
+        self._turns: dict[str, Turn] = {}
+        self._stamps: dict[str, Stamp] = {}
+        self._unsaved: set[str] = set()
+        self._is_tidy = False
 
     @property
     def damaged(self) -> int:
-        """The number of lines of the file that were skipped."""
-        return self._log.damaged
+        """The number of files that are damaged, or of a newer version."""
+        return len(self._stamps.keys() - self._turns.keys())
 
-    # What is done.
+    # Changes.
 
     def begin(
         self,
@@ -116,15 +103,16 @@ class History:
             chat: key of the chat that it came from.
             bases: the old lines of files that the editor may change, by path.
         """
-        key, rows = new_key(), []
-        for file in files:
-            base = (bases or {}).get(file.path)
-            rows.append(turns.to_row(file, "" if base is None else self.images.put_lines(base)))
-        words = " ".join(title.split())
-        self._add(
-            {"op": "begin", "v": turns.VERSION, "key": key, "title": words, "chat": chat}
-            | {"at_s": time.time(), "files": rows}
-        )
+        key = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
+        known = {path: self.images.put_lines(lines) for path, lines in (bases or {}).items()}
+        found = [FileTurn(each, known.get(each.path, "")) for each in files]
+        made = Turn(key, " ".join(title.split()), time.time(), chat, found)
+        with self._changing():
+            if not self._is_tidy:
+                self._is_tidy = True
+                with contextlib.suppress(OSError):
+                    self._delete_old()
+            self._save(made)
         return key
 
     def decided(self, said: EditDecided) -> None:
@@ -133,99 +121,85 @@ class History:
         Raises:
             EditMissing: there is no such turn, or nothing of that file in it.
         """
-        file = self._recorded(said["turn"], said["path"])
-        hunks, base = said["accepted"], self.base_of(file)
-        pieces, is_fresh, is_lost = list(file.pieces), False, bool(hunks)
-        if base is not None:
-            pieces, is_fresh, is_lost = turns.place_hunks(
-                file, base, hunks, is_undone=said["is_undone"]
-            )
-        is_fresh = is_fresh or (is_lost and not said["is_undone"])
-        before = file.pieces_before(is_fresh=is_fresh)
-        pairs = enumerate(zip(pieces, before, strict=True))
-        made = [[at, piece] for at, (piece, was) in pairs if piece != was]
-        self._add(
-            {"op": "decided", "key": said["turn"], "path": file.change.path, "pieces": made}
-            | {"is_fresh": is_fresh, "is_lost": is_lost}
-            | {"rejected": [dict(change) for change in said["rejected"]], "open": said["open"]}
-        )
 
-    def writing(self, key: str, do: Action, files: Sequence[FileRecord], name: str) -> None:
-        """Record what is about to be done to files of a turn; `written` or `failed` ends it.
+        def decide(turn: Turn, number: int) -> None:
+            file = turn.files[self._index(turn, said["path"])]
+            hunks, is_undone, base = said["accepted"], said["is_undone"], self.base_of(file)
+            pieces, is_fresh, is_lost = list(file.pieces), False, bool(hunks)
+            if base is not None:
+                found = turns.place_hunks(file, base, hunks, is_undone=is_undone)
+                pieces, is_fresh, is_lost = found
+            if is_fresh or (is_lost and not is_undone):
+                if file.is_undone:  # what was undone before is not in force with what is new
+                    file.before, file.is_undone, file.is_made = "", False, False
+                turn.applied_n = turn.fresh_n = number
+            file.pieces, file.open = pieces, said["open"]
+            file.rejected += map(turns.change_of, said["rejected"])
+            file.is_lost = file.is_lost or is_lost
 
-        Args:
-            key: of the turn.
-            do: what is done.
-            files: to these.
-            name: unique, of this transaction.
+        self.update(said["turn"], decide)
 
-        Raises:
-            EditMissing: there is no such turn, or nothing of such a file in it.
-            EditUnsaved: it cannot be recorded.
-        """
-        rows = [
-            {**asdict(file), "path": self._recorded(key, file.path).change.path} for file in files
-        ]
-        self._add({"op": "writing", "key": key, "id": name, "do": do, "files": rows}, fsync=True)
-
-    def written(self, key: str, name: str) -> None:
-        """Record that `writing` is done.
-
-        Raises:
-            EditUnsaved: it cannot be recorded.
-        """
-        self._add({"op": "written", "key": key, "id": name}, fsync=True)
-
-    def failed(self, key: str, name: str) -> None:
-        """Record that `writing` has failed, and the files are as before."""
-        self._add({"op": "failed", "key": key, "id": name})
-
-    def rebase(self, key: str, change: FileChange, base: Lines, layer: Sequence[Lines]) -> None:
+    def rebase(self, key: str, change: FileChange, base: Lines, before: Lines | None) -> None:
         """Record that open hunks of a file are proposed again for another text.
 
         Args:
             key: of the turn.
             change: what is still open.
             base: the text that it refers to.
-            layer: the lines before and after the applied part; empty for none.
+            before: that text without the turn; None if unknown.
         """
-        layers = [[self.images.put_lines(each) for each in layer]] if layer else []
-        row = turns.to_row(change, self.images.put_lines(base))
-        self._add({"op": "rebased", "key": key, "path": change.path, "file": row, "layers": layers})
 
-    def interrupted(self) -> list[tuple[str, str]]:
-        """Return the name and each path of each transaction that did not end."""
-        with self._lock:
-            self._log.refresh()
-            broken = [turn for turn in self._turns.turns.values() if turn.writing is not None]
-        return [
-            (str((turn.writing or {})["id"]), path)
-            for turn in broken
-            for file in turn.files
-            for path in (file.change.path, file.change.to)
-            if path
-        ]
+        def replace(turn: Turn, _: int) -> None:
+            at = self._index(turn, change.path)
+            known, has_parts = turn.files[at], before is not None and before != base
+            turn.files[at] = FileTurn(
+                change,
+                self.images.put_lines(base),
+                self.images.put_lines(before or ()) if has_parts else "",
+                open=known.open,
+                is_lost=known.is_lost or before is None,
+            )
 
-    def settle_interrupted(self) -> list[str]:
-        """End the transactions of killed Neovims, so that undo reverts them.
+        self.update(key, replace)
 
-        The caller holds the lock for writing.
+    def update(
+        self, key: str, change: Callable[[Turn, int], None], *, must_store: bool = False
+    ) -> None:
+        """Change a turn, and store it.
 
-        Returns:
-            The files of each turn, for the user.
+        Args:
+            key: of the turn.
+            change: changes it, given the number of this step.
+            must_store: otherwise it is kept in memory if it cannot be stored.
+
+        Raises:
+            EditMissing: there is no such turn.
+            EditUnsaved: it cannot be stored.
         """
-        notes = []
-        with self._lock:
-            self._log.refresh()
-            broken = [turn for turn in self._turns.turns.values() if turn.writing is not None]
-        for turn in broken:
-            op = turn.writing or {}
-            end = self.failed if op["do"] == "undo" else self.written
-            end(turn.key, op["id"])
-            notes.append(", ".join(os.path.basename(row["path"]) for row in op["files"]))
-        return notes
+        self.turn(key)  # creates no folder for a turn that is missing
+        with self._changing():
+            made = copy.deepcopy(self.turn(key))
+            numbers = (max(each.applied_n, each.undone_n) for each in self._turns.values())
+            change(made, 1 + max(numbers, default=0))
+            self._save(made, must_store=must_store)
+
+    def end_writing(self, key: str, *, is_done: bool, must_store: bool = False) -> None:
+        """Record that the transaction on the files of a turn is done, or was rolled back.
+
+        Raises:
+            EditUnsaved: it cannot be stored.
+        """
+        self.update(
+            key, lambda turn, n: turn.end_writing(n, is_done=is_done), must_store=must_store
+        )
 
     # What there is.
+
+    def turns(self) -> list[Turn]:
+        """Return all turns, the newest first."""
+        with self._lock:
+            self._refresh()
+            return sorted(self._turns.values(), key=lambda turn: -turn.at_s)
 
     def turn(self, key: str) -> Turn:
         """Return a turn.
@@ -234,39 +208,30 @@ class History:
             EditMissing: there is none of that key.
         """
         with self._lock:
-            self._log.refresh()
-            found = self._turns.turns.get(key)
-        if found is None:
-            raise EditMissing(f"there is no turn {key}", "Choose one with :LCursor edits")
-        return found
+            self._refresh()
+            if key in self._turns:
+                return self._turns[key]
+        raise EditMissing(f"there is no turn {key}", "Choose one with :LCursor edits")
 
     def base_of(self, file: FileTurn) -> Lines | None:
         """Return the lines that a file's changes refer to, None if they are unknown."""
-        if file.change.kind == "create":
-            return ()
-        return self.images.get_lines(file.base) if file.base else None
+        if file.base:
+            return self.images.get_lines(file.base)
+        return () if file.change.kind == "create" else None
 
     def rows(self) -> list[EditTurnRow]:
         """Return the turns for a list, the newest first."""
-        with self._lock:
-            self._log.refresh()
-            found = [*self._turns.turns.values()][::-1]
-            return [
-                {
-                    "turn": turn.key,
-                    "title": turn.title,
-                    "state": turn.state,
-                    "at_s": turn.at_s,
-                    "paths": [
-                        path
-                        for file in turn.files
-                        for path in (file.change.path, file.change.to)
-                        if path
-                    ],
-                    "open": turn.open,
-                }
-                for turn in found
-            ]
+        return [
+            {
+                "turn": turn.key,
+                "title": turn.title,
+                "state": turn.state,
+                "at_s": turn.at_s,
+                "paths": turn.paths,
+                "open": turn.open,
+            }
+            for turn in self.turns()
+        ]
 
     def open_files(self, key: str) -> tuple[FileChange, ...]:
         """Return the files of a turn with open hunks, without the accepted ones.
@@ -276,97 +241,139 @@ class History:
         Raises:
             EditMissing: there is no such turn.
         """
-        found = self.turn(key)
-        return tuple(
-            FileChange(each.path, each.kind, each.to, each.base, file.rest())
-            for file in found.files
-            if file.open
-            for each in (file.change,)
-        )
+        found = [(file.change, file.rest()) for file in self.turn(key).files if file.open]
+        return tuple(FileChange(it.path, it.kind, it.to, it.base, rest) for it, rest in found)
 
     def undo_key(self) -> str:
-        """Return the key of the turn that undo reverts, "" for none."""
-        with self._lock:
-            self._log.refresh()
-            return self._turns.undo_key()
+        """Return the key of the turn that undo reverts, the last applied one; "" for none."""
+        found = [turn for turn in self.turns() if turn.is_applied]
+        return max(found, key=lambda turn: turn.applied_n).key if found else ""
 
     def redo_key(self) -> str:
-        """Return the key of the turn that redo applies again, "" for none."""
-        with self._lock:
-            self._log.refresh()
-            return self._turns.redo_key()
+        """Return the key of the last undone turn, "" if something new was applied since."""
+        every = self.turns()
+        fresh_n = max((turn.fresh_n for turn in every), default=0)
+        found = [turn for turn in every if turn.is_undone and turn.undone_n > fresh_n]
+        return max(found, key=lambda turn: turn.undone_n).key if found else ""
 
-    def _recorded(self, key: str, path: str) -> FileTurn:
-        """Return the record of a file in a turn; its path may be a link.
+    def _index(self, turn: Turn, path: str) -> int:
+        try:
+            return turn.index(path)
+        except KeyError:
+            raise EditMissing(
+                f"the turn {turn.key} has nothing to do with {path}", "See :LCursor edits"
+            ) from None
+
+    # The files.
+
+    @contextlib.contextmanager
+    def locked(self, wait_s: float = LOCK_S) -> Iterator[None]:
+        """Hold the lock of the project; a thread that has it gets it again.
 
         Raises:
-            EditMissing: there is no such turn, or nothing of such a file in it.
+            EditUnsaved: the folder cannot be created, or another Neovim holds the lock too long.
         """
-        turn = self.turn(key)
-        with contextlib.suppress(KeyError):
-            return turn.file(path)
-        real = os.path.realpath(path)
-        for file in turn.files:
-            names = (file.change.path, file.change.to)
-            if any(name and os.path.realpath(name) == real for name in names):
-                return file
-        raise EditMissing(
-            f"the turn {turn.key} has nothing to do with {path}", "See :LCursor edits"
-        )
-
-    # The file.
-
-    def _add(self, op: Op, *, fsync: bool = False) -> None:
-        self._shorten()
-        self._log.add(op, fsync=fsync)
-
-    def _shorten(self) -> None:
-        """Delete the oldest turns and their images if they are too old or too many."""
         with self._lock:
-            limit_s = time.time() - MAX_AGE_S
-            old = sum(turn.at_s < limit_s for turn in self._turns.turns.values())
-            if self._image_bytes < 0:
-                self._image_bytes = self.images.size_bytes()
-                with contextlib.suppress(OSError):
-                    (self.folder / OLD_NAME).unlink(missing_ok=True)
-                self._log.refresh()
-            size, most = self._log.size_bytes, MAX_BYTES
-            if self._image_bytes > MAX_IMAGE_BYTES:
-                most = size
-            elif size <= MAX_BYTES and old < MIN_FORGOTTEN:
+            if self._is_locked:
+                yield
                 return
+            lock = self._wait_for_lock(time.monotonic() + wait_s)
+            self._is_locked = True
             try:
-                self._log.shorten(lambda known: self._kept(known, limit_s, most // 2))
-            except OSError:
-                return  # it stays long
-            self._log.refresh()
-            self.images.drop_others(self._image_keys())
-            self._image_bytes = 0
+                yield
+            finally:
+                self._is_locked = False
+                os.close(lock)
 
-    def _image_keys(self) -> set[str]:
-        files = [file for turn in self._turns.turns.values() for file in turn.files]
-        writing = [turn.writing for turn in self._turns.turns.values() if turn.writing]
-        rows = [row for op in writing for row in op["files"]]
-        return {
-            *(key for file in files for key in (file.base, file.removed)),
-            *(key for file in files for layer in file.layers for key in layer),
-            *(str(key) for row in rows for key in (row["base"], row["removed"])),
-        }
+    def _wait_for_lock(self, ends_s: float) -> int:
+        while True:
+            try:
+                for folder in (self.folder.parent, self.folder, self.path):
+                    folders.make_private(folder)
+                lock = file_lock.try_lock(self.folder / LOCK)
+            except (OSError, LcursorError) as error:
+                raise EditUnsaved(
+                    f"nothing can be recorded in {self.folder}: {error}",
+                    "Make room or see who may write there; until then no files are written, and "
+                    ":LCursor undo works in this Neovim alone",
+                ) from error
+            if lock is not None:
+                return lock
+            if time.monotonic() > ends_s:
+                raise EditUnsaved(
+                    "another Neovim is writing files of this project", "Try again when it is done"
+                )
+            time.sleep(0.005)
 
-    def _kept(self, known: Sequence[tuple[Op, int]], limit_s: float, left: int) -> list[Op]:
-        """Return the operations of the newest turns within a number of bytes.
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock if possible, and know what other Neovims have stored."""
+        with self._lock, contextlib.ExitStack() as stack:
+            with contextlib.suppress(EditUnsaved):  # the turn cannot be stored either
+                stack.enter_context(self.locked())
+            self._refresh()
+            yield
 
-        Turns of a newer version of lcursor are kept.
-        """
-        newer = {str(op.get("key")) for op, _ in known if op.get("v", 0) > turns.VERSION}
-        sizes: dict[str, int] = {}
-        for op, size in known:
-            key = str(op.get("key"))
-            sizes[key] = sizes.get(key, 0) + size
-        kept = set[str]()
-        for turn in sorted(self._turns.turns.values(), key=lambda turn: -turn.at_s):
-            left -= sizes.get(turn.key, 0)
-            if left < 0 or turn.at_s < limit_s:
-                break
-            kept.add(turn.key)
-        return [op for op, _ in known if str(op.get("key")) in kept | newer]
+    def _save(self, turn: Turn, *, must_store: bool = False) -> None:
+        """Store a turn, and those that could not be stored before."""
+        try:
+            for each in [*(self._turns[key] for key in self._unsaved - {turn.key}), turn]:
+                path = self.path / f"{each.key}.json"
+                data = json.dumps(turns.to_row(each), separators=(",", ":")).encode()
+                folders.write_file(path, data, fsync=True)
+                self._stamps[each.key] = _stamp(os.stat(path))
+            folders.fsync_folder(self.path)
+            self._unsaved.clear()
+        except OSError as error:
+            failure = EditUnsaved(
+                f"the record of edits cannot be written: {error.strerror or error} ({self.path})",
+                "Make room or see who may write there; until then :LCursor undo works in this "
+                "Neovim alone",
+            )
+            if must_store:
+                raise failure from error
+            if not self._unsaved:
+                self._on_error(failure)
+            self._unsaved.add(turn.key)
+        self._turns[turn.key] = turn
+
+    def _refresh(self) -> None:
+        """Read what other Neovims have stored."""
+        found = {path.stem: (path, _stamp(stat)) for path, stat in self._files()}
+        for key, (path, stamp) in found.items():
+            if key in self._unsaved or self._stamps.get(key) == stamp:
+                continue
+            self._stamps[key] = stamp
+            self._turns.pop(key, None)
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                self._turns[key] = turns.from_row(json.loads(path.read_bytes()))
+        for key in self._stamps.keys() - found.keys() - self._unsaved:
+            del self._stamps[key]
+            self._turns.pop(key, None)
+
+    def _files(self) -> list[tuple[Path, os.stat_result]]:
+        found = []
+        for path in self.path.glob("*.json"):
+            with contextlib.suppress(OSError):  # another Neovim has just deleted it
+                found.append((path, path.stat()))
+        return found
+
+    def _delete_old(self) -> None:
+        """Delete the oldest turns, and the images that no other one refers to."""
+        for name in OLD_NAMES:
+            (self.folder / name).unlink(missing_ok=True)
+        sizes, left, kept = self.images.sizes(), MAX_BYTES, set[str]()
+        for path, stat in sorted(self._files(), key=lambda each: -each[1].st_mtime):
+            images = self._turns[path.stem].images() if path.stem in self._turns else set()
+            left -= stat.st_size + sum(sizes.get(key, 0) for key in images - kept)
+            if left < 0 or stat.st_mtime < time.time() - MAX_AGE_S:
+                path.unlink(missing_ok=True)
+            else:
+                kept |= images
+        self._refresh()
+        if not self.damaged:  # a turn of a newer version may refer to any
+            self.images.drop_others(kept)
+
+
+def _stamp(stat: os.stat_result) -> Stamp:
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -78,11 +78,11 @@ class Images:
             return None
         return tuple(data.decode("utf-8", "surrogateescape").split("\n")[:-1])
 
-    def size_bytes(self) -> int:
-        """Return the size of all images."""
+    def sizes(self) -> dict[str, int]:
+        """Return the size of each image, by its key."""
         with contextlib.suppress(OSError), os.scandir(self.folder) as found:
-            return sum(each.stat().st_size for each in found)
-        return 0
+            return {each.name: each.stat().st_size for each in found}
+        return {}
 
     def drop_others(self, keep: Collection[str]) -> None:
         """Delete the images that are not referred to."""

@@ -1,8 +1,4 @@
-"""A turn as data: the proposed changes of some files, and which of them are applied.
-
-The state only changes by `Turns.apply` of an operation, a plain table that `history.py` records.
-Pure: no clock, no file, no lock.
-"""
+"""A turn as data: the proposed changes of some files, and which of them are applied. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +8,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from lcursor.edit import diff
-from lcursor.edit.checkpoints.oplog import Op
-from lcursor.edit.records import Change, Check, FileChange, FileKind, Lines
+from lcursor.edit.records import Change, Check, FileChange, Lines
 from lcursor.protocol_edit import EditHunk, TurnState
 
-VERSION: Final = 2
-"""Of the operations."""
+VERSION: Final = 3
+"""Of the stored form."""
 Action = Literal["write", "undo", "redo"]
 """What is done to files on disk."""
 
@@ -26,20 +21,19 @@ Action = Literal["write", "undo", "redo"]
 class FileTurn:
     """The proposed changes of a file, and which of them are applied.
 
-    The text after the turn is the base with `pieces` in place of the changes. If open hunks were
-    resumed in another text, the parts that were applied before are in `layers`.
+    The text after the turn is the base with `pieces` in place of the changes.
     """
 
     change: FileChange
     base: str = ""
     """Image of the lines that the changes refer to; "" if unknown."""
+    before: str = ""
+    """Image of the lines without the turn, if the base has parts of it: open hunks were resumed."""
     pieces: list[Lines] = field(default_factory=list)
     """For each change its present lines: the old ones, the new ones, or a mixture."""
-    layers: list[tuple[str, str]] = field(default_factory=list)
-    """Images before and after the applied changes, for each time that the base was replaced."""
     rejected: list[Change] = field(default_factory=list)
     """Changes, or parts of changes, that the user rejected."""
-    open: int = 0
+    open: int = -1
     """Number of open hunks."""
     is_lost: bool = False
     """The place of an accepted hunk is unclear: nothing can be undone."""
@@ -52,13 +46,14 @@ class FileTurn:
     """Its permissions."""
 
     def __post_init__(self) -> None:
-        if not self.pieces:
-            self.pieces = [each.old for each in self.change.changes]
+        self.pieces = self.pieces or [each.old for each in self.change.changes]
+        if self.open < 0:
+            self.open = max(len(self.pieces), 1)
 
     @property
     def has_effect(self) -> bool:
         """Whether the turn changed the file, undone or not."""
-        return bool(self.applied() or self.layers or self.is_made or self.is_lost)
+        return bool(self.applied() or self.before or self.is_made or self.is_lost)
 
     def pieces_before(self, *, is_fresh: bool) -> list[Lines]:
         """Return the pieces that a decision changes: a fresh one starts after undone changes."""
@@ -77,25 +72,31 @@ class FileTurn:
 
     def wanted(self) -> tuple[Change, ...]:
         """Return the proposed changes that were not rejected as a whole."""
-        refused = {(each.first_row, each.last_row, each.old) for each in self.rejected}
-        return tuple(
-            each
-            for each in self.change.changes
-            if (each.first_row, each.last_row, each.old) not in refused
-        )
+        rejected = {_place(each) for each in self.rejected}
+        return tuple(each for each in self.change.changes if _place(each) not in rejected)
 
     @property
     def is_partly_rejected(self) -> bool:
         """Whether part of a change was rejected, so that only the editor knows the rest."""
-        places = {(each.first_row, each.last_row, each.old) for each in self.change.changes}
-        return any(
-            (each.first_row, each.last_row, each.old) not in places for each in self.rejected
-        )
+        return not {*map(_place, self.rejected)} <= {*map(_place, self.change.changes)}
 
     def rest(self) -> tuple[Change, ...]:
         """Return the proposed changes that are neither applied, even in part, nor rejected."""
-        done = {(each.first_row, each.old) for each in self.applied()}
-        return tuple(each for each in self.wanted() if (each.first_row, each.old) not in done)
+        done = {_place(each) for each in self.applied()}
+        return tuple(each for each in self.wanted() if _place(each) not in done)
+
+
+@dataclass(slots=True)
+class Writing:
+    """A transaction on files that has not ended yet."""
+
+    name: str
+    """Unique; part of the names of its temporary files."""
+    action: Action
+    files: list[FileTurn]
+    """Their state after it."""
+    in_place: dict[str, str]
+    """Images of the new bytes of files that are overwritten, by real path."""
 
 
 @dataclass(slots=True)
@@ -105,13 +106,14 @@ class Turn:
     key: str
     title: str
     at_s: float
-    chat: str = ""
-    files: list[FileTurn] = field(default_factory=list)
+    chat: str
+    files: list[FileTurn]
     applied_n: int = 0
-    """Number of the operation that last applied something of it."""
+    """Number of the step, in the project's history, that last applied something of it."""
     undone_n: int = 0
-    writing: Op | None = None
-    """The transaction on files that has not ended yet."""
+    fresh_n: int = 0
+    """As `applied_n`, without redo: turns that were undone before it stay undone."""
+    writing: Writing | None = None
 
     @property
     def open(self) -> int:
@@ -119,145 +121,65 @@ class Turn:
         return sum(file.open for file in self.files)
 
     @property
+    def paths(self) -> list[str]:
+        """The present and the former paths of its files."""
+        changes = [file.change for file in self.files]
+        return [path for each in changes for path in (each.path, each.to) if path]
+
+    @property
     def is_applied(self) -> bool:
         """Whether something can be undone."""
         return any(file.has_effect and not file.is_undone for file in self.files)
 
     @property
-    def is_taken(self) -> bool:
+    def is_undone(self) -> bool:
         """Whether something can be redone."""
         return any(file.has_effect and file.is_undone for file in self.files)
 
     @property
     def state(self) -> TurnState:
         """Its state, for the user."""
-        if self.is_taken and not self.is_applied:
+        if self.is_undone and not self.is_applied:
             return "undone"
         return "open" if self.open else "done"
 
-    def file(self, path: str) -> FileTurn:
-        """Return the record of a file by its present or former path.
-
-        Compares paths as text, as links on the disk may change.
+    def index(self, path: str) -> int:
+        """Return the index of a file by its present or former path, which may be a link.
 
         Raises:
             KeyError: nothing.
         """
-        wanted = os.path.normpath(path)
-        for file in self.files:
+        real = os.path.realpath(path)
+        for at, file in enumerate(self.files):
             names = (file.change.path, file.change.to)
-            if any(name and os.path.normpath(name) == wanted for name in names):
-                return file
+            if any(name and os.path.realpath(name) == real for name in names):
+                return at
         raise KeyError(path)
 
-
-class Turns:
-    """The turns of a project."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all turns."""
-        self.turns: dict[str, Turn] = {}
-        self.count = 0
-        """Of operations."""
-        self.fresh_n = 0
-        """Number of the last one that applied something new; earlier undone turns stay undone."""
-
-    def apply(self, op: Mapping[str, Any]) -> None:
-        """Change the state.
-
-        Raises:
-            KeyError, TypeError, ValueError: it makes no sense here.
-        """
-        do = {
-            "begin": self._begin,
-            "decided": self._decided,
-            "rebased": self._rebased,
-            "writing": self._writing,
-            "written": self._written,
-            "failed": self._failed,
-        }.get(op["op"])
-        if do is None:
-            raise ValueError(f"no such operation: {op['op']}")
-        self.count += 1
-        do(op)
-
-    def _begin(self, op: Mapping[str, Any]) -> None:
-        files = [_file_of(row) for row in op["files"]]
-        self.turns[op["key"]] = Turn(
-            str(op["key"]), str(op["title"]), float(op["at_s"]), str(op["chat"]), files
-        )
-
-    def _decided(self, op: Mapping[str, Any]) -> None:
-        turn = self.turns[op["key"]]
-        file = turn.file(op["path"])
-        pieces = file.pieces_before(is_fresh=op["is_fresh"])
-        for at, lines in op["pieces"]:
-            if not 0 <= int(at) < len(pieces):
-                raise ValueError("this is a piece of something else")
-            pieces[int(at)] = _lines(lines)
-        refused = [_change_of(row) for row in op["rejected"]]
-        file.open = int(op["open"])
-        file.rejected += refused
-        if op["is_fresh"]:
-            if file.is_undone:  # what was undone before is not in force with what is new
-                file.layers, file.is_undone, file.is_made = [], False, False
-            turn.applied_n = self.fresh_n = self.count
-        file.pieces = pieces
-        file.is_lost = file.is_lost or bool(op["is_lost"])
-
-    def _rebased(self, op: Mapping[str, Any]) -> None:
-        turn = self.turns[op["key"]]
-        known = turn.file(op["path"])
-        made = _file_of(op["file"])
-        made.layers = [*known.layers, *((str(a), str(b)) for a, b in op["layers"])]
-        made.open, made.is_lost = known.open, known.is_lost
-        turn.files[turn.files.index(known)] = made
-
-    def _writing(self, op: Mapping[str, Any]) -> None:
-        self.turns[op["key"]].writing = dict(op)
-
-    def _failed(self, op: Mapping[str, Any]) -> None:
-        self.turns[op["key"]].writing = None
-
-    def _written(self, op: Mapping[str, Any]) -> None:
-        turn = self.turns[op["key"]]
-        begun, turn.writing = turn.writing, None
-        if begun is None or begun["id"] != op["id"]:
-            raise ValueError("nothing was being written")
-        for row in begun["files"]:
-            file = turn.file(row["path"])
-            if begun["do"] == "write":
-                done = {(each.first_row, each.old) for each in map(_change_of, row["changes"])}
-                file.pieces = [
-                    each.new if (each.first_row, each.old) in done else piece
-                    for each, piece in zip(file.change.changes, file.pieces, strict=True)
-                ]
-                file.is_made = file.change.kind != "edit"
-                file.removed, file.mode = str(row["removed"]), int(row["mode"])
-                file.base = file.base or str(row["base"])
-                file.open, file.is_undone = 0, False
-            else:
-                file.is_undone = begun["do"] == "undo"
-        if begun["do"] == "undo":
-            turn.undone_n = self.count
+    def end_writing(self, number: int, *, is_done: bool) -> None:
+        """End the transaction on files; `number` is that of this step."""
+        writing, self.writing = self.writing, None
+        if writing is None or not is_done:
+            return
+        for file in writing.files:
+            self.files[self.index(file.change.path)] = file
+        if writing.action == "undo":
+            self.undone_n = number
         else:
-            turn.applied_n = self.count
-        if begun["do"] == "write":
-            self.fresh_n = self.count
+            self.applied_n = number
+        if writing.action == "write":
+            self.fresh_n = number
 
-    def undo_key(self) -> str:
-        """Return the key of the last applied turn, "" for none."""
-        found = [turn for turn in self.turns.values() if turn.is_applied]
-        return max(found, key=lambda turn: turn.applied_n).key if found else ""
+    def images(self) -> set[str]:
+        """Return the keys of all images that it refers to."""
+        writing = self.writing
+        files = [*self.files, *(writing.files if writing else ())]
+        keys = {key for file in files for key in (file.base, file.before, file.removed)}
+        return keys | {*(writing.in_place.values() if writing else ())}
 
-    def redo_key(self) -> str:
-        """Return the key of the last undone turn, "" if something new was applied since."""
-        found = [turn for turn in self.turns.values() if turn.is_taken]
-        found = [turn for turn in found if turn.undone_n > self.fresh_n]
-        return max(found, key=lambda turn: turn.undone_n).key if found else ""
+
+def _place(change: Change) -> tuple[int, int, Lines]:
+    return change.first_row, change.last_row, change.old
 
 
 # The place of a buffer's hunks in the proposal.
@@ -270,12 +192,6 @@ def place_hunks(
 
     A hunk may be part of a proposed change, and the user may have altered its lines. Of equal
     places the one with the hunk's surroundings is chosen, else the one at its row.
-
-    Args:
-        file: with the proposal.
-        base: the lines that it refers to.
-        hunks: from the editor.
-        is_undone: they were undone.
 
     Returns:
         The pieces, whether any hunk is new, and whether the place of one is unclear.
@@ -366,34 +282,39 @@ def _nearest(
     return found[0] if len(found) == 1 else None
 
 
-# Conversion to and from the recorded tables.
+# The stored form.
 
 
-def to_row(change: FileChange, image: str) -> Op:
-    """Return the proposal for a file as a table."""
-    return {**asdict(change), "image": image}
+def to_row(turn: Turn) -> dict[str, Any]:
+    """Return a turn as JSON values."""
+    return {"v": VERSION, **asdict(turn)}
+
+
+def from_row(row: Mapping[str, Any]) -> Turn:
+    """Return the turn in JSON values.
+
+    Raises:
+        KeyError, TypeError, ValueError: they are none, or of a newer version.
+    """
+    fields = dict(row)
+    if fields.pop("v") > VERSION:
+        raise ValueError("written by a newer version")
+    fields["files"] = [_file_of(each) for each in fields["files"]]
+    if writing := fields["writing"]:
+        fields["writing"] = Writing(**{**writing, "files": [*map(_file_of, writing["files"])]})
+    return Turn(**fields)
 
 
 def _file_of(row: Mapping[str, Any]) -> FileTurn:
-    kind: FileKind = row["kind"]
-    if kind not in ("edit", "create", "delete", "rename"):
-        raise ValueError(f"no such change of a file: {kind}")
-    changes = tuple(_change_of(one) for one in row["changes"])
-    checks = tuple(
-        Check(str(one["name"]), bool(one["is_ok"]), str(one["text"])) for one in row["checks"]
-    )
-    path, to, base = str(row["path"]), str(row["to"]), str(row["base"])
-    change = FileChange(path, kind, to, base, changes, checks)
-    return FileTurn(change, str(row["image"]), open=max(len(changes), 1))
+    change = dict(row["change"])
+    change["changes"] = tuple(change_of(each) for each in change["changes"])
+    change["checks"] = tuple(Check(**each) for each in change["checks"])
+    pieces = [tuple(each) for each in row["pieces"]]
+    rejected = [change_of(each) for each in row["rejected"]]
+    known = {"change": FileChange(**change), "pieces": pieces, "rejected": rejected}
+    return FileTurn(**{**row, **known})
 
 
-def _change_of(row: Mapping[str, Any]) -> Change:
-    return Change(
-        int(row["first_row"]), int(row["last_row"]), _lines(row["old"]), _lines(row["new"])
-    )
-
-
-def _lines(value: Any) -> Lines:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(one, str) for one in value):
-        raise TypeError("expected lines")
-    return tuple(value)
+def change_of(row: Mapping[str, Any]) -> Change:
+    """Return the change in JSON values, or in a message."""
+    return Change(row["first_row"], row["last_row"], tuple(row["old"]), tuple(row["new"]))

@@ -16,11 +16,11 @@ from typing import Final
 
 from lcursor.edit import diff
 from lcursor.edit.checkpoints import text, write
-from lcursor.edit.checkpoints.history import FileRecord, History
+from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.merge import inverse, merge, rebase
 from lcursor.edit.checkpoints.steps import FileOp, changed_paths, plan_steps
 from lcursor.edit.checkpoints.text import Text
-from lcursor.edit.checkpoints.turn import Action, FileTurn, Turn
+from lcursor.edit.checkpoints.turn import Action, FileTurn
 from lcursor.edit.records import Change, FileChange, Lines, digest, lines_of
 from lcursor.errors import EditFailed, EditMissing
 from lcursor.protocol_edit import EditBuffer
@@ -71,30 +71,33 @@ def revert(history: History, key: str, do: Action, buffers: Sequence[EditBuffer]
         EditFailed: a file must not be written; nothing has changed.
     """
     loaded = _loaded(buffers)
+    is_undo, problems = do == "undo", list[str]()
+    files, operations, changes = list[FileTurn](), list[FileOp](), list[FileChange]()
     with write.locked(history):
-        key = key or (history.undo_key() if do == "undo" else history.redo_key())
+        key = key or (history.undo_key() if is_undo else history.redo_key())
         if not key:
-            words = "undone" if do == "undo" else "redone"
+            words = "undone" if is_undo else "redone"
             raise EditMissing(f"there is no turn that can be {words}", "See :LCursor edits")
         found = history.turn(key)
-        done, problems = list[tuple[FileTurn, FileOp | None, FileChange | None]](), list[str]()
         for file in found.files:
-            if not file.has_effect or file.is_undone == (do == "undo"):
+            if not file.has_effect or file.is_undone == is_undo:
                 continue
             try:
-                done.append((file, *_reverted(history, file, do == "undo", loaded)))
+                operation, change = _reverted(history, file, is_undo, loaded)
             except (_Unchanged, EditFailed) as error:
                 problems.append(str(error))
-        if not done and not problems:
-            words = "applied" if do == "undo" else "undone"
+                continue
+            files.append(replace(file, is_undone=is_undo))
+            operations += [operation] if operation is not None else []
+            changes += [change] if change is not None else []
+        if not files and not problems:
+            words = "applied" if is_undo else "undone"
             raise EditMissing(f"nothing of this turn is {words}", "See :LCursor edits")
-        operations = [operation for _, operation, _ in done if operation is not None]
-        if done:
+        if files:
             steps = plan_steps(operations, history.root, outside=True)
-            records = [FileRecord(file.change.path) for file, _, _ in done]
-            write.commit(steps, history, key, do, records)
-    changes = tuple(change for _, _, change in done if change is not None)
-    return Reverted(key, found.title, changes, changed_paths(operations), tuple(problems))
+            write.commit(steps, history, key, do, files)
+    paths = changed_paths(operations)
+    return Reverted(key, found.title, tuple(changes), paths, tuple(problems))
 
 
 def _loaded(buffers: Sequence[EditBuffer]) -> dict[str, Lines]:
@@ -180,7 +183,7 @@ def _on_disk(
         if made is None:
             raise _Unchanged(f"there is no file {here} any more")
         return FileOp("create", here, after=Text(made)) if made else None
-    if there and not file.applied() and not file.layers:
+    if there and not file.applied() and not file.before:
         return FileOp("rename", here, there)
     before = text.read(here)
     made = _merged(history, file, before.lines, is_undo)
@@ -200,19 +203,15 @@ def _merged(history: History, file: FileTurn, lines: Lines, is_undo: bool) -> Li
     base = history.base_of(file)
     if base is None or file.is_lost:
         return None
-    steps = [(base, file.applied())]
-    for keys in reversed(file.layers):
-        before, after = (history.images.get_lines(key) for key in keys)
-        if before is None or after is None:
+    before, changes = base, file.applied()
+    if file.before:
+        found = history.images.get_lines(file.before)
+        if found is None:
             return None
-        steps.append((before, list(diff.changes(before, after))))
-    made: Lines | None = lines
-    for old, changes in steps if is_undo else reversed(steps):
-        text_before, wanted = old, changes
-        if is_undo:
-            text_before, wanted = diff.apply(old, changes), inverse(changes)
-        made = None if made is None else merge(wanted, text_before, made)
-    return made
+        before, changes = found, [*diff.changes(found, diff.apply(base, changes))]
+    if is_undo:
+        return merge(inverse(changes), diff.apply(before, changes), lines)
+    return merge(changes, before, lines)
 
 
 # Open hunks after a restart.
@@ -231,7 +230,7 @@ def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Re
     """
     loaded = _loaded(buffers)
     files, problems = list[FileChange](), list[str]()
-    turn: Turn = history.turn(key)
+    turn = history.turn(key)
     for file in [each for each in turn.files if each.open]:
         change = file.change
         if change.kind == "create" and not os.path.lexists(change.path):
@@ -265,7 +264,8 @@ def _resumed(
             return None, 0
         made = replace(change, changes=wanted)
         if wanted != change.changes or file.applied():
-            history.rebase(key, made, lines, ())
+            before = history.images.get_lines(file.before) if file.before else lines
+            history.rebase(key, made, lines, before)
         return made, 0
     if base is None or file.is_lost:
         return None, 0
@@ -280,7 +280,7 @@ def _resumed(
     # Checks that passed did so in another text, unless only the edit has changed it.
     checks = tuple(each for each in change.checks if lines == after or not each.is_ok)
     made = replace(change, base=digest(lines), changes=tuple(found), checks=checks)
-    history.rebase(key, made, lines, (base, after) if after != base else ())
+    history.rebase(key, made, lines, _merged(history, file, lines, is_undo=True))
     return made, lost
 
 

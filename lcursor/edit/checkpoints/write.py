@@ -13,13 +13,14 @@ import contextlib
 import os
 import secrets
 import stat
-import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from lcursor.edit.checkpoints.history import FileRecord, History
+from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.steps import (
+    FileOp,
     Step,
     changed_paths,
     operation_for,
@@ -27,24 +28,13 @@ from lcursor.edit.checkpoints.steps import (
     plan_steps,
     real_path,
 )
-from lcursor.edit.checkpoints.turn import Action, Turn
+from lcursor.edit.checkpoints.turn import Action, FileTurn, Turn, Writing
 from lcursor.edit.records import FileChange
-from lcursor.errors import (
-    EditMissing,
-    EditRefused,
-    EditStale,
-    EditUnsaved,
-    LcursorError,
-)
-from lcursor.storage import file_lock, folders
+from lcursor.errors import EditMissing, EditRefused, EditStale, EditUnsaved
+from lcursor.storage import folders
 
-LOCK: Final = "write.lock"
-LOCK_S: Final = 10.0
-"""Longest wait for another Neovim that writes."""
 MAX_NAME_CHARS: Final = 150
 """Of a file's name, in the name of its temporary file."""
-WHOLE: Final = ".whole"
-"""Suffix of a complete temporary file from which a file is being written in place."""
 
 
 def write(
@@ -65,35 +55,42 @@ def write(
         EditUnsaved: something cannot be written.
     """
     with locked(history):
-        _require_not_rejected(files, history.turn(key))
+        turn = history.turn(key)
+        known = [_writable(change, turn) for change in files]
         operations = [operation_for(change) for change in files]
         steps = plan_steps(operations, history.root, outside=outside)
-        seen = {step.path: step for step in steps if step.seen is not None}
-        records = []
-        for change, operation in zip(files, operations, strict=True):
-            step = seen.get(real_path(operation))
-            mode = stat.S_IMODE(step.seen.st_mode) if step and step.seen else -1
-            removed = ""
-            if step is not None and step.do == "remove":
-                removed = history.images.put(step.before, fsync=True)
-            lines = operation.before.lines if operation.before is not None else None
-            base = "" if lines is None else history.images.put_lines(lines, fsync=True)
-            records.append(FileRecord(change.path, change.changes, base, removed, mode))
-        commit(steps, history, key, "write", records)
+        seen = {step.path: step for step in steps}
+        made = [
+            _written(history, change, file, operation, seen.get(real_path(operation)))
+            for change, file, operation in zip(files, known, operations, strict=True)
+        ]
+        commit(steps, history, key, "write", made)
     return changed_paths(operations)
 
 
 def commit(
-    steps: Sequence[Step], history: History, key: str, do: Action, records: Sequence[FileRecord]
+    steps: Sequence[Step], history: History, key: str, action: Action, files: list[FileTurn]
 ) -> None:
     """Record what is done, and do all steps or none. The caller holds the lock.
+
+    Args:
+        steps: to do.
+        history: of the project.
+        key: of the turn.
+        action: for the record.
+        files: state of the changed files of the turn, after it.
 
     Raises:
         EditStale: a file was changed meanwhile.
         EditUnsaved: something cannot be written.
     """
-    name = secrets.token_hex(8)
-    history.writing(key, do, records, name)
+    images, name = history.images, secrets.token_hex(8)
+    in_place = {each.path: images.put(each.data, fsync=True) for each in steps if each.is_in_place}
+
+    def begin(turn: Turn, _: int) -> None:
+        turn.writing = Writing(name, action, files, in_place)
+
+    history.update(key, begin, must_store=True)
     done: list[Step] = []
     try:
         for step in order_steps(steps):
@@ -101,13 +98,12 @@ def commit(
             done.append(step)
             _do(step)
         _sync(steps)
-        history.written(key, name)
+        history.end_writing(key, is_done=True, must_store=True)
     except BaseException as error:
         problems = [problem for step in reversed(done) if (problem := _roll_back(step))]
         _sync(done)
         if not problems:  # otherwise undo reverts the rest
-            with contextlib.suppress(LcursorError):
-                history.failed(key, name)
+            history.end_writing(key, is_done=False)
         if isinstance(error, OSError):
             raise _unsaved(error, done[-1].path, problems) from error
         raise
@@ -115,71 +111,64 @@ def commit(
 
 def recover(history: History) -> tuple[str, ...]:
     """Settle the transactions of killed Neovims; return messages for the user."""
-    if not history.folder.is_dir():
+    if not history.path.is_dir():
         return ()
-    try:
-        lock = file_lock.try_lock(history.folder / LOCK)
-    except OSError:
-        return ()  # nothing can be written there, so nothing was
-    if lock is None:
-        return ()  # another Neovim writes now, and does this first
-    try:
+    with contextlib.suppress(EditUnsaved), history.locked(wait_s=0.0):
         return _settle(history)
-    finally:
-        os.close(lock)
+    return ()  # nothing can be written there, or another Neovim writes and does this first
 
 
 @contextlib.contextmanager
 def locked(history: History) -> Iterator[None]:
-    """Hold the write lock of a project, after interrupted transactions are settled.
+    """Hold the lock of a project, after interrupted transactions are settled.
 
     Raises:
-        EditUnsaved: the folder cannot be created, or another Neovim holds the lock too long.
+        EditUnsaved: as `History.locked`.
     """
-    lock: int | None = None
-    ends_s = time.monotonic() + LOCK_S
-    while lock is None:
-        try:
-            folders.make_private(history.folder.parent)
-            folders.make_private(history.folder)
-            lock = file_lock.try_lock(history.folder / LOCK)
-        except (OSError, LcursorError) as error:
-            raise EditUnsaved(
-                f"nothing can be recorded in {history.folder}, so nothing was written: {error}",
-                "Make room, or see who may write there",
-            ) from error
-        if lock is None and time.monotonic() > ends_s:
-            raise EditUnsaved(
-                "another Neovim is writing files of this project", "Try again when it is done"
-            )
-        if lock is None:
-            time.sleep(0.005)
-    try:
+    with history.locked():
         _settle(history)
         yield
-    finally:
-        os.close(lock)
 
 
-def _require_not_rejected(files: Sequence[FileChange], wanted: Turn) -> None:
-    """Check that the user has rejected none of the changes.
+def _writable(change: FileChange, turn: Turn) -> FileTurn:
+    """Return the record of a file, none of whose changes the user has rejected.
 
     Raises:
         EditRefused: one is rejected, or in part, so that only the editor knows the rest.
-        EditMissing: the turn does not change a file.
+        EditMissing: the turn does not change the file.
     """
-    for change in files:
-        try:
-            file = wanted.file(change.path)
-        except KeyError:
-            raise EditMissing(
-                f"the turn has nothing to do with {change.path}", "See :LCursor edits"
-            ) from None
-        if file.is_partly_rejected or len(change.changes) > len(file.wanted()):
-            raise EditRefused(
-                f"some changes of {change.path} were rejected",
-                f"Accept the others where they are shown: :edit {change.path}",
-            )
+    try:
+        file = turn.files[turn.index(change.path)]
+    except KeyError:
+        raise EditMissing(
+            f"the turn has nothing to do with {change.path}", "See :LCursor edits"
+        ) from None
+    if file.is_partly_rejected or len(change.changes) > len(file.wanted()):
+        raise EditRefused(
+            f"some changes of {change.path} were rejected",
+            f"Accept the others where they are shown: :edit {change.path}",
+        )
+    return file
+
+
+def _written(
+    history: History, change: FileChange, file: FileTurn, operation: FileOp, step: Step | None
+) -> FileTurn:
+    """Return the record of a file after changes of it are written; store its old content."""
+    done = {(each.first_row, each.old) for each in change.changes}
+    pairs = zip(file.change.changes, file.pieces, strict=True)
+    pieces = [each.new if (each.first_row, each.old) in done else piece for each, piece in pairs]
+    base, removed, mode = file.base, "", -1
+    if operation.before is not None:
+        base = base or history.images.put_lines(operation.before.lines, fsync=True)
+    if step is not None and step.seen is not None:
+        mode = stat.S_IMODE(step.seen.st_mode)
+        if step.do == "remove":
+            removed = history.images.put(step.before, fsync=True)
+    is_made = file.change.kind != "edit"
+    made = replace(file, base=base, pieces=pieces, removed=removed, mode=mode, is_made=is_made)
+    made.open, made.is_undone = 0, False
+    return made
 
 
 # The steps.
@@ -194,11 +183,8 @@ def _do(step: Step) -> None:
     place = step.to or step.path
     if step.do != "remove":
         _make_folders(step, os.path.dirname(place))
-    if step.do == "put":
-        _write_new(step.temp, step.data, 0o600 if step.is_in_place else step.mode, step)
-    if step.is_in_place:
-        os.rename(step.temp, step.temp + WHOLE)
-        step.temp += WHOLE
+    if step.do == "put" and not step.is_in_place:
+        _write_new(step.temp, step.data, step.mode, step)
     if step.seen is not None and not _is_same(step):
         raise EditStale(f"{step.path} was changed by something else just now", "Ask again")
     step.is_begun = True
@@ -206,7 +192,6 @@ def _do(step: Step) -> None:
         os.unlink(step.path)
     elif step.is_in_place:
         _overwrite(step.path, step.data)
-        os.unlink(step.temp)
     elif step.do == "put" and step.seen is not None:
         os.replace(step.temp, step.path)
     elif step.do == "put":
@@ -251,8 +236,7 @@ def _make_folders(step: Step, folder: str) -> None:
 
 def _write_new(temp: str, data: bytes, mode: int, step: Step) -> None:
     """Write a new file with the owner and the attributes of the one that it replaces."""
-    like = None if step.is_in_place else step.seen
-    first = 0o666 if mode < 0 else 0o600
+    like, first = step.seen, 0o666 if mode < 0 else 0o600
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, first)
     try:
         if like is not None:
@@ -297,13 +281,10 @@ def _is_same(step: Step) -> bool:
 
 
 def _sync(steps: Iterable[Step]) -> None:
-    """Make names survive a power failure, if the file system can."""
+    """Make names survive a power failure."""
     places = [place for step in steps for place in (step.path, step.to, *step.made) if place]
-    for name in {os.path.dirname(place) for place in places}:
-        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-            fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            stack.callback(os.close, fd)
-            os.fsync(fd)
+    for folder in {os.path.dirname(place) for place in places}:
+        folders.fsync_folder(folder)
 
 
 # Rollback.
@@ -357,26 +338,31 @@ def _write_again(step: Step) -> None:
 
 
 def _settle(history: History) -> tuple[str, ...]:
-    """Remove the temporary files of interrupted transactions, and record these for undo."""
-    for name, path in history.interrupted():
-        folder = os.path.dirname(os.path.realpath(path))
-        with contextlib.suppress(OSError):
-            for each in [*os.scandir(folder)]:
-                base, found, end = each.name.partition(f".lcursor-{name}")
-                if found and end == WHOLE:
-                    _finish(each.path, os.path.join(folder, base[1:]))
-                if found:
-                    os.unlink(each.path)
-    return tuple(
-        f"an edit was interrupted while it was writing {names}; :LCursor undo reverts it"
-        for names in history.settle_interrupted()
-    )
+    """End interrupted transactions so that undo reverts them; return messages for the user."""
+    notes = []
+    for turn in history.turns():
+        if turn.writing is None:
+            continue
+        for folder in {os.path.dirname(os.path.realpath(path)) for path in turn.paths}:
+            with contextlib.suppress(OSError):
+                for name in os.listdir(folder):
+                    if name.endswith(f".lcursor-{turn.writing.name}"):
+                        os.unlink(os.path.join(folder, name))
+        for path, image in turn.writing.in_place.items():
+            with contextlib.suppress(OSError):
+                _finish(path, history.images.get(image))
+        names = ", ".join(os.path.basename(file.change.path) for file in turn.writing.files)
+        history.end_writing(turn.key, is_done=turn.writing.action != "undo")
+        notes.append(
+            f"an edit was interrupted while it was writing {names}; :LCursor undo reverts it"
+        )
+    return tuple(notes)
 
 
-def _finish(temp: str, path: str) -> None:
-    """Complete a file that was being written in place."""
-    data, now = Path(temp).read_bytes(), Path(path).read_bytes()
-    if now != data and data.startswith(now):
+def _finish(path: str, data: bytes | None) -> None:
+    """Complete a file that was being overwritten."""
+    now = Path(path).read_bytes()
+    if data is not None and now != data and data.startswith(now):
         _overwrite(path, data)
 
 

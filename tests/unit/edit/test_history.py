@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
@@ -10,14 +9,16 @@ import sys
 import textwrap
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lcursor.edit.checkpoints import history as histories
-from lcursor.edit.checkpoints.history import FileRecord, History
+from lcursor.edit.checkpoints.history import History
+from lcursor.edit.checkpoints.turn import Action, Turn, Writing
+from lcursor.edit.checkpoints.write import recover
 from lcursor.edit.records import Change, FileChange, digest
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
 from lcursor.protocol_edit import EditDecided, EditHunk
@@ -47,11 +48,17 @@ class Desk:
         found = files or (self.change(),)
         return ledger.begin(title, found, bases={each.path: BASE for each in found}, **more)
 
-    def do(self, ledger: History, key: str, do: Any, **more: Any) -> None:
-        """Have something done to the files of a turn on disk."""
-        name = f"{do} {time.monotonic_ns()}"
-        ledger.writing(key, do, [FileRecord(self.path, **more)], name)
-        ledger.written(key, name)
+    def do(self, ledger: History, key: str, action: Action, **more: Any) -> None:
+        """Have something done to the file of a turn on disk."""
+        self.begin_writing(ledger, key, action, **more)
+        ledger.end_writing(key, is_done=True)
+
+    def begin_writing(self, ledger: History, key: str, action: Action, **more: Any) -> None:
+        def begin(turn: Turn, _: int) -> None:
+            more["is_undone"] = action == "undo"
+            turn.writing = Writing("name", action, [replace(turn.files[0], **more)], {})
+
+        ledger.update(key, begin, must_store=True)
 
     def decided(self, key: str, *changes: Change, **more: Any) -> EditDecided:
         hunks: list[EditHunk] = [
@@ -165,7 +172,7 @@ def test_what_was_written_is_in_force_until_it_is_undone(desk: Desk) -> None:
     gone = FileChange(desk.path, "delete", base=digest(BASE))
     key = desk.begin(ledger, "t", gone)
     image = ledger.images.put(b"\xef\xbb\xbfa\r\n")
-    desk.do(ledger, key, "write", removed=image, mode=0o600)
+    desk.do(ledger, key, "write", removed=image, mode=0o600, is_made=True, open=0)
     again = desk.open()
     (file,) = again.turn(key).files
     assert (file.is_made, file.removed, file.mode, file.open) == (True, image, 0o600, 0)
@@ -178,18 +185,18 @@ def test_what_was_written_is_in_force_until_it_is_undone(desk: Desk) -> None:
 def test_what_was_broken_off_can_be_undone(desk: Desk) -> None:
     ledger = desk.open()
     key = desk.begin(ledger, "t")
-    ledger.writing(key, "write", [FileRecord(desk.path, (A, B))], "1")
+    desk.begin_writing(ledger, key, "write", pieces=[A.new, B.new])
     assert ledger.undo_key() == ""
     again = desk.open()
-    assert again.interrupted() == [("1", desk.path)]
-    assert again.settle_interrupted() == ["a.py"]
-    assert (ledger.undo_key(), again.settle_interrupted()) == (key, [])
-    ledger.writing(key, "undo", [FileRecord(desk.path)], "2")
-    assert again.settle_interrupted() == ["a.py"]
+    (note,) = recover(again)
+    assert "while it was writing a.py" in note
+    assert (ledger.undo_key(), recover(again)) == (key, ())
+    desk.begin_writing(ledger, key, "undo")
+    assert len(recover(again)) == 1
     assert ledger.undo_key() == key
-    ledger.writing(key, "undo", [FileRecord(desk.path)], "3")
-    ledger.failed(key, "3")
-    assert (again.interrupted(), again.undo_key()) == ([], key)
+    desk.begin_writing(ledger, key, "undo")
+    ledger.end_writing(key, is_done=False)
+    assert (recover(again), again.undo_key()) == ((), key)
 
 
 def test_images_are_kept_as_long_as_their_turn(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,8 +205,9 @@ def test_images_are_kept_as_long_as_their_turn(desk: Desk, monkeypatch: pytest.M
     image = ledger.turn(old).files[0].base
     assert ledger.images.get_lines(image) == BASE
     assert stat.S_IMODE((ledger.folder / "images" / image).stat().st_mode) == 0o600
-    monkeypatch.setattr(histories, "MAX_IMAGE_BYTES", 1)
+    monkeypatch.setattr(histories, "MAX_BYTES", 3000)
     os.utime(ledger.folder / "images" / image, (1.0, 1.0))
+    os.utime(ledger.path / f"{old}.json", (1.0, 1.0))
     again = desk.open()
     new = again.begin("new", [FileChange(desk.path, changes=(A,))], bases={desk.path: ("other",)})
     assert again.images.get_lines(image) is None
@@ -212,8 +220,9 @@ def test_images_are_kept_as_long_as_their_turn(desk: Desk, monkeypatch: pytest.M
 def test_only_the_user_can_read_it(desk: Desk) -> None:
     ledger = desk.open()
     desk.begin(ledger, "t")
-    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
-    for folder in (ledger.folder, desk.data):
+    (file,) = ledger.path.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    for folder in (ledger.path, ledger.folder, desk.data):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
@@ -292,64 +301,33 @@ def test_a_killed_editor_leaves_whole_turns(desk: Desk) -> None:
         assert desk.open().turn(mine).title == "after"
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [b'{"op":"begin","key', b"\xff\xfe\0\0", b'{"op":"decided","key":"no","path":"x"}\n', b"[]\n"],
-)
-def test_damage_is_skipped(desk: Desk, damage: bytes) -> None:
+@pytest.mark.parametrize("damage", [b"", b'{"v":3,"key', b"\xff\xfe\0\0", b"[]", b'{"v":99}'])
+def test_a_damaged_turn_and_one_of_a_newer_version_are_left(desk: Desk, damage: bytes) -> None:
     ledger = desk.open()
     key = desk.begin(ledger, "before")
-    with ledger.path.open("ab") as file:
-        file.write(damage)
+    other = ledger.path / "20260101-120000-00000000.json"
+    other.write_bytes(damage)
     again = desk.open()
     after = desk.begin(again, "after")
     third = desk.open()
     assert [row["turn"] for row in third.rows()] == [after, key]
     assert third.damaged == 1
+    assert other.read_bytes() == damage
     assert not desk.errors
-
-
-def test_lines_of_a_newer_version_are_left(desk: Desk) -> None:
-    ledger = desk.open()
-    key = desk.begin(ledger, "t")
-    with ledger.path.open("a") as file:
-        file.write(json.dumps({"op": "begin", "v": 99, "key": "new"}) + "\n")
-    assert [row["turn"] for row in desk.open().rows()] == [key]
-
-
-def test_shortening_keeps_the_turns_of_a_newer_version(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = desk.open()
-    key = desk.begin(ledger, "old")
-    newer = [
-        {"op": "begin", "v": 99, "key": "new", "from the future": [1]},
-        {"op": "decided", "key": "new", "path": "a.py"},
-    ]
-    with ledger.path.open("a") as file:
-        file.write("".join(f"{json.dumps(op)}\n" for op in newer) + "damaged\n")
-    ledger.rows()
-    monkeypatch.setattr(histories, "MAX_BYTES", 10)
-    desk.begin(ledger, "after")
-    text = ledger.path.read_text()
-    assert key not in text
-    assert "damaged" not in text
-    assert [json.loads(line) for line in text.splitlines()][:-1] == newer
 
 
 def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
     ledger = desk.open()
     first = desk.begin(ledger, "first")
-    size = ledger.path.stat().st_size
-    with full_disk(size + 20):
+    with full_disk(20):
         second = desk.begin(ledger, "second")
         ledger.decided(desk.decided(second, A, open=1))
         assert ledger.undo_key() == second  # in memory
         with pytest.raises(EditUnsaved, match="cannot be written"):
-            ledger.writing(second, "write", [], "1")
+            desk.begin_writing(ledger, second, "write")
     assert len(desk.errors) == 1
     assert isinstance(desk.errors[0], EditUnsaved)
-    assert ledger.path.stat().st_size == size
+    assert [path.stem for path in ledger.path.iterdir()] == [first]
     ledger.decided(desk.decided(first))
     assert [row["turn"] for row in desk.open().rows()] == [second, first]
     assert desk.open().undo_key() == second
@@ -363,29 +341,28 @@ def test_no_folder_is_told_and_turns_go_on(desk: Desk) -> None:
     ledger.decided(desk.decided(key, A, B))
     assert (ledger.undo_key(), len(desk.errors)) == (key, 1)
     with pytest.raises(EditUnsaved):
-        ledger.writing(key, "undo", [], "1")
+        desk.begin_writing(ledger, key, "undo")
     assert ledger.undo_key() == key
 
 
-def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_are_deleted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     big = Change(0, 1, ("a",), ("x" * 20_000,))
-    monkeypatch.setattr(histories, "MAX_BYTES", 200_000)
-    ledger, watching = desk.open(), desk.open()
-    keys = []
+    monkeypatch.setattr(histories, "MAX_AGE_S", 1e10)
+    watching, keys = desk.open(), []
     for number in range(15):
-        monkeypatch.setattr(time, "time", lambda number=number: 1e9 + number)
+        ledger = desk.open()
         keys.append(desk.begin(ledger, f"turn {number}", desk.change(big)))
+        os.utime(ledger.path / f"{keys[-1]}.json", (1e9 + number, 1e9 + number))
         watching.rows()
-    kept = [row["turn"] for row in ledger.rows()]
+    monkeypatch.setattr(histories, "MAX_AGE_S", time.time() - 1e9 - 2.5)
+    monkeypatch.setattr(histories, "MAX_BYTES", 200_000)
+    keys.append(desk.begin(desk.open(), "new"))
+    kept = [row["turn"] for row in watching.rows()]
     assert kept == keys[::-1][: len(kept)]
-    assert 4 <= len(kept) < 15
-    assert ledger.path.stat().st_size <= 220_000
-    assert [row["turn"] for row in watching.rows()] == kept
-    monkeypatch.setattr(histories, "MIN_FORGOTTEN", 1)
-    monkeypatch.setattr(time, "time", lambda: 1e9 + histories.MAX_AGE_S + 14)
-    new = desk.begin(ledger, "new")
-    assert [row["turn"] for row in desk.open().rows()] == [new, keys[-1]]
-    assert not [name for name in os.listdir(ledger.folder) if name.endswith(".part")]
+    assert 8 <= len(kept) < 13
+    monkeypatch.setattr(histories, "MAX_AGE_S", time.time() - 1e9 - 12.5)
+    keys.append(desk.begin(desk.open(), "newer"))
+    assert [row["turn"] for row in watching.rows()] == [keys[-1], keys[-2], *keys[14:12:-1]]
 
 
 def test_projects_have_ledgers_of_their_own(desk: Desk, tmp_path: Path) -> None:

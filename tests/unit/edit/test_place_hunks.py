@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from lcursor.edit.checkpoints.turn import FileTurn, Turns, place_hunks, to_row
+from lcursor.edit.checkpoints.turn import FileTurn, place_hunks
 from lcursor.edit.records import Change, FileChange, Lines, digest
 from lcursor.protocol_edit import EditHunk
 from tests.unit.edit.desk import hunk_at
@@ -72,80 +70,17 @@ def test_hunks_are_taken_back_and_told_again() -> None:
     assert place_hunks(file, BASE, both[:1], is_undone=False)[0] == pieces((1, "B"))
 
 
-def begun(*paths: str, key: str = "k", turns: Turns | None = None) -> Turns:
-    turns = turns or Turns()
-    rows = [to_row(FileChange(path, base=digest(BASE), changes=ALL), "") for path in paths]
-    op = {"op": "begin", "key": key, "title": "", "chat": "", "at_s": 1.0, "files": rows}
-    turns.apply(op)
-    return turns
-
-
-def decided(path: str = "a", key: str = "k", **more: Any) -> dict[str, Any]:
-    op = {"op": "decided", "key": key, "path": path, "pieces": [[3, ["C", "D", "E", "f"]]]}
-    fresh = {"rejected": [], "open": 0, "is_fresh": True, "is_lost": False}
-    return {**op, **fresh, **more}
-
-
-def reverted(turns: Turns, do: str, *paths: str) -> None:
-    rows = [{"path": path} for path in paths]
-    turns.apply({"op": "writing", "key": "two", "id": "1", "do": do, "files": rows})
-    turns.apply({"op": "written", "key": "two", "id": "1"})
-
-
-def test_a_turn_that_was_undone_in_part_is_undone_next() -> None:
-    turns = begun("a", "b", key="before")
-    begun("a", "b", key="two", turns=turns)
-    for key in ("before", "two"):
-        for path in ("a", "b"):
-            turns.apply(decided(path, key))
-    reverted(turns, "undo", "a")
-    assert (turns.undo_key(), turns.redo_key()) == ("two", "two")
-    states = [turns.turns["two"].state]
-    reverted(turns, "undo", "b")
-    assert (turns.undo_key(), turns.redo_key()) == ("before", "two")
-    assert [*states, turns.turns["two"].state] == ["done", "undone"]
-    reverted(turns, "redo", "b")
-    assert (turns.undo_key(), turns.redo_key()) == ("two", "two")
-    reverted(turns, "redo", "a")
-    assert (turns.undo_key(), turns.redo_key()) == ("two", "")
-
-
 def test_what_is_neither_accepted_nor_rejected_is_open() -> None:
-    turns = begun("a")
-    (file,) = turns.turns["k"].files
-    turns.apply(decided(open=3))
+    file = FileTurn(FileChange("a", base=digest(BASE), changes=ALL))
+    file.pieces = pieces((3, "C D E f"))
     assert file.rest() == (INSERTED, FIRST, SECOND)
-    row = {"first_row": 1, "last_row": 2, "old": ["b"], "new": ["B"]}
-    turns.apply(decided(open=2, rejected=[row]))
+    file.rejected.append(FIRST)
     assert file.rest() == (INSERTED, SECOND)
     assert not file.is_partly_rejected
-    turns.apply(decided(pieces=[[3, list(LONG.old)]], open=3, is_fresh=False))
+    file.pieces = pieces()
     assert file.rest() == (INSERTED, SECOND, LONG)
-    assert turns.turns["k"].state == "open"
-    turns.apply(decided(rejected=[{**row, "first_row": 4, "last_row": 5, "old": ["c"]}]))
+    file.rejected.append(Change(4, 5, ("c",), ("C",)))
     assert file.is_partly_rejected
-
-
-@pytest.mark.parametrize(
-    "op",
-    [
-        {"op": "what", "key": "k"},
-        {"op": "decided", "key": "none"},
-        {"op": "begin", "key": "j"},
-        {"op": "written", "key": "k", "id": "1"},
-        decided(path="other"),
-        decided(pieces=[[4, ["a"]]]),
-        decided(pieces=[[3, "a"]]),
-        decided(pieces=["a", "b", "c", "d"]),
-        decided(rejected=[{"first_row": 1}]),
-    ],
-)
-def test_what_makes_no_sense_changes_nothing(op: dict[str, Any]) -> None:
-    turns = begun("a")
-    with pytest.raises((KeyError, TypeError, ValueError)):
-        turns.apply(op)
-    assert list(turns.turns) == ["k"]
-    assert not turns.turns["k"].is_applied
 
 
 def test_an_undone_turn_ignores_hunks_that_are_taken_back() -> None:

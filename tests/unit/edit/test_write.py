@@ -23,7 +23,7 @@ from lcursor.errors import (
     EditUnsaved,
 )
 from lcursor.protocol_edit import EditChange
-from lcursor.storage import log_file
+from lcursor.storage import folders
 
 
 class Project:
@@ -352,12 +352,12 @@ def test_a_turn_that_cannot_be_noted_is_not_written(
     changes = [project.edit("a", "a", "A"), project.create("sub/b", "b"), project.delete("a")][:2]
     key = ledger.begin("t", changes)
 
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(log_file, "_append", fails)
-        with pytest.raises(EditUnsaved, match="record of edits"):
+        patch.setattr(folders, "write_file", fails)
+        with pytest.raises(EditUnsaved, match="No space left"):
             write(changes, ledger, key)
         assert project.files() == {"a": b"a\n"}
         assert not (project.root / "sub").exists()
