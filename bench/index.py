@@ -121,7 +121,7 @@ class _Run:
     def _ask(self, mode: Mode, is_quiet: bool = False) -> float:
         """Ask the next query; return the milliseconds until its answer."""
         if is_quiet:
-            self._client.tell("typing")  # the worker pauses
+            self._client.notify("typing")  # the worker pauses
         self._asked += 1
         queries = self._names if self._asked % 2 else self._sentences
         text = queries[self._asked // 2 % len(queries)]

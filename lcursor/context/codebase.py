@@ -141,7 +141,7 @@ class IndexSearch:
         """
         client = Client(root, start=start)
         if secrets:
-            client.tell("secrets", globs=list(secrets))
+            client.notify("secrets", globs=list(secrets))
         return cls(client, GrepSearch(root, secrets))
 
     def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:

@@ -115,7 +115,7 @@ class Project:
 
     def tell(self, method: str, **params: Any) -> None:
         """Send what needs no answer; starts no worker."""
-        self._client.tell(method, **params)  # type: ignore[arg-type]
+        self._client.notify(method, **params)  # type: ignore[arg-type]
 
     def set_secrets(self, secrets: Sequence[str]) -> None:
         """Send the globs of files that must not be indexed, to this worker and later ones."""
@@ -146,7 +146,7 @@ class Project:
     def _new_client(self) -> Client:
         client = self._projects.client(self.root)
         if self._secrets:
-            client.tell("secrets", globs=self._secrets)
+            client.notify("secrets", globs=self._secrets)
         return client
 
     def _fetch_state(self) -> None:

@@ -8,6 +8,7 @@ old one was told: secrets, buffers, open files and the subscription to events.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import socket
 import threading
@@ -28,6 +29,9 @@ ANSWER_S = 30.0
 STOP_S = 2.0
 STEP_S = 0.02
 Event = dict[str, Any]
+REPEATED: tuple[protocol.Method, ...] = ("secrets", "subscribe", "recent", "buffer")
+"""Requests that a new worker gets as well, in this order: secrets before anything else."""
+SUBSCRIBE: tuple[protocol.Method, str] = ("subscribe", "")
 
 
 class Client:
@@ -48,11 +52,9 @@ class Client:
         self._connection: _Connection | None = None
         self._is_closed = False
         self._events: SimpleQueue[Event | None] = SimpleQueue()
-        self._listener: Callable[[Event], None] | None = None
-        self._buffers: dict[str, str] = {}
-        self._recent: list[str] = []
-        self._secrets: list[str] = []
-        self._wants_events = False
+        self._listener: Callable[[Event], None] = self._events.put
+        self._told: dict[tuple[protocol.Method, str], Mapping[str, Any]] = {}
+        """What each new worker is told: the parameters by request and path."""
 
     @classmethod
     def connect(cls, root: Path, start: bool = True, embedder: str = "") -> Client:
@@ -89,7 +91,7 @@ class Client:
             return {}
         raise IndexAway(f"the index worker of {self.root} ended", "See :LCursor log")
 
-    def tell(self, do: protocol.Method, **params: Any) -> None:
+    def notify(self, do: protocol.Method, **params: Any) -> None:
         """Send a notification; without a worker it is dropped, and none is started for it.
 
         Buffers, open files and secrets are repeated to the next worker.
@@ -102,7 +104,7 @@ class Client:
     def search(self, text: str, *, limit: int = 20, mode: Mode = "hybrid") -> list[Hit]:
         """Return the hits of a search, best first."""
         found = self.call("search", text=text, limit=limit, mode=mode)
-        return [protocol.to_hit(each) for each in found["hits"]]
+        return [Hit(**each) for each in found["hits"]]
 
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Pass each event to a function from now on, on the reading thread; it must return soon.
@@ -114,19 +116,14 @@ class Client:
 
     def events(self, timeout_s: float | None = None) -> Iterator[Event]:
         """Yield events until the client is closed or none comes in time."""
-        if not self._wants_events:
+        if SUBSCRIBE not in self._told:
             self.call("subscribe")
-        return self._iterate_events(timeout_s)
+        return iter(functools.partial(self._next_event, timeout_s), None)
 
-    def _iterate_events(self, timeout_s: float | None) -> Iterator[Event]:
-        while not self._is_closed:
-            try:
-                event = self._events.get(timeout=timeout_s)
-            except Empty:
-                return
-            if event is None:
-                return
-            yield event
+    def _next_event(self, timeout_s: float | None) -> Event | None:
+        with contextlib.suppress(Empty):
+            return self._events.get(timeout=timeout_s)
+        return None
 
     @property
     def is_connected(self) -> bool:
@@ -148,19 +145,13 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _remember(self, do: str, params: Mapping[str, Any]) -> None:
-        with self._lock:
-            if do == "buffer":
-                if params["text"] is None:
-                    self._buffers.pop(params["path"], None)
-                else:
-                    self._buffers[params["path"]] = params["text"]
-            elif do == "recent":
-                self._recent = list(params["paths"])
-            elif do == "secrets":
-                self._secrets = list(params["globs"])
-            elif do == "subscribe":
-                self._wants_events = True
+    def _remember(self, do: protocol.Method, params: Mapping[str, Any]) -> None:
+        if do in REPEATED:
+            key = (do, params.get("path", ""))
+            with self._lock:
+                self._told.pop(key, None)
+                if do != "buffer" or params["text"] is not None:
+                    self._told[key] = params
 
     def _connected(self) -> _Connection:
         with self._connecting:
@@ -219,24 +210,13 @@ class Client:
 
     def _restore(self, connection: _Connection) -> None:
         with self._lock:
-            buffers, recent, secrets = dict(self._buffers), self._recent, self._secrets
-            wants_events = self._wants_events
-        if secrets:  # before anything else
-            connection.send({"id": next(self._numbers), "do": "secrets", "globs": secrets})
-        if wants_events:
-            connection.send({"id": next(self._numbers), "do": "subscribe"})
-        if recent:
-            connection.send({"id": next(self._numbers), "do": "recent", "paths": recent})
-        for path, text in buffers.items():
-            connection.send({"id": next(self._numbers), "do": "buffer", "path": path, "text": text})
+            told = sorted(self._told.items(), key=lambda one: REPEATED.index(one[0][0]))
+        for (do, _), params in told:
+            connection.send({"id": next(self._numbers), "do": do, **params})
 
     def _on_event(self, event: Event) -> None:
-        if not self._wants_events:
-            return
-        if self._listener is not None:
+        if SUBSCRIBE in self._told:
             self._listener(event)
-        else:
-            self._events.put(event)
 
 
 class _Connection:

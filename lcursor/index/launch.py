@@ -16,8 +16,16 @@ from lcursor.process.supervise import Child, Supervised
 from lcursor.project.root import data_folder
 from lcursor.storage import folders
 
-ENTRY = Path(__file__).with_name("__main__.py")
-CAPS = {
+PACKAGES = str(Path(__file__).resolve().parents[2])
+COMMAND = (
+    sys.executable,
+    "-I",
+    "-c",
+    f"import sys; sys.path.insert(0, {PACKAGES!r}); "
+    "from lcursor.index.worker import main; sys.exit(main())",
+)
+"""Starts a worker, isolated from the user's own modules; followed by the arguments of `main`."""
+ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -25,7 +33,7 @@ CAPS = {
     "TOKENIZERS_PARALLELISM": "false",
     "MALLOC_ARENA_MAX": "2",
 }
-"""Environment that keeps a process small and on one core."""
+"""Keeps a process small and on one core."""
 
 
 def worker_process(root: Path) -> Supervised:
@@ -47,11 +55,10 @@ def start(root: Path, embedder: str = "") -> Child | None:
         lock = process.try_lock()
         if lock is None:
             return None
-        command = [sys.executable, "-I", str(ENTRY), str(root), "--lock", str(lock)]
-        if embedder:
-            command += ["--embedder", embedder]
+        command = [*COMMAND, str(root), "--lock", str(lock), "--embedder", embedder]
+        environment = os.environ | ENVIRONMENT
         try:
-            return process.spawn(command, lock, os.environ | CAPS, header=f"worker of {root}")
+            return process.spawn(command, lock, environment, header=f"worker of {root}")
         finally:
             os.close(lock)
     except OSError as error:

@@ -168,7 +168,7 @@ class Project:
                 is_stale=index.is_stale,
             )
         return {
-            "hits": [protocol.from_hit(hit) for hit in hits],
+            "hits": [asdict(hit) for hit in hits],
             "ms": (time.perf_counter() - start_s) * 1000,
             "phase": index.pipeline.progress.phase,
             "embedder": index.embedder_name,
@@ -201,10 +201,9 @@ class Project:
                 is_stale=index.is_stale,
             )
         left_out = [
-            {**protocol.from_hit(each.hit), "text": "", "reason": each.reason}
-            for each in found.left_out
+            {**asdict(each.hit), "text": "", "reason": each.reason} for each in found.left_out
         ]
-        used = [protocol.from_hit(hit) for hit in found.used]
+        used = [asdict(hit) for hit in found.used]
         return {"used": used, "left_out": left_out, "tokens": found.tokens}
 
     def around(
@@ -220,7 +219,7 @@ class Project:
             hits = find_around(
                 index.searcher(), path, before, after, recent=recent, overlay=overlay
             )
-        return {"hits": [protocol.from_hit(hit) for hit in hits]}
+        return {"hits": [asdict(hit) for hit in hits]}
 
     def why(self, path: str) -> dict[str, Any]:
         """Return the reason why a file is not in the index; "" if it is or will be."""

@@ -5,8 +5,7 @@
     {"id": 7, "error": {"code": ..., "message": ..., "hint": ...}}
     {"event": "state", "phase": "ready", ...}               for clients that sent `subscribe`
 
-Lines are ASCII; bytes of a path that are not UTF-8 travel as escaped surrogates. Clients and worker
-may be of different versions: `VERSION` is part of each state, and unknown fields are ignored.
+Lines are ASCII; bytes of a path that are not UTF-8 travel as escaped surrogates.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from typing import Any, Literal, TypedDict, get_args, get_origin
 
 from lcursor import errors
 from lcursor.errors import LcursorError, MessageInvalid
-from lcursor.index.records import Hit, Mode, StoredSymbol
+from lcursor.index.records import Mode, StoredSymbol
 
 VERSION = 3
-"""A client stops a worker of another version, and starts its own."""
+"""Part of each state. A client stops a worker of another version, and starts its own."""
 MAX_BYTES = 8 << 20
 """Length of a line: an unsaved buffer of 1 MB, escaped."""
 MAX_LIMIT = 1000
@@ -157,18 +156,6 @@ def to_error(fields: Mapping[str, Any]) -> LcursorError:
     message, hint = str(fields.get("message", "")), str(fields.get("hint", ""))
     LcursorError.__init__(error, message, hint)
     return error
-
-
-def from_hit(hit: Hit) -> dict[str, Any]:
-    """Return the fields of a hit for a message."""
-    parts = {name: float(part) for name, part in hit.parts.items()}  # may be numpy's
-    return asdict(hit) | {"score": float(hit.score), "parts": parts}
-
-
-def to_hit(fields: Mapping[str, Any]) -> Hit:
-    """Return the hit of a message."""
-    names = Hit.__dataclass_fields__
-    return Hit(**{name: fields[name] for name in names if name in fields})
 
 
 def from_symbol(found: StoredSymbol) -> dict[str, Any]:

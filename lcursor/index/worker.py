@@ -7,6 +7,7 @@ is stopped, after ten minutes without a client, and when its lock file was delet
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import functools
@@ -43,15 +44,20 @@ PUBLISH_S = 0.4
 """Shortest time between two state events."""
 
 
-def run(root: Path, embedder: str = "", idle_s: float = IDLE_S, lock: int | None = None) -> int:
-    """Run the worker of a project until it stops; return the exit status.
+def main() -> int:
+    """Run the worker of a project until it stops.
 
-    Args:
-        root: of the project.
-        embedder: its name; see `Project`.
-        idle_s: the worker stops after this time without a client.
-        lock: an inherited file descriptor of the lock; None takes the lock here.
+    Returns:
+        The exit status: 0 after it was stopped, 3 if another worker has the project, 1 after an
+        error, which is printed.
     """
+    parser = argparse.ArgumentParser("lcursor index worker")
+    parser.add_argument("root", type=Path, help="the project")
+    parser.add_argument("--embedder", default="", help="its name; see Project")
+    parser.add_argument("--idle-s", type=float, default=IDLE_S, help="exit after this time alone")
+    parser.add_argument("--lock", type=int, help="file descriptor of the lock, if inherited")
+    options = parser.parse_args()
+    root, lock = Path(os.path.realpath(options.root)), options.lock
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_S)
     throttle.lower_session_priority()
@@ -79,18 +85,16 @@ def run(root: Path, embedder: str = "", idle_s: float = IDLE_S, lock: int | None
         sys.stderr.write(f"the index worker of {root} cannot start: {error}\n")
         return 1
     holds_lock = functools.partial(file_lock.is_same_file, process.lock_path, lock)
-    asyncio.run(_serve(root, embedder, idle_s, holds_lock, address))
+
+    async def serve() -> None:
+        server = Server(root, options.embedder, options.idle_s, holds_lock)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, server.end)
+        await server.serve(address)
+
+    asyncio.run(serve())
     return 0
-
-
-async def _serve(
-    root: Path, embedder: str, idle_s: float, holds_lock: Callable[[], bool], address: Path
-) -> None:
-    server = Server(root, embedder, idle_s, holds_lock)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.end)
-    await server.serve(address)
 
 
 class Session:
@@ -164,7 +168,8 @@ class Server:
             await self._wait()
         finally:
             listener.close()
-            _remove(address)
+            with contextlib.suppress(OSError):
+                os.unlink(address)
             for session in list(self._sessions):
                 session.close()
             self.project.throttle.stop()
@@ -323,11 +328,6 @@ def _log(text: str) -> None:
     with contextlib.suppress(OSError):
         sys.stderr.write(f"{text.rstrip()}\n")
         sys.stderr.flush()
-
-
-def _remove(address: Path) -> None:
-    with contextlib.suppress(OSError):
-        address.unlink()
 
 
 def _is_same_user(sock: socket.socket) -> bool:

@@ -65,7 +65,7 @@ class Client:
             raise answer
         return dict(answer)
 
-    def tell(self, do: str, **params: Any) -> None:
+    def notify(self, do: str, **params: Any) -> None:
         self.said.append((do, params))
 
     def listen(self, listener: Callable[[Mapping[str, Any]], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -126,12 +127,12 @@ def test_a_new_connection_gets_buffers_secrets_and_subscription(
     worker: FakeWorker, client: Client
 ) -> None:
     client.call("subscribe")
-    client.tell("buffer", path="a.py", text="unsaved")
-    client.tell("buffer", path="b.py", text="unsaved")
-    client.tell("buffer", path="b.py", text=None)
-    client.tell("recent", paths=["a.py"])
-    client.tell("secrets", globs=["*.old"])
-    client.tell("secrets", globs=["*.vault"])
+    client.notify("buffer", path="a.py", text="unsaved")
+    client.notify("buffer", path="b.py", text="unsaved")
+    client.notify("buffer", path="b.py", text=None)
+    client.notify("recent", paths=["a.py"])
+    client.notify("secrets", globs=["*.old"])
+    client.notify("secrets", globs=["*.vault"])
     assert client.call("status") == STATUS
     worker.heard.clear()
     worker.drop()
@@ -225,7 +226,7 @@ def test_no_message_is_longer_than_the_worker_takes(client: Client) -> None:
 
 def test_a_closed_client_sends_nothing(client: Client) -> None:
     client.close()
-    client.tell("typing")
+    client.notify("typing")
     with pytest.raises(IndexAway, match="closed"):
         client.call("status")
 
@@ -242,8 +243,7 @@ def test_the_error_says_why_a_worker_cannot_start(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("LCURSOR_DATA", raising=False)
-    broken = tmp_path / "broken.py"
-    broken.write_text("raise SystemExit('it is broken')")
-    monkeypatch.setattr(launch, "ENTRY", broken)
+    command = (sys.executable, "-c", "raise SystemExit('it is broken')")
+    monkeypatch.setattr(launch, "COMMAND", command)
     with pytest.raises(IndexAway, match="it is broken"):
         Client.connect(tmp_path)

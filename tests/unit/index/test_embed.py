@@ -36,7 +36,7 @@ def embedder() -> Embedder:
 @pytest.fixture(scope="module")
 def in_floats() -> Embedder:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embed, "in_bytes", lambda network: None)
+        patch.setattr(embed, "PATCHES", Path("/nowhere"))
         return Embedder(find(DEFAULT))
 
 

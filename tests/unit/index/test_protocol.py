@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, get_args
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from lcursor import errors
 from lcursor.errors import IndexRefused, LcursorError, MessageInvalid
 from lcursor.index import protocol
-from lcursor.index.records import Hit, StoredSymbol, Symbol
+from lcursor.index.records import StoredSymbol, Symbol
 
 texts = st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape"))
 
@@ -115,12 +114,6 @@ def test_an_unknown_error_is_an_error() -> None:
     assert type(heard) is LcursorError
     assert str(heard) == "m"
     assert isinstance(protocol.to_error({"code": "index_refused"}), IndexRefused)
-
-
-def test_hits_travel() -> None:
-    hit = Hit("a\udcff\n.py", 1, 3, "A > f", "python", "text\x00", 0.5, {"lexical": 1}, True)
-    assert protocol.to_hit(json.loads(json.dumps(protocol.from_hit(hit)))) == hit
-    assert protocol.to_hit({**protocol.from_hit(hit), "of_tomorrow": 1}) == hit
 
 
 def test_symbols_travel_flat() -> None:

@@ -10,7 +10,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -131,7 +130,7 @@ def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) ->
             pid = client.call("status")["pid"]
             pids.add(pid)
             os.kill(pid, signal.SIGKILL)
-            client.tell("typing")  # into the void
+            client.notify("typing")  # into the void
         assert len(pids) == 8
         state = filled(client)
         assert (state["chunks"], state["symbols"]) == (FILES, FILES * 41)
@@ -158,7 +157,7 @@ def test_saved_files_are_found_within_a_moment(root: Path) -> None:
             assert found() == [name]
         for name, word in (("f4.py", "told"), ("f5.py", "said")):
             (root / name).write_text(f"{word} = 1\n")
-            client.tell("changed", paths=[name])
+            client.notify("changed", paths=[name])
             wait_for(partial(paths, client, word))
 
 
@@ -267,7 +266,7 @@ def test_secret_files_are_removed_and_stay_out(root: Path) -> None:
         other.call("secrets", globs=["f1.py"])  # who says less takes nothing back
         one.call("secrets", globs=[])
         (root / "keep/b.vault").write_text("needle = 'new'\n")
-        one.tell("changed", paths=["keep/b.vault", "f7.py"])
+        one.notify("changed", paths=["keep/b.vault", "f7.py"])
         (root / "late.py").write_text("needle = 'late'\n")
         wait_for(lambda: "late.py" in indexed(one) and "f1.py" not in indexed(one))
         assert not indexed(one) & {"f7.py", "keep/a.vault", "keep/b.vault"}
@@ -280,7 +279,7 @@ def test_secret_files_are_removed_and_stay_out(root: Path) -> None:
         client.call("begin")
         wait_for(lambda: client.call("status")["phase"] == "ready")
         assert not indexed(client) & {"f1.py", "f7.py", "keep/a.vault", "keep/b.vault"}
-        client.tell("secrets", globs=["f2.py"])
+        client.notify("secrets", globs=["f2.py"])
         client.call("begin", rebuild=True)  # only what is said now holds
         wait_for(lambda: indexed(client) >= {"f1.py", "f7.py", "keep/b.vault"})
         wait_for(lambda: client.call("status")["phase"] == "ready")
@@ -317,9 +316,7 @@ def test_nothing_secret_is_read_in_the_first_place(root: Path) -> None:
 
 
 def test_it_exits_without_clients(root: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "0.3"]
-    )
+    process = subprocess.Popen([*launch.COMMAND, str(root), "--idle-s", "0.3"])
     assert process.wait(60) == 0
     assert launch.worker_process(root).lock_path.exists(), "it was the worker"
     assert not launch.socket_path(root).exists()
@@ -370,9 +367,7 @@ def test_a_signal_ends_it_in_peace(root: Path) -> None:
 
 
 def test_it_exits_when_its_folder_is_deleted(root: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-I", str(launch.ENTRY), str(root), "--idle-s", "60"]
-    )
+    process = subprocess.Popen([*launch.COMMAND, str(root), "--idle-s", "60"])
     wait_for(lambda: listens(root))
     with Client.connect(root, start=False) as client:
         client.call("status")

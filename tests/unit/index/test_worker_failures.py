@@ -114,7 +114,7 @@ def test_damage_during_queries_is_repaired_and_reported_once(
 
             def change() -> None:
                 (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
-                client.tell("changed", paths=["f3.py"])
+                client.notify("changed", paths=["f3.py"])
 
             def is_noticed() -> bool:
                 """Change the index, so that the asker reads the damaged file; ask for remarks.
@@ -208,7 +208,7 @@ def test_a_full_disk_is_a_sentence_and_not_the_end(root: Path, home: Path) -> No
         with connect(root) as client:
             assert "does not fit" in runs_into_a_full_disk(client)["detail"]
             (root / "f3.py").write_text("fresh_words = 1\n")
-            client.tell("changed", paths=["f3.py"])
+            client.notify("changed", paths=["f3.py"])
             assert client.search("needle")
             subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
             goes_on(client)
@@ -228,7 +228,7 @@ def test_a_file_that_may_not_grow_is_a_sentence_too(root: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
 
     process = subprocess.Popen(
-        [sys.executable, "-I", str(launch.ENTRY), str(root), "--embedder", "none"],
+        [*launch.COMMAND, str(root), "--embedder", "none"],
         preexec_fn=limit,
     )
     try:
@@ -262,7 +262,7 @@ def test_odd_names_and_contents_are_indexed(root: Path) -> None:
             assert client.call("why", path=path)["is_indexed"]
             client.call("buffer", path=path, text=f"unsaved{number} = 1\n")
             assert paths(client, f"unsaved{number}")[0] == path
-            client.tell("recent", paths=[path])
+            client.notify("recent", paths=[path])
         os.rename(root / os.fsdecode(NAMES[2]), root / os.fsdecode(b"\xfe\xff.py"))
         client.call("buffer", path=os.fsdecode(NAMES[2]), text=None)
         wait_for(lambda: paths(client, "oddity2")[:1] == [os.fsdecode(b"\xfe\xff.py")])
