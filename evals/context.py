@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,7 +29,7 @@ from lcursor.fim.context_ring import AROUND_LINES, ContextRing, Found, Query
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import File, Source
 from lcursor.host.retriever import MAX_CHARS, chunks
-from lcursor.index import chunk, protocol
+from lcursor.index import chunk
 from lcursor.index.records import FileState
 from lcursor.index.retrieve import find_around
 from lcursor.index.search import Searcher
@@ -208,7 +208,7 @@ class _Index:
         """Find chunks for a position."""
         before, after = query.prefix[-MAX_CHARS:], query.suffix[:MAX_CHARS]
         hits = find_around(self._searcher, query.path, before, after)
-        found(chunks("/", Path("/"), [protocol.from_hit(hit) for hit in hits], 0.0))
+        found(chunks("/", Path("/"), [asdict(hit) for hit in hits], 0.0))
 
 
 def _describe(found: Sequence[Pair]) -> str:

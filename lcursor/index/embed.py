@@ -166,7 +166,8 @@ def _patched(network: Path, patch_path: Path) -> bytes | None:
     with np.load(patch_path) as patch:
         if len(content) != patch["size"]:
             return None
-        added, at, pieces = patch["added"].tobytes(), 0, []
+        pieces: list[bytes] = []
+        added, at = patch["added"].tobytes(), 0
         for added_end, copied, copied_end in patch["parts"].tolist():
             pieces += added[at:added_end], content[copied:copied_end]
             at = added_end
