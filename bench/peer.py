@@ -23,8 +23,8 @@ from lcursor.errors import LcursorError
 
 WAIT_S = 10.0
 
-AGAIN_S = 2.0
-"""Time to evaluate before the engine is asked again whether it has the full window."""
+AGAIN_S = 20.0
+"""Time to evaluate the full window before the engine is asked again whether it has it."""
 SILENCE_S = 1.0
 """Longer than any debounce: after this, no request will come."""
 
@@ -61,7 +61,9 @@ rpc.receive = function(from, method, params)
     end
   elseif method == "fim.improved" then
     for _, request in ipairs(asked) do
-      request.is_improved = request.is_improved or request.id == params.id
+      if request.id == params.id then
+        request.is_improved, request.window = true, params.stats.window
+      end
     end
   end
   return receive(from, method, params)
@@ -217,12 +219,12 @@ class Lcursor(Typist):
         return final
 
     def _evaluate_all(self, editor: Editor) -> None:
-        """Ask again until the answer is from the full window, which is evaluated in idle time."""
+        """Wait until an answer is from the full window, which is evaluated in idle time."""
         deadline = time.monotonic() + 60
         while not editor.lua(IS_FULL) and time.monotonic() < deadline:
-            wait(lambda: editor.lua(IS_IMPROVED), AGAIN_S)
-            editor.lua(ASK)
-            wait(lambda: not editor.lua(IS_WORKING), WAIT_S)
+            if not wait(lambda: editor.lua(IS_FULL), AGAIN_S):
+                editor.lua(ASK)
+                wait(lambda: not editor.lua(IS_WORKING), WAIT_S)
 
     def drain(self, editor: Editor) -> None:
         """Wait for the last answers."""

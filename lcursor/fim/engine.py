@@ -243,18 +243,13 @@ class Engine:
         self, text: str, entry: Entry, source: Source, on_text: OnText, started: float
     ) -> Result:
         self._is_behind = True
-        result = Result(
-            text=text,
-            confidence=entry.confidence,
-            replace_bytes=entry.replace_bytes,
-            reason=entry.reason,
-        )
-        result.source = "speculation" if entry.is_ahead else "cache"
+        result = entry.answer(text)
         if text:
             result.first_ms = ms_since(started)
             on_text(text)
         result.total_ms = ms_since(started)
         completion = self.reader.lay_out(source, entry.single_line)
+        result.window = completion.window
         self._latest = dataclasses.replace(completion, result=result)
         return result
 

@@ -184,7 +184,9 @@ class PromptReader:
         medium = self._windows.medium
         if completion.window == "short" and medium:
             built = self._small_prompt(completion.source, medium)
-            if 2 * self.slots.cost(built) < self.slots.cost(full):
+            # It is no larger than the beginning of the full prompt, see `_choose`.
+            is_larger = len(built.before) > len(completion.prompt.before)
+            if is_larger and 2 * self.slots.cost(built) < self.slots.cost(full):
                 return "medium", built
         return "full", full
 

@@ -94,6 +94,11 @@ class Entry:
     reason: Reason
     is_ahead: bool
 
+    def answer(self, text: str) -> Result:
+        """Return what remains of the suggestion as the result of a later request."""
+        origin: Origin = "speculation" if self.is_ahead else "cache"
+        return Result(text, self.reason, origin, self.replace_bytes, self.confidence)
+
 
 class CompletionCache:
     """The recent suggestions. Used on the engine's thread alone.

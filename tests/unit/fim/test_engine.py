@@ -154,6 +154,32 @@ def test_between_the_short_and_the_full_window_there_is_a_medium_one(start: Open
     assert [each.window for each in better] == ["medium", "full"]
 
 
+def test_behind_the_full_prefix_the_medium_window_is_not_asked(start: Open) -> None:
+    """What was answered from the full window with part of its suffix has no use for less text."""
+    engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
+    engine.reader.window = "staged"
+    better = list[Result]()
+    engine.on_improved = better.append
+    before, after = 5 * FILLER + BEFORE, AFTER + 2 * FILLER
+    complete(engine, source(before, after))
+    rest(engine)
+    better.clear()
+    later = source(before, after.split("\n", 1)[1])
+    result, _ = complete(engine, later, bypass_cache=True)
+    assert result.window == "short"
+    rest(engine)
+    assert [each.window for each in better] == ["full"]
+
+
+def test_an_answer_from_the_cache_tells_the_window_of_its_place(start: Open) -> None:
+    engine = start()
+    engine.reader.window = "staged"
+    where = source(FILLER + BEFORE)
+    windows = [complete(engine, where)[0].window for _ in range(2)]
+    rest(engine)
+    assert [*windows, complete(engine, where)[0].window] == ["short", "short", "full"]
+
+
 def test_a_place_that_is_warm_is_answered_from_the_medium_window(start: Open) -> None:
     engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
     engine.reader.window = "staged"
