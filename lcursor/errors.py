@@ -1,11 +1,12 @@
 """The errors that lcursor raises, with code, severity and a hint what to do.
 
-An exception of a library becomes one of these in the one module that imports the library. `code` is
-sent to Neovim; `lua/lcursor/protocol.lua` has all codes.
+The one module that imports a library translates its exceptions into these. `code` is sent to
+Neovim; `lua/lcursor/protocol.lua` has all codes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, Literal
@@ -14,9 +15,9 @@ Level = Literal["silent", "info", "warn", "error"]
 
 
 class LcursorError(Exception):
-    """Something failed that nobody foresaw; the log has more.
+    """An unexpected error; the log has more.
 
-    The base of all: what failed, and in `hint` what to do about it.
+    The base of all errors. A subclass inherits its level unless it names one.
 
     Args:
         message: one sentence without a final stop, for the user.
@@ -24,7 +25,12 @@ class LcursorError(Exception):
     """
 
     code: ClassVar[str] = "internal"
+    """The name of a subclass in snake case."""
     level: ClassVar[Level] = "error"
+
+    def __init_subclass__(cls, level: Level | None = None) -> None:
+        cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        cls.level = level or cls.level
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -35,348 +41,229 @@ class LcursorError(Exception):
         return f"{self.message}. {self.hint}" if self.hint else self.message
 
 
-class ConfigInvalid(LcursorError):
+class ConfigInvalid(LcursorError, level="warn"):
     """A setting has a wrong type, value or name."""
-
-    code = "config_invalid"
-    level = "warn"
 
 
 class DependencyMissing(LcursorError):
     """A Python package cannot be imported."""
 
-    code = "dependency_missing"
-
 
 class NeovimMissing(LcursorError):
     """A command needs a Neovim and finds none that is new enough."""
-
-    code = "neovim_missing"
 
 
 class InstallFailed(LcursorError):
     """The Python environment could not be made."""
 
-    code = "install_failed"
 
-
-class HostDied(LcursorError):
-    """The Python process ended unexpectedly and is started again."""
-
-    code = "host_died"
-    level = "warn"
+class HostDied(LcursorError, level="warn"):
+    """The backend ended unexpectedly and is restarted."""
 
 
 class HostFailed(LcursorError):
-    """The Python process ended too often and stays down."""
-
-    code = "host_failed"
+    """The backend ended too often and is not restarted."""
 
 
 class ProtocolMismatch(LcursorError):
-    """The Lua and the Python half are of different versions."""
-
-    code = "protocol_mismatch"
+    """The plugin and the backend are of different versions."""
 
 
 class MessageInvalid(LcursorError):
     """A message on the wire lacks a field or has a wrong type."""
 
-    code = "message_invalid"
 
-
-class JournalFailed(LcursorError):
-    """The record of what was accepted cannot be read or written; all else works."""
-
-    code = "journal_failed"
-    level = "warn"
+class JournalFailed(LcursorError, level="warn"):
+    """The statistics cannot be read or written; everything else works."""
 
 
 class IndexFailed(LcursorError):
     """The index of a project cannot do what was asked."""
 
-    code = "index_failed"
+
+class IndexRefused(IndexFailed, level="warn"):
+    """The index needs a confirmation before it reads this folder."""
 
 
-class IndexRefused(IndexFailed):
-    """The index was not told to begin, or not clearly enough for what it would read."""
-
-    code = "index_refused"
-    level = "warn"
-
-
-class IndexAway(IndexFailed):
-    """The worker of the index does not answer."""
-
-    code = "index_away"
-    level = "warn"
+class IndexAway(IndexFailed, level="warn"):
+    """The index worker does not answer."""
 
 
 class IndexFull(IndexFailed):
-    """The disk has no room for the index; what is in it stays whole."""
-
-    code = "index_full"
+    """The disk is full; what the index already has stays."""
 
 
 class ChatFailed(LcursorError):
-    """A chat cannot be read, or not be changed as was asked."""
-
-    code = "chat_failed"
+    """A chat cannot be read or changed."""
 
 
-class ChatMissing(ChatFailed):
-    """There is no such chat, or no such message in it."""
-
-    code = "chat_missing"
-    level = "warn"
+class ChatMissing(ChatFailed, level="warn"):
+    """There is no such chat or message."""
 
 
-class ChatBusy(ChatFailed):
+class ChatBusy(ChatFailed, level="warn"):
     """An answer is being written in the chat."""
 
-    code = "chat_busy"
-    level = "warn"
+
+class CommandUnknown(ChatFailed, level="warn"):
+    """A question begins with an unknown command; it is not sent."""
 
 
-class CommandUnknown(ChatFailed):
-    """A question begins with what is nearly a command; it is not sent."""
-
-    code = "command_unknown"
-    level = "warn"
-
-
-class ChatDamaged(ChatFailed):
+class ChatDamaged(ChatFailed, level="warn"):
     """A part of a chat's file cannot be read; the rest is there."""
 
-    code = "chat_damaged"
-    level = "warn"
 
-
-class ChatUnsaved(ChatFailed):
+class ChatUnsaved(ChatFailed, level="warn"):
     """The file of a chat cannot be written; the chat goes on in memory."""
-
-    code = "chat_unsaved"
-    level = "warn"
 
 
 class EditFailed(LcursorError):
-    """An edit could not be made, kept or taken back."""
-
-    code = "edit_failed"
+    """An edit could not be made, stored or undone."""
 
 
-class EditMissing(EditFailed):
+class EditMissing(EditFailed, level="warn"):
     """There is no such edit, or no such turn."""
 
-    code = "edit_missing"
-    level = "warn"
+
+class EditRefused(EditFailed, level="warn"):
+    """Edits never touch secrets or files outside the project."""
 
 
-class EditRefused(EditFailed):
-    """It would touch what edits must not touch: a secret, or what is outside of the project."""
-
-    code = "edit_refused"
-    level = "warn"
+class EditOutside(EditRefused, level="warn"):
+    """A file is outside the project: the user is asked first."""
 
 
-class EditOutside(EditRefused):
-    """A file is outside of the project: the user is asked first."""
-
-    code = "edit_outside"
-    level = "warn"
-
-
-class EditStale(EditFailed):
-    """A file is not, or not any more, what the edit was made for; it was left as it is."""
-
-    code = "edit_stale"
-    level = "warn"
+class EditStale(EditFailed, level="warn"):
+    """A file has changed since the edit was made; it was not touched."""
 
 
 class EditUnsaved(EditFailed):
-    """Files cannot be written, or the record of what is done to them; all are as before."""
-
-    code = "edit_unsaved"
+    """Files or their checkpoint cannot be written; nothing was changed."""
 
 
-class ReplyUnusable(EditFailed):
-    """What the model wrote is no change that could be made; nothing was touched.
+class ReplyUnusable(EditFailed, level="warn"):
+    """The model's reply cannot be applied; nothing was changed.
 
     Args:
         reason: `empty`, `prose`, `cut`, `fences`, `language`, `form` or `lazy`.
         message: what is wrong with it, for the user and for the model that tries again.
     """
 
-    code = "reply_unusable"
-    level = "warn"
-
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message, "Try again, with a remark on what is wrong")
         self.reason = reason
         self.reply = ""
-        """As it came, where who read it says so."""
+        """The reply, if known."""
         self.usage: object = None
-        """What it cost; an `llm.records.Usage`."""
+        """Its token counts, an `llm.records.Usage`."""
 
 
-class CheckFailed(EditFailed):
-    """A formatter, linter or test of the settings cannot be run, or says no."""
-
-    code = "check_failed"
-    level = "warn"
+class CheckFailed(EditFailed, level="warn"):
+    """A configured formatter, linter or test cannot be run, or fails."""
 
 
-class NothingStaged(EditFailed):
+class NothingStaged(EditFailed, level="info"):
     """There is nothing to write a commit message about."""
-
-    code = "nothing_staged"
-    level = "info"
 
 
 class KeyMissing(LcursorError):
-    """No key for a server is found where the configuration says it is."""
-
-    code = "key_missing"
+    """The key of a server is not where the settings say."""
 
 
-class KeyExposed(LcursorError):
-    """A key is sent over plain HTTP to another machine: whoever is on the way can read it."""
-
-    code = "key_exposed"
-    level = "warn"
+class KeyExposed(LcursorError, level="warn"):
+    """A key is sent unencrypted, over plain HTTP, to another machine."""
 
 
-class ContextFull(LcursorError):
-    """A prompt is longer than the model can read.
+class ContextFull(LcursorError, level="warn"):
+    """A prompt is longer than the model's context.
 
     `prompt_tokens` and `context_tokens` say by how much, 0 where nobody does.
     """
 
-    code = "context_full"
-    level = "warn"
     prompt_tokens = 0
     context_tokens = 0
 
 
 class ServerError(LcursorError):
-    """Something is wrong with a server of models."""
+    """A model server failed."""
 
-    code = "server_error"
     status = 0
-    """That it answered with, where that was the trouble."""
+    """HTTP status of the answer; 0 if that was not the problem."""
     detail: Mapping[str, object] = MappingProxyType({})
-    """What it said besides its sentence; see `http.sse.error_detail`."""
+    """Other fields of the error; see `http.sse.error_detail`."""
 
 
-class ServerUnreachable(ServerError):
+class ServerUnreachable(ServerError, level="warn"):
     """Nothing answers at the server's address, or it closes the connection without an answer."""
-
-    code = "server_unreachable"
-    level = "warn"
 
 
 class ServerInsecure(ServerError):
-    """The server's certificate is not to be trusted."""
-
-    code = "server_insecure"
+    """The server's certificate is not trusted."""
 
 
-class ServerSlow(ServerError):
+class ServerSlow(ServerError, level="warn"):
     """The server did not answer in time."""
-
-    code = "server_slow"
-    level = "warn"
 
 
 class ServerDenied(ServerError):
-    """The server wants a key, or another one."""
-
-    code = "server_denied"
+    """The server needs a key, or another one."""
 
 
 class ServerModelMissing(ServerError):
     """The server has no such model."""
 
-    code = "server_model_missing"
-
 
 class ServerMissing(ServerError):
-    """There is no program on this machine that could serve a model."""
-
-    code = "server_missing"
+    """No program on this machine can serve a chat model."""
 
 
 class ServerEnded(ServerError):
-    """The server that was started on this machine ended, or did not begin."""
-
-    code = "server_ended"
+    """The local server ended, or could not be started."""
 
 
-class ServerOccupied(ServerError):
-    """The server of this machine serves another model to somebody else."""
-
-    code = "server_occupied"
-    level = "warn"
+class ServerOccupied(ServerError, level="warn"):
+    """The local server is used by another editor, with another model."""
 
 
 class ServerFailed(ServerError):
     """The server answers with an error."""
 
-    code = "server_failed"
 
-
-class ServerBusy(ServerFailed):
-    """The server has too much to do, or was asked too often.
+class ServerBusy(ServerFailed, level="warn"):
+    """The server is too busy, or limits requests.
 
     `retry_s` is when it wants to be asked again, 0 where it does not say.
     """
 
-    code = "server_busy"
-    level = "warn"
     retry_s = 0.0
 
 
 class ServerGarbled(ServerError):
-    """The server's answer is not what such a server sends."""
-
-    code = "server_garbled"
+    """The server's answer is not that of a model server."""
 
 
 class ModelError(LcursorError):
-    """Something is wrong with a model's file."""
-
-    code = "model_error"
+    """A model's file cannot be used."""
 
 
 class ModelUnknown(ModelError):
     """No model of that name is in the manifest."""
 
-    code = "model_unknown"
-
 
 class ModelMissing(ModelError):
     """The model's file is not on this machine."""
-
-    code = "model_missing"
 
 
 class ModelCorrupt(ModelError):
     """The file is truncated, has the wrong digest or is no GGUF."""
 
-    code = "model_corrupt"
-
 
 class ModelUnsuitable(ModelError):
     """The model cannot do what the slot asks, for example fill in the middle."""
 
-    code = "model_unsuitable"
 
-
-class TokenizerOdd(ModelError):
-    """The model's tokens, read back, are not the text that was read: nothing is healed."""
-
-    code = "tokenizer_odd"
-    level = "warn"
+class TokenizerOdd(ModelError, level="warn"):
+    """The tokenizer does not reproduce its text: tokens are not healed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(
@@ -388,38 +275,25 @@ class TokenizerOdd(ModelError):
 class DownloadFailed(ModelError):
     """No source could deliver the file."""
 
-    code = "download_failed"
-
 
 class DiskFull(ModelError):
     """The file does not fit on the disk."""
 
-    code = "disk_full"
-
 
 class EngineError(LcursorError):
-    """The in-process engine could not do its work."""
-
-    code = "engine_error"
+    """The in-process engine failed."""
 
 
 class EngineFailed(EngineError):
-    """llama.cpp refused or broke."""
-
-    code = "engine_failed"
+    """llama.cpp failed."""
 
 
 class OutOfMemory(EngineError):
     """The model or its cache does not fit into memory."""
 
-    code = "out_of_memory"
 
-
-class Cancelled(EngineError):
-    """Someone asked to stop. Never shown."""
-
-    code = "cancelled"
-    level = "silent"
+class Cancelled(EngineError, level="silent"):
+    """Stopped on request. Never shown."""
 
 
 def tree(root: type[LcursorError] = LcursorError) -> list[type[LcursorError]]:
