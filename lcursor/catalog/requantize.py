@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from lcursor.catalog import download, gguf, manifest, store
-from lcursor.catalog.partial_file import check_space
 from lcursor.errors import EngineFailed, ModelUnsuitable
+from lcursor.process.run import run
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 Q4_0 = 2  # LLAMA_FTYPE_MOSTLY_Q4_0
-_POLL_S = 0.1
 
 
 def requantize(source: Path, watch: download.Reporter) -> Path:
@@ -47,7 +44,7 @@ def requantize(source: Path, watch: download.Reporter) -> Path:
     partial = store.partial_of(target)
     with download.locked(target, watch):
         try:
-            check_space(partial, source.stat().st_size)
+            store.check_space(partial, source.stat().st_size)
             watch.begin("Requantizing to Q4_0", source.stat().st_size)
             _run(source, partial, watch)
             digest = download.hash_with_progress(partial, watch)
@@ -63,35 +60,30 @@ def requantize(source: Path, watch: download.Reporter) -> Path:
 
 def _run(source: Path, partial: Path, watch: download.Reporter) -> None:
     """Run the child that writes the file; kill it when this process is interrupted."""
-    files = (source.absolute(), partial.absolute())
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "lcursor.fim.quantize", *files],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            cwd=ROOT,
-            start_new_session=True,  # Ctrl-C is for the parent alone
-        )
-        try:
-            while child.poll() is None:
-                try:
-                    child.wait(_POLL_S)
-                except subprocess.TimeoutExpired:
-                    watch.at(partial.stat().st_size if partial.exists() else 0)
-        finally:
-            if child.poll() is None:
-                child.kill()
-                child.wait()
-        if child.returncode == 0:
-            return
-        errors.seek(0)
-        lines = errors.read().strip().splitlines()
+
+    def report() -> bool:
+        watch.at(partial.stat().st_size if partial.exists() else 0)
+        return False
+
+    files = (str(source.absolute()), str(partial.absolute()))
+    done = run(
+        [sys.executable, "-m", "lcursor.fim.quantize", *files],
+        ROOT,
+        max_bytes=0,
+        max_error_bytes=1 << 20,
+        drops_excess=True,
+        max_s=None,
+        cancel=report,
+    )
+    if not done.failure:
+        return
     message = f"{source.name} could not be requantized"
-    if child.returncode < 0:
-        message += f" (its process ended with {signal.Signals(-child.returncode).name})"
+    if done.status is not None and done.status < 0:
+        message += f" (its process ended with {signal.Signals(-done.status).name})"
+    elif lines := done.errors.decode(errors="replace").strip().splitlines():
+        message = lines[-1]
     raise EngineFailed(
-        lines[-1] if lines and child.returncode > 0 else message,
+        message,
         "See whether the disk and the memory have room, and check the file: "
         "python -m lcursor models verify",
     )

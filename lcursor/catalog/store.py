@@ -7,15 +7,24 @@ hashed again. Uses only the models directory, no network. Any thread.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from lcursor.catalog import manifest
 from lcursor.catalog.manifest import Model, Slot
-from lcursor.errors import ModelMissing, ModelUnsuitable
+from lcursor.errors import DiskFull, DownloadFailed, ModelMissing, ModelUnsuitable
 from lcursor.storage import folders
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_SPACE_HINT = (
+    "Free some space and run the same command again (a download continues where it stopped), "
+    "or set LCURSOR_MODELS to a directory on a larger disk"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,36 @@ def remove(target: Path) -> None:
     """Remove a file with its record."""
     target.unlink(missing_ok=True)
     _record_path(target).unlink(missing_ok=True)
+
+
+def format_bytes(count: int) -> str:
+    """Return a number of bytes as text, in powers of 1024."""
+    if count < 1 << 20:
+        return f"{count:,} bytes"
+    return f"{count / (1 << 30):.2f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.0f} MiB"
+
+
+def check_space(path: Path, missing: int) -> None:
+    """Raise `DiskFull` if the disk has no space for so many more bytes of a file."""
+    if shutil.disk_usage(path.parent).free < missing:
+        raise DiskFull(
+            f"The disk of {path.parent} is full: {format_bytes(missing)} more would be needed",
+            _SPACE_HINT,
+        )
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Translate the errors of writing a file into `DiskFull` and `DownloadFailed`."""
+    try:
+        yield
+    except OSError as e:
+        if e.errno in _FULL:
+            raise DiskFull(f"The disk of {path.parent} is full", _SPACE_HINT) from e
+        raise DownloadFailed(
+            f"{path} cannot be written ({e.strerror or e})",
+            "Set LCURSOR_MODELS to a directory that you may write to",
+        ) from e
 
 
 def pull_command(name: str) -> str:

@@ -126,7 +126,7 @@ def _hardware() -> Fact:
 
 def _model(name: str) -> Fact:
     from lcursor.catalog import gguf, manifest, store
-    from lcursor.catalog.partial_file import format_bytes
+    from lcursor.catalog.store import format_bytes
 
     fact = Fact("model", name, {"name": name, "path": None})
     try:
@@ -160,7 +160,7 @@ def _size(folder: Path) -> int:
 
 def _index(embedder: str) -> Fact:
     from lcursor.catalog import manifest, store
-    from lcursor.catalog.partial_file import format_bytes
+    from lcursor.catalog.store import format_bytes
     from lcursor.project.root import BEGUN
     from lcursor.storage import folders
 

@@ -28,7 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 def list_models(as_json: Json = False) -> None:
     """List the models that lcursor knows, and which of them are on this machine."""
     from lcursor.catalog import manifest, store
-    from lcursor.catalog.partial_file import format_bytes
+    from lcursor.catalog.store import format_bytes
 
     rows = []
     for model in [*manifest.load(), *store.made_here()]:

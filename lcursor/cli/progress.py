@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lcursor.catalog.partial_file import format_bytes
+from lcursor.catalog.store import format_bytes
 
 if TYPE_CHECKING:
     from rich.progress import Progress

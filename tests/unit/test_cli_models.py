@@ -42,7 +42,8 @@ kv_bytes_per_token = 8
 """
 
 RUNNER = (
-    "import pathlib, sys; from lcursor.catalog import manifest;"
+    "import pathlib, sys; from lcursor.catalog import hub, manifest;"
+    "from huggingface_hub import constants; constants.DOWNLOAD_CHUNK_SIZE = 10_000;"
     "manifest.MANIFEST = pathlib.Path(sys.argv.pop(1));"
     "from lcursor.__main__ import main; main()"
 )

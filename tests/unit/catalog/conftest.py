@@ -12,10 +12,11 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from lcursor.catalog import download, hub, manifest
+from lcursor.catalog import hub, manifest
 from lcursor.catalog.manifest import Model
 from tests.fakes.hub import FakeHub
 
@@ -100,13 +101,14 @@ def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    from huggingface_hub import constants
+    from huggingface_hub import constants, file_download
 
     template = url + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(constants, "ENDPOINT", url)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
     monkeypatch.setenv("HF_ENDPOINT", url)
-    monkeypatch.setattr(download, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 10_000)
+    monkeypatch.setattr(file_download, "time", SimpleNamespace(sleep=lambda _: None))
 
 
 @pytest.fixture
@@ -163,9 +165,10 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten what the hub is waited for."""
-    monkeypatch.setattr(hub, "CONNECT_S", 0.3)
-    monkeypatch.setattr(hub, "LOOK_UP_S", 0.4)
-    monkeypatch.setattr(hub, "STALL_S", 0.3)
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(hub, "LOOK_UP_S", 0.3)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
 
 
 class Notes:
