@@ -89,7 +89,7 @@ def test_an_entry_may_not_appear_twice() -> None:
 
 def test_reading_the_manifest_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from lcursor.catalog import manifest, resolve; manifest.load();"
+        "import sys; from lcursor.catalog import manifest, store; manifest.load();"
         "print([m for m in ('huggingface_hub', 'rich', 'typer', 'httpx2') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
