@@ -59,7 +59,6 @@ class Launcher:
         Raises:
             LcursorError: it cannot be started, or there is no use in another attempt.
         """
-        self._folder.kill_orphan(self._folder.last())
         self._folder.clear_state()
         engine = self._engine or choose_engine(self._config, self._tell)
         plan = self._plan or make_plan(self._config, engine, self._completion, self._tell)
@@ -167,14 +166,18 @@ def spawn(
         )
     settings = Settings(
         folder=str(folder.path),
-        engine=engine.name,
+        state={
+            "url": f"unix://{socket}",
+            "engine": engine.name,
+            "model": plan.model.name,
+            "path": str(plan.model.path),
+            "place": plan.budget.place,
+            "context_tokens": plan.context_tokens,
+            "need_bytes": plan.need_bytes,
+            "run": secrets.token_hex(8),
+        },
         command=words,
         socket=str(socket),
-        name=plan.model.name,
-        path=str(plan.model.path),
-        place=plan.budget.place,
-        context_tokens=plan.context_tokens,
-        need_bytes=plan.need_bytes,
         kv_type=plan.kv_type,
         batch_tokens=plan.batch_tokens,
         cache_ram_mib=plan.cache_ram_mib,
@@ -183,7 +186,6 @@ def spawn(
             (each.kind, each.match_tokens, each.draft_tokens) for each in SPECULATIONS if speculate
         ],
         idle_s=idle_s,
-        run=secrets.token_hex(8),
     )
     path = folder.path / "settings.json"
     try:

@@ -22,6 +22,7 @@ from lcursor.errors import (
     Cancelled,
     LcursorError,
     ServerError,
+    ServerFailed,
     ServerOccupied,
     ServerSlow,
 )
@@ -125,10 +126,17 @@ class LocalServer:
             target = self._find_or_start(cancel, stops)
             self._failure = ""
             return target
-        except LcursorError as error:
-            if not isinstance(error, Cancelled):
-                self._failure = str(error)
+        except Cancelled:
             raise
+        except LcursorError as error:
+            self._failure = str(error)
+            raise
+        except OSError as error:
+            raise ServerFailed(
+                f"the server's folder cannot be used: {error.strerror or error} "
+                f"({self._folder.path})",
+                "See who may write there and how full the disk is, or set LCURSOR_DATA",
+            ) from error
         finally:
             self._is_starting = False
             if self._is_closed:
@@ -202,24 +210,35 @@ class LocalServer:
     def _find_or_start(self, cancel: threading.Event, stops: int) -> Target:
         launcher = Launcher(self._config, self._folder, self._tell, self._completion, self._idle_s)
         suitable: ServerState | None = None  # the server that was found to suit the settings
-        with _Waiting(self._tell) as waiting:
-            while True:
-                self._check_wanted(cancel, stops)
-                running = self._folder.running()
-                if running is not None:
-                    if running != suitable and not self._suits(running):
-                        self._make_room(running)
-                        continue
-                    suitable = running
-                    if waiting.is_ready(running):
-                        self._known = (running, _target(running))
-                        return self._known[1]
-                elif (lock := self._folder.try_lock()) is not None:
+        started_s = told_s = time.monotonic()
+        while True:
+            self._check_wanted(cancel, stops)
+            running = self._folder.running()
+            if running is None:
+                if (lock := self._folder.try_lock()) is not None:
                     try:
                         launcher.start(lock)
                     finally:
                         os.close(lock)
-                cancel.wait(STEP_S)
+            elif running != suitable and not self._suits(running):
+                self._make_room(running)
+                continue
+            elif _answers(running):
+                self._known = (running, _target(running))
+                return self._known[1]
+            else:
+                suitable = running
+                waited_s = time.monotonic() - started_s
+                if waited_s > LOAD_S:
+                    raise ServerSlow(
+                        f"the local server has not loaded {running.model} in {LOAD_S / 60:.0f} "
+                        "minutes",
+                        "See :LCursor server log, or run :LCursor server restart",
+                    )
+                if time.monotonic() - told_s > TELL_S:
+                    told_s = time.monotonic()
+                    self._tell(f"loading {running.model}: {waited_s:.0f} s")
+            cancel.wait(STEP_S)
 
     def _suits(self, running: ServerState) -> bool:
         """Return whether a server is the one that the settings ask for."""
@@ -262,69 +281,12 @@ class LocalServer:
         self._end()
 
     def _end(self) -> bool:
-        last = self._folder.last()
         try:
-            ran = self._folder.stop()
+            return self._folder.stop()
         except TimeoutError as error:
             pid = error.args[0]
             hint = f"End it by hand: kill -9 {pid}" if pid else "See :LCursor server log"
             raise ServerSlow("the local server does not end", hint) from error
-        if ran:
-            self._folder.kill_orphan(last)
-        return ran
-
-
-class _Waiting:
-    """Waits for a server that loads, and reports progress now and then."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._started_s = self._told_s = time.monotonic()
-        self._client: Client | None = None
-        self._server: ServerState | None = None
-
-    def is_ready(self, server: ServerState) -> bool:
-        """Ask once whether it answers.
-
-        Raises:
-            ServerSlow: it should have for long.
-        """
-        if self._server != server:
-            self._close()
-            self._client, self._server = Client(server.url, "", SETTING), server
-        if self._answers(server):
-            return True
-        now_s = time.monotonic()
-        if now_s - self._started_s > LOAD_S:
-            raise ServerSlow(
-                f"the local server has not loaded {server.model} in {LOAD_S / 60:.0f} minutes",
-                "See :LCursor server log, or run :LCursor server restart",
-            )
-        if now_s - self._told_s > TELL_S:
-            self._told_s = now_s
-            self._tell(f"loading {server.model}: {now_s - self._started_s:.0f} s")
-        return False
-
-    def __enter__(self) -> _Waiting:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
-
-    def _answers(self, server: ServerState) -> bool:
-        if self._client is None or not _has_socket(server):
-            return False
-        try:
-            for _ in self._client.request("/health"):
-                pass
-        except ServerError:
-            return False
-        return True
-
-    def _close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
 
 
 def _target(server: ServerState) -> Target:
@@ -339,6 +301,14 @@ def _target(server: ServerState) -> Target:
 
 def _has_socket(server: ServerState) -> bool:
     return os.path.exists(endpoint.socket_path(server.url))
+
+
+def _answers(server: ServerState) -> bool:
+    """Return whether a server has loaded its model."""
+    try:
+        return _has_socket(server) and bool(_get(server, "/health"))
+    except (ServerError, ValueError):
+        return False
 
 
 def _get(server: ServerState, path: str) -> Any:

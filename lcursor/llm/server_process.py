@@ -26,7 +26,6 @@ if not __package__:  # run as a file, isolated from the user's own modules
 from lcursor.llm import slots
 from lcursor.llm.server_state import ServerFolder, ServerState
 from lcursor.process.supervise import send_signal
-from lcursor.storage import file_lock
 
 STEP_S = 1.0
 FIRST_STEP_S = 0.05
@@ -48,15 +47,11 @@ class Settings:
     """What the process is started with, in a file that only the user can read."""
 
     folder: str
-    engine: str
+    state: dict[str, Any]
+    """The fields of `ServerState` that are known before the start."""
     command: list[str]
     """Of a `llama-server`; empty for `xllamacpp`."""
     socket: str
-    name: str
-    path: str
-    place: str
-    context_tokens: int
-    need_bytes: int
     kv_type: str
     batch_tokens: int
     cache_ram_mib: int
@@ -66,7 +61,6 @@ class Settings:
     """Of `xllamacpp`: kind, tokens that are looked up, tokens that are drafted."""
     idle_s: float
     """Without users for so long it ends, without requests for so long it sleeps; 0 is never."""
-    run: str
 
 
 def main(arguments: list[str]) -> int:
@@ -79,7 +73,7 @@ def main(arguments: list[str]) -> int:
     os.set_inheritable(lock, False)  # the server must not hold the lock after us
     settings = Settings(**json.loads(path.read_bytes()))
     path.unlink()
-    _lower_priority(settings.place)
+    _lower_priority(settings.state["place"])
     return ServerProcess(settings).run()
 
 
@@ -148,34 +142,17 @@ class ServerProcess:
         return not self._has_listened and time.monotonic() - self._started_s < LISTEN_S
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        lock = file_lock.try_lock(self._folder.child_lock_path)
-        try:
-            return subprocess.Popen(
-                self._settings.command,
-                stdin=subprocess.DEVNULL,
-                cwd="/",
-                preexec_fn=_prepare_child,  # there is one thread here, so that is safe
-                pass_fds=() if lock is None else (lock,),
-            )
-        finally:
-            if lock is not None:
-                os.close(lock)
+        return subprocess.Popen(
+            self._settings.command,
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+            preexec_fn=_prepare_child,  # there is one thread here, so that is safe
+        )
 
     def _write_state(self) -> None:
-        settings = self._settings
+        server_pid = self._child.pid if self._child else 0
         self._folder.write(
-            ServerState(
-                pid=os.getpid(),
-                url=f"unix://{settings.socket}",
-                engine=settings.engine,
-                model=settings.name,
-                path=settings.path,
-                context_tokens=settings.context_tokens,
-                need_bytes=settings.need_bytes,
-                place=settings.place,
-                server_pid=self._child.pid if self._child else 0,
-                run=settings.run,
-            )
+            ServerState(**self._settings.state, pid=os.getpid(), server_pid=server_pid)
         )
 
     def _truncate_log(self) -> None:
@@ -202,14 +179,14 @@ def _serve(settings: Settings) -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = settings.path
-    params.model_alias = {settings.name}
+    params.model.path = settings.state["path"]
+    params.model_alias = {settings.state["model"]}
     params.hostnames = [settings.socket]
     params.port = 0
     params.api_keys = []
     params.cors_credentials = False
     params.ui = False
-    params.n_ctx = settings.context_tokens
+    params.n_ctx = settings.state["context_tokens"]
     params.n_parallel = 1
     params.n_batch = params.n_ubatch = settings.batch_tokens
     params.cache_ram_mib = settings.cache_ram_mib

@@ -1,8 +1,8 @@
 """The folder of the local server: its state, its users, its saved KV states and its log.
 
 The server process holds `server.lock`; each process that uses the server holds a lock file of its
-own in `users/`; a `llama-server` that runs as a child holds `child.lock`. `lease.json` says where
-the server answers. See `process.supervise` for the rules. Any thread.
+own in `users/`. `lease.json` says where the server answers. See `process.supervise` for the rules.
+Any thread.
 """
 
 from __future__ import annotations
@@ -10,13 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import signal
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from lcursor.errors import ServerFailed
-from lcursor.process import supervise
 from lcursor.process.supervise import Supervised
 from lcursor.storage import file_lock, folders
 
@@ -49,15 +45,11 @@ class ServerState:
 
 
 class ServerFolder(Supervised):
-    """The folder of a server.
-
-    Methods that raise `OSError` in `Supervised` raise `ServerFailed` with a hint here.
-    """
+    """The folder of a server."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path / "server.lock", path / "lease.json", path / "server.log")
         self.path = path
-        self.child_lock_path = path / "child.lock"
         self.users_path = path / "users"
         self.slots_path = path / "slots"
 
@@ -69,16 +61,6 @@ class ServerFolder(Supervised):
         """
         for place in (self.path, self.users_path, self.slots_path):
             folders.make_private(place)
-
-    def try_lock(self) -> int | None:
-        """Return a file descriptor that holds the lock; see `Supervised`."""
-        with _translated(self.lock_path):
-            return super().try_lock()
-
-    def is_running(self) -> bool:
-        """Return whether the server process runs."""
-        with _translated(self.lock_path):
-            return super().is_running()
 
     def last(self) -> ServerState | None:
         """Return the state of the last server; it may have ended."""
@@ -104,14 +86,13 @@ class ServerFolder(Supervised):
         """Become a user of the server.
 
         Raises:
-            ServerFailed: that cannot be written down.
+            OSError: that cannot be written down.
         """
-        with _translated(self.users_path):
-            while True:
-                path = self.users_path / f"{os.getpid()}-{secrets.token_hex(4)}"
-                fd = file_lock.try_lock(path)
-                if fd is not None:
-                    return User(path, fd)
+        while True:
+            path = self.users_path / f"{os.getpid()}-{secrets.token_hex(4)}"
+            fd = file_lock.try_lock(path)
+            if fd is not None:
+                return User(path, fd)
 
     def users(self) -> list[int]:
         """Return the processes that use the server; deletes the files of those that have ended."""
@@ -127,15 +108,6 @@ class ServerFolder(Supervised):
                     os.close(fd)
         return found
 
-    def kill_orphan(self, state: ServerState | None) -> None:
-        """Kill a `llama-server` that outlived its server process.
-
-        Args:
-            state: of that server process, which has ended.
-        """
-        if state is not None and state.server_pid and file_lock.is_held(self.child_lock_path):
-            supervise.send_signal(state.server_pid, signal.SIGKILL, is_group=True)
-
 
 class User:
     """One user of the server, until `leave` or until the process ends."""
@@ -150,14 +122,3 @@ class User:
                 self._path.unlink(missing_ok=True)
             os.close(self._fd)
             self._fd = -1
-
-
-@contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ServerFailed(
-            f"the server's folder cannot be used: {error.strerror or error} ({path})",
-            "See who may write there and how full the disk is, or set LCURSOR_DATA",
-        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,11 +23,13 @@ from lcursor.errors import (
     ModelMissing,
     OutOfMemory,
     ServerEnded,
+    ServerFailed,
     ServerMissing,
     ServerOccupied,
 )
 from lcursor.http.client import Client
 from lcursor.llm.records import Target
+from lcursor.storage import file_lock
 from tests.fakes.model_server import ModelServer
 from tests.unit.llm.serving import (
     Machine,
@@ -271,6 +275,19 @@ def test_a_server_of_somebody_else_is_offered_and_not_used(
         with pytest.raises(ServerMissing) as caught:
             machine.server().ensure()
     assert f'url = "http://127.0.0.1:{port}", model = "theirs"' in caught.value.hint
+
+
+def test_a_folder_that_cannot_be_written_is_said(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, **_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(file_lock, "try_lock", fail)
+    with pytest.raises(ServerFailed, match=r"cannot be used: No space left") as caught:
+        machine.server().ensure()
+    monkeypatch.undo()
+    assert "LCURSOR_DATA" in caught.value.hint
 
 
 def test_it_may_be_switched_off(machine: Machine) -> None:

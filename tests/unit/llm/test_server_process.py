@@ -41,9 +41,7 @@ def test_a_server_that_makes_no_socket_is_given_up(
     folder.create()
     folder.write(ServerState(os.getpid(), "", "", "", "", 0))
     path = tmp_path / "s.sock"
-    settings = Settings(
-        str(folder.path), "", [], str(path), "", "", "", 0, 0, "", 0, 0, 0, [], 0.0, ""
-    )
+    settings = Settings(str(folder.path), {}, [], str(path), "", 0, 0, 0, [], 0.0)
     process = ServerProcess(settings)
     assert process._can_be_found()
     monkeypatch.setattr(server_process, "LISTEN_S", -1.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.errors import LcursorError, ServerFailed
+from lcursor.errors import LcursorError
 from lcursor.llm.server_state import ServerFolder, ServerState
 from lcursor.storage import folders
 from tests.unit.llm.serving import mode
@@ -80,11 +80,6 @@ def test_users_are_counted_and_the_dead_forgotten(folder: ServerFolder) -> None:
     second.leave()
     assert folder.users() == []
     assert list(folder.users_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_locked_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ServerFailed, match=r"cannot be used: No such file .*server\.lock"):
-        ServerFolder(tmp_path / "absent").try_lock()
 
 
 def test_a_folder_of_the_users_own(tmp_path: Path) -> None:
