@@ -94,17 +94,6 @@ def help_rows(rows: list[dict[str, str]], tag: str) -> str:
     return "\n".join(lines)
 
 
-def markdown_rows(rows: list[dict[str, str]], head: tuple[str, str]) -> str:
-    """Return rows of {name, text} as a Markdown table."""
-    out = [f"| {head[0]} | {head[1]} |", "| --- | --- |"]
-    out += [f"| `{row['name']}` | {_escape(row['text'])} |" for row in rows]
-    return "\n".join(out) + "\n"
-
-
-def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "\\<")
-
-
 def replace_block(text: str, name: str, body: str) -> str:
     """Put `body` between the marks of one generated block."""
     pattern = re.compile(BLOCK.format(name=re.escape(name)), re.S | re.M)
@@ -116,8 +105,8 @@ def replace_block(text: str, name: str, body: str) -> str:
 def outputs() -> dict[Path, str]:
     """Return the wanted content of every file that has generated parts."""
     tables = from_lua()
-    help_path, readme_path = ROOT / "doc/lcursor.txt", ROOT / "README.md"
-    help_text, readme = help_path.read_text(), readme_path.read_text()
+    help_path = ROOT / "doc/lcursor.txt"
+    help_text = help_path.read_text()
     for name, tag in [
         ("config", "lcursor-config-{}"),
         ("commands", "{}"),
@@ -131,13 +120,9 @@ def outputs() -> dict[Path, str]:
         for error in errors.tree()
     ]
     help_text = replace_block(help_text, "errors", help_rows(codes, "lcursor-error-{}"))
-    readme = replace_block(
-        readme, "commands", markdown_rows(tables["commands"], ("command", "what it does"))
-    )
     return {
         ROOT / "lua/lcursor/protocol.lua": lua_protocol(),
         help_path: help_text,
-        readme_path: readme,
     }
 
 
