@@ -12,7 +12,11 @@ from tests.unit.index.watching.conftest import Start
 from tests.unit.project.trees import git, repository, write
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    pytest.mark.timeout(300),
+    # Watchdog's inotify observer, which no platform uses here, may watch a new directory twice.
+    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
+]
 
 
 @pytest.fixture(autouse=True)
