@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -217,14 +218,14 @@ def task_of(file: str, name: str, instruction: str) -> Task:
 
 
 def _answer(connection: Connection, task: Task) -> Answer:
-    config = EditConfig(max_tokens=MAX_TOKENS, temperature=0.0)
+    config, began_s = EditConfig(max_tokens=MAX_TOKENS, temperature=0.0), time.monotonic()
     try:
         written = Rewriter(connection, config).run(task, RewriteListener(), threading.Event())
     except ReplyUnusable as error:
         if not isinstance(error.usage, Usage):
             raise
         return Answer(error.usage, error.reply, 0.0, False)
-    return Answer(written.usage, written.reply, written.seconds, True)
+    return Answer(written.usage, written.reply, time.monotonic() - began_s, True)
 
 
 @contextmanager

@@ -232,6 +232,7 @@ class Judge:
                 text=error.reply,
                 problem=f"{error.reason}: {error.message}",
             )
+        seconds = time.monotonic() - began_s
         source = _joined(task, made.lines)
         passed = _passes(bug, source)
         first = made.candidates[0]
@@ -247,8 +248,8 @@ class Judge:
             attempts=made.attempts,
             prompt_tokens=made.usage.prompt_tokens,
             answer_tokens=made.usage.answer_tokens,
-            passes=made.passes,
-            seconds=made.seconds,
+            passes=made.usage.passes,
+            seconds=seconds,
             text=source,
             problem="; ".join(f"{e.name}: {e.text}" for e in checks.failed(made.file.checks)),
         )

@@ -50,7 +50,7 @@ def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outc
         return plan.plan(model, config, question.text, context, codebase, run.cancel, sources)
 
     planned = work.with_retry(planner, make)
-    run.add_cost(planned.usage, 0, planned.usage.passes)
+    run.add_cost(planned.usage, 0)
     run.check()
     if not planned.steps:
         return Outcome("nothing", planned.summary or "The plan has no steps")

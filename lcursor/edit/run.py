@@ -10,12 +10,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lcursor.edit.completion import raise_if_cancelled
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewriting.task import RewriteListener, add_usage
+from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress, add_usage
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
 from lcursor.protocol_edit import EditChoice, EditEnd, EditLooked, EditPhase, EditStep
@@ -62,7 +62,7 @@ class Run:
         self.cancel = threading.Event()
         self.max_attempts = 0
         """Of one rewrite."""
-        self._usage, self._passes, self._attempts = Usage(), 0, 0
+        self._usage, self._attempts = Usage(), 0
         self._send, self._work, self._on_busy, self._on_finish = send, work, on_busy, on_finish
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asking = False
@@ -117,11 +117,10 @@ class Run:
         """Raise `Cancelled` if it was stopped."""
         raise_if_cancelled(self.cancel)
 
-    def add_cost(self, usage: Usage, attempts: int, passes: int) -> None:
+    def add_cost(self, usage: Usage, attempts: int) -> None:
         """Add what a request to a model cost. Thread: any."""
         with self._lock:
             self._usage = add_usage(self._usage, usage)
-            self._passes += passes
             self._attempts += attempts
             self.max_attempts = max(self.max_attempts, attempts)
 
@@ -131,25 +130,9 @@ class Run:
             if not self._is_finishing:
                 self._send(method, {"id": self.number, **fields})
 
-    def progress(
-        self,
-        phase: EditPhase,
-        detail: str = "",
-        done: int = 0,
-        total: int = 0,
-        seconds_left: float = -1.0,
-        attempt: int = 1,
-    ) -> None:
+    def progress(self, phase: EditPhase, detail: str = "") -> None:
         """Send what it is doing."""
-        self.send(
-            "edit.progress",
-            phase=phase,
-            detail=detail,
-            done=done,
-            total=total,
-            seconds_left=seconds_left,
-            attempt=attempt,
-        )
+        self.send("edit.progress", **asdict(RewriteProgress(phase, detail)))
 
     def ask(self, text: str, choices: Sequence[EditChoice]) -> int:
         """Have the user choose; return the index of the choice, -1 for none.
@@ -243,7 +226,7 @@ class Run:
                 "prompt_tokens": usage.prompt_tokens,
                 "cached_tokens": usage.cached_tokens,
                 "answer_tokens": usage.answer_tokens,
-                "passes": self._passes,
+                "passes": usage.passes,
                 "seconds": time.monotonic() - self._began_s,
                 "attempts": self._attempts,
             },
@@ -277,22 +260,14 @@ class RunListener(RewriteListener):
             tick=self._tick,
         )
 
-    def progress(
-        self,
-        phase: EditPhase,
-        detail: str = "",
-        done: int = 0,
-        total: int = 0,
-        seconds_left: float = -1.0,
-        attempt: int = 1,
-    ) -> None:
+    def progress(self, now: RewriteProgress) -> None:
         """Send the progress, no more often than a user can follow."""
         now_s = time.monotonic()
-        if phase == self._phase and now_s - self._sent_s < PROGRESS_S:
+        if now.phase == self._phase and now_s - self._sent_s < PROGRESS_S:
             return
-        self._phase, self._sent_s = phase, now_s
-        shown = " ".join(filter(None, (self._prefix, detail)))
-        self._run.progress(phase, shown, done, total, seconds_left, attempt)
+        self._phase, self._sent_s = now.phase, now_s
+        detail = " ".join(filter(None, (self._prefix, now.detail)))
+        self._run.send("edit.progress", **asdict(replace(now, detail=detail)))
 
     def lines(self, attempt: int, lines: Lines) -> None:
         """Send new lines."""

@@ -237,7 +237,7 @@ class Workspace:
 
         made = self.with_retry(reached, write)
         self.services.models.record_usage(reached.name, made.usage)
-        run.add_cost(made.usage, made.attempts, made.passes)
+        run.add_cost(made.usage, made.attempts)
         run.check()
         return made
 

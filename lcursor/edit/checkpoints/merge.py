@@ -43,14 +43,14 @@ def rebase(changes: Sequence[Change], old: Lines, lines: Lines) -> list[Change |
     ]
     found: list[Change | None] = []
     for change in changes:
-        rows = [_row_if_made(change, old, lines, spans) for spans in (forward, backward)]
-        if None not in rows:
-            found.append(Change(rows[0] or 0, rows[0] or 0, (), ()))
+        row, other_row = (_row_if_made(change, old, lines, each) for each in (forward, backward))
+        if row is not None and other_row is not None:
+            found.append(Change(row, row, (), ()))
             continue
         one, other = (_moved(change, spans) for spans in (forward, backward))
-        is_same = one is not None and other is not None and _made(lines, one) == _made(lines, other)
-        is_clear = rows == [None, None] and is_same and one is not None
-        found.append(one if is_clear and one and _made(lines, one) is not None else None)
+        made = _made(lines, one)
+        is_clear = row is other_row is None and made is not None and made == _made(lines, other)
+        found.append(one if is_clear else None)
     return found
 
 
@@ -87,8 +87,8 @@ def _moved(change: Change, spans: Sequence[Span]) -> Change | None:
     return Change(change.first_row + by, change.last_row + by, change.old, change.new)
 
 
-def _made(lines: Lines, change: Change) -> Lines | None:
-    """Return a text with a change, None if the old lines are missing."""
-    if lines[change.first_row : change.last_row] != change.old:
+def _made(lines: Lines, change: Change | None) -> Lines | None:
+    """Return a text with a change, None if there is none or its old lines are missing."""
+    if change is None or lines[change.first_row : change.last_row] != change.old:
         return None
     return (*lines[: change.first_row], *change.new, *lines[change.last_row :])

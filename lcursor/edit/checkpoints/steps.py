@@ -27,7 +27,6 @@ class FileOp:
 
     kind: FileKind
     path: str
-    """As in the change."""
     to: str = ""
     before: Text | None = None
     """Its expected content; None for any, or if there is no such file."""
@@ -43,11 +42,10 @@ class Step:
 
     do: Literal["put", "move", "remove"]
     path: str
-    """Real."""
+    """Real, as `to`."""
     data: bytes = b""
     """The new content."""
     to: str = ""
-    """Real; the new place."""
     mode: int = -1
     """Permissions; -1 for the default."""
     seen: os.stat_result | None = None
@@ -56,7 +54,7 @@ class Step:
     """The present content."""
     temp: str = ""
     is_begun: bool = False
-    """Whether it may have changed something."""
+    """It may have changed something."""
     made: list[str] = field(default_factory=list)
     """Folders created for it, the outermost first."""
 

@@ -128,27 +128,20 @@ def read_bytes(path: Path | str) -> bytes:
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise EditRefused(f"{path} is no regular file", "Only text can be edited")
+            with open(fd, "rb", closefd=False) as file:
+                data = file.read(MAX_BYTES + 1)
+        finally:
+            os.close(fd)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise EditMissing(f"there is no file {path}", "Look whether it was moved") from error
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise EditRefused(f"{path} cannot be read: {words}", "See who may read it") from error
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise EditRefused(f"{path} is no regular file", "Only text can be edited")
-        data = b""
-        while found.st_size <= MAX_BYTES and len(data) <= MAX_BYTES:
-            more = os.read(fd, MAX_BYTES + 1 - len(data))
-            if not more:
-                return data
-            data += more
-    except OSError as error:
+    if len(data) > MAX_BYTES:
         raise EditRefused(
-            f"{path} cannot be read: {error.strerror}", "See who may read it"
-        ) from error
-    finally:
-        os.close(fd)
-    raise EditRefused(
-        f"{path} has more than {MAX_BYTES >> 20} MB", "Such a file is not edited as a whole"
-    )
+            f"{path} has more than {MAX_BYTES >> 20} MB", "Such a file is not edited as a whole"
+        )
+    return data

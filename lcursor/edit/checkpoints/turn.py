@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Final, Literal
 
 from lcursor.edit import diff
@@ -190,8 +191,7 @@ def place_hunks(
 ) -> tuple[list[Lines], bool, bool]:
     """Return the pieces of a file after the user accepted hunks, or undid them with `u`.
 
-    A hunk may be part of a proposed change, and the user may have altered its lines. Of equal
-    places the one with the hunk's surroundings is chosen, else the one at its row.
+    A hunk may be part of a proposed change, and the user may have altered its lines.
 
     Returns:
         The pieces, whether any hunk is new, and whether the place of one is unclear.
@@ -201,85 +201,54 @@ def place_hunks(
     if file.is_undone and is_undone:  # another editor undid the turn; this one read the file again
         return pieces, is_fresh, is_lost
     for hunk in hunks:
-        was, will = tuple(hunk["old"]), tuple(hunk["new"])
-        if is_undone:
-            was, will = will, was
-        places = _places(file, pieces, was, (tuple(hunk["old"]), tuple(hunk["new"])), is_undone)
-        if not places:
-            is_lost = is_lost or not _is_known(file, pieces, hunk, will)
-            continue
-        found = places[0] if len(places) == 1 else _nearest(file, base, pieces, hunk, was, places)
-        if found is None:
+        text = tuple(hunk["old"]), tuple(hunk["new"])
+        was, will = text[::-1] if is_undone else text
+        places = _places(file, base, pieces, hunk, was, is_undone)
+        if len(places) == 1:
+            at, row = places[0]
+            pieces[at] = pieces[at][:row] + will + pieces[at][row + len(was) :]
+            is_fresh = is_fresh or not is_undone
+        elif places or not any(  # the editor repeats hunks after undo and redo
+            (each.old, each.new) == text and pieces[at] == will
+            for at, each in enumerate(file.change.changes)
+        ):
             is_lost = True
-            continue
-        at, row = found
-        pieces[at] = pieces[at][:row] + will + pieces[at][row + len(was) :]
-        is_fresh = is_fresh or not is_undone
     return pieces, is_fresh, is_lost
 
 
 def _places(
     file: FileTurn,
-    pieces: Sequence[Lines],
-    was: Lines,
-    text: tuple[Lines, Lines],
-    is_undone: bool,
-) -> list[tuple[int, int]]:
-    """Return the pieces and rows where lines are; whole changes take precedence."""
-    whole = [
-        (at, 0)
-        for at, each in enumerate(file.change.changes)
-        if (each.old, each.new) == text and pieces[at] == was
-    ]
-    if whole:
-        return whole
-    return [
-        (at, row)
-        for at, piece in enumerate(pieces)
-        if was or is_undone or not file.change.changes[at].old or piece
-        for row in range(len(piece) - len(was) + 1)
-        if piece[row : row + len(was)] == was
-    ]
-
-
-def _is_known(file: FileTurn, pieces: Sequence[Lines], hunk: EditHunk, will: Lines) -> bool:
-    """Return whether a hunk is known already: the editor repeats it after undo and redo."""
-    text = (tuple(hunk["old"]), tuple(hunk["new"]))
-    return any(
-        (each.old, each.new) == text and pieces[at] == will
-        for at, each in enumerate(file.change.changes)
-    )
-
-
-def _nearest(
-    file: FileTurn,
     base: Lines,
     pieces: Sequence[Lines],
     hunk: EditHunk,
     was: Lines,
-    places: Sequence[tuple[int, int]],
-) -> tuple[int, int] | None:
-    """Return the place with the surroundings of a hunk; None if that is unclear."""
-    changes = [
-        Change(each.first_row, each.last_row, each.old, piece)
-        for each, piece in zip(file.change.changes, pieces, strict=True)
-    ]
-    lines = diff.apply(base, changes)
-    firsts, grown = [], 0
-    for each in changes:
-        firsts.append(each.first_row + grown)
-        grown += len(each.new) - len(each.old)
+    is_undone: bool,
+) -> list[tuple[int, int]]:
+    """Return the pieces and rows where a hunk may be: several if that is unclear.
 
-    def score(place: tuple[int, int]) -> tuple[int, bool]:
-        row = firsts[place[0]] + place[1]
-        above, below = lines[:row][::-1], lines[row + len(was) :]
-        pairs = [*zip(hunk["above"][::-1], above, strict=False)]
-        pairs += zip(hunk["below"], below, strict=False)
-        return sum(one == other for one, other in pairs), row == hunk["row"]
+    A whole change takes precedence, then the surroundings of the hunk, then its row.
+    """
+    changes, text = file.change.changes, (tuple(hunk["old"]), tuple(hunk["new"]))
+    pairs = [*zip(changes, pieces, strict=True)]
+    lines = diff.apply(base, [replace(each, new=piece) for each, piece in pairs])
+    grown = accumulate((len(piece) - len(each.old) for each, piece in pairs), initial=0)
+    firsts = [each.first_row + by for each, by in zip(changes, grown, strict=False)]
 
-    best = max(map(score, places))
-    found = [place for place in places if score(place) == best]
-    return found[0] if len(found) == 1 else None
+    def score(at: int, row: int) -> tuple[bool, int, bool]:
+        is_whole = (changes[at].old, changes[at].new) == text and pieces[at] == was
+        row += firsts[at]
+        near = [*zip(hunk["above"][::-1], lines[:row][::-1], strict=False)]
+        near += zip(hunk["below"], lines[row + len(was) :], strict=False)
+        return is_whole, sum(one == other for one, other in near), row == hunk["row"]
+
+    scores = {
+        (at, row): score(at, row)
+        for at, piece in enumerate(pieces)
+        if was or is_undone or not changes[at].old or piece
+        for row in range(len(piece) - len(was) + 1)
+        if piece[row : row + len(was)] == was
+    }
+    return [place for place in scores if scores[place] == max(scores.values())]
 
 
 # The stored form.

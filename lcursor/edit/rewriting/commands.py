@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.config import EditConfig
+from lcursor.edit.checkpoints import text
+from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.completion import raise_if_cancelled
 from lcursor.edit.lines import stripped
 from lcursor.edit.records import Check, Lines
-from lcursor.errors import CheckFailed
+from lcursor.errors import CheckFailed, EditFailed
 from lcursor.process.run import Output, run
 from lcursor.project import git, listing
 
@@ -72,7 +74,7 @@ class CheckCommands:
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._why_not = ""
         self._lint_before: dict[str, Output] = {}
-        self._changed: dict[str, bytes | None] = {}
+        self._originals: dict[str, bytes | None] = {}
 
     @property
     def has_any(self) -> bool:
@@ -102,14 +104,14 @@ class CheckCommands:
         """
         if not self._config.formatter:
             return lines
-        text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
         try:
             words = [word.replace("{path}", path) for word in shlex.split(self._config.formatter)]
         except ValueError as error:
             raise CheckFailed(
                 f"edit.formatter is no command: {error}", "Look at its quotes"
             ) from error
-        output = self._execute(words, self._root, text, environment(), cancel)
+        output = self._execute(words, self._root, given, environment(), cancel)
         name = words[0] if words else "the formatter"
         if output.is_cut:
             raise CheckFailed(
@@ -141,55 +143,49 @@ class CheckCommands:
         """
         if not self.has_any:
             return CheckResults()
-        names: dict[str, Lines | None] = {}
-        for path, lines in files.items():
-            name = os.path.relpath(os.path.realpath(path), self._root)
-            if name.startswith(".."):
-                return _not_run(f"{path} is outside of the project")
-            names[name] = lines
-        folder = self._folder(cancel)
-        if folder is None:
-            return _not_run(self._why_not)
+        names = {os.path.relpath(os.path.realpath(path), self._root): path for path in files}
+        if far := [path for name, path in names.items() if name.startswith("..")]:
+            return _not_run(f"{far[0]} is outside of the project")
         try:
-            return self._run(folder, names, cancel)
+            folder = self._folder(cancel)
+            if folder is None:
+                return _not_run(self._why_not)
+            return self._run(folder, {name: files[path] for name, path in names.items()}, cancel)
         except OSError as error:
             return _not_run(f"the copy of the project cannot be written: {error.strerror or error}")
-        except CheckFailed as error:
+        except EditFailed as error:
             return _not_run(error.message)
 
     def _run(
-        self, folder: Path, names: Mapping[str, Lines | None], cancel: threading.Event
+        self, folder: Path, files: Mapping[str, Lines | None], cancel: threading.Event
     ) -> CheckResults:
         found: list[Check] = []
-        existing = [name for name, lines in names.items() if lines is not None]
-        self._restore(folder)
+        existing = [name for name, lines in files.items() if lines is not None]
         if self._config.lint:
-            self._put(folder, names)
-            each = [self._lint(folder, names, name, cancel) for name in existing]
+            self._put(folder, files)
+            each = [self._lint(folder, files, name, cancel) for name in existing]
             words = "\n".join(check.text for check in each if check.text)
             found.append(Check("lint", all(check.is_ok for check in each), words))
         if self._config.test:
-            self._put(folder, names)  # once more: a linter may fix what it finds
+            self._put(folder, files)  # once more: a linter may fix what it finds
             output = self._shell(self._config.test, folder, next(iter(existing), ""), cancel)
-            found.append(
-                Check("test", not output.status and not output.is_cut, self._problem(output))
-            )
+            is_ok = not output.status and not output.is_cut
+            found.append(Check("test", is_ok, self._problem(output)))
         return CheckResults(tuple(found))
 
     def _lint(
-        self, folder: Path, names: Mapping[str, Lines | None], name: str, cancel: threading.Event
+        self, folder: Path, files: Mapping[str, Lines | None], name: str, cancel: threading.Event
     ) -> Check:
         output = self._shell(self._config.lint, folder, name, cancel)
         if output.is_cut or not output.status:
             return Check("lint", not output.is_cut, self._problem(output))
-        if self._changed[name] is None:  # the file is new
+        if self._originals[name] is None:
             return Check("lint", False, self._problem(output))
-        before = self._lint_before.get(name)
-        if before is None:
-            self._restore(folder)
-            before = self._shell(self._config.lint, folder, name, cancel)
-            self._lint_before[name] = before
-            self._put(folder, names)
+        if name not in self._lint_before:
+            self._put(folder, {})
+            self._lint_before[name] = self._shell(self._config.lint, folder, name, cancel)
+            self._put(folder, files)
+        before = self._lint_before[name]
         counts = [len(stripped(_text(each).splitlines())) for each in (before, output)]
         if before.status and counts[1] <= counts[0]:
             return Check("lint", True)
@@ -236,12 +232,12 @@ class CheckCommands:
             return f"it took longer than {self._config.check_seconds:g} s"
         if not output.status:
             return ""
-        text = _text(output).strip()
+        words = _text(output).strip()
         if self._copy is not None:
-            text = text.replace(f"{os.path.realpath(self._copy.name)}/", "")
-        if len(text) > MAX_SHOWN_CHARS:
-            text = "…" + text[-MAX_SHOWN_CHARS:]
-        return text or f"it ended with status {output.status}"
+            words = words.replace(f"{os.path.realpath(self._copy.name)}/", "")
+        if len(words) > MAX_SHOWN_CHARS:
+            words = "…" + words[-MAX_SHOWN_CHARS:]
+        return words or f"it ended with status {output.status}"
 
     # The copy.
 
@@ -280,7 +276,7 @@ class CheckCommands:
         for path, lines in self._unsaved.items():
             name = os.path.relpath(os.path.realpath(path), self._root)
             if not name.startswith(".."):
-                _write(folder, name, _data(lines, folder / name))
+                _write(folder / name, _data(lines, folder / name))
         return ""
 
     def _names(self, cancel: threading.Event) -> tuple[list[str], str]:
@@ -322,24 +318,14 @@ class CheckCommands:
         return found.st_size
 
     def _put(self, folder: Path, files: Mapping[str, Lines | None]) -> None:
-        """Write files into the copy, or delete them there; remember the old content."""
+        """Make the copy equal to the project, but for some files."""
+        for name, data in self._originals.items():
+            _write(folder / name, data)
+        self._originals.clear()
         for name, lines in files.items():
             path = folder / name
-            if name not in self._changed:
-                self._changed[name] = path.read_bytes() if path.is_file() else None
-            if lines is None:
-                path.unlink(missing_ok=True)
-            else:
-                _write(folder, name, _data(lines, path))
-
-    def _restore(self, folder: Path) -> None:
-        """Make the copy equal to the project again."""
-        for name, data in self._changed.items():
-            if data is None:
-                (folder / name).unlink(missing_ok=True)
-            else:
-                _write(folder, name, data)
-        self._changed.clear()
+            self._originals[name] = path.read_bytes() if path.is_file() else None
+            _write(path, None if lines is None else _data(lines, path))
 
 
 def environment() -> dict[str, str]:
@@ -351,25 +337,21 @@ def _not_run(why: str) -> CheckResults:
     return CheckResults((), f"lint and test were not run: {why}")
 
 
-def _write(folder: Path, name: str, data: bytes) -> None:
-    path = folder / name
+def _write(path: Path, data: bytes | None) -> None:
+    if data is None or path.is_symlink():  # a command may have made it one, to a file of the user
+        path.unlink(missing_ok=True)
+    if data is None:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_symlink() and not path.resolve().is_relative_to(folder):
-        path.unlink()
     path.write_bytes(data)
 
 
 def _data(lines: Lines, path: Path) -> bytes:
-    """Return a text as bytes, with the line ends of the present file."""
-    end = b"\n"
+    """Return a text as bytes, in the form of the present file."""
     try:
-        with path.open("rb") as file:
-            if file.readline(1 << 16).endswith(b"\r\n"):
-                end = b"\r\n"
-    except OSError:
-        pass
-    rows = [line.encode("utf-8", "surrogateescape") for line in lines]
-    return b"".join(row + end for row in rows)
+        return text.read(path).with_lines(lines).encode()
+    except EditFailed:
+        return Text(lines).encode()
 
 
 def _text(output: Output) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,7 +16,13 @@ from lcursor.edit.rewriting import checks
 from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.edit.rewriting.normalize import moved
 from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter
-from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task, add_usage
+from lcursor.edit.rewriting.task import (
+    FailedAttempt,
+    RewriteListener,
+    RewriteProgress,
+    Task,
+    add_usage,
+)
 from lcursor.errors import Cancelled, CheckFailed, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
 
@@ -61,7 +66,6 @@ class Candidate:
     """The region's new text."""
     checks: tuple[Check, ...]
     note: str
-    usage: Usage
     is_same: bool = False
     """It changes nothing."""
 
@@ -84,8 +88,6 @@ class RewriteResult:
     attempts: int
     usage: Usage
     """Of all attempts together."""
-    passes: int
-    seconds: float
     candidates: tuple[Candidate, ...] = ()
     """The usable attempts, in order."""
 
@@ -141,10 +143,8 @@ class RetryLoop:
             Cancelled: `cancel` was set.
             LcursorError: the model cannot be asked, and no earlier attempt changed anything.
         """
-        began_s = time.monotonic()
-        candidates: list[Candidate] = []
-        feedback: list[FailedAttempt] = list(before)
-        usage, passes, attempt = Usage(), 0, 0
+        candidates, feedback = list[Candidate](), list(before)
+        usage, attempt = Usage(), 0
         temperature = self._config.temperature
         asked = task
         if self._commands is not None:
@@ -177,7 +177,7 @@ class RetryLoop:
                 failure = f"another try failed: {error.message}"
                 break
             else:
-                cost, passes = output.usage, passes + output.passes
+                cost = output.usage
                 made = self._checked(task, output, listener, cancel, attempt)
                 if made.is_same or any(each.lines == made.lines for each in feedback):
                     temperature = min(temperature + WARMER, 1.0)
@@ -201,8 +201,6 @@ class RetryLoop:
             "\n".join(filter(None, (best.note, failure))),
             attempt,
             usage,
-            passes,
-            time.monotonic() - began_s,
             tuple(candidates),
         )
 
@@ -220,7 +218,7 @@ class RetryLoop:
         found: list[Check] = []
         if not is_same:
             if self._commands is not None and self._config.formatter:
-                listener.progress("checking", "format", attempt=attempt)
+                listener.progress(RewriteProgress("checking", "format", attempt=attempt))
                 lines, check = self._formatted(task, lines, self._commands, cancel)
                 found.append(check)
             lines, static = _with_best_indent(task, lines)
@@ -228,16 +226,16 @@ class RetryLoop:
         whole = task.with_new(lines)
         parses = all(each.is_ok for each in found if each.name == "parses")
         if self._diagnostics is not None and parses and not is_same:
-            listener.progress("checking", "diagnostics", attempt=attempt)
+            listener.progress(RewriteProgress("checking", "diagnostics", attempt=attempt))
             check_or_none = self._diagnostics(task.path, task.lines, whole)
             found += [check_or_none] if check_or_none is not None else []
         if self._commands is not None and parses and self._commands.has_any:
-            listener.progress("checking", attempt=attempt)
+            listener.progress(RewriteProgress("checking", attempt=attempt))
             results = self._commands.run({task.path: whole}, cancel)
             found += results.checks
             note = "\n".join(filter(None, (note, results.note)))
         raise_if_cancelled(cancel)
-        return Candidate(lines, tuple(found), note, output.usage, is_same)
+        return Candidate(lines, tuple(found), note, is_same)
 
     def _formatted(
         self, task: Task, lines: Lines, commands: CheckCommands, cancel: threading.Event
@@ -266,7 +264,7 @@ def with_test_output(
     """
     if not commands.has_tests or not FIXES.search(instruction):
         return instruction
-    listener.progress("checking", "test")
+    listener.progress(RewriteProgress("checking", "test"))
     results = commands.run(files, cancel)
     failed = [each.text for each in results.checks if each.name == "test" and not each.is_ok]
     return f"{instruction.strip()}\n{NOW}\n{failed[0]}" if failed else instruction

@@ -19,7 +19,7 @@ from lcursor.edit.records import Lines
 from lcursor.edit.rewriting import prompt
 from lcursor.edit.rewriting.normalize import Normalizer
 from lcursor.edit.rewriting.patch_reply import apply_to_region
-from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task
+from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, RewriteProgress, Task
 from lcursor.errors import ContextFull, ReplyUnusable
 from lcursor.llm import tokens
 from lcursor.llm.client import Stream
@@ -43,9 +43,6 @@ class ModelOutput:
     note: str
     """What the model wrote besides."""
     usage: Usage
-    passes: int
-    """Forward passes of the model for the answer; 0 if the server does not say."""
-    seconds: float
     reply: str
     """Verbatim."""
 
@@ -84,9 +81,8 @@ class Rewriter:
             Cancelled: `cancel` was set.
             LcursorError: the model cannot be asked.
         """
-        began_s = time.monotonic()
         listener.started(task.region, attempt)
-        listener.progress("reading", attempt=attempt)
+        listener.progress(RewriteProgress("reading", attempt=attempt))
         messages = self._fitting_prompt(task, feedback, remark)
         wish = SamplingParams(
             max_tokens=self._max_tokens(task),
@@ -103,8 +99,7 @@ class Rewriter:
         except ReplyUnusable as error:
             error.reply, error.usage = reader.reply, reader.usage
             raise
-        seconds = time.monotonic() - began_s
-        return ModelOutput(new, note, reader.usage, reader.usage.passes, seconds, reader.reply)
+        return ModelOutput(new, note, reader.usage, reader.reply)
 
     def _fitting_prompt(
         self, task: Task, feedback: Sequence[FailedAttempt], remark: str
@@ -212,7 +207,8 @@ class _AnswerReader:
         return self._reader.is_closed
 
     def _progress(self, phase: EditPhase, detail: str, done: int, total: int, left: float) -> None:
-        self._listener.progress(phase, detail, done, total, left, self._attempt)
+        now = RewriteProgress(phase, detail, done, total, left, self._attempt)
+        self._listener.progress(now)
 
 
 def _seconds_left(done: int, total: int, spent_ms: float) -> float:

@@ -51,21 +51,25 @@ class FailedAttempt:
     """What the model wrote."""
 
 
+@dataclass(frozen=True, slots=True)
+class RewriteProgress:
+    """What a rewrite is doing; the fields of `edit.progress`."""
+
+    phase: EditPhase
+    detail: str = ""
+    done: int = 0
+    total: int = 0
+    seconds_left: float = -1.0
+    attempt: int = 1
+
+
 class RewriteListener:
     """Hears how a rewrite goes; this one ignores it."""
 
     def started(self, region: Region, attempt: int) -> None:
         """An attempt at a region starts."""
 
-    def progress(
-        self,
-        phase: EditPhase,
-        detail: str = "",
-        done: int = 0,
-        total: int = 0,
-        seconds_left: float = -1.0,
-        attempt: int = 1,
-    ) -> None:
+    def progress(self, now: RewriteProgress) -> None:
         """Something has made progress."""
 
     def lines(self, attempt: int, lines: Lines) -> None:

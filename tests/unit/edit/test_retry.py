@@ -16,10 +16,15 @@ from lcursor.edit.records import Lines, Region, digest
 from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.edit.rewriting.retry import NOW, SAME, WARMER, RetryLoop, RewriteResult, changes_inside
 from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter
-from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task, add_usage
+from lcursor.edit.rewriting.task import (
+    FailedAttempt,
+    RewriteListener,
+    RewriteProgress,
+    Task,
+    add_usage,
+)
 from lcursor.errors import Cancelled, ContextFull, LcursorError, ReplyUnusable, ServerEnded
 from lcursor.llm.records import Usage
-from lcursor.protocol_edit import EditPhase
 
 LINES = ("import os", "", "def f(a):", "    return a", "", "def g():", "    return 1")
 REGION = Region(2, 4, "function f")
@@ -41,7 +46,7 @@ class Scripted(Rewriter):
     def run(
         self,
         task: Task,
-        tell: RewriteListener,
+        listener: RewriteListener,
         cancel: threading.Event,
         *,
         attempt: int = 1,
@@ -54,8 +59,8 @@ class Scripted(Rewriter):
         reply = self.replies.pop(0)
         if isinstance(reply, LcursorError):
             raise reply
-        usage = Usage(100 * attempt, 60, 20, 5.0, 7.0, True)
-        return ModelOutput(reply, f"note of try {attempt}", usage, attempt, 0.5, "")
+        usage = Usage(100 * attempt, 60, 20, 5.0, 7.0, True, passes=attempt)
+        return ModelOutput(reply, f"note of try {attempt}", usage, "")
 
 
 class Heard(RewriteListener):
@@ -64,16 +69,8 @@ class Heard(RewriteListener):
     def __init__(self) -> None:
         self.phases: list[str] = []
 
-    def progress(
-        self,
-        phase: EditPhase,
-        detail: str = "",
-        done: int = 0,
-        total: int = 0,
-        seconds_left: float = -1.0,
-        attempt: int = 1,
-    ) -> None:
-        self.phases.append(f"{phase} {detail}".strip())
+    def progress(self, now: RewriteProgress) -> None:
+        self.phases.append(f"{now.phase} {now.detail}".strip())
 
 
 def task(path: str = "/p/a.py", instruction: str = "add one") -> Task:
@@ -105,8 +102,7 @@ def test_one_clean_try_is_enough() -> None:
 def test_all_tries_are_paid_and_the_note_is_of_the_one_that_is_shown() -> None:
     made = run(Scripted(BAD, TABBED, BAD))
     assert (made.attempts, made.note) == (3, "note of try 2")
-    assert made.usage == Usage(600, 180, 60, 15.0, 21.0, True)
-    assert made.passes == 6
+    assert made.usage == Usage(600, 180, 60, 15.0, 21.0, True, passes=6)
 
 
 def test_what_is_wrong_is_said_to_the_next_try() -> None:
