@@ -74,11 +74,7 @@ _LIST = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
 
 
 def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
-    """Write a message and send it.
-
-    Raises:
-        LcursorError: nothing is staged, or the model cannot be asked.
-    """
+    """Write a message and send it."""
     root = project_of(params["path"])
     work = Workspace(run, services, params["path"], ())
     reached = work.connect(params["model"])
@@ -111,13 +107,6 @@ def message(
     secrets: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Return a message for what is staged, and a note on what of the diff the model did not see.
-
-    Args:
-        reached: the model.
-        root: of the project.
-        cancel: set to stop.
-        rules: of the project, as the model reads them.
-        secrets: globs of secret files.
 
     Raises:
         NothingStaged: there is nothing to write about.

@@ -27,12 +27,7 @@ class Answer:
 def complete(
     reached: Connection, messages: Sequence[Message], wish: SamplingParams, cancel: threading.Event
 ) -> Answer:
-    """Return the answer of a model.
-
-    Raises:
-        Cancelled: `cancel` was set.
-        LcursorError: the model cannot be asked.
-    """
+    """Return the answer of a model."""
     stream = reached.client.stream(messages, wish)
     text, usage = list[str](), Usage()
     with close_on_cancel(stream, cancel):
@@ -46,11 +41,7 @@ def complete(
 
 @contextmanager
 def close_on_cancel(stream: Stream, cancel: threading.Event) -> Iterator[None]:
-    """Close a stream as soon as an event is set.
-
-    Raises:
-        Cancelled: it was set.
-    """
+    """Close a stream as soon as an event is set."""
     is_over = threading.Event()
 
     def watch() -> None:

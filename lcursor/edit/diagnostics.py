@@ -42,13 +42,7 @@ def checker(run: Run, path: str) -> DiagnosticsCheck | None:
 
 
 def compare(servers: Sequence[EditServer], before: Lines, after: Lines) -> Check | None:
-    """Return a check that fails if there are new errors; None if no server has answered.
-
-    Args:
-        servers: what each says about both texts.
-        before: the old lines.
-        after: the new lines.
-    """
+    """Return a check that fails if there are new errors; None if no server has answered."""
     if not servers:
         return None
     found: dict[str, None] = {}

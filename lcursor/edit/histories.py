@@ -61,11 +61,7 @@ class Histories:
         return key
 
     def decided(self, params: wire.EditDecided) -> None:
-        """Record what the user accepted and rejected, also in the chat that it came from.
-
-        Raises:
-            EditMissing: there is no such turn.
-        """
+        """Record what the user accepted and rejected, also in the chat that it came from."""
         history = self._find(params["turn"], params["path"])
         history.decided(params)
         chat = history.turn(params["turn"]).chat
@@ -102,11 +98,7 @@ class Histories:
         return answer
 
     def revert(self, params: wire.EditRevert) -> wire.EditReverted:
-        """Undo or redo a turn on disk; return the changes for buffers.
-
-        Raises:
-            LcursorError: there is no such turn, or it cannot be done.
-        """
+        """Undo or redo a turn on disk; return the changes for buffers."""
         history = self._find(params["turn"], params["path"])
         found = undo.revert(history, params["turn"], params["do"], params["buffers"])
         texts = Sources(Path(history.root), params["buffers"])
@@ -131,11 +123,7 @@ class Histories:
         }
 
     def resume(self, params: wire.EditResume) -> wire.EditProposed:
-        """Return the open hunks of a turn, for the present texts.
-
-        Raises:
-            EditMissing: there is no such turn.
-        """
+        """Return the open hunks of a turn, for the present texts."""
         history = self._find(params["turn"], params["path"])
         turn = history.turn(params["turn"])
         found = undo.resume(history, turn.key, params["buffers"])

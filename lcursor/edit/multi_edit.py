@@ -89,11 +89,7 @@ class Batch:
     """There is one region, and nothing else changes."""
 
     def add_test_output(self, jobs: Sequence[FileJob]) -> None:
-        """Extend an instruction to fix something with the present output of the tests.
-
-        Raises:
-            Cancelled: the run was stopped meanwhile.
-        """
+        """Extend an instruction to fix something with the present output of the tests."""
         if self.is_whole_edit or not jobs:
             return
         run, files = self.work.run, {job.path: job.lines for job in jobs}
@@ -103,12 +99,7 @@ class Batch:
         )
 
     def rewrite(self, jobs: Sequence[FileJob]) -> list[str]:
-        """Have all regions of all files rewritten; return the problems, for the user.
-
-        Raises:
-            Cancelled: the run was stopped.
-            LcursorError: the server went away.
-        """
+        """Have all regions of all files rewritten; return the problems, for the user."""
         run, lock = self.work.run, threading.Lock()
         total, done = sum(len(job.targets) for job in jobs), 0
         problems, failures = list[str](), list[BaseException]()
@@ -141,11 +132,7 @@ class Batch:
         return problems
 
     def _rewrite(self, job: FileJob, target: Target, prefix: str) -> None:
-        """Have one region of a file rewritten.
-
-        Raises:
-            LcursorError: it did not work.
-        """
+        """Have one region of a file rewritten."""
         sources, region = self.work.sources, target.region
         first = job.current_row(region.first_row)
         last = first + region.last_row - region.first_row
@@ -189,11 +176,7 @@ class Batch:
 
 
 def edit_places(run: Run, services: EditServices, params: wire.EditMany) -> Outcome:
-    """Have regions at many places rewritten, and propose them as one turn.
-
-    Raises:
-        LcursorError: it cannot be done anywhere.
-    """
+    """Have regions at many places rewritten, and propose them as one turn."""
     work = Workspace(run, services, params["path"], params["buffers"])
     commands, not_run = work.allowed_commands()
     reached = work.connect(params["model"])

@@ -45,9 +45,6 @@ class Permissions:
         """Return settings without the commands that must not run, and a note about these.
 
         Asks the user about commands without an answer; one question at a time.
-
-        Raises:
-            Cancelled: the run was stopped meanwhile.
         """
         commands = {"edit.lint": config.lint, "edit.test": config.test}
         commands = {name: text for name, text in commands.items() if text}

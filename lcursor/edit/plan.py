@@ -97,22 +97,7 @@ def plan(
     cancel: threading.Event,
     sources: Sources,
 ) -> Plan:
-    """Return a plan.
-
-    Args:
-        reached: the model that plans.
-        config: with a planner of its own, steps get a sketch.
-        instruction: of the user.
-        context: attachments, as the model reads them.
-        codebase: is searched for candidates; None for no search.
-        cancel: set to stop.
-        sources: the files of the project.
-
-    Raises:
-        ReplyUnusable: the model made no plan.
-        Cancelled: `cancel` was set.
-        LcursorError: the model cannot be asked.
-    """
+    """Return a plan."""
     known = candidates.collect(instruction, context, sources, codebase, cancel.is_set)
     size = reached.context_tokens or UNKNOWN_TOKENS
     shown = _fitting_list(known, size // LIST_SHARE, reached)
@@ -171,12 +156,7 @@ def is_named(path: str, instruction: str) -> bool:
 
 
 def schema(shown: Sequence[Sequence[str]], named: Collection[str]) -> dict[str, Any]:
-    """Return the JSON schema of an answer.
-
-    Args:
-        shown: lines for each candidate.
-        named: ids of the files that may be deleted and moved.
-    """
+    """Return the JSON schema of an answer."""
     ids = [line.split(maxsplit=1)[0] for lines in shown for line in lines if "…" not in line[:4]]
     text: dict[str, Any] = {"type": "string"}
     edit: dict[str, Any] = {"action": {"const": "edit"}, "id": {"enum": ids}, "do": text}
@@ -328,11 +308,7 @@ class _StepReader:
         return self._reached.counter.known(text)[0] <= self._limit_tokens
 
     def _find(self, wanted: str) -> tuple[Candidate, Entry]:
-        """Return what a model names by its id, else by a path or a name that is unique.
-
-        Raises:
-            _Impossible: there is none, or several.
-        """
+        """Return what a model names by its id, else by a path or a name that is unique."""
         for one in self._known:
             for entry in (one.whole(), *one.entries):
                 if entry.key == wanted:
@@ -353,11 +329,7 @@ class _StepReader:
         raise _Impossible(f"there is no {wanted or 'thing without an id'} in the list")
 
     def _new_path(self, path: str) -> str:
-        """Return the path of a new file in the project.
-
-        Raises:
-            _Impossible: it is not in the project, or exists.
-        """
+        """Return the path of a new file in the project."""
         bare = path.replace("\\", "/").removeprefix("./")
         parts = bare.split("/")
         if not bare or bare.startswith(("/", "~")) or ".." in parts or "" in parts or "\0" in bare:

@@ -27,11 +27,7 @@ NEW_FILE = "a new file"
 
 
 def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outcome:
-    """Plan a change of several files, have the plan approved, carry it out, and propose it.
-
-    Raises:
-        LcursorError: it cannot be done.
-    """
+    """Plan a change of several files, have the plan approved, carry it out, and propose it."""
     own: list[wire.EditBuffer] = []
     if params["tick"] != DISK:
         own = [{"path": params["path"], "tick": params["tick"], "text": params["text"]}]
@@ -107,11 +103,7 @@ def _carry_out(
 
 
 def _created(batch: Batch, step: Step, path: str) -> FileChange:
-    """Return a new file that the model writes.
-
-    Raises:
-        LcursorError: it is a secret, or nothing was written.
-    """
+    """Return a new file that the model writes."""
     work = batch.work
     work.sources.require_public(path)
     task = Task(
@@ -131,11 +123,7 @@ def _created(batch: Batch, step: Step, path: str) -> FileChange:
 
 
 def _moved(sources: Sources, step: Step, path: str) -> FileChange:
-    """Return the deletion or renaming of a file.
-
-    Raises:
-        LcursorError: there is none.
-    """
+    """Return the deletion or renaming of a file."""
     lines = sources.require(path, is_own=True)
     if step.kind == "rename":
         return FileChange(path, "rename", to=sources.absolute(step.to), base=digest(lines))

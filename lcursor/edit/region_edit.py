@@ -33,11 +33,7 @@ class Alternatives:
 def edit_region(
     run: Run, services: EditServices, params: wire.EditAsk, earlier: Alternatives
 ) -> Outcome:
-    """Have a region rewritten, propose the result, and add it to the alternatives.
-
-    Raises:
-        LcursorError: it cannot be done.
-    """
+    """Have a region rewritten, propose the result, and add it to the alternatives."""
     path, lines = params["path"], lines_of(params["text"])
     own: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
     buffers = [own, *(each for each in params["buffers"] if each["path"] != path)]

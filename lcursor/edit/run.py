@@ -135,20 +135,12 @@ class Run:
         self.send("edit.progress", **asdict(RewriteProgress(phase, detail)))
 
     def ask(self, text: str, choices: Sequence[EditChoice]) -> int:
-        """Have the user choose; return the index of the choice, -1 for none.
-
-        Raises:
-            Cancelled: it was stopped meanwhile.
-        """
+        """Have the user choose; return the index of the choice, -1 for none."""
         answer = self._wait("edit.question", text=text, choices=list(choices))
         return answer if isinstance(answer, int) and 0 <= answer < len(choices) else -1
 
     def show_plan(self, summary: str, steps: Sequence[EditStep]) -> frozenset[str]:
-        """Show a plan, wait for the approval, and return the keys of the rejected steps.
-
-        Raises:
-            Cancelled: it was stopped meanwhile.
-        """
+        """Show a plan, wait for the approval, and return the keys of the rejected steps."""
         answer = self._wait("edit.planned", summary=summary, steps=list(steps))
         return frozenset(answer if isinstance(answer, (list, tuple, set, frozenset)) else ())
 
@@ -156,9 +148,6 @@ class Run:
         """Ask the language servers of a file about two versions of its text; None if none answers.
 
         An editor that does not answer in time is not asked again. Thread: any.
-
-        Raises:
-            Cancelled: it was stopped meanwhile.
         """
         answers: queue.SimpleQueue[EditLooked | None] = queue.SimpleQueue()
         with self._lock:

@@ -70,12 +70,7 @@ class Question:
     note: str = ""
 
     def context(self, limit_tokens: int, count: Callable[[str], int]) -> tuple[str, str]:
-        """Return the attachments for the prompt, and a note on those that do not fit.
-
-        Args:
-            limit_tokens: of all of them; 0 if unknown.
-            count: counts the tokens of a text.
-        """
+        """Return the attachments for the prompt, and a note on those that do not fit."""
         kept, dropped, left = list[Item](), list[str](), limit_tokens or UNKNOWN_TOKENS
         for item in self.items:
             cost = 0 if item.is_left_out else count(layout.block(item))
@@ -112,11 +107,7 @@ class Workspace:
         self.sources = Sources.for_path(path, buffers, current, services.secrets)
 
     def allowed_commands(self) -> tuple[CheckCommands, str]:
-        """Return the lint and test commands that may run, and a note about the others.
-
-        Raises:
-            Cancelled: the run was stopped while the user was asked.
-        """
+        """Return the lint and test commands that may run, and a note about the others."""
         sources = self.sources
         config, note = self.services.permissions.allowed(self.run, sources.root, self.config)
         return CheckCommands(sources.root, config, sources.unsaved()), note
@@ -161,12 +152,7 @@ class Workspace:
         return Question(clean(expanded.text), tuple(items), expanded.note)
 
     def connect(self, model: str, setting: str = "") -> Connection:
-        """Return a model whose server was found or started.
-
-        Args:
-            model: its name; "" for the one of the settings.
-            setting: the setting of this kind of edit.
-        """
+        """Return a model whose server was found or started."""
         services = self.services
         name = services.models.choose(model or setting or self.config.model, "", "")
         if services.models.known(name) is None:
@@ -216,9 +202,6 @@ class Workspace:
             temperature: minimum; None for that of the settings.
             is_whole_edit: nothing else changes. Otherwise linter, tests and language servers would
                 see a part of the edit, and `check_together` runs them at its end.
-
-        Raises:
-            ReplyUnusable: no attempt wrote code.
         """
         run, config = self.run, self.config
         check = diagnostics.checker(run, task.path) if is_whole_edit else None
@@ -247,9 +230,6 @@ class Workspace:
         """Run linter and tests once on all changes of an edit; add the results, return a note.
 
         Language servers are asked if one file changes: of others they would see the old text.
-
-        Raises:
-            Cancelled: the run was stopped meanwhile.
         """
         after: dict[str, Lines | None] = {}
         for each in files:
@@ -309,12 +289,7 @@ class Workspace:
 
 
 def context_budget(reached: Connection, old: Lines = ()) -> int:
-    """Return how many tokens the attachments may have; 0 if unknown.
-
-    Args:
-        reached: the model.
-        old: text of the region.
-    """
+    """Return how many tokens the attachments may have; 0 if unknown."""
     total = reached.context_tokens
     if not total:
         return 0

@@ -97,11 +97,7 @@ class History:
     ) -> str:
         """Record a proposal; return the key of its turn.
 
-        Args:
-            title: for lists.
-            files: the proposed changes.
-            chat: key of the chat that it came from.
-            bases: the old lines of files that the editor may change, by path.
+        `bases` has the old lines of files that the editor may change, by path.
         """
         key = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
         known = {path: self.images.put_lines(lines) for path, lines in (bases or {}).items()}
@@ -116,11 +112,7 @@ class History:
         return key
 
     def decided(self, said: EditDecided) -> None:
-        """Record that the user accepted or rejected hunks in a buffer, or undid accepted ones.
-
-        Raises:
-            EditMissing: there is no such turn, or nothing of that file in it.
-        """
+        """Record that the user accepted or rejected hunks in a buffer, or undid accepted ones."""
 
         def decide(turn: Turn, number: int) -> None:
             file = turn.files[self._index(turn, said["path"])]
@@ -142,11 +134,7 @@ class History:
     def rebase(self, key: str, change: FileChange, base: Lines, before: Lines | None) -> None:
         """Record that open hunks of a file are proposed again for another text.
 
-        Args:
-            key: of the turn.
-            change: what is still open.
-            base: the text that it refers to.
-            before: that text without the turn; None if unknown.
+        `before` is that text without what was applied; None if unknown.
         """
 
         def replace(turn: Turn, _: int) -> None:
@@ -170,11 +158,7 @@ class History:
         Args:
             key: of the turn.
             change: changes it, given the number of this step.
-            must_store: otherwise it is kept in memory if it cannot be stored.
-
-        Raises:
-            EditMissing: there is no such turn.
-            EditUnsaved: it cannot be stored.
+            must_store: raise `EditUnsaved` if it cannot be stored; otherwise keep it in memory.
         """
         self.turn(key)  # creates no folder for a turn that is missing
         with self._changing():
@@ -184,11 +168,7 @@ class History:
             self._save(made, must_store=must_store)
 
     def end_writing(self, key: str, *, is_done: bool, must_store: bool = False) -> None:
-        """Record that the transaction on the files of a turn is done, or was rolled back.
-
-        Raises:
-            EditUnsaved: it cannot be stored.
-        """
+        """Record that the transaction on the files of a turn is done, or was rolled back."""
         self.update(
             key, lambda turn, n: turn.end_writing(n, is_done=is_done), must_store=must_store
         )
@@ -202,11 +182,7 @@ class History:
             return sorted(self._turns.values(), key=lambda turn: -turn.at_s)
 
     def turn(self, key: str) -> Turn:
-        """Return a turn.
-
-        Raises:
-            EditMissing: there is none of that key.
-        """
+        """Return a turn, or raise `EditMissing`."""
         with self._lock:
             self._refresh()
             if key in self._turns:
@@ -237,9 +213,6 @@ class History:
         """Return the files of a turn with open hunks, without the accepted ones.
 
         The rows refer to the base, before any was accepted.
-
-        Raises:
-            EditMissing: there is no such turn.
         """
         found = [(file.change, file.rest()) for file in self.turn(key).files if file.open]
         return tuple(FileChange(it.path, it.kind, it.to, it.base, rest) for it, rest in found)

@@ -71,11 +71,7 @@ def changed_paths(ops: Iterable[FileOp]) -> tuple[str, ...]:
 
 
 def operation_for(change: FileChange) -> FileOp:
-    """Return the operation for a change of a file.
-
-    Raises:
-        EditFailed: the file has another content than expected.
-    """
+    """Return the operation for a change of a file."""
     if change.kind == "create":
         if any(each.old for each in change.changes):
             raise EditStale(
@@ -114,11 +110,7 @@ def order_steps(steps: Sequence[Step]) -> list[Step]:
 
 
 def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False) -> list[Step]:
-    """Return the steps of some operations, after all checks.
-
-    Raises:
-        EditFailed: one must not be done, or cannot be.
-    """
+    """Return the steps of some operations, after all checks."""
     top = os.path.realpath(root)
     places = [real_path(op, name) for op in ops for name in (op.path, op.to) if name]
     if not outside and (far := [path for path in places if not _is_in(path, top)]):
@@ -171,11 +163,7 @@ def _steps(op: FileOp) -> list[Step]:
 
 
 def _found(op: FileOp, real: str) -> tuple[os.stat_result, bytes]:
-    """Return the status of a file, and its bytes if they matter.
-
-    Raises:
-        EditFailed: it has changed, or must not be changed.
-    """
+    """Return the status of a file, and its bytes if they matter."""
     try:
         seen = os.lstat(real)
     except OSError as error:

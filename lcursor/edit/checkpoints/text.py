@@ -43,11 +43,7 @@ class Text:
         return not self.ends and self.lines in ((), ("",))
 
     def encode(self) -> bytes:
-        """Return the bytes of the file.
-
-        Raises:
-            EditUnsaved: a character cannot be encoded, or a line contains a line end.
-        """
+        """Return the bytes of the file."""
         if any("\n" in line or "\0" in line for line in self.lines):
             raise EditUnsaved(
                 "a line of the change has a line end or a null byte in it",
@@ -72,11 +68,7 @@ class Text:
         return replace(self, lines=tuple(lines), ends=ends)
 
     def changed(self, changes: Sequence[Change]) -> Text:
-        """Return the text after some changes.
-
-        Raises:
-            EditStale: the lines that they replace are missing, or two of them overlap.
-        """
+        """Return the text after some changes."""
         if self.is_empty and len(changes) == 1 and changes[0].old in ((), ("",)):
             return self.with_lines(changes[0].new)  # rather than one more line after it
         try:
@@ -88,11 +80,7 @@ class Text:
 
 
 def from_bytes(data: bytes, name: str = "the file") -> Text:
-    """Return the text in some bytes.
-
-    Raises:
-        EditRefused: it is binary.
-    """
+    """Return the text in some bytes."""
     if b"\0" in data:
         raise EditRefused(f"{name} is binary", "Only text can be edited")
     has_bom, encoding = data.startswith(BOM), "utf-8"
@@ -110,12 +98,7 @@ def from_bytes(data: bytes, name: str = "the file") -> Text:
 
 
 def read(path: Path | str) -> Text:
-    """Return the text of a file; does not block on a pipe or a device.
-
-    Raises:
-        EditMissing: there is no such file.
-        EditRefused: it is no file, binary, too large, or cannot be read.
-    """
+    """Return the text of a file, or raise `EditMissing` or `EditRefused`."""
     return from_bytes(read_bytes(path), os.fspath(path))
 
 

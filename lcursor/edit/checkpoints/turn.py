@@ -145,11 +145,7 @@ class Turn:
         return "open" if self.open else "done"
 
     def index(self, path: str) -> int:
-        """Return the index of a file by its present or former path, which may be a link.
-
-        Raises:
-            KeyError: nothing.
-        """
+        """Return the index of a file by its present or former path; raise KeyError for none."""
         real = os.path.realpath(path)
         for at, file in enumerate(self.files):
             names = (file.change.path, file.change.to)
@@ -260,11 +256,7 @@ def to_row(turn: Turn) -> dict[str, Any]:
 
 
 def from_row(row: Mapping[str, Any]) -> Turn:
-    """Return the turn in JSON values.
-
-    Raises:
-        KeyError, TypeError, ValueError: they are none, or of a newer version.
-    """
+    """Return the turn in JSON values, or raise KeyError, TypeError or ValueError."""
     fields = dict(row)
     if fields.pop("v") > VERSION:
         raise ValueError("written by a newer version")

@@ -59,12 +59,6 @@ class _Unchanged(Exception):
 def revert(history: History, key: str, do: Action, buffers: Sequence[EditBuffer]) -> Reverted:
     """Undo or redo a turn on disk, and return the changes for buffers.
 
-    Args:
-        history: of the project.
-        key: of the turn; "" for the last one.
-        do: `undo` or `redo`.
-        buffers: the loaded ones among its files.
-
     Raises:
         EditMissing: there is no such turn, or nothing of it can be reverted.
         EditUnsaved: the files or the history cannot be written; nothing has changed.
@@ -107,11 +101,7 @@ def _loaded(buffers: Sequence[EditBuffer]) -> dict[str, Lines]:
 def _reverted(
     history: History, file: FileTurn, is_undo: bool, loaded: Mapping[str, Lines]
 ) -> tuple[FileOp | None, FileChange | None]:
-    """Return the operation on a file on disk, and the change for its buffer.
-
-    Raises:
-        _Unchanged, EditFailed: there is none; the message says why.
-    """
+    """Return the operation on a file on disk, and the change for its buffer."""
     kind = file.change.kind
     if file.is_made and kind in ("create", "delete"):
         return _whole(history, file, loaded, is_there=(kind == "create") == is_undo)
@@ -224,9 +214,6 @@ def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Re
         history: of the project.
         key: of the turn.
         buffers: the loaded ones; other files are read.
-
-    Raises:
-        EditMissing: there is no such turn.
     """
     loaded = _loaded(buffers)
     files, problems = list[FileChange](), list[str]()

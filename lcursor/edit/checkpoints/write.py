@@ -42,12 +42,6 @@ def write(
 ) -> tuple[str, ...]:
     """Change files on disk, all of them or none; return the changed paths.
 
-    Args:
-        files: changes of files that are in no buffer.
-        history: of the project.
-        key: of the turn.
-        outside: the user allowed files outside of the project.
-
     Raises:
         EditOutside: a file is outside of the project, without permission.
         EditRefused: a file cannot be edited, or must not be.
@@ -73,12 +67,7 @@ def commit(
 ) -> None:
     """Record what is done, and do all steps or none. The caller holds the lock.
 
-    Args:
-        steps: to do.
-        history: of the project.
-        key: of the turn.
-        action: for the record.
-        files: state of the changed files of the turn, after it.
+    `files` is the state of the changed files of the turn, after it.
 
     Raises:
         EditStale: a file was changed meanwhile.
@@ -120,23 +109,14 @@ def recover(history: History) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def locked(history: History) -> Iterator[None]:
-    """Hold the lock of a project, after interrupted transactions are settled.
-
-    Raises:
-        EditUnsaved: as `History.locked`.
-    """
+    """Hold the lock of a project, after interrupted transactions are settled."""
     with history.locked():
         _settle(history)
         yield
 
 
 def _writable(change: FileChange, turn: Turn) -> FileTurn:
-    """Return the record of a file, none of whose changes the user has rejected.
-
-    Raises:
-        EditRefused: one is rejected, or in part, so that only the editor knows the rest.
-        EditMissing: the turn does not change the file.
-    """
+    """Return the record of a file, none of whose changes the user has rejected."""
     try:
         file = turn.files[turn.index(change.path)]
     except KeyError:
@@ -175,11 +155,7 @@ def _written(
 
 
 def _do(step: Step) -> None:
-    """Do a step.
-
-    Raises:
-        EditStale: the file has changed since it was read.
-    """
+    """Do a step."""
     place = step.to or step.path
     if step.do != "remove":
         _make_folders(step, os.path.dirname(place))
@@ -203,11 +179,7 @@ def _do(step: Step) -> None:
 
 
 def _give_name(path: str, place: str) -> None:
-    """Move a file to a free name.
-
-    Raises:
-        EditStale: the name is taken.
-    """
+    """Move a file to a free name."""
     try:
         os.link(path, place, follow_symlinks=False)
     except FileExistsError as error:

@@ -62,8 +62,6 @@ class CheckCommands:
         root: of the project.
         config: the commands, and their time limit.
         unsaved: texts in the editor, by absolute path.
-
-    Thread: that of the edit.
     """
 
     def __init__(
@@ -96,12 +94,7 @@ class CheckCommands:
             copy.cleanup()
 
     def format(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
-        """Return a text as the formatter writes it; unchanged without a formatter.
-
-        Raises:
-            CheckFailed: it cannot be run, fails, or writes nothing.
-            Cancelled: `cancel` was set.
-        """
+        """Return a text as the formatter writes it; unchanged without a formatter."""
         if not self._config.formatter:
             return lines
         given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
@@ -137,9 +130,6 @@ class CheckCommands:
         Args:
             files: new lines of all changed files by absolute path; None for a deleted one.
             cancel: set to stop.
-
-        Raises:
-            Cancelled: `cancel` was set.
         """
         if not self.has_any:
             return CheckResults()
@@ -205,12 +195,7 @@ class CheckCommands:
         variables: Mapping[str, str],
         cancel: threading.Event,
     ) -> Output:
-        """Run a command to its end, and end all that it started.
-
-        Raises:
-            CheckFailed: it cannot be run.
-            Cancelled: `cancel` was set.
-        """
+        """Run a command to its end, and end all that it started."""
         output = run(
             words,
             folder,

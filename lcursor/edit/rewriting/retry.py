@@ -98,14 +98,7 @@ class RewriteResult:
 
 
 class RetryLoop:
-    """Has a region rewritten until it is clean, or the attempts are used up.
-
-    Args:
-        rewriter: writes.
-        commands: runs the user's commands; None runs none.
-        config: how often, and how freely.
-        diagnostics: asks language servers; None asks none.
-    """
+    """Has a region rewritten until it is clean, or the attempts are used up."""
 
     def __init__(
         self,
@@ -257,11 +250,7 @@ def with_test_output(
     listener: RewriteListener,
     cancel: threading.Event,
 ) -> str:
-    """Return an instruction to fix something, with the output of the tests if they fail now.
-
-    Raises:
-        Cancelled: `cancel` was set.
-    """
+    """Return an instruction to fix something, with the output of the tests if they fail now."""
     if not commands.has_tests or not FIXES.search(instruction):
         return instruction
     listener.progress(RewriteProgress("checking", "test"))

@@ -74,12 +74,6 @@ class Rewriter:
             feedback: earlier attempts.
             remark: what the user says about an earlier attempt.
             temperature: None for the one of the settings.
-
-        Raises:
-            ReplyUnusable: the reply is not the new text of the region.
-            ContextFull: the region alone is too long for the model.
-            Cancelled: `cancel` was set.
-            LcursorError: the model cannot be asked.
         """
         listener.started(task.region, attempt)
         listener.progress(RewriteProgress("reading", attempt=attempt))
@@ -104,11 +98,7 @@ class Rewriter:
     def _fitting_prompt(
         self, task: Task, feedback: Sequence[FailedAttempt], remark: str
     ) -> list[Message]:
-        """Return the prompt with as much of the surrounding text as fits.
-
-        Raises:
-            ContextFull: the region alone does not fit.
-        """
+        """Return the prompt with as much of the surrounding text as fits."""
         limit, needed = self.reached.context_tokens, 0
         # A small model that failed has often repeated the surroundings, so do not show them again.
         # One of less than a billion weights does so at its first attempt already.
@@ -179,11 +169,7 @@ class _AnswerReader:
                 self.usage, self._is_cut = event.usage, event.reason == "length"
 
     def finish(self) -> tuple[Lines, str]:
-        """Return the region's new text, and what the model wrote besides.
-
-        Raises:
-            ReplyUnusable: there is no usable text.
-        """
+        """Return the region's new text, and what the model wrote besides."""
         if self._reader is None:
             return apply_to_region(self._task, self.reply, self._is_cut), ""
         new = self._reader.finish(self._is_cut)
