@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lcursor.errors import LcursorError
 from lcursor.index import chunk, embed, throttle
+from lcursor.index.postings import NO_REVISION
 from lcursor.index.reader import Reader
 from lcursor.index.records import StoredChunk
 from lcursor.index.vector_index import VectorIndex
@@ -67,7 +68,7 @@ class ChunkEmbedder:
         """Chunks without a vector, in order, with the digests of their texts."""
         self._queue: deque[StoredChunk] = deque()
         """Fetched chunks to embed, the shortest first."""
-        self._generation = -1
+        self._revision = NO_REVISION
 
     @property
     def left(self) -> int:
@@ -100,7 +101,7 @@ class ChunkEmbedder:
         self._store = VectorStore(None, embedder.name)
         self.vectors = vectors
         self.embedder = embedder
-        self._sync()
+        self.sync()
         self.note = ""
 
     def step(self) -> bool:
@@ -109,7 +110,7 @@ class ChunkEmbedder:
         if self.embedder is None or self._is_broken:
             return False
         if not self._queue:
-            self._sync()
+            self.sync()
             self._fetch()
         if not self._queue:
             return False
@@ -129,27 +130,16 @@ class ChunkEmbedder:
         self._add({number: each for number, each in window.items() if each in vectors}, vectors)
         return True
 
-    def forget(self) -> None:
-        """Forget all chunks: the store was rebuilt, and their ids mean others from now on."""
-        self._queue.clear()
-        self._missing.clear()
-        if self.vectors is not None:
-            self.vectors.clear()
-        self._ids, self._generation = np.empty(0, np.int64), -1
-
-    def close(self) -> None:
-        """Close the files; after the pipeline's end."""
-        if self.vectors is not None:
-            self.vectors.close()
-        if self._store is not None:
-            self._store.close()
-        self._reader.close()
-
-    def _sync(self) -> None:
-        """Learn which chunks came and went, and read the vectors that were made before."""
-        generation = self._reader.generation
-        if generation == self._generation or self.vectors is None:
+    def sync(self) -> None:
+        """Compare with the store: which chunks came and went; read the vectors made before."""
+        revision = self._reader.revision
+        if revision == self._revision or self.vectors is None:
             return
+        if revision.identity != self._revision.identity:  # the ids mean other chunks from now on
+            self._queue.clear()
+            self._missing.clear()
+            self._ids = np.empty(0, np.int64)
+            self.vectors.clear()
         ids = self._reader.chunk_ids()
         gone = np.setdiff1d(self._ids, ids, assume_unique=True).tolist()
         self._forget(gone)
@@ -158,7 +148,15 @@ class ChunkEmbedder:
             digests = self._reader.digests(new[at : at + READ_BATCH].tolist())
             self._missing.update(digests)
             self._add_stored(digests)
-        self._ids, self._generation = ids, generation
+        self._ids, self._revision = ids, revision
+
+    def close(self) -> None:
+        """Close the files; after the pipeline's end."""
+        if self.vectors is not None:
+            self.vectors.close()
+        if self._store is not None:
+            self._store.close()
+        self._reader.close()
 
     def _fetch(self) -> None:
         """Queue some chunks that have no vector."""

@@ -1,61 +1,28 @@
-"""The SQLite file of an index: its tables, opening it, and telling damage from other errors.
+"""SQLite files that are caches: a damaged one is deleted, and filled again by its owner.
 
-Texts and paths are bytes (see `pack`), since a path need not be UTF-8. The terms of each chunk are
-a row of `terms`; `postings` keeps those in memory and searches them.
+The index of a project and the vectors of all projects are such files. Only this module tells damage
+from other errors and replaces a file; everybody else works on a `Connection`, which notices that.
 
-The index is a cache of the project's files: a damaged database is deleted and filled again. The
-writer (`Store`) does that; readers report the damage they find and connect to the new file.
+Texts and paths are stored as bytes (see `pack`), since a path need not be UTF-8.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import threading
-import uuid
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lcursor.errors import IndexFailed, IndexFull
 
-FILE = "index.sqlite3"
-VERSION = 2
-SOURCES = (
-    "index/database.py", "index/store.py", "index/postings.py", "index/words.py", "index/chunk.py",
-    "code/languages.py", "code/grammars.py", "code/structure.py",
-    "code/outline.py", "code/line_definitions.py", "code/queries/*.scm", "project/filetypes.py",
-    "project/secrets.py",
-)  # fmt: skip
-"""Files of ours that decide about the content of an index; it is rebuilt when one changes."""
-
-TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE files (
-    id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, language TEXT NOT NULL,
-    size_bytes INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, digest BLOB NOT NULL
-);
-CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, first_row INTEGER NOT NULL,
-    end_row INTEGER NOT NULL, kind TEXT NOT NULL, digest BLOB NOT NULL, scope BLOB NOT NULL
-);
-CREATE INDEX chunks_of ON chunks (file, first_row);
-CREATE TABLE texts (id INTEGER PRIMARY KEY, text BLOB NOT NULL);
-CREATE TABLE terms (id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-CREATE TABLE removed (seq INTEGER PRIMARY KEY AUTOINCREMENT, chunk INTEGER NOT NULL);
-CREATE TABLE symbols (
-    file INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, first_row INTEGER NOT NULL,
-    end_row INTEGER NOT NULL, scope BLOB NOT NULL
-);
-CREATE INDEX symbols_named ON symbols (name COLLATE NOCASE);
-CREATE INDEX symbols_of ON symbols (file, first_row, kind)"""
-
 PAGES_KIB = 16_384
 """Page cache of a connection."""
 WAL_PAGES = 4_000
 WAL_BYTES = 64 << 20
-BUSY_MS = 10_000
+BUSY_S = 10.0
 
 NO_DAMAGE = (
     "locked", "busy", "locking protocol", "full", "I/O", "unable to open", "readonly",
@@ -66,91 +33,210 @@ TRUNCATED = ("SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS")
 
 
 class Database:
-    """What the writer and the readers of one index share about its file.
+    """A file, and what its connections in this process share. Any thread.
 
     Args:
-        path: of the file.
+        path: of the file; its folder is created when missing.
+        tables: SQL that creates the tables in an empty file.
+        version: of the content; a file of another version is replaced by an empty one.
+        name: for messages.
+        on_rebuild: called when a damaged file was replaced, on the thread that found the damage.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        tables: str,
+        version: int,
+        name: str,
+        on_rebuild: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.path, self.name = path, name
+        self.on_rebuild = on_rebuild
         self.epoch = 0
-        """Grows when the file is replaced by an empty one."""
-        self.replacing = threading.RLock()
-        """Held while the file is replaced and while a reader connects: SQLite opens the file and
+        """Grows when the file is replaced."""
+        self.remarks: list[str] = []
+        """Damage that was repaired, in sentences for the user."""
+        self._tables, self._version = tables, version
+        self._lock = threading.RLock()
+        """Held while the file is replaced and while somebody connects: SQLite opens the file and
         its -wal and -shm one after the other, and all three must belong together."""
-        self.on_damage: Callable[[], None] = lambda: None
-        """Called once when a reader found damage, on its thread."""
-        self.damage: sqlite3.Error | None = None
-        """What a reader found in the present file."""
 
-    def report(self, epoch: int, error: sqlite3.Error) -> None:
-        """Note damage that a reader found in the file of an epoch. Any thread."""
-        with self.replacing:
-            is_new = epoch == self.epoch and self.damage is None
-            if is_new:
-                self.damage = error
-        if is_new:
-            self.on_damage()
+    def connect(self, *, is_reader: bool, busy_s: float) -> tuple[sqlite3.Connection, int]:
+        """Return a new connection and the epoch of its file.
 
+        A writer replaces a damaged file first, as it knows what is missing then.
+        """
+        with self._lock:
+            try:
+                return self._connect(is_reader, busy_s), self.epoch
+            except sqlite3.Error as error:
+                if is_reader or not is_damage(error):
+                    raise
+                self._replace(error)
+                return self._connect(is_reader, busy_s), self.epoch
 
-def connect(path: Path, *, is_reader: bool = False) -> sqlite3.Connection:
-    """Open a database; a reader cannot write, and a writer creates the file."""
-    base = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={'ro' if is_reader else 'rwc'}",
-        uri=True,
-        timeout=BUSY_MS / 1000,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    try:
-        base.execute(f"PRAGMA cache_size = -{PAGES_KIB}")
-        base.execute("PRAGMA temp_store = MEMORY")
-        if not is_reader:
-            base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = NORMAL")
-            base.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-            base.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
-            base.execute("PRAGMA secure_delete = OFF")  # Debian's default writes every page twice
-    except sqlite3.Error:
-        base.close()
-        raise
-    return base
+    def rebuild(self, epoch: int, error: sqlite3.Error) -> None:
+        """Replace the damaged file of an epoch by an empty one, unless that was done already."""
+        with self._lock:
+            if epoch != self.epoch:
+                return
+            self._replace(error)
+            self._connect(False, BUSY_S).close()
+        self.on_rebuild()
 
-
-def prepare(base: sqlite3.Connection, wanted: str) -> bool:
-    """Create the tables in an empty database; return whether they are of the wanted revision."""
-    if base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        row = base.execute("SELECT value FROM meta WHERE key = 'revision'").fetchone()
-        return bool(row) and row[0] == wanted
-    with transaction(base):
-        for statement in TABLES.split(";\n"):
-            base.execute(statement)
-        base.executemany(
-            "INSERT INTO meta VALUES (?, ?)",
-            [("revision", wanted), ("identity", uuid.uuid4().hex), ("generation", "0")],
+    def failure(self, error: Exception) -> IndexFailed:
+        """Return an error for the user that says what failed and what to do."""
+        text, folder = str(error), self.path.parent
+        if is_damage(error):  # what is damaged is in the remarks
+            return IndexFailed(
+                f"{self.name} was damaged and is being rebuilt", "Ask again in a moment"
+            )
+        if "full" in text or ("I/O" in text and _is_full(folder)):
+            return IndexFull(
+                f"{self.name} does not fit on the disk ({self.path})",
+                f"Make room there: df -h {folder}; what was indexed before stays searchable",
+            )
+        if is_busy(error):
+            return IndexFailed(
+                f"{self.name} is held by another process ({self.path})",
+                f"End it, or wait: fuser {self.path}",
+            )
+        return IndexFailed(
+            f"{self.name} cannot be used ({self.path}: {text})",
+            f"See what is there: ls -l {folder}; df -h {folder}",
         )
-    return True
+
+    def _connect(self, is_reader: bool, busy_s: float) -> sqlite3.Connection:
+        if not is_reader:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        base = sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?mode={'ro' if is_reader else 'rwc'}",
+            uri=True,
+            timeout=busy_s,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            base.execute(f"PRAGMA cache_size = -{PAGES_KIB}")
+            base.execute("PRAGMA temp_store = MEMORY")
+            if is_reader or self._prepare(base):
+                return base
+        except sqlite3.Error:
+            base.close()
+            raise
+        base.close()
+        self._remove()
+        return self._connect(is_reader, busy_s)
+
+    def _prepare(self, base: sqlite3.Connection) -> bool:
+        """Set up a connection that writes; return False if the file is of another version."""
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = NORMAL")
+        base.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        base.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        base.execute("PRAGMA secure_delete = OFF")  # Debian's default writes every page twice
+        version, tables = base.execute(
+            "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+        ).fetchone()
+        if not version and not tables:
+            base.executescript(
+                f"BEGIN IMMEDIATE; {self._tables}; PRAGMA user_version = {self._version}; COMMIT;"
+            )
+            return True
+        return bool(version == self._version)
+
+    def _replace(self, error: Exception) -> None:
+        self._remove()
+        self.remarks.append(f"{self.name} was damaged and is being rebuilt ({error})")
+
+    def _remove(self) -> None:
+        """Delete the file with its -wal and -shm.
+
+        Connections to it stay usable: SQLite knows that their file is not the one of this name.
+        """
+        for end in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+        self.epoch += 1
 
 
-@contextlib.contextmanager
-def transaction(base: sqlite3.Connection) -> Iterator[None]:
-    """Do all of it or nothing."""
-    base.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        base.execute("COMMIT")
-    except BaseException:
-        if base.in_transaction:  # SQLite may have rolled back by itself
+class Connection:
+    """A connection to the present file of a database, made when it is first used.
+
+    Any thread; those that use the same connection wait for each other.
+
+    Args:
+        database: to connect to.
+        is_reader: cannot write, and never waits for a writer.
+        busy_s: longest wait for another process that writes.
+    """
+
+    def __init__(
+        self, database: Database, *, is_reader: bool = False, busy_s: float = BUSY_S
+    ) -> None:
+        self._database, self._is_reader, self._busy_s = database, is_reader, busy_s
+        self._lock = threading.RLock()
+        self._base: sqlite3.Connection | None = None
+        self._epoch = -1
+        self._is_closed = False
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[sqlite3.Connection]:
+        """Give the SQLite connection.
+
+        Raises:
+            IndexFailed: it cannot be used, or was damaged and is empty now.
+            IndexFull: the disk is full; what was stored stays.
+        """
+        with self._lock:
+            try:
+                if self._is_closed:
+                    raise sqlite3.ProgrammingError("it is closed")
+                if self._base is None or self._epoch != self._database.epoch:
+                    self.disconnect()
+                    self._epoch = self._database.epoch
+                    self._base, self._epoch = self._database.connect(
+                        is_reader=self._is_reader, busy_s=self._busy_s
+                    )
+                yield self._base
+            except (sqlite3.Error, OSError) as error:
+                failure = self._database.failure(error)
+                if not isinstance(failure, IndexFull):
+                    self.disconnect()
+                if isinstance(error, sqlite3.Error) and is_damage(error):
+                    try:
+                        self._database.rebuild(self._epoch, error)
+                    except (sqlite3.Error, OSError) as again:
+                        failure = self._database.failure(again)
+                raise failure from error
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Give the SQLite connection in a transaction: all of it is done or nothing."""
+        with self.open() as base:
+            base.execute("BEGIN IMMEDIATE")
+            try:
+                yield base
+                base.execute("COMMIT")
+            except BaseException:
+                if base.in_transaction:  # SQLite may have rolled back by itself
+                    with contextlib.suppress(sqlite3.Error):
+                        base.execute("ROLLBACK")
+                raise
+
+    def disconnect(self) -> None:
+        """Connect again when it is used next."""
+        if self._base:
             with contextlib.suppress(sqlite3.Error):
-                base.execute("ROLLBACK")
-        raise
+                self._base.close()
+            self._base = None
 
-
-def remove(path: Path) -> None:
-    """Delete a database with its -wal and -shm."""
-    for end in ("", "-wal", "-shm"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
+    def close(self) -> None:
+        """Write everything and close the file."""
+        with self._lock:
+            self._is_closed = True
+            self.disconnect()
 
 
 def is_damage(error: Exception) -> bool:
@@ -164,30 +250,9 @@ def is_damage(error: Exception) -> bool:
     )
 
 
-def rebuilding() -> IndexFailed:
-    """Return the error for a query that met damage; what was damaged is in the log."""
-    return IndexFailed(
-        "the index of the project was damaged and is being rebuilt", "Ask again in a moment"
-    )
-
-
-def failure(error: Exception, path: Path) -> IndexFailed:
-    """Return an error for the user that says what failed and what to do."""
-    text = str(error)
-    if "full" in text or ("I/O" in text and _is_full(path.parent)):
-        return IndexFull(
-            f"the index of the project does not fit on the disk ({path})",
-            f"Make room there: df -h {path.parent}; what was indexed before stays searchable",
-        )
-    if "locked" in text or "busy" in text or "locking protocol" in text:
-        return IndexFailed(
-            f"the index of the project is held by another process ({path})",
-            f"End it, or wait: fuser {path}",
-        )
-    return IndexFailed(
-        f"the index of the project cannot be used ({path}: {text})",
-        f"See what is there: ls -l {path.parent}; df -h {path.parent}",
-    )
+def is_busy(error: BaseException | None) -> bool:
+    """Return whether an error means that another process holds the database."""
+    return any(word in str(error) for word in ("locked", "busy", "locking protocol"))
 
 
 def _is_full(folder: Path) -> bool:
@@ -213,16 +278,3 @@ def unpack(data: bytes) -> str:
 def plain(text: str) -> str:
     """Return a string as SQLite accepts it: without surrogates."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def revision() -> str:
-    """Return the revision of this code; an index of another one is rebuilt."""
-    package, crc = Path(__file__).parents[1], 0
-    for path in sorted(path for pattern in SOURCES for path in package.glob(pattern)):
-        with contextlib.suppress(OSError):
-            crc = zlib.crc32(path.read_bytes(), crc)
-    return f"{VERSION}.{crc:08x}"
-
-
-REVISION = revision()
-"""Of the running code: a worker may outlive an update of the files."""

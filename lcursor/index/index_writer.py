@@ -6,7 +6,7 @@ Used on the pipeline's thread alone, but for `store`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,10 +62,17 @@ class IndexWriter:
         root: of the project.
         store: where they are written.
         own: files that the user calls secret.
+        between: called between two files of a transaction: the caller may let others go first.
     """
 
-    def __init__(self, root: Path, store: Store, own: SecretGlobs | None = None) -> None:
-        self.root, self.store = root, store
+    def __init__(
+        self,
+        root: Path,
+        store: Store,
+        own: SecretGlobs | None = None,
+        between: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.root, self.store, self._between = root, store, between
         self._own = own or SecretGlobs(root)
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
@@ -74,7 +81,7 @@ class IndexWriter:
 
     def load(self) -> bool:
         """Read once what the store knows; return True if it was rebuilt since the last call."""
-        identity = self.store.identity
+        identity = self.store.revision.identity
         if identity == self._identity:
             return False
         is_rebuilt = bool(self._identity)
@@ -85,7 +92,7 @@ class IndexWriter:
     @property
     def is_rebuilt(self) -> bool:
         """Whether the store was damaged and rebuilt since `load`."""
-        return self.store.identity != self._identity
+        return self.store.revision.identity != self._identity
 
     def parse(self, path: str, batch: Batch) -> None:
         """Read and parse one file, and add it to a batch."""
@@ -120,7 +127,7 @@ class IndexWriter:
     def write(self, batch: Batch) -> None:
         """Write a batch to the store."""
         if batch.parts:
-            self.store.put_many(batch.parts)
+            self.store.put_many(batch.parts, self._between)
             self.known.update((path, state) for path, state, _ in batch.parts)
             self.is_untidy = True
         if batch.touched:

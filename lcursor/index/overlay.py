@@ -46,7 +46,7 @@ class Overlay:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._parsed: dict[str, tuple[str, Parsed]] = {}
-        self._chunks: tuple[tuple[int, tuple[tuple[str, int], ...]], OverlayChunks] | None = None
+        self._chunks: tuple[object, OverlayChunks] | None = None
 
     def chunks(self, texts: Mapping[str, str]) -> OverlayChunks:
         """Return the chunks of some buffers.
@@ -59,7 +59,7 @@ class Overlay:
             return OverlayChunks()
         self._parsed = {path: self._parse(path, text) for path, text in texts.items()}
         key = (
-            self._reader.generation,
+            self._reader.revision,
             tuple((path, id(parsed)) for path, (_, parsed) in self._parsed.items()),
         )
         if self._chunks is None or self._chunks[0] != key:

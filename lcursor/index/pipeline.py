@@ -96,8 +96,7 @@ class Pipeline:
         own: SecretGlobs | None = None,
     ) -> None:
         self._root, self._throttle = root, throttle
-        store.between = throttle.passes
-        self._writer = IndexWriter(root, store, own)
+        self._writer = IndexWriter(root, store, own, between=throttle.passes)
         self._on_change, self._on_remark = on_change, on_remark
         self._embedder, self._watcher = embedder, watcher
         self.progress = Progress()
@@ -204,7 +203,9 @@ class Pipeline:
     def _step(self) -> bool:
         """Do one small step; return False when there is nothing to do."""
         if self._writer.load():
-            self._on_rebuild()
+            self._is_survey_due = True
+            if self._embedder is not None:
+                self._embedder.sync()
         if not self._surveys and self._recent:
             self._read_open_files(self._recent)
         is_urgent = self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._throttle.held_s)
@@ -231,12 +232,6 @@ class Pipeline:
         self._failed = ""
         self._writer.tidy()
         return False
-
-    def _on_rebuild(self) -> None:
-        """Start over after the store was rebuilt: it is empty."""
-        self._is_survey_due = True
-        if self._embedder is not None:
-            self._embedder.forget()
 
     def _read_open_files(self, paths: Sequence[str]) -> None:
         """Read the files that are open in an editor before the first survey."""
@@ -379,12 +374,11 @@ class Pipeline:
         self._pool.close()
         self._is_survey_due = False
         self._survey_s = float("-inf")
-        for _ in range(2):  # the first call rebuilds a store in which a reader found damage
-            with contextlib.suppress(LcursorError):
-                if self._writer.is_rebuilt:
-                    self._on_rebuild()
-                    self._on_change()
-                    return
+        with contextlib.suppress(LcursorError):
+            if self._writer.is_rebuilt:
+                self._is_survey_due = True
+                self._on_change()
+                return
         self.progress = Progress("failed", detail=reason)
         if reason != self._failed:
             self._failed = reason

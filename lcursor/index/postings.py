@@ -18,6 +18,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,26 @@ MERGED_CHUNKS = 20_000
 """Most chunks in a merged segment, and about what is read at once: it bounds memory."""
 TERM_BYTES = 5
 """Of a term in a term vector: its CRC and its count."""
+
+
+class Revision(NamedTuple):
+    """Differs for each content of an index."""
+
+    identity: str
+    """Another one after the index was rebuilt."""
+    generation: int
+    """Grows with each change."""
+
+
+NO_REVISION = Revision("", -1)
+
+
+def read_revision(base: sqlite3.Connection) -> Revision:
+    """Return the revision of the index that a connection reads."""
+    row = base.execute("SELECT identity, generation FROM revision").fetchone()
+    if row is None:
+        raise sqlite3.DatabaseError("the revision is missing")
+    return Revision(*row)
 
 
 def term_vector(text: str) -> bytes:
@@ -164,22 +185,21 @@ class Postings:
     def _clear(self) -> None:
         self._segments: list[Segment] = []
         self._count, self._average = 0, 1.0
-        self._state = ("", -1)
+        self._revision = NO_REVISION
         self._newest = self._removed = 0
         self._total = 0.0
 
     def _follow(self, base: sqlite3.Connection) -> None:
         """Read what has changed in the store."""
-        state = _state(base)
-        if state == self._state:
+        if read_revision(base) == self._revision:
             return
         base.execute("BEGIN")  # read all of it as of one moment
         try:
-            state = _state(base)
-            if state[0] != self._state[0]:
+            revision = read_revision(base)
+            if revision.identity != self._revision.identity:
                 self._clear()
             self._read(base)
-            self._state = state
+            self._revision = revision
             base.execute("COMMIT")
         except BaseException:
             self._clear()
@@ -261,13 +281,6 @@ class Postings:
                 merged.is_whole = bool(merged.is_alive.all())
                 new = [merged] if len(merged.ids) else []
                 self._segments = [*every[:at], *new, *every[at + len(parts) :]]
-
-
-def _state(base: sqlite3.Connection) -> tuple[str, int]:
-    found = dict(
-        base.execute("SELECT key, value FROM meta WHERE key IN ('identity', 'generation')")
-    )
-    return found.get("identity", ""), int(found.get("generation", -1))
 
 
 # Segments

@@ -408,7 +408,7 @@ class _OpenIndex:
             self.watcher,
             project.secret_globs,
         )
-        self.store.database.on_damage = self.pipeline.begin
+        self.store.database.on_rebuild = self.pipeline.begin
         self._searcher = Searcher(self.reader)
 
     @property

@@ -1,26 +1,23 @@
 """Read the index of a project: terms, symbols, chunks, files and counts.
 
-Owns a read-only connection of its own, so that it never waits for the writer. Any thread; those
+Each reader has a connection of its own, so that it never waits for the writer. Any thread; those
 that use the same reader wait for each other.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lcursor.index import database
-from lcursor.index.database import Database, pack, plain, unpack
-from lcursor.index.postings import Postings
+from lcursor.index.database import Connection, Database, pack, plain, unpack
+from lcursor.index.postings import NO_REVISION, Postings, Revision, read_revision
 from lcursor.index.records import (
     Chunk,
     FileState,
@@ -61,38 +58,36 @@ class Counts:
 
 
 class Reader:
-    """The index, read-only. `Store.reader` makes it.
+    """The index, for reading. `Store.reader` makes it.
 
     Args:
-        shared: by the writer and all readers.
+        database: shared by the writer and all readers.
         postings: the terms in memory, shared by all readers.
+        is_reader: whether the connection cannot write.
 
     Raises:
-        IndexFailed: from every method, where the database cannot be read.
+        IndexFailed: from every method. When the database turns out to be damaged it is empty
+            afterwards: `state` has another identity, and every file must be put again.
     """
 
-    def __init__(self, shared: Database, postings: Postings) -> None:
-        self.path = shared.path
-        self._database, self._postings = shared, postings
-        self._lock = threading.RLock()
-        self._base: sqlite3.Connection | None = None
-        self._epoch = -1
-        """Of the database that is connected."""
-        self._is_closed = False
-        self._passing: dict[Filters, NDArray[np.int64]] = {}
-        self._passing_at = -1
-        self._counts: tuple[int, Counts] | None = None
+    def __init__(self, database: Database, postings: Postings, *, is_reader: bool = True) -> None:
+        self.database = database
+        self._postings = postings
+        self._connection = Connection(database, is_reader=is_reader)
+        self._open = self._connection.open
+        self._passing: tuple[Revision, dict[Filters, NDArray[np.int64]]] = (NO_REVISION, {})
+        self._counts: tuple[Revision, Counts] = (NO_REVISION, Counts(0, 0, 0))
+
+    @property
+    def revision(self) -> Revision:
+        """What differs from that of any other content of this index."""
+        with self._open() as base:
+            return read_revision(base)
 
     @property
     def generation(self) -> int:
         """A number that grows with each change."""
-        return int(self.meta("generation") or 0)
-
-    def meta(self, key: str) -> str:
-        """Return the value of a key, or ""."""
-        with self._open() as base:
-            row = base.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else ""
+        return self.revision.generation
 
     def lexical(
         self, terms: Sequence[str], limit: int, filters: Filters | None = None
@@ -175,16 +170,15 @@ class Reader:
         if filters == Filters():
             return None
         with self._open() as base:
-            if (now := self.generation) != self._passing_at:
-                self._passing.clear()
-                self._passing_at = now
-            found = self._passing.get(filters)
-            if found is None:
-                where, values = self._where(base, filters)
+            now = read_revision(base)
+            if now != self._passing[0]:
+                self._passing = (now, {})
+            known = self._passing[1]
+            if filters not in known:
+                where, values = _where(base, filters)
                 rows = base.execute(f"{PASSING} WHERE {where} ORDER BY c.id", values).fetchall()
-                found = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-                self._passing[filters] = found
-            return found
+                known[filters] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+            return known[filters]
 
     def chunk_ids(self) -> NDArray[np.int64]:
         """Return the ids of all chunks, ascending."""
@@ -201,8 +195,8 @@ class Reader:
     def counts(self) -> Counts:
         """Return the size of the index."""
         with self._open() as base:
-            now = self.generation
-            if self._counts is None or self._counts[0] != now:
+            now = read_revision(base)
+            if self._counts[0] != now:
                 languages = dict(
                     base.execute(
                         "SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1"
@@ -231,68 +225,36 @@ class Reader:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._is_closed = True
-            self._disconnect()
+        self._connection.close()
 
     def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
         """Return how many chunks have each term, and how many chunks there are."""
         with self._open() as base:
             return self._postings.frequencies(base, terms)
 
-    # Filters
 
-    def _where(self, base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
-        """Return a condition on chunks `c`, and its values."""
-        where, values = ["1"], []
-        if filters.paths or filters.languages:
-            passes = path_test(filters.paths)
-            languages = {one.lower() for one in filters.languages}
-            files = [
-                str(number)
-                for number, path, language in base.execute("SELECT id, path, language FROM files")
-                if (not languages or language in languages) and passes(unpack(path))
-            ]
-            where.append("c.file IN (SELECT value FROM json_each(?))")
-            values.append(f"[{','.join(files)}]")
-        if filters.kinds:
-            kinds = ",".join(f'"{kind}"' for kind in filters.kinds if re.fullmatch(r"[\w-]+", kind))
-            where.append(
-                "EXISTS (SELECT 1 FROM symbols s WHERE s.file = c.file "
-                "AND s.first_row >= c.first_row AND s.first_row < c.end_row "
-                "AND s.kind IN (SELECT value FROM json_each(?)))"
-            )
-            values.append(f"[{kinds}]")
-        return " AND ".join(where), values
-
-    # The connection
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection to the current database; turn errors into ours."""
-        with self._lock:
-            try:
-                if self._is_closed:
-                    raise sqlite3.ProgrammingError("it is closed")
-                if self._base is None or self._epoch != self._database.epoch:
-                    self._disconnect()
-                    with self._database.replacing:
-                        self._epoch = self._database.epoch
-                        self._base = database.connect(self.path, is_reader=True)
-                yield self._base
-            except sqlite3.Error as error:
-                self._disconnect()
-                if database.is_damage(error):
-                    self._database.report(self._epoch, error)
-                    raise database.rebuilding() from error
-                raise database.failure(error, self.path) from error
-
-    def _disconnect(self) -> None:
-        if self._base:
-            self._base.close()
-        self._base = None
-        self._counts = None
-        self._passing.clear()
+def _where(base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
+    """Return a condition on chunks `c`, and its values."""
+    where, values = ["1"], []
+    if filters.paths or filters.languages:
+        passes = path_test(filters.paths)
+        languages = {one.lower() for one in filters.languages}
+        files = [
+            str(number)
+            for number, path, language in base.execute("SELECT id, path, language FROM files")
+            if (not languages or language in languages) and passes(unpack(path))
+        ]
+        where.append("c.file IN (SELECT value FROM json_each(?))")
+        values.append(f"[{','.join(files)}]")
+    if filters.kinds:
+        kinds = ",".join(f'"{kind}"' for kind in filters.kinds if re.fullmatch(r"[\w-]+", kind))
+        where.append(
+            "EXISTS (SELECT 1 FROM symbols s WHERE s.file = c.file "
+            "AND s.first_row >= c.first_row AND s.first_row < c.end_row "
+            "AND s.kind IN (SELECT value FROM json_each(?)))"
+        )
+        values.append(f"[{kinds}]")
+    return " AND ".join(where), values
 
 
 def stored(row: Sequence[Any]) -> StoredChunk:

@@ -1,22 +1,22 @@
 """Write the index of a project: files, chunks, symbols and terms in one SQLite file.
 
 A file's rows change in one transaction, so that readers see a file as it was or as it is. There is
-one writer for a project, the worker. Any thread may write; they wait for each other.
+one writer for a project, the worker. The terms of each chunk are a row of `terms`; `postings` keeps
+those in memory and searches them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import threading
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from lcursor.index import database, words
-from lcursor.index.database import Database, pack, plain, unpack
+from lcursor.index import words
+from lcursor.index.database import Database, pack, plain
 from lcursor.index.postings import Postings, term_vector
 from lcursor.index.reader import Reader
 from lcursor.index.records import Chunk, FileState, Parsed, Symbol
@@ -25,94 +25,105 @@ Entry = tuple[str, FileState, Parsed]
 TextOf = Callable[[str, Chunk], str]
 """Returns the terms of a chunk in a file, separated by blanks."""
 
+FILE = "index.sqlite3"
+NAME = "the index of the project"
 BATCH_FILES = 64
 """Files that `put_many` writes in one transaction."""
 KEPT_REMOVED = 50_000
 """Removed chunks that are remembered for `Postings`, which else reads everything again."""
+TABLES = """
+CREATE TABLE revision (identity TEXT NOT NULL, generation INTEGER NOT NULL);
+INSERT INTO revision VALUES (lower(hex(randomblob(16))), 0);
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, language TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, digest BLOB NOT NULL
+);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, first_row INTEGER NOT NULL,
+    end_row INTEGER NOT NULL, kind TEXT NOT NULL, digest BLOB NOT NULL, scope BLOB NOT NULL
+);
+CREATE INDEX chunks_of ON chunks (file, first_row);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, text BLOB NOT NULL);
+CREATE TABLE terms (id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE removed (seq INTEGER PRIMARY KEY AUTOINCREMENT, chunk INTEGER NOT NULL);
+CREATE TABLE symbols (
+    file INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, first_row INTEGER NOT NULL,
+    end_row INTEGER NOT NULL, scope BLOB NOT NULL
+);
+CREATE INDEX symbols_named ON symbols (name COLLATE NOCASE);
+CREATE INDEX symbols_of ON symbols (file, first_row, kind)
+"""
+SOURCES = (
+    "index/store.py", "index/postings.py", "index/words.py", "index/chunk.py",
+    "code/languages.py", "code/grammars.py", "code/structure.py",
+    "code/outline.py", "code/line_definitions.py", "code/queries/*.scm", "project/filetypes.py",
+    "project/secrets.py",
+)  # fmt: skip
+"""Files of ours that decide about the content of an index; it is rebuilt when one changes."""
 
 
-class Store:
-    """A project's index, open for writing.
+def source_version() -> int:
+    """Return the version of the content that this code makes."""
+    package, crc = Path(__file__).parents[1], 0
+    for path in sorted(path for pattern in SOURCES for path in package.glob(pattern)):
+        with contextlib.suppress(OSError):
+            crc = zlib.crc32(path.read_bytes(), crc)
+    return crc >> 1 or 1
+
+
+VERSION = source_version()
+"""Of the running code: a worker may outlive an update of the files."""
+
+
+class Store(Reader):
+    """A project's index, open for writing. Any thread.
 
     Args:
         folder: of the index; made when missing.
         text_of: returns the terms of a chunk, separated by blanks.
-        revision: what the rows are made by; an index of another revision is deleted.
+        version: of the content; an index of another version is deleted.
 
     Raises:
-        IndexFailed: the folder cannot be used; from every method too. When the database turns out
-            to be damaged it is empty afterwards: `identity` has changed, and every file must be put
-            again.
+        IndexFailed: the folder cannot be used; see `Reader` for the other methods.
         IndexFull: the disk is full; from every method that writes. The index stays as it was.
     """
 
     def __init__(
-        self, folder: Path, text_of: TextOf | None = None, revision: str | None = None
+        self, folder: Path, text_of: TextOf = words.index_text, version: int = VERSION
     ) -> None:
-        self.folder, self.path = folder, folder / database.FILE
-        self.between: Callable[[], object] = lambda: None
-        """Called between two files of a transaction: the caller may let others go first."""
-        self.remarks: list[str] = []
-        """Damage that was repaired, in sentences for the user."""
-        self.database = Database(self.path)
-        self._text_of = text_of or words.index_text
-        self._revision = database.REVISION if revision is None else revision
-        self._lock = threading.RLock()
-        self._is_closed = False
-        self._base: sqlite3.Connection | None = None
-        self._postings = Postings()
-        try:
-            self._base = self._connect()
-        except (sqlite3.Error, OSError) as error:
-            if not database.is_damage(error):
-                raise database.failure(error, self.path) from error
-            self._rebuild(error)
-
-    # Reading
-
-    @property
-    def generation(self) -> int:
-        """A number that grows with each change."""
-        return int(self.meta("generation"))
-
-    @property
-    def identity(self) -> str:
-        """A text that is another one once the database was rebuilt."""
-        return self.meta("identity")
+        super().__init__(
+            Database(folder / FILE, TABLES, version, NAME), Postings(), is_reader=False
+        )
+        self.folder, self.path, self._text_of = folder, folder / FILE, text_of
+        self.remarks = self.database.remarks
+        with self._open():
+            pass
 
     def reader(self) -> Reader:
         """Return a reader with a connection of its own."""
         return Reader(self.database, self._postings)
 
-    def files(self) -> dict[str, FileState]:
-        """Return all files and their states when they were read."""
-        with self._open() as base:
-            found = base.execute("SELECT path, size_bytes, mtime_ns, digest FROM files").fetchall()
-        return {unpack(row[0]): FileState(*row[1:]) for row in found}
-
-    def meta(self, key: str) -> str:
-        """Return the value of a key, or ""."""
-        with self._open() as base:
-            row = base.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else ""
-
-    # Writing
-
     def put(self, path: str, state: FileState, parsed: Parsed) -> None:
-        """Replace a file; chunks that did not change keep their ids."""
+        """Replace a file."""
         self.put_many([(path, state, parsed)])
 
-    def put_many(self, entries: Iterable[Entry]) -> None:
-        """Replace files, many in one transaction.
+    def put_many(
+        self, entries: Iterable[Entry], between: Callable[[], object] = lambda: None
+    ) -> None:
+        """Replace files, many in one transaction; chunks that did not change keep their ids.
 
         Each batch is written before the next is asked for, so a slow generator blocks nobody.
+
+        Args:
+            entries: the files.
+            between: called after each file: the caller may let others go first.
         """
         waiting = iter(entries)
         while batch := list(islice(waiting, BATCH_FILES)):
             with self._write() as base:
                 for entry in batch:
                     _put(base, entry, self._text_of)
-                    self.between()
+                    between()
 
     def touch(self, states: Iterable[tuple[str, FileState]]) -> None:
         """Update the states of files whose content is the same."""
@@ -142,77 +153,12 @@ class Store:
             )
             base.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def close(self) -> None:
-        """Write everything and close the file."""
-        with self._lock:
-            self._is_closed = True
-            self._disconnect()
-
-    # The connection
-
-    def _connect(self) -> sqlite3.Connection:
-        """Open the database; one of another revision is deleted."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for _ in range(2):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            base = database.connect(self.path)
-            try:
-                if database.prepare(base, self._revision):
-                    return base
-            except sqlite3.Error:
-                base.close()
-                raise
-            base.close()
-            database.remove(self.path)
-        raise OSError("it cannot be created")
-
-    def _rebuild(self, error: Exception) -> None:
-        """Delete the damaged database and open an empty one."""
-        with self.database.replacing:
-            self._disconnect()
-            try:
-                database.remove(self.path)
-                self._base = self._connect()
-            except (sqlite3.Error, OSError) as again:
-                raise database.failure(again, self.path) from again
-            self.remarks.append(
-                f"the index of the project was damaged and is being rebuilt ({error})"
-            )
-            self.database.damage = None
-            self.database.epoch += 1
-
-    def _disconnect(self) -> None:
-        if self._base:
-            with contextlib.suppress(sqlite3.Error):
-                self._base.close()
-            self._base = None
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection; turn errors into ours, and rebuild what is damaged."""
-        with self._lock:
-            try:
-                if self._is_closed:
-                    raise sqlite3.ProgrammingError("it is closed")
-                if self.database.damage:
-                    raise self.database.damage
-                if self._base is None:  # rebuilding failed then
-                    self._base = self._connect()
-                yield self._base
-            except (sqlite3.Error, OSError) as error:
-                if database.is_damage(error):
-                    self._rebuild(error)
-                    raise database.rebuilding() from error
-                raise database.failure(error, self.path) from error
-
     @contextlib.contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         """Give the connection in a transaction; the generation grows with it."""
-        with self._open() as base, database.transaction(base):
+        with self._connection.transaction() as base:
             yield base
-            base.execute(
-                "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'generation'"
-            )
+            base.execute("UPDATE revision SET generation = generation + 1")
 
 
 # Rows, on a connection in a transaction

@@ -1,38 +1,33 @@
 """Keep the vector of each text on disk, for all projects, clones and worktrees of the user.
 
 One SQLite file for each embedder, keyed by the digest of the text: after a switch of branches, a
-move or a second clone nothing is embedded again. Several processes share it. It is a cache: a
-damaged file is deleted, and without a usable one everything else works. `remarks` says so once. Any
-thread.
+move or a second clone nothing is embedded again. Several processes share it. Without a usable file
+everything else works, and `remarks` says so once. Any thread.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lcursor.errors import IndexFailed
 from lcursor.index import database
 from lcursor.storage import folders
 
-T = TypeVar("T")
-
+NAME = "the cache of vectors"
 VERSION = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS vectors (
     digest BLOB PRIMARY KEY, day INTEGER NOT NULL, vector BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS vectors_by_day ON vectors (day);
+CREATE INDEX IF NOT EXISTS vectors_by_day ON vectors (day)
 """
 """`day` is the day of the last use, counted from 1970."""
 
@@ -42,7 +37,7 @@ DROPPED_SHARE = 0.25
 CHECK_EVERY = 1_000
 """Vectors written between two looks at the size."""
 BATCH = 500
-BUSY_MS = 3_000
+BUSY_S = 3.0
 
 
 class VectorStore:
@@ -57,22 +52,24 @@ class VectorStore:
     def __init__(self, folder: Path | None, embedder: str, *, max_bytes: int = MAX_BYTES) -> None:
         name = re.sub(r"[^\w.-]", "_", embedder)
         self.path = (folder or folders.vectors_home()) / f"{name}.sqlite3"
-        self.remarks: list[str] = []
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._base: sqlite3.Connection | None = None
-        self._is_closed = False
-        self._is_full = False
+        self._database = database.Database(self.path, TABLES, VERSION, NAME)
+        self._connection = database.Connection(self._database, busy_s=BUSY_S)
+        self._failures: list[str] = []
         self._unchecked = CHECK_EVERY
+
+    @property
+    def remarks(self) -> list[str]:
+        """What went wrong, each once."""
+        return [*self._database.remarks, *self._failures]
 
     def get(self, digests: Iterable[bytes]) -> dict[bytes, NDArray[np.float16]]:
         """Return the known vectors of some texts."""
         wanted = list(dict.fromkeys(digests))
         found: dict[bytes, NDArray[np.float16]] = {}
-        nothing: dict[bytes, NDArray[np.float16]] = {}
         for at in range(0, len(wanted), BATCH):
-            part = wanted[at : at + BATCH]
-            found.update(self._run(partial(self._get, part), nothing))
+            with self._reporting():
+                found.update(self._get(wanted[at : at + BATCH]))
         return found
 
     def put(self, pairs: Iterable[tuple[bytes, NDArray[np.float16]]]) -> None:
@@ -82,41 +79,35 @@ class VectorStore:
             (digest, today, np.ascontiguousarray(one, np.float16).tobytes())
             for digest, one in pairs
         ]
-        if rows and not self._is_full:
-            self._run(partial(self._put, rows), None)
+        if not rows:
+            return
+        with self._reporting(), self._connection.transaction() as base:
+            base.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
+            self._unchecked += len(rows)
+            if self._unchecked >= CHECK_EVERY:
+                self._unchecked = 0
+                self._drop_oldest(base)
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._is_closed = True
-            self._disconnect()
+        self._connection.close()
 
-    def _get(
-        self, digests: list[bytes], base: sqlite3.Connection
-    ) -> dict[bytes, NDArray[np.float16]]:
+    def _get(self, digests: list[bytes]) -> dict[bytes, NDArray[np.float16]]:
         marks = ",".join("?" * len(digests))
-        rows = base.execute(
-            f"SELECT digest, day, vector FROM vectors WHERE digest IN ({marks})",  # noqa: S608
-            digests,
-        ).fetchall()
+        with self._connection.open() as base:
+            rows = base.execute(
+                f"SELECT digest, day, vector FROM vectors WHERE digest IN ({marks})",  # noqa: S608
+                digests,
+            ).fetchall()
         today = _today()
-        old = [(today, digest) for digest, day, _ in rows if day != today]
-        if old and not self._is_full:
-            with database.transaction(base):
+        if old := [(today, digest) for digest, day, _ in rows if day != today]:
+            with self._reporting(), self._connection.transaction() as base:
                 base.executemany("UPDATE vectors SET day = ? WHERE digest = ?", old)
         return {
             digest: np.frombuffer(data, np.float16)
             for digest, _, data in rows
             if len(data) % 2 == 0
         }
-
-    def _put(self, rows: list[tuple[bytes, int, bytes]], base: sqlite3.Connection) -> None:
-        with database.transaction(base):
-            base.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
-            self._unchecked += len(rows)
-            if self._unchecked >= CHECK_EVERY:
-                self._unchecked = 0
-                self._drop_oldest(base)
 
     def _drop_oldest(self, base: sqlite3.Connection) -> None:
         pages, free, size = (
@@ -131,61 +122,19 @@ class VectorStore:
                 (int(count * DROPPED_SHARE) + 1,),
             )
 
-    # The connection
-
-    def _run(self, action: Callable[[sqlite3.Connection], T], default: T) -> T:
-        """Return what an action on the database returns, or a default where that failed."""
-        with self._lock:
-            if self._is_closed:
-                return default
-            try:
-                if self._base and not self.path.exists():
-                    self._disconnect()  # the user deleted the cache
-                self._base = self._base or self._connect()
-                return action(self._base)
-            except (sqlite3.Error, OSError) as error:
-                self._on_error(error)
-                return default
-
-    def _connect(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-        base = database.connect(self.path)
+    @contextlib.contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Use the file in this block, and go on where that fails."""
+        if not self.path.exists():
+            self._connection.disconnect()  # the user deleted the cache
+        known = len(self._database.remarks)
         try:
-            base.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-            (version,) = base.execute("PRAGMA user_version").fetchone()
-            if version not in (0, VERSION):
-                raise sqlite3.DatabaseError(f"it is of version {version}, not {VERSION}")
-            if version == 0:
-                base.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
-        except sqlite3.Error:
-            base.close()
-            raise
-        return base
-
-    def _on_error(self, error: Exception) -> None:
-        """Rebuild a damaged file; stop using one that cannot be used."""
-        if "locked" in str(error):
-            return  # by another process for long; the next call tries again
-        self._disconnect()
-        if isinstance(error, sqlite3.Error) and database.is_damage(error):
-            with contextlib.suppress(OSError):
-                database.remove(self.path)
-                self.remarks.append(f"the cache of vectors was damaged ({error}) and is rebuilt")
-                return
-        if "full" in str(error) or "I/O" in str(error):
-            if not self._is_full:
-                self._is_full = True  # what it has is still returned
-                self.remarks.append(f"no disk space for more vectors ({self.path}: {error})")
-            return
-        self._is_closed = True
-        self.remarks.append(f"the cache of vectors cannot be used ({self.path}: {error})")
-
-    def _disconnect(self) -> None:
-        if self._base:
-            with contextlib.suppress(sqlite3.Error):
-                self._base.close()
-            self._base = None
+            yield
+        except IndexFailed as error:
+            is_told = len(self._database.remarks) > known or error.message in self._failures
+            # A file that another process holds for long is tried again with the next call.
+            if not is_told and not database.is_busy(error.__cause__):
+                self._failures.append(error.message)
 
 
 def _today() -> int:

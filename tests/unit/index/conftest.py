@@ -22,10 +22,10 @@ def folder(tmp_path: Path) -> Path:
 def opened(folder: Path) -> Iterator[Open]:
     stores: list[Store] = []
 
-    def start(at: Path = folder, **more: str) -> Store:
+    def start(at: Path = folder, **more: int) -> Store:
         for old in stores:
             old.close()
-        stores.append(Store(at, revision=more.get("revision", "test")))
+        stores.append(Store(at, version=more.get("version", 1)))
         return stores[-1]
 
     yield start

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from lcursor.errors import IndexFailed, ModelMissing
+from lcursor.errors import ModelMissing
 from lcursor.index import chunk, embed, throttle
 from lcursor.index.chunk_embedder import BATCH, NONE, ChunkEmbedder
 from lcursor.index.records import FileState
@@ -127,7 +127,7 @@ def test_a_file_that_is_moved_has_its_vectors(bench: Bench, asked: list[str]) ->
         state = FileState(len(text), number, hashlib.sha256(text.encode()).digest()[:16])
         store.put(place, state, chunk.read(place, text))
     run(embedding)
-    embedding._sync()
+    embedding.sync()
     assert asked == []
     assert embedding.vectors is not None
     assert embedding.embedder is not None
@@ -151,7 +151,7 @@ def test_a_change_embeds_one_chunk_and_a_way_back_none(bench: Bench, asked: list
     store.remove([f"f{number}.py" for number in range(5)])
     run(embedding)
     assert asked == []
-    embedding._sync()
+    embedding.sync()
     assert embedding.vectors is not None
     assert len(embedding.vectors) == 15
 
@@ -196,12 +196,10 @@ def test_a_rebuilt_store_has_no_old_vectors(bench: Bench, asked: list[str]) -> N
     run(embedding)
     assert embedding.vectors is not None
     assert embedding.embedder is not None
-    identity = store.identity
-    store.database.report(store.database.epoch, sqlite3.DatabaseError("a broken page"))
-    with pytest.raises(IndexFailed):
-        store.files()
-    assert store.identity != identity
-    embedding.forget()
+    identity = store.revision.identity
+    store.database.rebuild(store.database.epoch, sqlite3.DatabaseError("a broken page"))
+    assert store.revision.identity != identity
+    embedding.sync()
     assert len(embedding.vectors) == 0
     fill(store, 10, "other")  # the numbers of the chunks begin with 1 again
     run(embedding)

@@ -124,11 +124,11 @@ def test_a_second_start_reads_nothing(root: Path, tmp_path: Path) -> None:
     write(root, "binary.dat", b"\0" * 100)
     first = Line(root, tmp_path / "index")
     first.fill()
-    generation = first.store.generation
+    generation = first.store.revision
     first.close()
     second = Line(root, tmp_path / "index")
     second.fill()
-    assert second.store.generation == generation
+    assert second.store.revision == generation
     assert "reading" not in second.phases
     second.close()
 
@@ -264,7 +264,7 @@ def test_a_full_disk_is_reported_once_and_retried(
     monkeypatch.setattr(pipeline, "RETRY_S", 0.05)
     for number in range(100):
         write(root, f"f{number}.py", "".join(f"v{number}_{n} = '{n * 7919}'\n" for n in range(200)))
-    base = line.store._base
+    base = line.store._connection._base
     assert base is not None
     (pages,) = base.execute("PRAGMA page_count").fetchone()
     base.execute(f"PRAGMA max_page_count = {pages + 40}")  # what SQLite takes for a full disk
@@ -287,8 +287,8 @@ def test_a_damaged_store_is_filled_again(
     for number in range(20):
         write(root, f"f{number}.py", f"value = {number}\n")
     line.fill()
-    identity = line.store.identity
-    line.store.database.report(line.store.database.epoch, sqlite3.DatabaseError("a broken page"))
+    identity = line.store.revision.identity
+    line.store.database.rebuild(line.store.database.epoch, sqlite3.DatabaseError("a broken page"))
     write(root, "f1.py", "changed = 1\n")
     line.pipe.changed(["f1.py"])
 
@@ -299,7 +299,7 @@ def test_a_damaged_store_is_filled_again(
 
     line.wait(is_filled)
     line.ready()
-    assert line.store.identity != identity
+    assert line.store.revision.identity != identity
     assert len(line.paths()) == 20
 
 
@@ -337,7 +337,7 @@ def test_a_file_that_is_written_all_the_time_is_stored_as_of_one_moment(
 
 
 def test_damage_that_only_a_reader_meets_is_mended_at_once(root: Path, line: Line) -> None:
-    line.store.database.on_damage = line.pipe.begin
+    line.store.database.on_rebuild = line.pipe.begin
     for number in range(20):
         write(root, f"f{number}.py", f"value = {number}\n")
     line.fill()

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.index import postings
-from lcursor.index.database import Database
-from lcursor.index.postings import Postings, term_vector
+from lcursor.index.postings import term_vector
 from lcursor.index.reader import Reader
 from lcursor.index.records import Filters
 from lcursor.index.store import Store
@@ -30,7 +29,7 @@ def split(path: str, chunk: object) -> str:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "index", split, revision="test")
+    made = Store(tmp_path / "index", split, version=1)
     yield made
     made.close()
 
@@ -114,7 +113,7 @@ def test_any_sequence_of_changes(
     tmp_path_factory: pytest.TempPathFactory,
     changes: list[tuple[str, list[list[str]] | None]],
 ) -> None:
-    store = Store(tmp_path_factory.mktemp("index"), split, revision="test")
+    store = Store(tmp_path_factory.mktemp("index"), split, version=1)
     try:
         reader = store.reader()
         for path, texts in changes:
@@ -145,15 +144,11 @@ def test_how_often_words_are(store: Store) -> None:
 
 
 def test_a_rebuilt_store_is_followed(tmp_path: Path) -> None:
-    shared = Postings()
-    store = Store(tmp_path, split, revision="1")
+    store = Store(tmp_path, split, version=1)
     store.put(*entry("a.py", "one", "two"))
-    database = Database(store.path)
-    reader = Reader(database, shared)
+    reader = store.reader()
     assert len(reader.lexical(["one", "two"], 5)) == 2
-    store.close()
-    store = Store(tmp_path, split, revision="2")
-    database.epoch += 1
+    store.database.rebuild(store.database.epoch, sqlite3.DatabaseError("a broken page"))
     assert reader.lexical(["one"], 5) == []
     store.put(*entry("a.py", "one"))
     assert len(reader.lexical(["one", "two"], 5)) == 1

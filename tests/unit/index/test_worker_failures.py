@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lcursor.errors import IndexFailed
-from lcursor.index import database, launch
+from lcursor.index import launch, store
 from lcursor.index.client import Client
 from lcursor.project.root import data_folder
 from tests.unit.index.workers import (
@@ -110,7 +110,7 @@ def test_damage_during_queries_is_repaired_and_reported_once(
         pid = filled(client)["pid"]
         with Asker(root) as asker:
             wait_for(lambda: asker.counts)
-            damage(data_folder(root) / database.FILE)
+            damage(data_folder(root) / store.FILE)
 
             def change() -> None:
                 (root / "f3.py").write_text(f"fresh_words = {next(numbers)}\n")
@@ -157,7 +157,7 @@ def test_damage_between_two_workers_is_reported_by_the_second(root: Path) -> Non
         filled(client)
         client.call("stop")
     wait_for(lambda: is_free(root))
-    cut(data_folder(root) / database.FILE)
+    cut(data_folder(root) / store.FILE)
     with connect(root) as client:
         state = filled(client)
         assert paths(client, "needle7")[0] == "f7.py"
