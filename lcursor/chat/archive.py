@@ -13,29 +13,16 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor.chat import chat_file
+from lcursor.chat.chat_file import ChatFile
 from lcursor.chat.conversation import Conversation, preview_of
 from lcursor.errors import ChatFailed, ChatMissing
+from lcursor.protocol_chat import ChatRow
 from lcursor.storage import folders
 
 SUFFIX = ".jsonl"
 KEY = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A chat in a list."""
-
-    key: str
-    title: str
-    root: str
-    model: str
-    messages: int
-    updated_s: float
-    preview: str
 
 
 def default_folder() -> Path:
@@ -84,22 +71,21 @@ class Archive:
         found = [(_mtime_ns(path), path.stem) for path in self._files(self.project_folder(root))]
         return max(found, default=(0, ""))[1]
 
-    def rows(self, root: str = "") -> tuple[list[Row], str]:
+    def rows(self, root: str = "") -> tuple[list[ChatRow], str]:
         """Return the chats of a project, or all, newest first; and a note on unreadable ones."""
         places = [self.project_folder(root)] if root else sorted(self.folder.glob("*"))
-        found, unreadable = list[tuple[int, Row]](), 0
+        found, unreadable = list[ChatRow](), 0
         for path in (path for place in places for path in self._files(place)):
             try:
-                chat, _ = chat_file.read(path)
-                mtime_ns = _mtime_ns(path)
+                chat = ChatFile.open(path).chat
             except ChatFailed:
                 unreadable += 1
                 continue
             if chat.messages:
-                found.append((mtime_ns, row_of(chat, mtime_ns / 1e9)))
-        found.sort(key=lambda each: (-each[0], each[1].key))
+                found.append(_row(chat, _mtime_ns(path) / 1e9))
+        found.sort(key=lambda each: (-each["updated_s"], each["chat"]))
         note = f"{unreadable} chats in {self.folder} cannot be read" if unreadable else ""
-        return [row for _, row in found], note
+        return found, note
 
     def delete(self, key: str) -> None:
         """Delete a chat for good.
@@ -123,17 +109,16 @@ class Archive:
         return (path for path in folder.glob(f"*{SUFFIX}") if KEY.fullmatch(path.stem))
 
 
-def row_of(chat: Conversation, updated_s: float) -> Row:
-    """Return a chat as a row of a list."""
-    return Row(
-        chat.key,
-        chat.display_title(),
-        chat.root,
-        chat.model,
-        len(chat.branch()),
-        updated_s,
-        preview_of(chat.first_question()),
-    )
+def _row(chat: Conversation, updated_s: float) -> ChatRow:
+    return {
+        "chat": chat.key,
+        "title": chat.display_title(),
+        "root": chat.root,
+        "model": chat.model,
+        "messages": len(chat.branch()),
+        "updated_s": updated_s,
+        "preview": preview_of(chat.first_question()),
+    }
 
 
 def _mtime_ns(path: Path) -> int:

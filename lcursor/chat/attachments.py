@@ -9,17 +9,17 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from lcursor.chat import prompt
-from lcursor.chat.conversation import AttachedItem, Conversation
+from lcursor.chat.conversation import Conversation
 from lcursor.chat.views import item_row
 from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
-from lcursor.context.items import Item, Seen
+from lcursor.context.items import Item, Seen, count_rows
 from lcursor.errors import CommandUnknown
 from lcursor.llm.tokens import Counter, digest
-from lcursor.protocol_chat import AttachmentKind, ChatAttachment, ChatBill, ChatItem, ChatSend
+from lcursor.protocol_chat import ChatAttachment, ChatBill, ChatItem, ChatSend
 
 REPEATED = "in the chat already, unchanged"
 FILE_KINDS: Final = frozenset(
@@ -57,32 +57,32 @@ class QuestionContext:
         items = [each for each in self.items if (each.kind, each.note) != ("rules", REPEATED)]
         return clean(layout.message(self.text, items))
 
-    def attached(self, count: Callable[[str], tuple[int, bool]]) -> list[AttachedItem]:
-        """Return what is stored of the context: all but its text.
+    def attached(self, count: Callable[[str], tuple[int, bool]]) -> list[Item]:
+        """Return the items without their text, with their tokens and places in the message.
 
         Args:
             count: returns the tokens of a text, and whether that is exact.
         """
-        found = []
+        found, sent = list[Item](), self.sent_text()
         if self.note:
             name = self.text.split()[0]
-            found.append(AttachedItem("command", "text", name, note=self.note, is_left_out=True))
+            found.append(Item("command", "text", name, note=self.note, is_left_out=True))
         for item in self.items:
-            text = clean(layout.block(item) + "\n\n")
-            tokens, is_exact = (0, True) if item.is_left_out else count(text)
+            block = clean(layout.block(item) + "\n\n")
+            tokens, is_exact = (0, True) if item.is_left_out else count(block)
+            at = -1 if item.is_left_out else sent.find(block)
             found.append(
-                AttachedItem(
-                    item.key,
-                    item.kind,
-                    clean(item.name),
-                    clean(item.path),
-                    item.first_row,
-                    item.end_row - item.first_row,
-                    tokens,
-                    is_exact,
-                    clean(item.note),
-                    item.is_left_out,
-                    fingerprint(item) if item.text else "",
+                replace(
+                    item,
+                    name=clean(item.name),
+                    path=clean(item.path),
+                    text="",
+                    note=clean(item.note),
+                    rows=count_rows(item.text),
+                    tokens=tokens,
+                    is_exact=is_exact,
+                    digest=fingerprint(item) if item.text else "",
+                    sent_row=sent.count("\n", 0, at) + 2 if at >= 0 else -1,
                 )
             )
         return found
@@ -191,7 +191,7 @@ def check_command(text: str, root: str) -> None:
 
 
 def token_rows(
-    chat: Conversation, last: int, question: str, items: Sequence[AttachedItem], counter: Counter
+    chat: Conversation, last: int, question: str, items: Sequence[Item], counter: Counter
 ) -> tuple[list[ChatItem], int]:
     """Return the parts of a prompt with their tokens, and the total; may ask the server.
 
@@ -235,8 +235,8 @@ def read_before(chat: Conversation, number: int) -> list[Seen]:
     for message in branch[::-1]:
         sent = message.sent.split("\n")
         for item in message.items:
-            text = _sent_item(sent, item) if item.path and item.kind in FILE_KINDS else None
-            if text is not None:
+            if item.path and item.kind in FILE_KINDS and item.sent_row >= 0:
+                text = "\n".join(sent[item.sent_row : item.sent_row + item.rows])
                 found.append(Seen(item.path, item.first_row, _lines(text), message.number))
         if message.number != last:
             found.append(Seen("", 0, _lines(message.text), message.number))
@@ -280,24 +280,7 @@ def _codebase_tokens(limit_tokens: int) -> int:
 
 
 def _row(kind: str, name: str, tokens: int, is_exact: bool) -> ChatItem:
-    return item_row(AttachedItem(kind, kind, name, tokens=tokens, is_exact=is_exact))
-
-
-def _sent_item(sent: Sequence[str], item: AttachedItem) -> str | None:
-    """Return the text of an item in the lines of a message, None if it is not there."""
-    if item.is_left_out or not item.digest:
-        return None
-    kind = cast("AttachmentKind", item.kind)
-    blank = Item(item.key, kind, item.name, item.path, item.first_row)
-    heading = layout.heading(blank)
-    for at, line in enumerate(sent):
-        if line != heading or not sent[at + 1 : at + 2] or not sent[at + 1].startswith("```"):
-            continue
-        text = "\n".join(sent[at + 2 : at + 2 + item.rows])
-        for candidate in (f"{text}\n", text):
-            if fingerprint(replace(blank, text=candidate)) == item.digest:
-                return candidate
-    return None
+    return item_row(Item(kind, kind, name, tokens=tokens, is_exact=is_exact))
 
 
 def _lines(text: str) -> tuple[str, ...]:

@@ -9,37 +9,20 @@ lock it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar
 
+from lcursor.context.items import Item
+from lcursor.errors import ChatFailed
 from lcursor.protocol_chat import ChatAttachment, ChatEnd
 
 Op = dict[str, Any]
-Speaker = Literal["user", "assistant"]
 T = TypeVar("T")
 
 VERSION = 1
 """Of the operations; a file with a higher one is not touched."""
 TITLE_CHARS = 48
 PREVIEW_CHARS = 120
-
-
-@dataclass(frozen=True, slots=True)
-class AttachedItem:
-    """An item of context that was sent with a message, without its text."""
-
-    key: str
-    kind: str
-    name: str
-    path: str = ""
-    first_row: int = 0
-    rows: int = 0
-    tokens: int = 0
-    is_exact: bool = False
-    note: str = ""
-    is_left_out: bool = False
-    digest: str = ""
-    """Of its text and place, see `attachments.fingerprint`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +46,7 @@ class StoredMessage:
     number: int
     parent: int
     """Number of the message before it; 0 for the first."""
-    role: Speaker
+    role: Literal["user", "assistant"]
     text: str
     sent: str = ""
     """The text with its context, as the model reads it; "" if that is `text`."""
@@ -71,7 +54,7 @@ class StoredMessage:
     end: ChatEnd | Literal[""] = ""
     """How an answer ended; "" while it is written, or if its writer was killed."""
     model: str = ""
-    items: tuple[AttachedItem, ...] = ()
+    items: tuple[Item, ...] = ()
     attachments: tuple[ChatAttachment, ...] = ()
     """What the user attached, with its text: it is attached again if the question is edited."""
     cost: Cost = field(default_factory=Cost)
@@ -199,98 +182,77 @@ class Conversation:
         """Return the first question of the branch that is shown."""
         return next((each.text for each in self.branch() if each.role == "user"), "")
 
-    def apply(self, op: Mapping[str, Any]) -> None:
+    def apply(self, op: Op) -> None:
         """Change the state.
 
         Raises:
-            KeyError: it names a message that does not exist, or lacks a field.
-            TypeError: a value is of the wrong type.
-            ValueError: it is not possible here.
+            KeyError: it names a message that does not exist.
+            ChatFailed: a newer lcursor wrote it.
+            TypeError, ValueError: it is not possible here, or a field is missing or invalid.
         """
-        handler = {
-            "chat": self._chat,
-            "say": self._say,
-            "attach": self._attach,
-            "answer": self._answer,
-            "more": self._more,
-            "end": self._end,
-            "show": self._show,
-            "sum": self._sum,
-            "expand": self._expand,
-            "title": self._title,
-            "model": self._model,
-            "edit": self._edit,
-            "whole": self._whole,
-        }.get(op["op"])
-        if handler is None:
-            raise ValueError(f"no such operation: {op['op']}")
-        handler(op)
+        match op:
+            case {"op": "chat", "key": str(key), "root": str(root)}:
+                if op.get("version", 0) > VERSION:
+                    raise ChatFailed("a newer lcursor wrote this chat", "Update lcursor")
+                self.key, self.root = key, root
+            case {"op": "say", "number": int(number), "parent": int(parent), "text": str(text)}:
+                self._add(StoredMessage(number, parent, "user", text))
+            case {"op": "attach", "number": int(number), "sent": str(sent), "items": [*rows]}:
+                items = tuple(_record(Item, row) for row in rows)
+                attachments = tuple(op.get("attachments", ()))
+                self._update(number, sent=sent, items=items, attachments=attachments)
+            case {"op": "answer", "number": int(number), "parent": int(parent)}:
+                model = op.get("model", "")
+                self._add(StoredMessage(number, parent, "assistant", "", model=model))
+            case {"op": "more", "number": int(number), "text": str(text)}:
+                old = self.messages[number]
+                if old.role != "assistant":
+                    raise ValueError("only an answer can be continued")
+                reasoning = old.reasoning + op.get("reasoning", "")
+                self._update(number, text=old.text + text, reasoning=reasoning)
+            case {"op": "end", "number": int(number), "reason": str(reason)}:
+                cost, server = _record(Cost, op.get("cost", {})), op.get("server", "")
+                why = op.get("why", "")
+                self._update(number, end=reason, cost=cost, server=server, why=why)
+            case {"op": "show", "number": int(number)}:
+                self._select(number)
+            case {"op": "sum", "number": int(number), "last": int(last), "text": str()}:
+                if number in self.messages or number in self.summaries or last not in self.messages:
+                    raise ValueError(f"no summary can have number {number} here")
+                self.summaries[number] = _record(Summary, op)
+            case {"op": "expand", "number": int(number)}:
+                self.summaries[number] = replace(self.summaries[number], is_undone=True)
+            case {"op": "title", "title": str(title)}:
+                self.title = title
+            case {"op": "model", "model": str(model)}:
+                self.model = model
+            case {"op": "edit"}:
+                self.edits.append(_record(Edit, op))
+            case {"op": "whole", "chat": dict(table)}:
+                self._restore(table)
+            case _:
+                raise ValueError(f"no such operation: {op.get('op')}")
 
-    def _chat(self, op: Mapping[str, Any]) -> None:
-        self.key, self.root = op["key"], op["root"]
-
-    def _say(self, op: Mapping[str, Any]) -> None:
-        self._add(StoredMessage(op["number"], self._parent(op), "user", op["text"]))
-
-    def _attach(self, op: Mapping[str, Any]) -> None:
-        items = tuple(_record(AttachedItem, each) for each in op["items"])
-        attachments = tuple(op.get("attachments", ()))
-        self._update(op["number"], sent=op["sent"], items=items, attachments=attachments)
-
-    def _answer(self, op: Mapping[str, Any]) -> None:
-        number, parent = op["number"], self._parent(op)
-        model, server = op.get("model", ""), op.get("server", "")
-        self._add(StoredMessage(number, parent, "assistant", "", model=model, server=server))
-
-    def _more(self, op: Mapping[str, Any]) -> None:
-        old = self.messages[op["number"]]
-        if old.role != "assistant":
-            raise ValueError("only an answer can be continued")
-        text, reasoning = old.text + op["text"], old.reasoning + op.get("reasoning", "")
-        self._update(old.number, text=text, reasoning=reasoning)
-
-    def _end(self, op: Mapping[str, Any]) -> None:
-        cost = _record(Cost, op.get("cost", {}))
-        server = op.get("server", self.messages[op["number"]].server)
-        why = op.get("why", "")
-        self._update(op["number"], end=op["reason"], cost=cost, server=server, why=why)
-
-    def _show(self, op: Mapping[str, Any]) -> None:
-        self._select(self.messages[op["number"]].number)
-
-    def _sum(self, op: Mapping[str, Any]) -> None:
-        number = op["number"]
-        if number in self.messages or number in self.summaries or op["last"] not in self.messages:
-            raise ValueError(f"no summary can have number {number} here")
-        self.summaries[number] = _record(Summary, op)
-
-    def _expand(self, op: Mapping[str, Any]) -> None:
-        number = op["number"]
-        self.summaries[number] = replace(self.summaries[number], is_undone=True)
-
-    def _title(self, op: Mapping[str, Any]) -> None:
-        self.title = op["title"]
-
-    def _model(self, op: Mapping[str, Any]) -> None:
-        self.model = op["model"]
-
-    def _edit(self, op: Mapping[str, Any]) -> None:
-        self.edits.append(_record(Edit, op))
-
-    def _whole(self, op: Mapping[str, Any]) -> None:
-        other = from_json(op["chat"])
-        for spec in fields(self):
-            setattr(self, spec.name, getattr(other, spec.name))
-
-    def _parent(self, op: Mapping[str, Any]) -> int:
-        parent = int(op["parent"])
-        if parent and parent not in self.messages:
-            raise KeyError(parent)
-        return parent
+    def _restore(self, table: Mapping[str, Any]) -> None:
+        """Take the state of a chat that lcursor 0.1 has written as a whole."""
+        self.key, self.root = table["key"], table["root"]
+        self.title, self.model = table["title"], table["model"]
+        for each in table["said"]:
+            items = tuple(_record(Item, item) for item in each["items"])
+            changed = {"items": items, "attachments": tuple(each["attachments"])}
+            message = _record(
+                StoredMessage, {**each, **changed, "cost": _record(Cost, each["cost"])}
+            )
+            self.messages[message.number] = message
+        self.summaries = {each["number"]: _record(Summary, each) for each in table["summaries"]}
+        self.shown = dict(map(tuple, table["shown"]))
+        self.edits = [_record(Edit, each) for each in table["edits"]]
 
     def _add(self, new: StoredMessage) -> None:
         if new.number in self.messages or new.number in self.summaries or new.number < 1:
             raise ValueError(f"message {new.number} exists already")
+        if new.parent and new.parent not in self.messages:  # its line is damaged
+            new = replace(new, parent=max(self.messages, default=0))
         self.messages[new.number] = new
         self._select(new.number)
 
@@ -320,64 +282,6 @@ def amend_ops(chat: Conversation, number: int, text: str) -> list[Op]:
         {"op": "more", "number": new, "text": text, "reasoning": old.reasoning},
         {"op": "end", "number": new, "reason": "stop"},
     ]
-
-
-def to_json(chat: Conversation) -> dict[str, Any]:
-    """Return a chat as a JSON object; `said` are its messages."""
-    return {
-        "key": chat.key,
-        "root": chat.root,
-        "title": chat.title,
-        "model": chat.model,
-        "said": [asdict(each) for each in chat.messages.values()],
-        "summaries": [asdict(each) for each in chat.summaries.values()],
-        "shown": sorted([parent, child] for parent, child in chat.shown.items()),
-        "edits": [asdict(each) for each in chat.edits],
-    }
-
-
-def from_json(table: Mapping[str, Any]) -> Conversation:
-    """Return the chat of an object of `to_json`.
-
-    Raises:
-        KeyError: a field is missing.
-        TypeError: a value is of the wrong type.
-    """
-    messages = []
-    for each in table["said"]:
-        message = _record(StoredMessage, each)
-        items = tuple(_record(AttachedItem, item) for item in each["items"])
-        cost, attachments = _record(Cost, each["cost"]), tuple(message.attachments)
-        messages.append(replace(message, items=items, cost=cost, attachments=attachments))
-    return Conversation(
-        key=table["key"],
-        root=table["root"],
-        title=table["title"],
-        model=table["model"],
-        messages={each.number: each for each in messages},
-        summaries={each["number"]: _record(Summary, each) for each in table["summaries"]},
-        shown=dict(map(tuple, table["shown"])),
-        edits=[_record(Edit, each) for each in table["edits"]],
-    )
-
-
-def rescue_text(chat: Conversation, op: Mapping[str, Any]) -> bool:
-    """Append the text of an operation that cannot be applied; return whether it has any.
-
-    In a damaged file, an operation may refer to a message whose line was lost.
-    """
-    kind, text = op.get("op"), op.get("text")
-    if kind not in ("say", "answer", "more") or not isinstance(text, str):
-        return False
-    number = op.get("number")
-    is_usable = isinstance(number, int) and number > 0
-    if not is_usable or number in chat.messages or number in chat.summaries:
-        number = chat.next_number
-    role: Speaker = "user" if kind == "say" else "assistant"
-    parent = max(chat.messages, default=0)
-    reasoning = str(op.get("reasoning", ""))
-    chat._add(StoredMessage(int(number or 0), parent, role, text, reasoning=reasoning))
-    return True
 
 
 def title_of(question: str) -> str:

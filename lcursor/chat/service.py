@@ -23,7 +23,7 @@ from lcursor.chat.conversation import Conversation, Op, amend_ops
 from lcursor.chat.kv_states import IDLE_S, KVStates
 from lcursor.chat.queries import ChatQueries
 from lcursor.chat.turn import ChatDeps, Turn
-from lcursor.chat.views import INTERRUPTED, list_row, opened_message
+from lcursor.chat.views import INTERRUPTED, opened_message
 from lcursor.config import ChatConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
@@ -358,7 +358,7 @@ class ChatService:
         rows, note = self._archive.rows(root)
         answer: wire.ChatListed = {
             "id": number,
-            "chats": [list_row(each) for each in rows],
+            "chats": rows,
             "note": note,
         }
         self._notify("chat.listed", answer)

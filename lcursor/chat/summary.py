@@ -7,8 +7,9 @@ ours, so that it is exact. A summary replaces messages in the prompt only. Nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lcursor.chat import prompt
 from lcursor.chat.attachments import clean, token_rows
@@ -65,20 +66,6 @@ class Plan:
     """How many messages leave the prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewSummary:
-    """A summary that was added to a chat."""
-
-    number: int
-    last: int
-    """The last message that it replaces."""
-    replaced: int
-    """How many messages left the prompt."""
-    tokens_before: int
-    tokens_after: int
-    text: str
-
-
 class PromptFitter:
     """Makes the prompt of one turn fit.
 
@@ -89,7 +76,7 @@ class PromptFitter:
         ask: has the model write, given a prompt and a limit of tokens.
         change: changes the chat like `ChatFile.change`, while the turn runs.
         on_start: gets a sentence when a summary is begun.
-        on_summary: gets each summary.
+        on_summary: gets each summary, as in `ChatSummed`.
     """
 
     def __init__(
@@ -100,7 +87,7 @@ class PromptFitter:
         ask: Callable[[Sequence[Message], int], Iterable[Event]],
         change: Callable[[MakeOps], list[Op]],
         on_start: Callable[[str], None],
-        on_summary: Callable[[NewSummary], None],
+        on_summary: Callable[[Mapping[str, Any]], None],
     ) -> None:
         self._file, self._connection, self._config = file, connection, config
         self._ask, self._change = ask, change
@@ -108,8 +95,6 @@ class PromptFitter:
 
     def fit(self, question: int) -> list[Message]:
         """Return the prompt for a question, after summarizing if that is necessary.
-
-        The server is asked to count only if the result may matter.
 
         Raises:
             ContextFull: it cannot be made to fit.
@@ -119,9 +104,7 @@ class PromptFitter:
         most = min(limit, int(share * context)) if share > 0 else limit
         for _ in range(MAX_SUMMARIES):
             messages = self._messages(question)
-            if not limit or self._upper_bound(question, messages) <= most:
-                return messages
-            if self._count(messages) <= most:
+            if not limit or tokens.upper_bound(messages) <= most or self._count(messages) <= most:
                 return messages
             before = self._file.snapshot().messages[question].parent
             if share <= 0 or not self.summarize(before):
@@ -156,12 +139,12 @@ class PromptFitter:
             return [{**op, "text": content, "tokens_before": tokens_before}]
 
         op = self._change(make)[-1]
-        tokens_after = self._count(prompt.messages(self._file.snapshot(), last))
-        self._on_summary(
-            NewSummary(
-                op["number"], op["last"], found.replaced, tokens_before, tokens_after, op["text"]
-            )
-        )
+        summary = {
+            **{name: op[name] for name in ("number", "last", "tokens_before", "text")},
+            "messages": found.replaced,
+            "tokens_after": self._count(prompt.messages(self._file.snapshot(), last)),
+        }
+        self._on_summary(summary)
         return True
 
     def _count(self, messages: Sequence[Message]) -> int:
@@ -169,21 +152,6 @@ class PromptFitter:
 
     def _messages(self, question: int) -> list[Message]:
         return prompt.messages(self._file.snapshot(), question)
-
-    def _upper_bound(self, question: int, messages: Sequence[Message]) -> int:
-        """Return a number of tokens that the prompt hardly exceeds, from the last exact count."""
-        chat = self._file.snapshot()
-        branch = chat.branch(question)
-        summary = chat.active_summary(branch)
-        rest = prompt.unsummarized(branch, summary)
-        for at in range(len(rest) - 1, -1, -1):
-            each = rest[at]
-            is_newer = summary is None or each.number > summary.number
-            is_counted = each.end in ("stop", "length") and each.cost.is_exact
-            if is_newer and is_counted and each.model == self._connection.name:
-                known = each.cost.prompt_tokens + each.cost.answer_tokens
-                return known + tokens.upper_bound(prompt.alternate(rest[at + 1 :]))
-        return tokens.upper_bound(messages)
 
 
 def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from typing import Any
 
 from lcursor.chat import prompt
 from lcursor.chat.attachments import Gatherer, Question
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Cost, Op
 from lcursor.chat.kv_states import SLOT, KVStates
-from lcursor.chat.stream_batcher import StreamBatcher
-from lcursor.chat.summary import NewSummary, PromptFitter
+from lcursor.chat.summary import PromptFitter
 from lcursor.chat.views import item_row
 from lcursor.config import ChatConfig
 from lcursor.errors import Cancelled, ChatMissing, ContextFull, LcursorError, ServerGarbled
@@ -42,6 +42,8 @@ from lcursor.reporting import Notify, as_lcursor_error, error_message, log_excep
 
 PROGRESS_S = 0.1
 """Minimum time between two reports of how much of the prompt is read."""
+STORE_S = 0.25
+"""An answer is in the chat's file so long after it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,9 @@ class Turn:
         self._is_ending = False
         self._is_over = threading.Event()
         self._stream: Stream | None = None
-        self._batcher: StreamBatcher | None = None
         self._answer = 0
+        self._unstored = {"text": "", "reasoning": ""}
+        """The end of the answer that is not in the chat's file yet; guarded by `_writing`."""
         self._written_chars = 0
         self._cost = Cost()
         self._server = self._why = ""
@@ -166,7 +169,7 @@ class Turn:
         """Add the answer to the chat, and report it."""
         op: Op = {"op": "answer", "parent": self.asked, "model": model, "at_s": time.time()}
         with self._writing:  # an end on another thread must see it
-            ops = self._change(lambda it: [{**op, "number": it.next_number}], fsync=False)
+            ops = self._change(lambda it: [{**op, "number": it.next_number}])
             self._answer = int(ops[-1]["number"])
         question = self._file.snapshot().messages[self.asked]
         self._deps.notify(
@@ -253,23 +256,10 @@ class Turn:
             self._report_summary,
         )
 
-    def _report_summary(self, summary: NewSummary) -> None:
-        self._deps.notify(
-            "chat.summed",
-            {
-                "id": self.number,
-                "chat": self.key,
-                "number": summary.number,
-                "last": summary.last,
-                "messages": summary.replaced,
-                "tokens_before": summary.tokens_before,
-                "tokens_after": summary.tokens_after,
-                "text": summary.text,
-            },
-        )
+    def _report_summary(self, summary: Mapping[str, Any]) -> None:
+        self._deps.notify("chat.summed", {"id": self.number, "chat": self.key, **summary})
 
     def _stream_answer(self, connection: Connection, messages: Sequence[Message]) -> ChatEnd:
-        batcher = self._batcher = StreamBatcher(self._send_delta, self._store_delta)
         models = self._deps.models
         started_s = reported_s = time.monotonic()
         cost = replace(self._cost, prompt_tokens=tokens.estimate_messages(messages))
@@ -283,9 +273,7 @@ class Turn:
                     if not self._written_chars:
                         cost = replace(cost, first_ms=(now_s - started_s) * 1000)
                         self._progress("writing")
-                    self._written_chars += len(event.text)
-                    is_text = isinstance(event, Text)
-                    batcher.add(*((event.text, "") if is_text else ("", event.text)))
+                    self._add("text" if isinstance(event, Text) else "reasoning", event.text)
                 elif isinstance(event, Progress):
                     cost = replace(cost, prompt_tokens=event.total, cached_tokens=event.cached)
                     if now_s - reported_s >= PROGRESS_S:
@@ -317,24 +305,30 @@ class Turn:
             self._stream = stream
         if self._stopped.is_set():
             stream.close()
-        # While the server reads, the disk has time to make the question survive a power failure.
-        threading.Thread(target=self._file.flush, name="lcursor-chat-flush", daemon=True).start()
         return stream
 
-    def _send_delta(self, text: str, reasoning: str) -> None:
+    def _add(self, field: str, text: str) -> None:
+        """Send a piece of the answer."""
         with self._writing:
-            if not self._has_ended:
-                delta = {"id": self.number, "text": text, "reasoning": reasoning}
-                self._deps.notify("chat.delta", delta)
+            if self._has_ended:
+                return
+            if not any(self._unstored.values()):
+                timer = threading.Timer(STORE_S, self._store_answer)
+                timer.daemon = True
+                timer.start()
+            self._written_chars += len(text)
+            self._unstored[field] += text
+            self._deps.notify(
+                "chat.delta", {"id": self.number, "text": "", "reasoning": "", field: text}
+            )
 
-    def _store_delta(self, text: str, reasoning: str) -> None:
-        op: Op = {"op": "more", "number": self._answer, "text": text, "reasoning": reasoning}
-        try:
-            self._change(lambda _: [op], fsync=False)
-        except Cancelled:
-            pass  # it came after the end
-        except Exception as error:  # noqa: BLE001 - the answer goes on
-            log_exception(self._deps.notify, error)
+    def _store_answer(self) -> None:
+        """Write what came since the last write to the chat's file. Thread: any."""
+        with self._writing:
+            op: Op = {"op": "more", "number": self._answer, **self._unstored}
+            if not self._has_ended and any(self._unstored.values()):
+                self._unstored = {"text": "", "reasoning": ""}
+                self._change(lambda _: [op], fsync=False)
 
     def _report_estimate(self, connection: Connection, messages: Sequence[Message]) -> None:
         """Report about how long the reading takes, before the server says anything."""
@@ -405,12 +399,11 @@ class Turn:
         self._deps.notify("chat.done", {**done, **asdict(self._cost)})
 
     def _store_end(self, reason: ChatEnd) -> None:
-        try:
-            if self._batcher is not None:
-                self._batcher.close()
-            with self._writing:
+        with self._writing:
+            try:
                 if self.asked and not self._answer:
                     self._begin_answer("")  # every question that is kept is reported
+                self._store_answer()
                 if self._answer:
                     op: Op = {
                         "op": "end",
@@ -421,8 +414,7 @@ class Turn:
                         "why": self._why,
                     }
                     self._change(lambda _: [op])
-        finally:
-            with self._writing:
+            finally:
                 self._has_ended = True
                 self._file.unlock_turn()
 

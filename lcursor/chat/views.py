@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from typing import cast
 
-from lcursor.chat.archive import Row
-from lcursor.chat.conversation import AttachedItem, Conversation, StoredMessage, Summary
-from lcursor.protocol_chat import ChatItem, ChatMessage, ChatOpened, ChatRow
+from lcursor.chat.conversation import Conversation, StoredMessage, Summary
+from lcursor.context.items import Item
+from lcursor.protocol_chat import ChatItem, ChatMessage, ChatOpened
 
 INTERRUPTED = "Neovim or its Python host ended while it was written"
 
@@ -71,25 +71,10 @@ def message_rows(
     return found
 
 
-def item_row(item: AttachedItem) -> ChatItem:
-    """Return an attached item."""
-    return {
-        "key": item.key,
-        "kind": item.kind,
-        "name": item.name,
-        "tokens": item.tokens,
-        "is_exact": item.is_exact,
-        "note": item.note,
-        "is_left_out": item.is_left_out,
-        "path": item.path,
-        "first_row": item.first_row,
-    }
-
-
-def list_row(row: Row) -> ChatRow:
-    """Return a row of the list of chats."""
-    table = asdict(row)
-    return {"chat": table.pop("key"), **table}  # type: ignore[typeddict-item]
+def item_row(item: Item) -> ChatItem:
+    """Return an item of a message's context."""
+    row = {name: getattr(item, name) for name in ChatItem.__annotations__}
+    return cast("ChatItem", row)
 
 
 def markdown(chat: Conversation) -> str:

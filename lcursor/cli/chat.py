@@ -319,26 +319,25 @@ def _knows(secrets: Sequence[str]) -> OpenCodebase:
 
 
 def _print_chat(key: str) -> None:
-    from lcursor.chat import archive, chat_file
+    from lcursor.chat.archive import Archive
+    from lcursor.chat.chat_file import ChatFile
     from lcursor.chat.views import markdown
 
-    found, _ = chat_file.read(archive.Archive().find(key))
-    typer.echo(_safe(markdown(found)), nl=False)
+    typer.echo(_safe(markdown(ChatFile.open(Archive().find(key)).chat)), nl=False)
 
 
 def _print_list(root: str, as_json: bool) -> None:
     from datetime import datetime
 
     from lcursor.chat.archive import Archive
-    from lcursor.chat.views import list_row
 
     rows, note = Archive().rows(root)
     for each in rows:
         if as_json:
-            typer.echo(json.dumps(list_row(each)))
+            typer.echo(json.dumps(each))
         else:
-            at = datetime.fromtimestamp(each.updated_s).strftime("%Y-%m-%d %H:%M")
-            typer.echo(f"{each.key}  {at}  {each.messages:>3}  {_safe(each.title)}")
+            at = datetime.fromtimestamp(each["updated_s"]).strftime("%Y-%m-%d %H:%M")
+            typer.echo(f"{each['chat']}  {at}  {each['messages']:>3}  {_safe(each['title'])}")
     if note:
         typer.echo(f"lcursor: {note}", err=True)
     if not rows and not as_json:

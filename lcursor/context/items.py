@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lcursor.protocol_chat import AttachmentKind
-
 DROPPED = "you dropped it"
 """The note of an item that the user removed; the model is not told about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A piece of context for a prompt, or one that was requested and left out."""
+    """A piece of context for a prompt, or one that was requested and left out.
+
+    Chats store all fields but the text; the editor gets those of `ChatItem`.
+    """
 
     key: str
     """Identifies it within a message, and from one token count to the next."""
-    kind: AttachmentKind
+    kind: str
+    """An `AttachmentKind`; in a list of what a prompt contains, also `system` and the like."""
     name: str
     """For display: a path relative to the project with 1-based rows, or a description."""
     path: str = ""
@@ -26,11 +28,20 @@ class Item:
     note: str = ""
     """Why it is included or left out."""
     is_left_out: bool = False
+    rows: int = 0
+    """Of the text, if that is not here."""
+    tokens: int = 0
+    is_exact: bool = False
+    """Whether `tokens` is counted, not estimated."""
+    digest: str = ""
+    """Of the text and its place."""
+    sent_row: int = -1
+    """Where its text begins in the message; -1 if it is not in it."""
 
     @property
     def end_row(self) -> int:
         """The row after its last one."""
-        return self.first_row + count_rows(self.text)
+        return self.first_row + (self.rows or count_rows(self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def test_chats(kept: Path) -> None:
     archive = Archive(kept / "chats")
     (row,), note = archive.rows(make.ROOT)
     assert note == ""
-    assert (row.key, row.title, row.root) == (make.CHAT_KEY, "About first", make.ROOT)
+    assert (row["chat"], row["title"], row["root"]) == (make.CHAT_KEY, "About first", make.ROOT)
     assert archive.newest(make.ROOT) == make.CHAT_KEY
 
     chat = ChatFile.open(archive.find(make.CHAT_KEY))

@@ -192,7 +192,7 @@ def test_a_stop_while_an_answer_begins_leaves_one_answer(
         assert desk.shown() == [("user", "Tell me"), ("assistant", "")]
         ops = [json.loads(line)["op"] for line in desk.files()[0].read_bytes().splitlines()]
         assert (ops.count("answer"), ops[-1]) == (1, "end")
-        running._send_delta("too late", "")
+        running._add("text", "too late")
         assert not desk.told("chat.delta", number)
 
 
@@ -330,25 +330,19 @@ def test_an_open_chat_answers_questions_about_it_while_a_turn_runs(tmp_path: Pat
         assert desk.wait("chat.done", number)["title"] == "My chat"
 
 
-def test_pieces_are_gathered_and_none_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "lcursor.chat.stream_batcher.SEND_S", 3600.0
-    )  # the rest goes out at the end
+def test_no_piece_of_an_answer_is_lost(tmp_path: Path) -> None:
     words = [f"w{number} " for number in range(300)]
     server, desk = scripted(tmp_path, say(*words))
     with server, desk:
         done = desk.turn("Tell me a lot")
         assert desk.said(done["id"]) == "".join(words)
-        assert len(desk.told("chat.delta", done["id"])) <= 2
         assert desk.shown()[1][1] == "".join(words)
 
 
 def test_an_answer_reaches_the_disk_while_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcursor.chat.stream_batcher.STORE_S", 0.05)
+    monkeypatch.setattr("lcursor.chat.turn.STORE_S", 0.05)
     hold = Wait()
     parts = [*say("On its way", finish=None, is_done=False).parts, hold]
     server, desk = scripted(tmp_path, Answer(parts))
