@@ -50,31 +50,31 @@ class DependencyMissing(LcursorError):
 
 
 class NeovimMissing(LcursorError):
-    """A command needs a Neovim and finds none that is new enough."""
+    """No Neovim was found that is new enough."""
 
 
 class InstallFailed(LcursorError):
-    """The Python environment could not be made."""
+    """The Python environment could not be created."""
 
 
 class HostDied(LcursorError, level="warn"):
-    """The backend ended unexpectedly and is restarted."""
+    """The host ended unexpectedly and is restarted."""
 
 
 class HostFailed(LcursorError):
-    """The backend ended too often and is not restarted."""
+    """The host ended too often and is not restarted."""
 
 
 class ProtocolMismatch(LcursorError):
-    """The plugin and the backend are of different versions."""
+    """The plugin and the host have different versions."""
 
 
 class MessageInvalid(LcursorError):
-    """A message on the wire lacks a field or has a wrong type."""
+    """A message lacks a field or has a wrong type."""
 
 
 class JournalFailed(LcursorError, level="warn"):
-    """The statistics cannot be read or written; everything else works."""
+    """The statistics cannot be read or written."""
 
 
 class IndexFailed(LcursorError):
@@ -82,7 +82,7 @@ class IndexFailed(LcursorError):
 
 
 class IndexRefused(IndexFailed, level="warn"):
-    """The index needs a confirmation before it reads this folder."""
+    """Indexing this folder needs a confirmation."""
 
 
 class IndexAway(IndexFailed, level="warn"):
@@ -90,7 +90,7 @@ class IndexAway(IndexFailed, level="warn"):
 
 
 class IndexFull(IndexFailed):
-    """The disk is full; what the index already has stays."""
+    """The disk is full; the index keeps what it has."""
 
 
 class ChatFailed(LcursorError):
@@ -106,15 +106,15 @@ class ChatBusy(ChatFailed, level="warn"):
 
 
 class CommandUnknown(ChatFailed, level="warn"):
-    """A question begins with an unknown command; it is not sent."""
+    """A question begins with an unknown command."""
 
 
 class ChatDamaged(ChatFailed, level="warn"):
-    """A part of a chat's file cannot be read; the rest is there."""
+    """A part of a stored chat cannot be read."""
 
 
 class ChatUnsaved(ChatFailed, level="warn"):
-    """The file of a chat cannot be written; the chat goes on in memory."""
+    """A chat cannot be stored; it is kept in memory."""
 
 
 class EditFailed(LcursorError):
@@ -122,7 +122,7 @@ class EditFailed(LcursorError):
 
 
 class EditMissing(EditFailed, level="warn"):
-    """There is no such edit, or no such turn."""
+    """There is no such edit."""
 
 
 class EditRefused(EditFailed, level="warn"):
@@ -130,19 +130,19 @@ class EditRefused(EditFailed, level="warn"):
 
 
 class EditOutside(EditRefused, level="warn"):
-    """A file is outside the project: the user is asked first."""
+    """A file outside the project needs a confirmation."""
 
 
 class EditStale(EditFailed, level="warn"):
-    """A file has changed since the edit was made; it was not touched."""
+    """A file has changed since the edit was made."""
 
 
 class EditUnsaved(EditFailed):
-    """Files or their checkpoint cannot be written; nothing was changed."""
+    """Files or their checkpoint cannot be written."""
 
 
 class ReplyUnusable(EditFailed, level="warn"):
-    """The model's reply cannot be applied; nothing was changed.
+    """The model's reply cannot be applied.
 
     Args:
         reason: `empty`, `prose`, `cut`, `fences`, `language`, `form` or `lazy`.
@@ -159,19 +159,19 @@ class ReplyUnusable(EditFailed, level="warn"):
 
 
 class CheckFailed(EditFailed, level="warn"):
-    """A configured formatter, linter or test cannot be run, or fails."""
+    """A formatter, linter or test fails or cannot run."""
 
 
 class NothingStaged(EditFailed, level="info"):
-    """There is nothing to write a commit message about."""
+    """There are no staged changes."""
 
 
 class KeyMissing(LcursorError):
-    """The key of a server is not where the settings say."""
+    """The configured API key cannot be found."""
 
 
 class KeyExposed(LcursorError, level="warn"):
-    """A key is sent unencrypted, over plain HTTP, to another machine."""
+    """An API key is sent unencrypted to another machine."""
 
 
 class ContextFull(LcursorError, level="warn"):
@@ -194,7 +194,7 @@ class ServerError(LcursorError):
 
 
 class ServerUnreachable(ServerError, level="warn"):
-    """Nothing answers at the server's address, or it closes the connection without an answer."""
+    """Nothing answers at the server's address."""
 
 
 class ServerInsecure(ServerError):
@@ -206,7 +206,7 @@ class ServerSlow(ServerError, level="warn"):
 
 
 class ServerDenied(ServerError):
-    """The server needs a key, or another one."""
+    """The server needs an API key, or another one."""
 
 
 class ServerModelMissing(ServerError):
@@ -222,7 +222,7 @@ class ServerEnded(ServerError):
 
 
 class ServerOccupied(ServerError, level="warn"):
-    """The local server is used by another editor, with another model."""
+    """The local server runs another model for an editor."""
 
 
 class ServerFailed(ServerError):
@@ -230,7 +230,7 @@ class ServerFailed(ServerError):
 
 
 class ServerBusy(ServerFailed, level="warn"):
-    """The server is too busy, or limits requests.
+    """The server is busy or limits requests.
 
     `retry_s` is when it wants to be asked again, 0 where it does not say.
     """
@@ -239,7 +239,7 @@ class ServerBusy(ServerFailed, level="warn"):
 
 
 class ServerGarbled(ServerError):
-    """The server's answer is not that of a model server."""
+    """The answer is not that of a model server."""
 
 
 class ModelError(LcursorError):
@@ -255,15 +255,15 @@ class ModelMissing(ModelError):
 
 
 class ModelCorrupt(ModelError):
-    """The file is truncated, has the wrong digest or is no GGUF."""
+    """The file of a model is damaged."""
 
 
 class ModelUnsuitable(ModelError):
-    """The model cannot do what the slot asks, for example fill in the middle."""
+    """The model cannot do this, for example complete."""
 
 
 class TokenizerOdd(ModelError, level="warn"):
-    """The tokenizer does not reproduce its text: tokens are not healed."""
+    """The tokenizer does not reproduce its input."""
 
     def __init__(self, message: str) -> None:
         super().__init__(
@@ -273,7 +273,7 @@ class TokenizerOdd(ModelError, level="warn"):
 
 
 class DownloadFailed(ModelError):
-    """No source could deliver the file."""
+    """The file cannot be downloaded."""
 
 
 class DiskFull(ModelError):

@@ -1,8 +1,8 @@
-"""Write every generated file and block: the Lua protocol, the settings and keys in the help.
+"""Write every generated file and block: the Lua protocol, the options and keys in the help.
 
 `python scripts/gen_docs.py` rewrites them; `--check` only says which differ and exits with 1.
 Each fact has one source: `lcursor/protocol.py`, `lcursor/errors.py`, `lua/lcursor/schema.lua`,
-`commands.lua`, `ui/highlights.lua`, and the command line's own help.
+`commands.lua`, `chat/keys.lua`, `edit/keymaps.lua`, `status.lua` and `ui/highlights.lua`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -22,6 +24,11 @@ sys.path.insert(0, str(ROOT))
 from lcursor import errors, protocol  # noqa: E402
 from lcursor.install import find_neovim  # noqa: E402
 
+WIDTH = 78
+GLUE = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+"""An equals sign at which no line ends."""
+OPTIONS_PER_TAGS = 7
+"""How many options follow a group of their tags."""
 BLOCK = r"(?P<open>^[^\n]*generated: {name}[^\n]*\n).*?(?P<close>^[^\n]*end: {name}\b)"
 
 
@@ -47,7 +54,7 @@ def lua_protocol() -> str:
     return "\n".join([*lines, "}", "", "return M", ""])
 
 
-def from_lua() -> dict[str, list[dict[str, str]]]:
+def from_lua() -> dict[str, list[dict[str, Any]]]:
     """Ask a real Neovim for the tables that live in Lua."""
     script = """
         local function rows(module) return require("lcursor." .. module).describe() end
@@ -57,6 +64,7 @@ def from_lua() -> dict[str, list[dict[str, str]]]:
           highlights = rows("ui.highlights"),
           events = require("lcursor.status").describe_events(),
           plugs = require("lcursor.commands").describe_maps(),
+          chat = rows("chat.keys"),
         }))
     """
     neovim = find_neovim(ROOT / ".venv")
@@ -72,26 +80,124 @@ def from_lua() -> dict[str, list[dict[str, str]]]:
             text=True,
             check=True,
         )
-    tables: dict[str, list[dict[str, str]]] = json.loads(done.stdout)
+    tables: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
     return tables
 
 
-def help_rows(rows: list[dict[str, str]], tag: str) -> str:
-    """Return rows of {name, text, default?} as a help section of 78 columns."""
+def tagged(head: str, tag: str) -> list[str]:
+    """Return a line of the help with a tag at its right edge; two lines if it is too long."""
+    label = f"*{tag}*"
+    if len(head) + len(label) + 1 <= WIDTH:
+        return [head + label.rjust(WIDTH - len(head))]
+    return [label.rjust(WIDTH), head]
+
+
+def indented(text: str, first: str, later: str | None = None) -> list[str]:
+    """Return a wrapped text; `first` and `later` are what its lines begin with."""
+    later = first if later is None else later
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False
+    )
+
+
+def table(rows: Iterable[tuple[str, ...]], widths: tuple[int, ...], tag: str = "") -> str:
+    """Return a line for each row: columns, and the last field as a tag.
+
+    The last column is wrapped if there are no tags.
+
+    Args:
+        rows: their fields; without a tag, one for each width and one more.
+        widths: of the columns but the last.
+        tag: the form of the tag; "" for none.
+    """
+    lines: list[str] = []
+    for *fields, last in rows:
+        head = "".join(
+            f"{field:<{width - 1}} " for field, width in zip(fields, widths, strict=True)
+        )
+        if tag:
+            lines += tagged(head.rstrip(), tag.format(last))
+        else:
+            lines += indented(last, head, " " * sum(widths))
+    return "\n".join(lines)
+
+
+def options(rows: list[dict[str, Any]]) -> str:
+    """Return all options as one Lua table.
+
+    The tags are in comments at the first column: |:helptags| finds none in an example, and such a
+    line ends one.
+    """
+    lines = ["  vim.g.lcursor = {"]
+    sections: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        sections.setdefault(row["name"].rpartition(".")[0], []).append(row)
+    for section, inside in sections.items():
+        indent = " " * (6 if section else 4)
+        for start in range(0, len(inside), OPTIONS_PER_TAGS):
+            group = inside[start : start + OPTIONS_PER_TAGS]
+            labels = " ".join(f"*lcursor-{row['name']}*" for row in group)
+            lines += indented(f"{labels}\N{NO-BREAK SPACE}>lua", "-- ")
+            lines[-1] = lines[-1].replace("\N{NO-BREAK SPACE}", " ")
+            if section and start == 0:
+                lines.append(f"    {section} = {{")
+            for row in group:
+                lines += option(row, indent)
+        lines += ["    },"] if section else []
+    return "\n".join([*lines, "  }", "<"])
+
+
+def option(row: dict[str, Any], indent: str) -> list[str]:
+    """Return an option, with its text as a comment."""
+    value = f"{indent}{row['name'].rpartition('.')[2]} = {row['default']},"
+    if len(value) + len(row["text"]) + 4 <= WIDTH:
+        return [f"{value} -- {row['text']}"]
+    entries = value.replace(" = ", GLUE)
+    return [
+        *indented(row["text"], f"{indent}-- "),
+        *(line.replace(GLUE, " = ") for line in indented(entries, "", f"{indent}  ")),
+    ]
+
+
+def commands(rows: list[dict[str, Any]]) -> str:
+    """Return the subcommands with their arguments."""
     lines: list[str] = []
     for row in rows:
-        label = f"*{tag.format(row['name'].replace(' ', '-'))}*"
-        default = f"  (default: {row['default']})" if row.get("default") else ""
-        is_long = len(row["name"] + default) > 78
-        head = row["name"] + ("" if is_long else default)
-        if len(head) + len(label) + 1 <= 78:
-            lines.append(head + " " * (78 - len(head) - len(label)) + label)
-        else:
-            lines += [" " * (78 - len(label)) + label, head]
-        text = row["text"] + (f" Default: {row['default']}" if is_long else "")
-        lines += textwrap.wrap(text, 72, initial_indent="    ", subsequent_indent="    ")
-        lines.append("")
+        lines += [
+            *tagged(row["name"], row["name"].replace(" ", "-")),
+            *indented(row["text"], "    "),
+        ]
+        for name, text in row.get("args", []):
+            lines += table([(f"      {name}", text)], (24,)).splitlines()
     return "\n".join(lines)
+
+
+def keys_of(plugs: list[dict[str, Any]], *, hunks: bool) -> str:
+    """Return the keys of suggestions or of edits: key, meaning and <Plug> map."""
+    rows = [
+        (f"    {row['default'] or '-'}", row["text"], row["name"])
+        for row in plugs
+        if ("hunk" in row["name"] or "edit" in row["name"]) == hunks
+    ]
+    return table(rows, (14, 21), "{}")
+
+
+def help_blocks(tables: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
+    """Return the generated blocks of the help."""
+    codes = [(f"    {e.code}", (e.__doc__ or "").splitlines()[0]) for e in errors.tree()]
+    highlights = [(row["text"], row["default"], row["name"]) for row in tables["highlights"]]
+    chat = [(f"    {row['default']}", row["name"], row["text"]) for row in tables["chat"]]
+    events = [(row["text"], row["name"]) for row in tables["events"]]
+    return {
+        "options": options(tables["config"]),
+        "commands": commands(tables["commands"]),
+        "suggestion keys": keys_of(tables["plugs"], hunks=False),
+        "hunk keys": keys_of(tables["plugs"], hunks=True),
+        "chat keys": table(chat, (12, 18)),
+        "events": table(events, (1,), "{}"),
+        "highlights": table(highlights, (36, 16), "hl-{}"),
+        "errors": table(codes, (26,)),
+    }
 
 
 def replace_block(text: str, name: str, body: str) -> str:
@@ -107,19 +213,8 @@ def outputs() -> dict[Path, str]:
     tables = from_lua()
     help_path = ROOT / "doc/lcursor.txt"
     help_text = help_path.read_text()
-    for name, tag in [
-        ("config", "lcursor-config-{}"),
-        ("commands", "{}"),
-        ("plugs", "{}"),
-        ("highlights", "hl-{}"),
-        ("events", "{}"),
-    ]:
-        help_text = replace_block(help_text, name, help_rows(tables[name], tag))
-    codes = [
-        {"name": error.code, "text": (error.__doc__ or "").splitlines()[0]}
-        for error in errors.tree()
-    ]
-    help_text = replace_block(help_text, "errors", help_rows(codes, "lcursor-error-{}"))
+    for name, body in help_blocks(tables).items():
+        help_text = replace_block(help_text, name, body)
     return {
         ROOT / "lua/lcursor/protocol.lua": lua_protocol(),
         help_path: help_text,

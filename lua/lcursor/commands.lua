@@ -6,7 +6,7 @@ local M = {}
 ---@field name string
 ---@field text string for the help
 ---@field run fun(args: string[], range?: integer[]) range: first and last line, from 1
----@field args? string[] what may follow
+---@field args? string[][] what may follow, and what it does; "{name}" stands for any text
 ---@field any_args? boolean anything may follow; `run` checks it
 ---@field file_after? string the argument after which the name of a file follows
 
@@ -136,75 +136,98 @@ local function log()
 end
 
 -- stylua: ignore
-local CHAT_ARGS = {
-  "all", "compact", "context", "delete", "expand", "export", "last", "model", "new", "rename",
-  "sources",
-}
-
--- stylua: ignore
 ---@type lcursor.Command[]
 local COMMANDS = {
   { name = "status", run = status,
-    text = "Show the state of the Python host, its model and the cost of the last completion." },
+    text = "Show the state of the host, its model and the cost of the last completion." },
   { name = "why", run = why,
-    text = "Explain why there is a suggestion here, or none, and what it cost." },
-  { name = "stats", run = stats, args = { "reset" },
-    text = "Show acceptance statistics per filetype; `stats reset` clears them." },
+    text = "Explain why there is a suggestion here, or none." },
+  { name = "stats", run = stats,
+    text = "Show acceptance statistics per filetype.",
+    args = { { "reset", "Delete the statistics." } } },
   { name = "prompt", run = call("complete.prompt", "show"),
-    text = "Show the last prompt, token by token, as the model read it." },
-  { name = "index", run = call("index", "command"),
-    any_args = true, args = { "begin", "rebuild", "why" }, file_after = "why",
-    text = "Show the state of the project's index, or what indexing would read, and offer to "
-      .. "start. `index begin` and `index rebuild` start at once; `index why {path}` explains "
-      .. "why a file is left out." },
-  { name = "search", run = search, any_args = true,
-    text = "Search the indexed project; the results go to the quickfix list. `@name` searches "
-      .. "definitions. Without arguments, opens a window that searches while you type." },
-  { name = "chats", run = chats, any_args = true, args = CHAT_ARGS, file_after = "export",
-    text = "List the stored chats of the project, to open, rename, delete or export them; `all` "
-      .. "includes other projects, `last` opens the newest, `new` starts one. The other "
-      .. "arguments act on the current chat." },
-  { name = "server", run = call("chat.server", "command"),
-    any_args = true, args = { "status", "start", "stop", "restart", "log" },
-    text = "Show the state of the chat's local server; start, stop or restart it, or open its "
-      .. "log." },
-  { name = "undo", run = edit("undo"),
-    text = "Undo the last accepted edit in all its files, also those that are not open; later "
-      .. "changes are kept." },
-  { name = "redo", run = edit("redo"),
-    text = "Redo the edit that was undone last." },
-  { name = "edits", run = edit("edits"),
-    text = "List the edits of the project, to undo one or to resume one with open hunks." },
-  { name = "hunks", run = edit("hunks"),
-    text = "List the hunks of all files in the quickfix list." },
-  { name = "accept", run = edit("accept"), any_args = true, args = { "all", "file" },
-    text = "Accept the hunk at the cursor, or those of a range; `file` accepts all of the file, "
-      .. "`all` all that came together, also in files that are not open." },
-  { name = "reject", run = edit("reject"), any_args = true, args = { "all", "file" },
-    text = "Reject them." },
-  { name = "stop", run = edit("stop"),
-    text = "Stop the edits that are being written in this buffer, or all if there are none." },
-  { name = "fix", run = edit("fix"),
-    text = "Ask for an edit that fixes the diagnostic at the cursor, or those of a range." },
-  { name = "apply", run = edit("apply"), any_args = true,
-    text = "Turn yanked text into hunks: a block of code, a diff or a whole answer. `apply "
-      .. "{register}` uses that register." },
-  { name = "commit", run = edit("commit"),
-    text = "Write a commit message for the staged changes." },
-  { name = "toggle", run = toggle, args = { "buffer" },
-    text = "Switch completion off or on; `toggle buffer` only in this buffer." },
-  { name = "complete", text = "Ask for a suggestion at the cursor; for <Cmd> maps in Insert mode.",
+    text = "Show the last prompt of completion, token by token." },
+  { name = "toggle", run = toggle,
+    text = "Switch completion off or on.",
+    args = { { "buffer", "Only in this buffer." } } },
+  { name = "complete", text = "Request a suggestion at the cursor; for <Cmd> maps in Insert mode.",
     run = function() require("lcursor").complete() end },
   { name = "dismiss", text = "Dismiss the suggestion until the text changes.",
     run = function() require("lcursor").dismiss() end },
+  { name = "index", run = call("index", "command"), any_args = true, file_after = "why",
+    text = "Show the state of the project's index, or what indexing would read.",
+    args = {
+      { "begin", "Start indexing." },
+      { "rebuild", "Delete the index and start again." },
+      { "why {path}", "Explain why a file is not indexed; without {path}, the current one." },
+    } },
+  { name = "search", run = search, any_args = true,
+    text = "Search the indexed project while you type.",
+    args = {
+      { "{words}", "Search for these, with the results in the quickfix list." },
+      { "@{name}", "Search for definitions whose name begins so." },
+    } },
+  { name = "chats", run = chats, any_args = true, file_after = "export",
+    text = "List the chats of the project. All but `all`, `last` and `new` act on the current "
+      .. "chat.",
+    args = {
+      { "all", "List the chats of all projects." },
+      { "compact", "Summarize the messages so far." },
+      { "context", "Preview what would be sent." },
+      { "delete", "Delete the chat." },
+      { "expand", "Undo the last summary." },
+      { "export {file}", "Write the chat as Markdown; without {file}, ask for one." },
+      { "last", "Open the newest chat." },
+      { "model {name}", "Choose the model; without {name}, from a list." },
+      { "new", "Start a chat." },
+      { "rename {title}", "Rename the chat." },
+      { "sources", "Show what was sent with the question." },
+    } },
+  { name = "server", run = call("chat.server", "command"), any_args = true,
+    text = "Show the state of the local chat server.",
+    args = {
+      { "status", "The same." },
+      { "start", "Start it." },
+      { "stop", "Stop it." },
+      { "restart", "Restart it." },
+      { "log", "Open its log." },
+    } },
+  { name = "accept", run = edit("accept"), any_args = true,
+    text = "Accept the hunk at the cursor, or the hunks of a range.",
+    args = {
+      { "all", "All hunks of the edit, also in files that are not open." },
+      { "file", "All hunks of the file." },
+    } },
+  { name = "reject", run = edit("reject"), any_args = true,
+    text = "Reject the hunk at the cursor, or the hunks of a range.",
+    args = {
+      { "all", "All hunks of the edit." },
+      { "file", "All hunks of the file." },
+    } },
+  { name = "hunks", run = edit("hunks"),
+    text = "List the hunks of all files in the quickfix list." },
+  { name = "undo", run = edit("undo"),
+    text = "Undo the last accepted edit in all its files; later changes are kept." },
+  { name = "redo", run = edit("redo"),
+    text = "Redo the edit that was undone last." },
+  { name = "edits", run = edit("edits"),
+    text = "List the edits of the project, to undo, redo or resume one." },
+  { name = "fix", run = edit("fix"),
+    text = "Fix the diagnostics of the current line, or of a range." },
+  { name = "apply", run = edit("apply"), any_args = true,
+    text = "Turn yanked code, a diff or a whole answer into hunks.",
+    args = { { "{register}", "The text of this register." } } },
+  { name = "commit", run = edit("commit"),
+    text = "Write a commit message for the staged changes." },
+  { name = "stop", run = edit("stop"),
+    text = "Stop the edits that are being written in this buffer, or else all." },
   { name = "install", run = install,
-    text = "Create the Python environment and download the models that the settings name, or "
-      .. "update both." },
+    text = "Create or update the Python environment, and download the models." },
   { name = "restart", run = restart,
-    text = "Restart the Python host." },
+    text = "Restart the host." },
   { name = "log", run = log,
     text = "Open the log." },
-  { name = "health", text = "Check everything; the same as :checkhealth lcursor.",
+  { name = "health", text = "Check everything, the same as :checkhealth lcursor.",
     run = function() vim.cmd.checkhealth("lcursor") end },
 }
 
@@ -225,6 +248,15 @@ local function find(name)
   end
 end
 
+---@param command lcursor.Command
+---@return string[] the words that may follow it
+local function words_after(command)
+  local function word(arg)
+    return arg[1]:match("^%w+") -- nil for "{text}"
+  end
+  return vim.iter(command.args or {}):map(word):totable()
+end
+
 --- Run `:LCursor {subcommand} {args}`; without a subcommand it is status.
 ---@param opts vim.api.keyset.create_user_command.command_args
 function M.run(opts)
@@ -236,7 +268,7 @@ function M.run(opts)
       ("there is no :LCursor %s. Use one of %s"):format(name, table.concat(names(), ", "))
     )
   end
-  local known = command.args or {}
+  local known = words_after(command)
   if args[1] and not command.any_args and not vim.list_contains(known, args[1]) then
     local expected = #known > 0 and table.concat(known, ", ") or "none"
     local text = "invalid argument %s for :LCursor %s (expected: %s)"
@@ -258,7 +290,7 @@ function M.complete(lead, line)
     if word and command and command.file_after == word then
       return vim.fn.getcompletion(lead, "file")
     end
-    words = not word and command and command.args or {}
+    words = not word and command and words_after(command) or {}
   else
     words = names()
   end
@@ -268,10 +300,10 @@ function M.complete(lead, line)
 end
 
 --- The subcommands, for the help.
----@return { name: string, text: string }[]
+---@return { name: string, text: string, args?: string[][] }[]
 function M.describe()
   return vim.tbl_map(function(command)
-    return { name = ":LCursor " .. command.name, text = command.text }
+    return { name = ":LCursor " .. command.name, text = command.text, args = command.args }
   end, COMMANDS)
 end
 
@@ -281,14 +313,14 @@ function M.describe_maps()
   local keys = require("lcursor.config").defaults().keymaps
   local maps = {}
   for _, map in ipairs({
-    { "accept", "Accept the suggestion.", keys.accept },
-    { "accept-line", "Accept the next line.", keys.accept_line },
-    { "accept-word", "Accept the next word.", keys.accept_word },
-    { "dismiss", "Dismiss the suggestion until the text changes.", keys.dismiss },
-    { "next", "Show the next alternative.", keys.next },
-    { "prev", "Show the previous alternative.", keys.prev },
-    { "trigger", "Ask for a suggestion here, even if none would come automatically.", "" },
-    { "edit", "Ask for an edit at the cursor or of the selection; see |:LCEdit|.", "" },
+    { "accept", "Accept all", keys.accept },
+    { "accept-line", "Accept next line", keys.accept_line },
+    { "accept-word", "Accept next word", keys.accept_word },
+    { "dismiss", "Dismiss", keys.dismiss },
+    { "next", "Next alternative", keys.next },
+    { "prev", "Previous alternative", keys.prev },
+    { "trigger", "Request a suggestion", "" },
+    { "edit", "Request an edit", "" },
   }) do
     local name = "<Plug>(lcursor-" .. map[1] .. ")"
     table.insert(maps, { name = name, text = map[2], default = map[3] })

@@ -25,17 +25,14 @@ local TEXT = {
 
 -- stylua: ignore
 local EVENTS = {
-  { name = "LCursorHostState", text = "The host's state changed; data: state, detail, progress." },
-  { name = "LCursorIndexState",
-    text = "The state of an index changed; data: its fields, see |lcursor-index|." },
-  { name = "LCursorChatDone", text = "An answer in a chat ended; data: buf, chat, reason." },
-  { name = "LCursorEditProposed", text = "Hunks were proposed; data: turn, files." },
-  { name = "LCursorEditDone",
-    text = "An edit ended; data: id, buf, reason (proposed, same, nothing, stopped, refused or"
-      .. " failed)." },
-  { name = "LCursorCompletionShow", text = "A suggestion became visible; data: buf, text." },
-  { name = "LCursorCompletionAccept", text = "It was accepted; data: buf, text, kind." },
-  { name = "LCursorCompletionDismiss", text = "It was dismissed with a key; data: buf." },
+  { name = "LCursorHostState", text = "The state of the host changed: state, detail, progress" },
+  { name = "LCursorIndexState", text = "An index changed: see |lcursor-index-state|" },
+  { name = "LCursorChatDone", text = "An answer ended: buf, chat, reason" },
+  { name = "LCursorEditProposed", text = "Hunks were proposed: turn, files" },
+  { name = "LCursorEditDone", text = "An edit ended: id, buf, reason" },
+  { name = "LCursorCompletionShow", text = "A suggestion is shown: buf, text" },
+  { name = "LCursorCompletionAccept", text = "It was accepted: buf, text, kind" },
+  { name = "LCursorCompletionDismiss", text = "It was dismissed: buf" },
 }
 
 --- Fire a User event. Its handlers run later, never inside the caller.

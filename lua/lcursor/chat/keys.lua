@@ -58,27 +58,37 @@ end
 -- stylua: ignore
 --- Name in chat.mappings, description, action; modes if not Normal mode only.
 local KEYS = {
-  { "send", "Send the draft, or the edited message here", send_at_cursor },
-  { "send_insert", "Send, in Insert mode", send_at_cursor, modes = { "i" } },
-  { "stop", "Stop the answer", stop, modes = { "n", "i" } },
+  { "send", "Send", send_at_cursor },
+  { "send_insert", "Send", send_at_cursor, modes = { "i" } },
+  { "stop", "Stop answer", stop, modes = { "n", "i" } },
   { "regenerate", "Answer again", function(session) send.regenerate(session, {}) end },
-  { "edit", "Go to the question", go_to_question },
+  { "edit", "Go to question", go_to_question },
   { "next_branch", "Next branch", function(session) load.step(session, vim.v.count1) end },
   { "previous_branch", "Previous branch", function(session) load.step(session, -vim.v.count1) end },
   { "next", "Next message", function(session) jump(session, 1) end },
   { "previous", "Previous message", function(session) jump(session, -1) end },
-  { "context", "Preview what would be sent", usage.preview },
-  { "sources", "Show what was sent with the question", usage.sources },
-  { "jump", "Go to the file under the cursor", code_window.follow },
-  { "yank_block", "Yank the code block", code_blocks.yank },
-  { "insert_block", "Insert the code block into the code", code_blocks.insert },
-  { "open_block", "Open the code block in a buffer", code_blocks.open },
-  { "apply_block", "Apply the code block as an edit", code_blocks.apply },
-  { "model", "Choose the model", commands.choose_model },
-  { "list", "List the stored chats", function() list.open() end },
-  { "close", "Close the window", window.close },
-  { "help", "List the keys", function() ui.float(M.lines(), "chat") end },
+  { "context", "Preview context", usage.preview },
+  { "sources", "Show sources", usage.sources },
+  { "jump", "Go to file", code_window.follow },
+  { "yank_block", "Yank code block", code_blocks.yank },
+  { "insert_block", "Insert code block", code_blocks.insert },
+  { "open_block", "Open code block", code_blocks.open },
+  { "apply_block", "Apply as edit", code_blocks.apply },
+  { "model", "Choose model", commands.choose_model },
+  { "list", "List chats", function() list.open() end },
+  { "close", "Close window", window.close },
+  { "help", "Show keys", function() ui.float(M.lines(), "chat") end },
 }
+
+--- Return the default keys, for the help.
+---@return { name: string, text: string, default: string }[]
+function M.describe()
+  local mappings = config.defaults().chat.mappings
+  return vim.tbl_map(function(key)
+    local text = key[1] == "send_insert" and key[2] .. ", in Insert mode" or key[2]
+    return { name = key[1], text = text, default = mappings[key[1]] }
+  end, KEYS)
+end
 
 --- Return the mapped keys and their descriptions.
 ---@return string[]

@@ -78,31 +78,21 @@ local function list()
   require("lcursor.edit.quickfix").open()
 end
 
-add("stop", "n", stop, "Stop the edit that is being written.")
-add("next", "nxo", go(1), "Go to the next proposed change.")
-add("previous", "nxo", go(-1), "Go to the previous one.")
-add("accept", "nx", hunks("accept"), "Accept the change at the cursor, or its selected part.")
-add("reject", "nx", hunks("reject"), "Reject the change at the cursor, or its selected part.")
-add("accept_file", "n", hunks("accept_file"), "Accept all changes of the file.")
-add("reject_file", "n", hunks("reject_file"), "Reject all changes of the file.")
-add(
-  "accept_turn",
-  "n",
-  edits("accept"),
-  "Accept all changes of the edit, in all files; files that are not loaded are written."
-)
-add("reject_turn", "n", edits("reject"), "Reject all changes of the edit, in all files.")
-add("object", "xo", hunks("select"), "The change, as a text object.")
-add("edit", "n", hunks("edit"), "Edit the new lines of the change in a window; :write applies it.")
-add(
-  "next_alternative",
-  "n",
-  edits("cycle", 1),
-  "Show another way of doing the same; after the last one, ask for one more."
-)
-add("previous_alternative", "n", edits("cycle", -1), "Show the previous one.")
-add("again", "n", edits("again"), "Say what is wrong with the changes and have them made again.")
-add("list", "n", list, "List all proposed changes of all files in the quickfix list.")
+add("accept", "nx", hunks("accept"), "Accept hunk")
+add("reject", "nx", hunks("reject"), "Reject hunk")
+add("accept_file", "n", hunks("accept_file"), "Accept file")
+add("reject_file", "n", hunks("reject_file"), "Reject file")
+add("accept_turn", "n", edits("accept"), "Accept edit")
+add("reject_turn", "n", edits("reject"), "Reject edit")
+add("next", "nxo", go(1), "Next hunk")
+add("previous", "nxo", go(-1), "Previous hunk")
+add("list", "n", list, "List hunks")
+add("object", "xo", hunks("select"), "Hunk text object")
+add("edit", "n", hunks("edit"), "Edit hunk")
+add("next_alternative", "n", edits("cycle", 1), "Next alternative")
+add("previous_alternative", "n", edits("cycle", -1), "Previous alternative")
+add("again", "n", edits("again"), "Try again")
+add("stop", "n", stop, "Stop edit")
 
 ---@param name string
 ---@return string
@@ -152,7 +142,7 @@ local function map(buf, each, lhs, maps)
       vim.keymap.set(mode, lhs, callback, {
         buffer = buf,
         nowait = true,
-        desc = "lcursor: " .. each.name:gsub("_", " "),
+        desc = "lcursor: " .. each.text:lower(),
       })
       before = before.buffer == 1 and before or nil
       table.insert(maps, { mode = mode, lhs = lhs, callback = callback, before = before })

@@ -4,35 +4,35 @@ local M = {}
 
 ---@type { [1]: string, [2]: string, [3]: string }[] name, what it links to, what it is for
 local GROUPS = {
-  { "LCursorGhost", "Comment", "The suggestion at the cursor and below it." },
-  { "LCursorGhostCount", "NonText", "Which of several suggestions is shown, as (2/3)." },
-  { "LCursorTokenMarker", "Special", "A special token of the model in :LCursor prompt." },
-  { "LCursorTokenRead", "DiffAdd", "Tokens in :LCursor prompt that were not in the cache." },
-  { "LCursorTokenBorder", "Visual", "Every other token in :LCursor prompt, after `t`." },
-  { "LCursorTokenId", "NonText", "The id of a token in :LCursor prompt, after `i`." },
-  { "LCursorHit", "Visual", "The result in the preview of :LCursor search." },
-  { "LCursorHitFile", "Directory", "File and line of a search result." },
-  { "LCursorHitChosen", "CursorLine", "The selected search result." },
-  { "LCursorChatUser", "Title", "The heading of your messages in a chat." },
-  { "LCursorChatModel", "Function", "The heading of the model's messages." },
-  { "LCursorChatSummary", "Special", "The heading of a summary of earlier messages." },
-  { "LCursorChatNote", "Comment", "Notes in a chat: branches, attachments, key hints." },
-  { "LCursorChatFailed", "DiagnosticError", "Why there is no answer." },
-  { "LCursorChatTitle", "Title", "The title of a chat, in its winbar." },
-  { "LCursorChatTokens", "Number", "The tokens of an item of the context." },
-  { "LCursorChatBusy", "DiagnosticInfo", "The progress of an answer, in the winbar." },
-  { "LCursorEditAdded", "DiffAdd", "A line that a hunk adds." },
-  { "LCursorEditAddedWord", "DiffText", "The words of it that are new." },
-  { "LCursorEditRemoved", "DiffDelete", "A line that a hunk removes." },
-  { "LCursorEditRemovedWord", "DiffText", "The words of it that are removed." },
-  { "LCursorEditDisputed", "DiffChange", "Lines that were modified since a hunk was proposed." },
-  { "LCursorEditConflict", "DiagnosticWarn", "The message about such a hunk." },
-  { "LCursorEditBadge", "Comment", "Text at the end of a hunk: checks, number, key hints." },
-  { "LCursorEditFailed", "DiagnosticError", "A check that an edit did not pass." },
-  { "LCursorEditKey", "Special", "The keys in these hints." },
-  { "LCursorEditRegion", "CursorLine", "The lines that are being rewritten." },
-  { "LCursorEditTitle", "Title", "The title of the prompt window; the kind of a plan's step." },
-  { "LCursorEditDropped", "NonText", "A step of a plan that was dropped." },
+  { "LCursorGhost", "Comment", "Suggestion" },
+  { "LCursorGhostCount", "NonText", "Which alternative is shown: (2/3)" },
+  { "LCursorTokenMarker", "Special", "`:LCursor prompt`: special token" },
+  { "LCursorTokenRead", "DiffAdd", "`:LCursor prompt`: was not cached" },
+  { "LCursorTokenBorder", "Visual", "`:LCursor prompt`: after `t`" },
+  { "LCursorTokenId", "NonText", "`:LCursor prompt`: after `i`" },
+  { "LCursorHit", "Visual", "Search: result in the preview" },
+  { "LCursorHitFile", "Directory", "Search: file and line" },
+  { "LCursorHitChosen", "CursorLine", "Search: selected result" },
+  { "LCursorChatUser", "Title", "Chat: heading of your messages" },
+  { "LCursorChatModel", "Function", "Chat: heading of the model's" },
+  { "LCursorChatSummary", "Special", "Chat: heading of a summary" },
+  { "LCursorChatNote", "Comment", "Chat: notes and key hints" },
+  { "LCursorChatFailed", "DiagnosticError", "Chat: an error" },
+  { "LCursorChatTitle", "Title", "Chat: title in the winbar" },
+  { "LCursorChatTokens", "Number", "Chat: a number of tokens" },
+  { "LCursorChatBusy", "DiagnosticInfo", "Chat: progress in the winbar" },
+  { "LCursorEditAdded", "DiffAdd", "Hunk: added line" },
+  { "LCursorEditAddedWord", "DiffText", "Hunk: added words" },
+  { "LCursorEditRemoved", "DiffDelete", "Hunk: removed line" },
+  { "LCursorEditRemovedWord", "DiffText", "Hunk: removed words" },
+  { "LCursorEditDisputed", "DiffChange", "Hunk: lines of a conflict" },
+  { "LCursorEditConflict", "DiagnosticWarn", "Hunk: message about it" },
+  { "LCursorEditBadge", "Comment", "Hunk: number and other notes" },
+  { "LCursorEditFailed", "DiagnosticError", "Hunk: a failed check" },
+  { "LCursorEditKey", "Special", "Hunk: key hints" },
+  { "LCursorEditRegion", "CursorLine", "Lines that are being rewritten" },
+  { "LCursorEditTitle", "Title", "Title of the edit prompt" },
+  { "LCursorEditDropped", "NonText", "Plan: dropped step" },
 }
 
 -- Neovim 0.12 has its own group for ghost text.
@@ -109,7 +109,7 @@ end
 function M.describe()
   return vim.tbl_map(function(group)
     local newer = NEWER[group[1]]
-    local more = newer and (" Links to %s if Neovim has it."):format(newer) or ""
+    local more = newer and (" (%s if it exists)"):format(newer) or ""
     return { name = group[1], text = group[3] .. more, default = group[2] }
   end, GROUPS)
 end
