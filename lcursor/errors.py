@@ -126,7 +126,7 @@ class EditMissing(EditFailed, level="warn"):
 
 
 class EditRefused(EditFailed, level="warn"):
-    """Edits never touch secrets or files outside the project."""
+    """This file is never edited, for example a secret."""
 
 
 class EditOutside(EditRefused, level="warn"):

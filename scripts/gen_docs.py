@@ -128,7 +128,7 @@ def options(rows: list[dict[str, Any]]) -> str:
     The tags are in comments at the first column: |:helptags| finds none in an example, and such a
     line ends one.
     """
-    lines = ["  vim.g.lcursor = {"]
+    lines = [">lua", "  vim.g.lcursor = {"]
     sections: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         sections.setdefault(row["name"].rpartition(".")[0], []).append(row)

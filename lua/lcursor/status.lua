@@ -31,8 +31,8 @@ local EVENTS = {
   { name = "LCursorEditProposed", text = "Hunks were proposed: turn, files" },
   { name = "LCursorEditDone", text = "An edit ended: id, buf, reason" },
   { name = "LCursorCompletionShow", text = "A suggestion is shown: buf, text" },
-  { name = "LCursorCompletionAccept", text = "It was accepted: buf, text, kind" },
-  { name = "LCursorCompletionDismiss", text = "It was dismissed: buf" },
+  { name = "LCursorCompletionAccept", text = "A suggestion was accepted: buf, text, kind" },
+  { name = "LCursorCompletionDismiss", text = "A suggestion was dismissed: buf" },
 }
 
 --- Fire a User event. Its handlers run later, never inside the caller.
