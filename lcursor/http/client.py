@@ -68,10 +68,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Call:
-    """A running request, read once.
-
-    Iterating yields lines without their ends, and raises what failed; `Cancelled` after `close`.
-    """
+    """A running request: iterating yields its lines once, or raises; `Cancelled` after `close`."""
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -117,13 +114,12 @@ class Client:
     """A server. Connections are kept and used again. All methods on any thread.
 
     Args:
-        url: its address, as `endpoint.check_url` returns it.
-        key: sent as a bearer token; "" for none.
-        setting: prefix of the settings of its address, key and model, for hints; see
-            `endpoint.setting_name`.
+        url: as `endpoint.check_url` returns it.
+        key: bearer token; "" for none.
+        setting: prefix of its settings for hints, see `endpoint.setting_name`.
         limits: None for what suits short answers.
         advice: what to do when it fails, instead of correcting the settings.
-        name: what messages call it; "" for its address.
+        name: in messages; "" for its address.
     """
 
     def __init__(
@@ -150,19 +146,17 @@ class Client:
     def request(
         self, path: str, body: dict[str, Any] | None = None, limit_s: float | None = None
     ) -> Call:
-        """Start a request whose whole answer has a time limit.
+        """Start a request whose whole answer has a time limit, by default `Limits.answer_s`.
 
         Args:
-            path: where.
             body: posted as JSON; None for a GET.
-            limit_s: instead of `Limits.answer_s`.
         """
         limit_s = self._limits.answer_s if limit_s is None else limit_s
-        return self._start("GET" if body is None else "POST", path, body, limit_s)
+        return self._start(path, body, limit_s)
 
     def stream(self, path: str, body: dict[str, Any]) -> Call:
         """Start a request whose answer may take long, as long as it is not silent for long."""
-        return self._start("POST", path, body, None)
+        return self._start(path, body, None)
 
     def close(self) -> None:
         """Drop all connections; each running call ends with `Cancelled`. Does not wait."""
@@ -181,9 +175,7 @@ class Client:
             await asyncio.wait(self._tasks)
         await http.aclose()
 
-    def _start(
-        self, method: str, path: str, body: dict[str, Any] | None, limit_s: float | None
-    ) -> Call:
+    def _start(self, path: str, body: dict[str, Any] | None, limit_s: float | None) -> Call:
         call = Call(self.name)
         with self._lock:  # `close` sees every call that was started
             if self._is_closed:
@@ -191,7 +183,7 @@ class Client:
                 return call
             self._http = self._http or self._open()
             call._loop = _event_loop()
-            work = self._run(call, self._http, (method, path, body), limit_s)
+            work = self._run(call, self._http, path, body, limit_s)
             call._future = asyncio.run_coroutine_threadsafe(work, call._loop)
             self._calls.add(call)
         call._future.add_done_callback(lambda _: self._calls.discard(call))
@@ -201,14 +193,15 @@ class Client:
         self,
         call: Call,
         http: httpx2.AsyncClient,
-        request: tuple[str, str, dict[str, Any] | None],
+        path: str,
+        body: dict[str, Any] | None,
         limit_s: float | None,
     ) -> None:
         put, task = call._lines.put, asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            await asyncio.wait_for(self._exchange_twice(call, http, *request), limit_s)
+            await asyncio.wait_for(self._exchange_twice(call, http, path, body), limit_s)
             put(None)
         except asyncio.CancelledError:
             put(Cancelled("the request was stopped"))
@@ -225,30 +218,21 @@ class Client:
             self._tasks.discard(task)
 
     async def _exchange_twice(
-        self,
-        call: Call,
-        http: httpx2.AsyncClient,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None,
+        self, call: Call, http: httpx2.AsyncClient, path: str, body: dict[str, Any] | None
     ) -> None:
         """Repeat a request whose kept connection the server closed at the same moment."""
         started, was_used = time.monotonic(), self._is_used
         try:
-            await self._exchange(call, http, method, path, body)
+            await self._exchange(call, http, path, body)
         except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
             if not was_used or call._is_answered or time.monotonic() - started > STALE_S:
                 raise
-            await self._exchange(call, http, method, path, body)
+            await self._exchange(call, http, path, body)
 
     async def _exchange(
-        self,
-        call: Call,
-        http: httpx2.AsyncClient,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None,
+        self, call: Call, http: httpx2.AsyncClient, path: str, body: dict[str, Any] | None
     ) -> None:
+        method = "GET" if body is None else "POST"
         url = ("http://localhost" if self._socket else self._url) + path
         async with http.stream(method, url, json=body) as response:
             self._is_used = call._is_answered = True
@@ -332,12 +316,7 @@ class Client:
         return ServerFailed(f"{self.name} answers with status {reason}", sse.HINT)
 
     def _translated(self, error: Exception, is_answered: bool) -> ServerError:
-        """Return what an exception of httpx2, or below it, means.
-
-        Args:
-            error: the exception.
-            is_answered: whether the head of an answer has arrived.
-        """
+        """Return what an exception of httpx2 means, before or after the head of an answer."""
         start = self._advice or f"Start the server, or correct {self._setting_name('url')}"
         tls = _cause(error, ssl.SSLError)
         if tls is not None:

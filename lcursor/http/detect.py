@@ -59,7 +59,6 @@ def detect(
     Args:
         get: requests a path from the server; raises `ServerError`.
         api: the prefix of OpenAI's paths.
-        has_key: whether requests carry a key.
 
     Raises:
         ServerError: nothing answers, it wants a key, or it is not ready.
@@ -86,13 +85,7 @@ def detect(
 
 
 def unknown_server(server: str, setting: str, api: str = "/v1") -> ServerGarbled:
-    """Return the error for a server of no known kind.
-
-    Args:
-        server: its name.
-        setting: the start of its settings' names; see `endpoint.setting_name`.
-        api: the prefix of OpenAI's paths.
-    """
+    """Return the error for a server of no known kind; `setting` as in `endpoint.setting_name`."""
     return ServerGarbled(
         f"{server} is neither a llama-server nor an Ollama, and has no {api}/models",
         f"Correct {endpoint.setting_name(setting, 'url')}, or set "

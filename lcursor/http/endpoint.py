@@ -23,10 +23,6 @@ KEY_COMMAND_S = 20.0
 def check_url(url: str, setting: str) -> str:
     """Return an address without its last slash.
 
-    Args:
-        url: as the user wrote it.
-        setting: its name, for the message.
-
     Raises:
         ConfigInvalid: it is not the address of an HTTP server.
     """
@@ -82,7 +78,6 @@ def setting_name(prefix: str, name: str) -> str:
 
     Args:
         prefix: `completion.endpoint`, or a table with its final dot.
-        name: `url`, `key_env`, …
     """
     return f"{prefix}{name}" if prefix.endswith(".") else f"{prefix}_{name}"
 
@@ -93,7 +88,7 @@ def read_key(variable: str, command: str, setting: str) -> str:
     Args:
         variable: name of an environment variable; "" for none.
         command: run without a shell if no variable is named; its first line is the key.
-        setting: prefix of the two settings, for messages.
+        setting: prefix of the two settings.
 
     Raises:
         KeyMissing: the variable or the command gives no key.

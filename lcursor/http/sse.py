@@ -33,11 +33,7 @@ class LineSplitter:
 
 
 def objects(lines: Iterable[bytes], server: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a stream, up to its end or `[DONE]`.
-
-    Args:
-        lines: of server-sent events, or one object each, without line ends.
-        server: its name, for messages.
+    """Yield the objects of a stream of events, or of one object a line, up to `[DONE]`.
 
     Raises:
         ServerFailed: one of them is an error.

@@ -20,7 +20,6 @@ from lcursor.errors import (
     ServerFailed,
     ServerGarbled,
     ServerModelMissing,
-    ServerSlow,
     ServerUnreachable,
 )
 from lcursor.http import endpoint, sse
@@ -57,11 +56,9 @@ ADVICE = "Try :LCursor server restart, and look at :LCursor server log"
 
 
 class Stream:
-    """A running answer: its events, once, on one thread.
+    """A running answer, which begins when it is iterated, once and on one thread.
 
-    Iterating begins it. It ends with `Finished` or raises; `Cancelled` after `close`.
-
-    Thread: `close` on any.
+    It ends with `Finished` or raises; `Cancelled` after `close`. Thread: `close` on any.
     """
 
     def __init__(
@@ -70,7 +67,7 @@ class Stream:
         self._client, self._messages, self._wish = client, messages, wish
         self._lock = threading.Lock()
         self._is_closed = False
-        self._is_done = False
+        self._has_ended = False  # by the end mark of the stream
         self._call: Call | None = None
         self._reader: ResponseReader | None = None
 
@@ -114,19 +111,17 @@ class Stream:
             raise Cancelled("the answer was stopped")
 
     def _events(self) -> Iterator[Event]:
+        started, first = time.perf_counter(), 0.0
         while True:
             self._reader = reader = ResponseReader(self._client.name)
-            started = time.perf_counter()
             call = self._client.begin(self, self._messages, self._wish)
-            first = 0.0
             try:
-                for found in sse.objects(self._watched(call), self._client.name):
+                for found in sse.objects(self._lines(call), self._client.name):
                     for event in reader.feed(found):
                         if not first and isinstance(event, (Text, Reasoning)):
                             first = time.perf_counter()
                         yield event
-                    if reader.reason is not None and not self._is_done:
-                        self._is_done = True
+                    if reader.reason is not None:
                         call.drain()
                 break
             except LcursorError as e:
@@ -137,26 +132,17 @@ class Stream:
         yield from reader.finish()
         if not reader.has_begun:
             raise ServerGarbled(f"{self._client.name} answers with nothing", self._client.advice)
-        if reader.reason is None and not self._is_done:
+        if reader.reason is None and not self._has_ended:
             text = f"{self._client.name} broke off its answer"
             raise ServerGarbled(text, self._client.advice)
-        self._is_done = True
         call.drain()
         usage = reader.usage(tokens.estimate_messages(self._messages))
         yield Finished(reader.reason or "stop", _timed(usage, started, first))
 
-    def _watched(self, call: Call) -> Iterator[bytes]:
-        """Pass on lines; note the end, and a server that only sends signs of life."""
-        said = time.monotonic()
+    def _lines(self, call: Call) -> Iterator[bytes]:
+        """Pass on lines, and note the end mark."""
         for line in call:
-            if line.startswith(b":") or not line:
-                if time.monotonic() - said > SILENCE_S:
-                    text = f"{self._client.name} said nothing for {SILENCE_S:.0f} s"
-                    raise ServerSlow(text, "Wait until it is less busy, or restart it")
-            else:
-                said = time.monotonic()
-                if len(line) < 32 and line.startswith(b"data:") and b"[DONE]" in line:
-                    self._is_done = True
+            self._has_ended = self._has_ended or line.replace(b" ", b"") == b"data:[DONE]"
             yield line
 
 
@@ -181,18 +167,14 @@ class ChatClient:
         self.name = self._http.name
         """The server's address, for messages; of our own what it is."""
         self._lock = threading.Lock()
-        self._served: Served | None = None
+        self.served: Served | None = None
+        """What the server can do; None before it was asked."""
         self._quirks: frozenset[providers.Quirk] = frozenset()
         self._can_count = True
 
     def close(self) -> None:
         """Drop the connections; what runs is stopped."""
         self._http.close()
-
-    @property
-    def served(self) -> Served | None:
-        """What the server can do, None before it was asked."""
-        return self._served
 
     def probe(self) -> Served:
         """Ask the server what it can do and which model it has.
@@ -204,10 +186,7 @@ class ChatClient:
         return self._probe(None)
 
     def stream(self, messages: Sequence[Message], wish: SamplingParams = DEFAULTS) -> Stream:
-        """Return an answer, which begins when it is iterated over.
-
-        The iteration raises `ServerError`, `ContextFull`, `ConfigInvalid`, `Cancelled`.
-        """
+        """Return an answer; iterating it raises `ServerError`, `ContextFull`, `ConfigInvalid`."""
         return Stream(self, messages, wish)
 
     def count(self, messages: Sequence[Message]) -> tuple[int, bool]:
@@ -236,17 +215,17 @@ class ChatClient:
             error.message = error.message.replace(self.target.key, "…")
             error.args = (error.message,)
         if isinstance(error, (ServerUnreachable, ServerModelMissing)):
-            self._served, self._can_count = None, True  # another may answer there next time
+            self.served, self._can_count = None, True  # another may answer there next time
         full = overflow.context_overflow(error, self.target.name)
-        if full is not None and self._served is not None and full.context_tokens:
-            self._served = replace(self._served, context_tokens=full.context_tokens)
+        if full is not None and self.served is not None and full.context_tokens:
+            self.served = replace(self.served, context_tokens=full.context_tokens)
         return full or error
 
     # For streams.
 
     def begin(self, stream: Stream, messages: Sequence[Message], wish: SamplingParams) -> Call:
         """Send a request for an answer."""
-        served = self._served or self._probe(stream)
+        served = self.served or self._probe(stream)
         path, body = providers.chat_request(served, self._api, messages, wish, self._quirks)
         return stream.adopt(self._http.stream(path, body))
 
@@ -269,7 +248,7 @@ class ChatClient:
             served = providers.probe(self.target, self._api, ask, self.name)
         except ServerError as e:
             raise self.explain(e) from None
-        self._served = served
+        self.served = served
         return served
 
     def _exact(self, what: str | Sequence[Message]) -> int | None:
@@ -277,7 +256,7 @@ class ChatClient:
         if not self._can_count:
             return None
         try:
-            served = self._served or self._probe(None)
+            served = self.served or self._probe(None)
             if not served.can_count:
                 return None
             count = providers.count_tokens(served, what, self._quirks, self._ask)
@@ -292,7 +271,7 @@ class ChatClient:
 
     def _slot_action(self, slot: int, action: str, filename: str) -> bool:
         try:
-            served = self._served or self._probe(None)
+            served = self.served or self._probe(None)
             if not served.can_keep:
                 return False
             path = f"/slots/{max(slot, 0)}?action={action}"

@@ -27,11 +27,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class ResponseReader:
-    """Reads one stream.
-
-    Args:
-        server: its name, for messages.
-    """
+    """Reads one stream of a server, whose name is for messages."""
 
     def __init__(self, server: str) -> None:
         self.reason: End | None = None
@@ -44,7 +40,6 @@ class ResponseReader:
         self._usage: Mapping[str, Any] = _NOTHING
         self._timings: Mapping[str, Any] = _NOTHING
         self._ollama: Mapping[str, Any] = _NOTHING  # the last object
-        self._tool = ""
 
     def feed(self, found: Mapping[str, Any]) -> list[Event]:
         """Return the events of one object.
@@ -61,8 +56,6 @@ class ResponseReader:
         if isinstance(choices, list):
             choice = choices[0] if choices and isinstance(choices[0], Mapping) else _NOTHING
             events += self._message(choice.get("delta") or choice.get("message"))
-            if not events and isinstance(choice.get("text"), str):
-                events += self._splitter.feed(choice["text"])
             self._end(choice.get("finish_reason"))
             self._count(choice.get("usage"))
         elif "done" in found:
@@ -71,7 +64,7 @@ class ResponseReader:
                 self._end(found.get("done_reason") or "stop")
                 self._ollama = found
         elif found.get("object") == "error" or found.get("type") == "error":
-            self._fail(found)
+            raise sse.failure(found, self._server)
         self._count(found.get("usage"))
         timings = found.get("timings")
         if isinstance(timings, Mapping):
@@ -83,74 +76,60 @@ class ResponseReader:
         return list(self._splitter.finish())
 
     def usage(self, prompt_tokens: int) -> Usage:
-        """Return the token counts and times.
-
-        Args:
-            prompt_tokens: an estimate, for servers that do not count.
-        """
-        times = self._timings
-        read, cached = _number(times, "prompt_n"), max(_number(times, "cache_n"), 0)
-        if read >= 0:
-            answer_tokens = max(int(_number(times, "predicted_n")), 0)
-            accepted = max(int(_number(times, "draft_n_accepted")), 0)
+        """Return the token counts and times; `prompt_tokens` for servers that do not count."""
+        if _has(self._timings, "prompt_n"):
+            times, cached = self._timings, _count(self._timings, "cache_n")
+            answer, accepted = _count(times, "predicted_n"), _count(times, "draft_n_accepted")
             return Usage(
-                int(read + cached),
-                int(cached),
-                answer_tokens,
-                max(_number(times, "prompt_ms"), 0.0),
-                max(_number(times, "predicted_ms"), 0.0),
+                _count(times, "prompt_n") + cached,
+                cached,
+                answer,
+                _number(times, "prompt_ms"),
+                _number(times, "predicted_ms"),
                 is_exact=True,
-                draft_tokens=max(int(_number(times, "draft_n")), 0),
+                draft_tokens=_count(times, "draft_n"),
                 accepted_tokens=accepted,
-                passes=max(answer_tokens - accepted, 0),
+                passes=max(answer - accepted, 0),
             )
-        if _number(self._ollama, "prompt_eval_count") >= 0:
+        if _has(self._ollama, "prompt_eval_count"):
             return Usage(
-                int(_number(self._ollama, "prompt_eval_count")),
+                _count(self._ollama, "prompt_eval_count"),
                 0,
-                max(int(_number(self._ollama, "eval_count")), 0),
-                max(_number(self._ollama, "prompt_eval_duration"), 0.0) / 1e6,
-                max(_number(self._ollama, "eval_duration"), 0.0) / 1e6,
+                _count(self._ollama, "eval_count"),
+                _number(self._ollama, "prompt_eval_duration") / 1e6,
+                _number(self._ollama, "eval_duration") / 1e6,
                 is_exact=True,
             )
-        if _number(self._usage, "prompt_tokens") >= 0:
-            return Usage(
-                int(_number(self._usage, "prompt_tokens")),
-                _cached(self._usage),
-                max(int(_number(self._usage, "completion_tokens")), 0),
-                is_exact=True,
+        if _has(self._usage, "prompt_tokens"):
+            prompt, answer = (
+                _count(self._usage, f"{of}_tokens") for of in ("prompt", "completion")
             )
+            return Usage(prompt, _cached(self._usage), answer, is_exact=True)
         answer_tokens = -int(-self._written_bytes // tokens.BYTES_PER_TOKEN)
         return Usage(prompt_tokens, 0, answer_tokens)
 
-    def _message(self, message: object) -> list[Event]:
+    def _message(self, message: object) -> list[Text | Reasoning]:
         if not isinstance(message, Mapping):
             return []
-        events: list[Event] = []
+        events: list[Text | Reasoning] = []
         for name in REASONING:
             thought = message.get(name)
             if isinstance(thought, str) and thought:
                 self._splitter.skip()
                 events.append(Reasoning(thought))
                 break
-        content = message.get("content")
-        if isinstance(content, list):
-            events += self._parts(content)
-        elif isinstance(content, str) and content:
-            events += self._splitter.feed(content)
-        refusal = message.get("refusal")
-        if isinstance(refusal, str) and refusal:
-            events += self._splitter.feed(refusal)
-        if message.get("tool_calls"):
-            events += self._tools(message["tool_calls"])
+        for text in (message.get("content"), message.get("refusal")):
+            if isinstance(text, list):
+                events += self._parts(text)
+            elif isinstance(text, str) and text:
+                events += self._splitter.feed(text)
         for event in events:
-            if isinstance(event, (Text, Reasoning)):
-                self._written_bytes += len(event.text.encode("utf-8", "replace"))
+            self._written_bytes += len(event.text.encode("utf-8", "replace"))
         return events
 
-    def _parts(self, content: list[object]) -> list[Event]:
+    def _parts(self, content: list[object]) -> list[Text | Reasoning]:
         """Read an answer in parts, as Mistral sends it."""
-        events: list[Event] = []
+        events: list[Text | Reasoning] = []
         for part in content:
             if not isinstance(part, Mapping):
                 continue
@@ -163,21 +142,6 @@ class ResponseReader:
                     events.append(Reasoning(one["text"]))
         return events
 
-    def _tools(self, calls: object) -> list[Event]:
-        """Show the tool calls of a model as its answer: it was offered no tools."""
-        events: list[Event] = []
-        for call in calls if isinstance(calls, list) else []:
-            function = call.get("function") if isinstance(call, Mapping) else None
-            if not isinstance(function, Mapping):
-                continue
-            name, arguments = function.get("name"), function.get("arguments")
-            if isinstance(name, str) and name and name != self._tool:
-                self._tool = name
-                events += self._splitter.feed(f"\n{name} ")
-            if isinstance(arguments, str):
-                events += self._splitter.feed(arguments)
-        return events
-
     def _end(self, reason: object) -> None:
         if not isinstance(reason, str) or not reason:
             return
@@ -188,34 +152,36 @@ class ResponseReader:
         self.reason = "length" if reason in LENGTH_REASONS else "stop"
 
     def _count(self, usage: object) -> None:
-        if isinstance(usage, Mapping) and _number(usage, "prompt_tokens") >= 0:
+        if isinstance(usage, Mapping) and _has(usage, "prompt_tokens"):
             self._usage = usage
-
-    def _fail(self, found: Mapping[str, Any]) -> None:
-        raise sse.failure(found, self._server)
 
 
 def _progress(found: Mapping[str, Any]) -> Progress:
-    names = ("total", "cache", "processed")
-    total, cached, done = (max(int(_number(found, name)), 0) for name in names)
-    return Progress(total, cached, done, max(_number(found, "time_ms"), 0.0))
+    total, cached, done = (_count(found, name) for name in ("total", "cache", "processed"))
+    return Progress(total, cached, done, _number(found, "time_ms"))
 
 
 def _cached(usage: Mapping[str, Any]) -> int:
     """Return how much of a prompt was cached: each server has another field for it."""
     details = usage.get("prompt_tokens_details")
-    found = _number(details, "cached_tokens") if isinstance(details, Mapping) else -1
-    for name in ("cached_tokens", "prompt_cache_hit_tokens"):
-        found = max(found, _number(usage, name))
-    return max(int(found), 0)
+    tables = [details, usage] if isinstance(details, Mapping) else [usage]
+    names = ("cached_tokens", "prompt_cache_hit_tokens")
+    return max(_count(table, name) for table in tables for name in names)
+
+
+def _has(table: Mapping[str, Any], name: str) -> bool:
+    """Return whether a server sent a number."""
+    value = table.get(name)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and 0 <= value < 1e15  # a NaN is not
 
 
 def _number(table: Mapping[str, Any], name: str) -> float:
-    """Return a number from a server, -1 if there is none."""
-    value = table.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return -1
-    return value if abs(value) < 1e15 else -1  # a NaN is not
+    return table[name] if _has(table, name) else 0.0
+
+
+def _count(table: Mapping[str, Any], name: str) -> int:
+    return int(_number(table, name))
 
 
 class ReasoningSplitter:
@@ -277,12 +243,10 @@ class ReasoningSplitter:
     def _reason(self, found: list[Text | Reasoning]) -> bool:
         """Pass on reasoning; return whether it has ended."""
         thought, end, rest = self._held.partition(self._end)
-        if not end:  # the end may begin in the last letters
-            most = min(len(thought), len(self._end) - 1)
-            kept = next(
-                (size for size in range(most, 0, -1) if self._end.startswith(thought[-size:])), 0
-            )
-            thought, rest = thought[: len(thought) - kept], thought[len(thought) - kept :]
+        if not end:  # the last characters may be the beginning of the tag
+            starts = range(max(len(thought) - len(self._end) + 1, 0), len(thought))
+            kept = next((at for at in starts if self._end.startswith(thought[at:])), len(thought))
+            thought, rest = thought[:kept], thought[kept:]
         if thought:
             found.append(Reasoning(thought))
         self._held = rest

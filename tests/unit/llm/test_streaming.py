@@ -60,12 +60,7 @@ STREAMS: dict[str, tuple[bytes, str, str]] = {
         sse({"choices": "x"}, {"choices": [{"delta": "x"}]}, chunk(content=3), chunk(content={}),
             {"choices": [{"delta": {"tool_calls": 3}}], "usage": "x", "timings": []},
             chunk(content="a")), "", "a"),
-    "old completions": (sse({"choices": [{"text": "a"}]}), "", "a"),
     "a refusal": (sse(chunk(refusal="I cannot")), "", "I cannot"),
-    "tools nobody offered": (
-        sse(chunk(tool_calls=[{"function": {"name": "grep", "arguments": ""}}]),
-            chunk(tool_calls=[{"function": {"arguments": '{"a"'}}]),
-            chunk(tool_calls=[{"function": {"arguments": ": 1}"}}])), "", '\ngrep {"a": 1}'),
     "CRLF": (sse(chunk(content="a"), chunk(content="b")).replace(b"\n", b"\r\n"), "", "ab"),
     "comments, names and numbers of events": (
         b": hi\n\nevent: message\nid: 3\nretry: 5\n" + sse(chunk(content="a")) + b":\n\n", "", "a"),

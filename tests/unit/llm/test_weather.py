@@ -28,13 +28,12 @@ from lcursor.errors import (
 )
 from lcursor.llm import client as client_module
 from lcursor.llm.client import ChatClient, Stream
-from lcursor.llm.records import Event, Message, Progress, Target, Text
+from lcursor.llm.records import Event, Message, Target, Text
 from tests.fakes.chat_server import (
     Abort,
     Answer,
     ChatServer,
     Hang,
-    Part,
     Wait,
     delta,
     overflow,
@@ -287,26 +286,6 @@ def test_a_server_that_is_killed_and_started_again(make: Make) -> None:
 # Slow ones.
 
 
-class Clock:
-    """Stands in for the module `time`: what it says may be moved on."""
-
-    ahead_s = 0.0
-
-    def monotonic(self) -> float:
-        return time.monotonic() + self.ahead_s
-
-    def perf_counter(self) -> float:
-        return time.perf_counter() + self.ahead_s
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of the chat's client."""
-    clock = Clock()
-    monkeypatch.setattr(client_module, "time", clock)
-    return clock
-
-
 def test_a_silent_server(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "SILENCE_S", 1.0)
     with ChatServer([Answer([A, Hang()])]) as server:
@@ -314,34 +293,6 @@ def test_a_silent_server(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said == "a"
     assert type(error) is ServerSlow
     assert "sent nothing" in error.message
-
-
-def test_a_server_that_only_says_that_it_is_there(make: Make, clock: Clock) -> None:
-    alive: list[Part] = [b": still here\n\n", 0.02]
-    with ChatServer([Answer([A, *(alive * 2000)])]) as server:
-        found = iter(make(server.url).stream(MESSAGES))
-        assert next(found) == Text("a")
-        clock.ahead_s += client_module.SILENCE_S + 1
-        with pytest.raises(ServerSlow, match="said nothing"):
-            list(found)
-
-
-def test_a_prompt_that_is_read_for_long_is_no_silence(make: Make, clock: Clock) -> None:
-    row = {"total": 9, "cache": 0, "processed": 1, "time_ms": 1}
-    progress = sse({**delta(), "prompt_progress": row})
-    gates = [Wait() for _ in range(6)]
-    parts: list[Part] = [progress]
-    for gate in gates:
-        parts += [gate, progress]
-    with ChatServer([Answer([*parts, A, sse(delta("stop"))])]) as server:
-        client = make(server.url)
-        found = iter(client.stream(MESSAGES))
-        for gate in gates:
-            assert isinstance(next(found), Progress)
-            clock.ahead_s += client_module.SILENCE_S * 0.6
-            gate.event.set()
-        *_, last = found
-    assert getattr(last, "reason", "") == "stop"
 
 
 def test_the_longest_silence_suits_a_slow_machine() -> None:
