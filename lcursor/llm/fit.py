@@ -185,12 +185,7 @@ def usable_hardware(here: Hardware, devices: Sequence[Device]) -> Hardware:
 
 
 def memory_budget(here: Hardware, completion: str) -> MemoryBudget:
-    """Return the memory for the chat server beside a completion model.
-
-    Args:
-        here: as `usable_hardware` returns it.
-        completion: name or path of the completion model; "" for none.
-    """
+    """Return the memory for the chat server beside a completion model, a name or a path."""
     reserved, ram = _reserved_bytes(completion), here.ram_bytes or 8 * GIB
     if here.gpu_bytes is not None:
         free = here.gpu_free_bytes if here.gpu_free_bytes is not None else here.gpu_bytes
@@ -202,8 +197,6 @@ def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> P
     """Choose the context of a model.
 
     Args:
-        model: its size.
-        budget: the memory.
         wish_tokens: what the settings say; 0 is as much as fits and is of use.
 
     Raises:

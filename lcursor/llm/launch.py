@@ -54,7 +54,7 @@ class Launcher:
         """Start a server process.
 
         Args:
-            lock: of the folder, held; stays the caller's to close.
+            lock: of the folder, held and closed by the caller.
 
         Raises:
             LcursorError: it cannot be started, or there is no use in another attempt.
@@ -138,14 +138,11 @@ def make_plan(
 def spawn(
     folder: ServerFolder, lock: int, engine: Engine, plan: Plan, speculate: bool, idle_s: float
 ) -> Child:
-    """Start a server process that takes over the lock.
+    """Start a server process that inherits the lock.
 
     Args:
-        folder: of the server.
-        lock: stays the caller's to close.
-        engine: the program.
-        plan: model and context.
-        speculate: whether tokens are drafted from what was said before.
+        lock: closed by the caller.
+        speculate: whether tokens are drafted from earlier text.
         idle_s: when it unloads the model, and when it ends without users; 0 is never.
 
     Raises:

@@ -151,8 +151,6 @@ def command(
     """Return the command line of a `llama-server`.
 
     Args:
-        engine: the program.
-        plan: model and context.
         socket: path of the unix socket that it listens at.
         slots: folder of saved KV states.
         speculate: whether tokens are drafted.

@@ -79,12 +79,8 @@ def is_remote(config: ChatConfig, name: str) -> bool:
 def check(config: ChatConfig, name: str, running: str = "") -> None:
     """Check that there is a model of a name: of `chat.models`, or for the local server.
 
-    Its file need not be on this machine: the first question tells how to get it.
-
-    Args:
-        config: the settings.
-        name: as the user typed it.
-        running: the model that the local server has now, whatever its name.
+    Its file need not be on this machine: the first question tells how to get it. The `running`
+    model of the local server may have any name.
 
     Raises:
         ModelUnknown: there is none; the nearest are suggested.
@@ -146,13 +142,7 @@ def target(config: ChatConfig, name: str) -> Target:
 
 
 def route(config: ChatConfig, question: str, name: str = "") -> str:
-    """Return the name of the model that answers a question.
-
-    Args:
-        config: `route` is off unless the user says otherwise.
-        question: what is asked, with its mentions.
-        name: of the chat's model; "" for the default.
-    """
+    """Return the name of the model that answers a question; `name` is that of the chat."""
     name = name or default(config)
     if not config.route or not config.route_small:
         return name

@@ -32,12 +32,7 @@ HINT = "Leave something out, summarize the chat, or choose a model with a larger
 
 
 def context_overflow(error: ServerError, name: str) -> ContextFull | None:
-    """Return the error that a refusal means, None if it is about something else.
-
-    Args:
-        error: with the words of the server.
-        name: of the model, as the user calls it.
-    """
+    """Return the error that a refusal means, None if it is about something else."""
     words = error.message
     is_named = error.detail.get("type") in TYPES or error.detail.get("code") in TYPES
     is_status = error.status in (0, 400, 413, 422, 500)

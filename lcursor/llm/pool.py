@@ -80,12 +80,7 @@ class ModelPool:
         self._is_closed = False
 
     def add_listener(self, listener: Listener, asked: Callable[[], None] = lambda: None) -> None:
-        """Register a listener.
-
-        Args:
-            listener: gets what a server reports; see `Listener`.
-            asked: called, on any thread, when another listener fills the server's cache.
-        """
+        """Register a listener; `asked` is called when another one fills the server's cache."""
         with self._lock:
             self._listeners.append(listener)
             self._asked.append(asked)
@@ -105,7 +100,7 @@ class ModelPool:
             asked()
 
     def names(self) -> list[str]:
-        """Return the names that one can choose from; the first is what a new chat talks to."""
+        """Return the names of all models; the first is that of a new chat."""
         return models.targets(self.config)
 
     def check(self, name: str) -> None:
@@ -123,7 +118,7 @@ class ModelPool:
         Args:
             wished: for this question; "" for none.
             own: of the chat; "" for the default.
-            question: by which one is chosen, where the settings say so.
+            question: decides if the settings route questions.
 
         Raises:
             ConfigInvalid: there is no model at all.
@@ -131,11 +126,9 @@ class ModelPool:
         return wished or models.route(self.config, question, own)
 
     def may_see(self, name: str, question: str) -> bool:
-        """Return whether what is on the screen may go with a question that does not mention it.
+        """Return whether the visible code may go with a question that does not mention it.
 
-        Args:
-            name: of the model that answers; what leaves the machine was asked for.
-            question: which small talk is not.
+        It may only go to a model on this machine, and not with small talk.
         """
         return models.is_near(self.config, name) and not models.is_talk(question)
 
@@ -166,21 +159,17 @@ class ModelPool:
             served = self._served(client, bool(run), cancel)
             if cancel.is_set():
                 raise Cancelled("the turn was stopped")
+            with self._lock:
+                if self._is_closed:
+                    raise Cancelled("the models are closed")
+                old = self._known.get(name)
+                connection = Connection(name, target, client, served, Counter(client), run)
+                if old is not None and (old.target, old.server) == (target, run):
+                    old, connection = connection, old  # another thread was faster
+                self._known[name] = connection
         except BaseException:
             client.close()
             raise
-        connection = Connection(name, target, client, served, Counter(client), run)
-        with self._lock:
-            if self._is_closed:
-                client.close()
-                raise Cancelled("the models are closed")
-            old = self._known.get(name)
-            is_same = old is not None and (old.target, old.server) == (target, run)
-            if not is_same:
-                self._known[name] = connection
-        if old is not None and is_same:  # somebody else was first
-            client.close()
-            return old
         if old is not None:
             old.client.close()
         return connection
@@ -209,16 +198,7 @@ class ModelPool:
         ask: Callable[[Connection], T],
         again: Callable[[], Connection],
     ) -> T:
-        """Use a model; try again if the local server ended before it took the request.
-
-        Args:
-            connection: the model.
-            ask: uses it.
-            again: finds or starts it again.
-
-        Raises:
-            LcursorError: as `ask` and `again` do.
-        """
+        """Use a model; try `again` if the local server ended before it took the request."""
         try:
             return ask(connection)
         except ServerUnreachable:
@@ -259,11 +239,7 @@ class ModelPool:
         return self._folder or default_folder()
 
     def _served(self, client: ChatClient, is_ours: bool, cancel: threading.Event) -> Served:
-        """Ask a server what it is; the local one may have to load its model from disk first.
-
-        Raises:
-            LcursorError: it does not say so, or not in time.
-        """
+        """Ask a server what it is; the local one may have to load its model from disk first."""
         ends_s = time.monotonic() + (PROBE_S if is_ours else 0.0)
         while True:
             try:

@@ -10,9 +10,9 @@ Source: llama.cpp's tools/server/README.md, Ollama's docs/api.md, the OpenAI API
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import PurePath
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from lcursor.errors import ConfigInvalid, ServerError, ServerGarbled, ServerModelMissing
 from lcursor.http import detect, endpoint
@@ -37,6 +37,8 @@ REFUSALS = (400, 404, 415, 422, 500, 501)
 """Statuses with which servers refuse a field."""
 KEEP_ALIVE = "30m"
 """How long Ollama keeps the model loaded; its own 5 minutes are over after a coffee."""
+Ask = Callable[..., dict[str, Any]]
+"""Asks a server at a path: a GET, or a POST with a body. Returns the object, or `ServerError`."""
 _VERSION = re.compile(r"v\d\w*")
 _QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
     ("no_usage", re.compile(r"stream_options|include_usage", re.I)),
@@ -50,13 +52,6 @@ _QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
     ("no_seed", re.compile(r"^seed\b|[\"'`]seed[\"'`]", re.I)),
     ("no_system", re.compile(r"system.{0,20}(role|message|prompt).{0,40}support", re.I)),
 )
-
-
-class Ask(Protocol):
-    """Asks a server: a GET, or a POST with a body."""
-
-    def __call__(self, path: str, body: dict[str, Any] | None = None, /) -> dict[str, Any]:
-        """Return the object that comes back, or raise `ServerError`."""
 
 
 def split_url(url: str) -> tuple[str, str]:
@@ -79,9 +74,7 @@ def probe(target: Target, api: str, ask: Ask, server: str) -> Served:
     """Find out what a target's server is and can do, with requests that cost it nothing.
 
     Args:
-        target: which, and what is known of it.
         api: the prefix of OpenAI's paths.
-        ask: asks it.
         server: its name, for messages.
 
     Raises:
@@ -213,7 +206,7 @@ def quirk_of(words: str, field: str) -> Quirk | None:
     """Return what a refusal is about, None if it is about no field of ours.
 
     Args:
-        words: what the server says.
+        words: the server's message.
         field: the field that it names; "" for none.
     """
     return next((name for name, sign in _QUIRK_SIGNS if sign.search(f"{field} {words}")), None)
@@ -264,19 +257,9 @@ def message_rows(messages: Sequence[Message], quirks: Set[Quirk]) -> list[dict[s
 
 
 def count_tokens(
-    served: Served,
-    what: str | Sequence[Message],
-    quirks: Set[Quirk],
-    ask: Ask,
+    served: Served, what: str | Sequence[Message], quirks: Set[Quirk], ask: Ask
 ) -> int | None:
-    """Return how many tokens a server counts, None if it does not say.
-
-    Args:
-        served: the server.
-        what: a text by itself, or a prompt.
-        quirks: of the server.
-        ask: posts to a path, and returns what comes back.
-    """
+    """Return how many tokens a text or a prompt has, None if the server does not say."""
     if served.kind != "llama.cpp":  # vLLM
         body: dict[str, Any] = {"model": served.model}
         if isinstance(what, str):

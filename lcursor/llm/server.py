@@ -68,8 +68,8 @@ class LocalServer:
 
     Args:
         config: the chat's settings.
-        folder: of the server; `default_folder()` except in tests.
-        tell: hears in words what is waited for; on the thread of the call.
+        folder: `default_folder()` except in tests.
+        tell: gets progress messages, on the thread of the call.
         completion: name or path of the completion model, whose memory stays free; "" for none.
         idle_s: None for what the settings say.
     """

@@ -172,8 +172,9 @@ def _cached(usage: Mapping[str, Any]) -> int:
 def _has(table: Mapping[str, Any], name: str) -> bool:
     """Return whether a server sent a number."""
     value = table.get(name)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and 0 <= value < 1e15  # a NaN is not
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return 0 <= value < 1e15  # a NaN is not
 
 
 def _number(table: Mapping[str, Any], name: str) -> float:

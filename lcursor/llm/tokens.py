@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any
 
 from lcursor.llm.records import Message
 
@@ -25,33 +24,24 @@ MAX_ANSWER_TOKENS = 2048
 MAX_REMEMBERED = 512
 
 
-class Tokenizer(Protocol):
-    """Counts tokens with a server: `client.ChatClient`."""
-
-    def count(self, messages: Sequence[Message]) -> tuple[int, bool]:
-        """Return the tokens of a prompt, and whether that is exact."""
-
-    def count_text(self, text: str) -> tuple[int, bool]:
-        """Return the tokens of a text, and whether that is exact."""
-
-
 class Counter:
     """Counts with a server if there is one.
 
     Args:
-        client: of the server; None estimates.
+        client: a `client.ChatClient`, which imports this module; None estimates.
     """
 
-    def __init__(self, client: Tokenizer | None = None) -> None:
+    def __init__(self, client: Any = None) -> None:
         self.client = client
-        self._counts: OrderedDict[str, tuple[int, bool]] = OrderedDict()
+        self._counts: dict[str, tuple[int, bool]] = {}
         self._lock = threading.Lock()
 
     def messages(self, messages: Sequence[Message]) -> tuple[int, bool]:
         """Return the tokens of a prompt, and whether that is exact. Waits for the server."""
         if self.client is None:
             return estimate_messages(messages), False
-        return self.client.count(messages)
+        counted: tuple[int, bool] = self.client.count(messages)
+        return counted
 
     def text(self, text: str) -> tuple[int, bool]:
         """Return the tokens of a text, and whether that is exact. Waits for the server."""
@@ -65,7 +55,7 @@ class Counter:
             with self._lock:
                 self._counts[name] = found
                 if len(self._counts) > MAX_REMEMBERED:
-                    self._counts.popitem(last=False)
+                    self._counts.pop(next(iter(self._counts)))  # the oldest
         return found
 
     def known(self, text: str) -> tuple[int, bool]:
@@ -92,10 +82,10 @@ def upper_bound(messages: Sequence[Message]) -> int:
 
 
 def prompt_limit(context_tokens: int, max_tokens: int = 0) -> int:
-    """Return how many tokens of a context a prompt may have; 0 if that is not known.
+    """Return how many tokens of a context a prompt may have; 0 if the context is not known.
 
     Args:
-        context_tokens: of prompt and answer; 0 if it is not known.
+        context_tokens: of prompt and answer.
         max_tokens: limit of an answer by the settings; 0 for none.
     """
     if context_tokens <= 0:
