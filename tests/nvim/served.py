@@ -58,13 +58,6 @@ local handlers = vim.tbl_map(function(client)
 end, vim.lsp.get_clients())
 return { bufs = bufs, said = said, handlers = handlers }
 """
-HASTE = """
-local defer = vim.defer_fn
-vim.defer_fn = function(fn, ms)
-  return defer(fn, ms == 30000 and 1 or ms)
-end
-"""
-
 LONG_MS = 5500
 """More than a busy machine makes a server late, and less than the host waits for the editor."""
 WAITS = """

@@ -77,27 +77,31 @@ end
 local function watch(buf, row)
   clear(buf)
   local mark = api.nvim_buf_set_extmark(buf, namespace, row, 0, { strict = false })
-  local before, began_ms, news_ms = count_errors(buf), vim.uv.now(), nil ---@type integer?
+  local before, timer = count_errors(buf), assert(vim.uv.new_timer())
+  timers[buf] = timer
+  local function after(ms, run)
+    local guarded = notify.guarded(function()
+      if timers[buf] ~= timer then
+        return
+      elseif not api.nvim_buf_is_loaded(buf) then
+        return clear(buf)
+      end
+      run()
+    end)
+    timer:start(ms, 0, vim.schedule_wrap(guarded))
+  end
+  after(GIVE_UP_MS, function()
+    clear(buf)
+  end)
   api.nvim_create_autocmd("DiagnosticChanged", {
     group = group,
     buffer = buf,
     callback = function()
-      news_ms = vim.uv.now()
+      after(QUIET_MS, function()
+        show(buf, mark, before)
+      end)
     end,
   })
-  local timer = assert(vim.uv.new_timer())
-  timers[buf] = timer
-  local function look()
-    local now_ms = vim.uv.now()
-    if timers[buf] ~= timer then
-      return
-    elseif not api.nvim_buf_is_loaded(buf) or now_ms - began_ms > GIVE_UP_MS then
-      clear(buf)
-    elseif news_ms and now_ms - news_ms > QUIET_MS then
-      show(buf, mark, before)
-    end
-  end
-  timer:start(100, 100, vim.schedule_wrap(notify.guarded(look)))
 end
 
 --- Watch the errors of a buffer of which hunks were just accepted.

@@ -1,20 +1,21 @@
 -- Asks the language servers of a file what they report about a proposal before it is shown and,
--- where that has errors, about the text before. Used only with `edit.diagnostics`. Best effort: a
--- server that is slow, or sees such a document differently from the file, reports nothing.
+-- where that has errors, about the text before. Used only with `edit.diagnostics`. The servers get
+-- these texts as a document beside the file, in no buffer and never on disk. Best effort: a server
+-- that is slow, or sees such a document differently from the file, reports nothing.
 
 local buffers = require("lcursor.edit.buffers")
 local config = require("lcursor.config")
-local document = require("lcursor.edit.lsp_document")
 local log = require("lcursor.log")
 local notify = require("lcursor.notify")
 
 local M = {}
 
 local api = vim.api
-local STEP_MS = 40
-local MAX_LATE = 3 -- checks in a row without an answer, after which a server is left alone
-local MAX_ODD = 2 -- checks after which it is not asked about a file that it sees differently
-local MAX_ERRORS = 200
+local PUBLISH, PULL = "textDocument/publishDiagnostics", "textDocument/diagnostic"
+local NAME, NUMBER = ".lcursor-check-%d-%s", "%.lcursor%-check%-(%d+)%-"
+local STEP_MS, RETRY_MS = 40, 100
+local RETRIED = { [-32801] = true, [-32802] = true } -- content modified, server cancelled
+local MAX_USELESS = 2 -- checks in a row, after which a server is not asked about a file again
 -- What gopls, rust-analyzer and jdtls report, not as an error, of documents outside of the project.
 local OUTSIDE = {
   "No packages found for",
@@ -32,16 +33,17 @@ M.limits_ms = {
   first = 2500, -- for the first answer of a server
   whole = 5000, -- for the whole check
   quiet = 250, -- after which published diagnostics are the last ones
-  empty = 1000, -- the same for an empty list, unless the server is known to report errors at once
+  empty = 1000, -- the same for an empty list: some servers publish one first
 }
 
 ---@class (exact) lcursor.LspServerCheck
 ---@field client vim.lsp.Client
----@field document? lcursor.LspDocument nil as long as it was not asked
----@field errors? lsp.Diagnostic[] of the text that it has now
+---@field number integer of the document
+---@field uri string
+---@field version integer of the text that it has; 0 before it was asked
+---@field is_pulled boolean diagnostics are requested; else the server publishes them
+---@field errors? lsp.Diagnostic[] of the text that it has
 ---@field heard_ms integer
----@field changed_ms integer since when it has reported so many errors
----@field is_first boolean it has not reported anything else of this text before
 ---@field is_stale boolean it was busy when it answered
 ---@field after? lsp.Diagnostic[] errors of the proposal
 ---@field before? lsp.Diagnostic[] errors of the text before
@@ -60,18 +62,33 @@ M.limits_ms = {
 
 ---@type table<lcursor.LspCheck, true>
 local checks = {}
----@type table<integer, integer> checks without an answer, by client
-local late = {}
----@type table<string, integer> checks of a text that a server saw differently, by client and buffer
-local odd = {}
----@type table<string, true> names of servers that report errors at once
-local is_prompt = {}
+---@type table<integer, lcursor.LspServerCheck> by the number of their open document
+local open = {}
+local last_number = 0
+---@type table<string, integer> checks in a row that told nothing, by client and buffer
+local useless = {}
+---@type table<table, function> our handlers by `client.handlers`, which clients may share
+local handlers = setmetatable({}, { __mode = "k" })
 
 ---@param client vim.lsp.Client
 ---@param buf integer
 ---@return string
 local function key_of(client, buf)
   return client.id .. " " .. buf
+end
+
+--- Whether a server is told of open documents and their changes, and is a process of its own: one
+--- inside Neovim may make a buffer of a document.
+---@param client vim.lsp.Client
+---@return boolean
+local function is_supported(client)
+  local sync = (client.server_capabilities or {}).textDocumentSync
+  if client:is_stopped() or type(sync) ~= "table" or not sync.openClose then
+    return false
+  end
+  local change = type(sync.change) == "number" and sync.change or 0
+  local source = debug.getinfo(client.rpc.notify, "S").source
+  return change > 0 and source:find("vim/lsp/rpc", 1, true) ~= nil
 end
 
 ---@param buf integer
@@ -81,9 +98,7 @@ local function clients_of(buf)
     return {}
   end
   return vim.tbl_filter(function(client)
-    return document.is_supported(client)
-      and (late[client.id] or 0) < MAX_LATE
-      and (odd[key_of(client, buf)] or 0) < MAX_ODD
+    return is_supported(client) and (useless[key_of(client, buf)] or 0) < MAX_USELESS
   end, vim.lsp.get_clients({ bufnr = buf }))
 end
 
@@ -99,76 +114,114 @@ function M.served()
   return found
 end
 
----@param diagnostics lsp.Diagnostic[]
----@return boolean
-local function is_outside(diagnostics)
-  return vim.iter(diagnostics):any(function(each)
-    return (each.severity or 1) > 1
-      and type(each.message) == "string"
-      and vim.iter(OUTSIDE):any(function(text)
-        return each.message:find(text, 1, true) ~= nil
-      end)
-  end)
-end
-
---- A text is about to be sent: nothing is known of it.
----@param server lcursor.LspServerCheck
-local function expect(server)
-  server.errors, server.heard_ms, server.changed_ms = nil, 0, 0
-  server.is_first, server.is_stale = true, false
+---@param each lsp.Diagnostic
+---@return string without the names of our documents, so that it reads as if about the file
+local function message_of(each)
+  local message = each.message
+  local text = type(message) == "table" and message.value or tostring(message)
+  return (text:gsub(NUMBER, ""))
 end
 
 ---@param server lcursor.LspServerCheck
 ---@param diagnostics lsp.Diagnostic[]
 local function on_diagnostics(server, diagnostics)
-  local before = server.errors
-  server.errors = vim.tbl_filter(function(each)
-    return (each.severity or 1) == 1
-  end, diagnostics)
-  server.heard_ms = vim.uv.now()
-  if not before then
-    server.changed_ms = server.heard_ms
-  elseif #before ~= #server.errors then
-    server.is_first, server.changed_ms = false, server.heard_ms
+  server.errors, server.heard_ms = {}, vim.uv.now()
+  for _, each in ipairs(diagnostics) do
+    if (each.severity or 1) == 1 then
+      table.insert(server.errors, each)
+    else
+      server.is_outside = server.is_outside
+        or vim.iter(OUTSIDE):any(function(text)
+          return message_of(each):find(text, 1, true) ~= nil
+        end)
+    end
   end
-  server.is_outside = server.is_outside or is_outside(diagnostics)
 end
 
----@param check lcursor.LspCheck
+--- Put a handler in front of the client's one for published diagnostics: Neovim would make buffers
+--- for our documents. It passes everything else on at once.
+---@param client vim.lsp.Client
+local function add_handler(client)
+  local all = client.handlers
+  local before = all[PUBLISH]
+  if before and before == handlers[all] then
+    return
+  end
+  all[PUBLISH] = function(err, result, ...)
+    local uri = type(result) == "table" and result.uri or nil
+    local number = type(uri) == "string" and uri:match(NUMBER)
+    if not number then
+      return (before or vim.lsp.handlers[PUBLISH])(err, result, ...)
+    end
+    local server = open[tonumber(number)]
+    local version = tonumber(result.version) -- not every server says it
+    if server and not server.is_pulled and (not version or version == server.version) then
+      on_diagnostics(server, result.diagnostics or {})
+    end
+  end
+  handlers[all] = all[PUBLISH]
+end
+
 ---@param server lcursor.LspServerCheck
-local function open(check, server)
-  expect(server)
-  server.document = document.open(server.client, check.buf, check.after, function(diagnostics)
-    on_diagnostics(server, diagnostics)
+local function pull(server)
+  local version, provider = server.version, server.client.server_capabilities.diagnosticProvider
+  local params = {
+    textDocument = { uri = server.uri },
+    identifier = type(provider) == "table" and provider.identifier or nil,
+  }
+  server.client.rpc.request(PULL, params, function(err, result)
+    if open[server.number] ~= server or server.version ~= version then
+      return
+    elseif type(result) == "table" and type(result.items) == "table" then
+      on_diagnostics(server, result.items)
+    elseif err and RETRIED[err.code] then
+      vim.defer_fn(function()
+        if open[server.number] == server and server.version == version then
+          pull(server)
+        end
+      end, RETRY_MS)
+    end
   end)
-  server.is_over = not server.document
 end
 
---- Whether what a server reported is its last word. Some publish an empty list first and the errors
---- later, some answer while they still load a project.
+--- Send a text. By `client.rpc`: with `client:notify` plugins would take it for the current buffer.
+---@param server lcursor.LspServerCheck
+---@param buf integer
+---@param text string
+local function send(server, buf, text)
+  local client, version = server.client, server.version + 1
+  server.version, server.errors, server.is_stale = version, nil, false
+  local method, params = "textDocument/didChange", { contentChanges = { { text = text } } }
+  params.textDocument = { uri = server.uri, version = version }
+  if version == 1 then
+    add_handler(client)
+    open[server.number] = server
+    local language = client.get_language_id(buf, vim.bo[buf].filetype)
+    method, params = "textDocument/didOpen", { textDocument = { uri = server.uri, text = text } }
+    params.textDocument.version, params.textDocument.languageId = version, language
+  end
+  if not client.rpc.notify(method, params) then
+    server.is_over = true
+  elseif server.is_pulled then
+    pull(server)
+  end
+end
+
+--- Whether what a server reported is its last word: some answer while they still load a project.
 ---@param server lcursor.LspServerCheck that has reported something
----@return boolean is_last
----@return boolean is_stale it answered while it was busy: ask again
+---@return boolean
 local function is_settled(server)
-  local now, count, is_pulled = vim.uv.now(), #server.errors, server.document.is_pulled
+  local now, count = vim.uv.now(), #server.errors
   if count == 0 and next(vim.tbl_get(server.client, "progress", "pending") or {}) then
-    server.heard_ms, server.changed_ms = now, now
-    server.is_first, server.is_stale = false, true
-    return false, false
-  elseif is_pulled then
-    local is_stale = server.is_stale and count == 0
-    server.is_stale = false
-    return not is_stale, is_stale
+    server.heard_ms, server.is_stale = now, true
+    return false
+  elseif server.is_pulled and server.is_stale and count == 0 then
+    server.errors, server.is_stale = nil, false
+    pull(server)
+    return false
   end
-  local is_slow = count == 0 and not is_prompt[server.client.name]
-  local wait_ms = is_slow and M.limits_ms.empty or M.limits_ms.quiet
-  if now - server.heard_ms < M.limits_ms.quiet or now - server.changed_ms < wait_ms then
-    return false, false
-  end
-  if count > 0 and server.is_first then
-    is_prompt[server.client.name] = true
-  end
-  return true, false
+  local wait_ms = count == 0 and M.limits_ms.empty or M.limits_ms.quiet
+  return server.is_pulled or now - server.heard_ms >= wait_ms
 end
 
 --- Go on with one server, as far as it has answered.
@@ -178,40 +231,21 @@ end
 local function step(check, server)
   if server.is_over or server.is_outside or server.client:is_stopped() then
     server.is_over = true
-    return false
-  elseif not server.document then
-    open(check, server)
+  elseif server.version == 0 then
+    send(server, check.buf, check.after)
     return true
-  elseif not server.errors then
-    return false
+  elseif server.errors and is_settled(server) then
+    if server.after then
+      server.before, server.is_over = server.errors, true
+    elseif #server.errors == 0 then
+      server.after, server.before, server.is_over = {}, {}, true
+    else
+      server.after = server.errors
+      send(server, check.buf, check.before)
+      return true
+    end
   end
-  local is_last, is_stale = is_settled(server)
-  local errors = server.errors
-  if is_stale then
-    server.errors = nil
-    document.pull(server.document)
-  elseif not is_last then
-    return false
-  elseif #errors > MAX_ERRORS then
-    server.is_over = true
-  elseif server.after then
-    server.before, server.is_over = errors, true
-  elseif #errors == 0 then
-    server.after, server.before, server.is_over = errors, {}, true
-  else
-    server.after = errors
-    expect(server)
-    document.change(server.document, check.before)
-    return true
-  end
-  return is_stale
-end
-
----@param each lsp.Diagnostic
----@return string
-local function message_of(each)
-  local message = each.message
-  return document.without_names(type(message) == "table" and message.value or tostring(message))
+  return false
 end
 
 --- Return what makes two errors the same wherever they are: a message may name lines.
@@ -256,33 +290,21 @@ local function problems_of(found)
   end, found)
 end
 
---- Return what the servers found, and remember those that are late or see the text differently.
+--- Return what the servers found, and remember those that told nothing.
 ---@param check lcursor.LspCheck
 ---@return table[] with the fields of `EditServer`
 local function results(check)
   local found = {}
   local text = table.concat(api.nvim_buf_get_lines(check.buf, 0, -1, false), "\n") .. "\n"
   for _, server in ipairs(check.servers) do
-    local client = server.client
-    local is_odd = server.is_outside
-    if not is_odd and (server.after or server.errors) then
-      late[client.id] = 0
-    elseif not is_odd and not server.is_over then
-      late[client.id] = (late[client.id] or 0) + 1
-      log.debug("%s reported nothing in time about a proposal", client.name)
-    end
-    if not is_odd and server.before and server.is_over then
-      if agrees_with_file(server, check.buf) then
-        local before, after = problems_of(server.before), problems_of(server.after)
-        table.insert(found, { name = client.name, before = before, after = after })
-      else
-        is_odd = text == check.before
-      end
-    end
-    if is_odd then
-      local key = key_of(client, check.buf)
-      odd[key] = (odd[key] or 0) + 1
-      log.debug("%s sees a text beside the file differently from the file", client.name)
+    local key = key_of(server.client, check.buf)
+    if server.before and not server.is_outside and agrees_with_file(server, check.buf) then
+      local before, after = problems_of(server.before), problems_of(server.after)
+      table.insert(found, { name = server.client.name, before = before, after = after })
+      useless[key] = 0
+    elseif text == check.before then
+      useless[key] = (useless[key] or 0) + 1
+      log.debug("%s told nothing about a proposal", server.client.name)
     end
   end
   return found
@@ -293,8 +315,10 @@ local function close(check)
   checks[check] = nil
   check.timer:close()
   for _, server in ipairs(check.servers) do
-    if server.document then
-      document.close(server.document)
+    if open[server.number] then
+      open[server.number] = nil
+      local params = { textDocument = { uri = server.uri } }
+      server.client.rpc.notify("textDocument/didClose", params)
     end
   end
 end
@@ -310,8 +334,7 @@ local function go_on(check)
   local passed_ms, is_waiting, is_sent = vim.uv.now() - check.began_ms, false, false
   for _, server in ipairs(check.servers) do
     is_sent = is_sent or step(check, server) -- one text at a time: the editor is not held up
-    local has_answered = server.after or server.errors
-    local is_late = not has_answered and passed_ms > M.limits_ms.first
+    local is_late = not (server.after or server.errors) and passed_ms > M.limits_ms.first
     is_waiting = is_waiting or not (server.is_over or is_late)
   end
   if not is_waiting or passed_ms > M.limits_ms.whole then
@@ -319,6 +342,26 @@ local function go_on(check)
     close(check)
     check.done(found)
   end
+end
+
+---@param client vim.lsp.Client
+---@param buf integer
+---@return lcursor.LspServerCheck
+local function new_server(client, buf)
+  last_number = last_number + 1
+  local path = buffers.path(buf)
+  local name = NAME:format(last_number, vim.fs.basename(path))
+  return {
+    client = client,
+    number = last_number,
+    uri = vim.uri_from_fname(vim.fs.joinpath(vim.fs.dirname(path), name)),
+    version = 0,
+    is_pulled = client:supports_method(PULL, buf),
+    heard_ms = 0,
+    is_stale = false,
+    is_outside = false,
+    is_over = false,
+  }
 end
 
 --- Check a proposal.
@@ -337,17 +380,15 @@ function M.check(asked, done)
     buf = buf,
     before = asked.before,
     after = asked.after,
-    servers = {},
+    servers = vim.tbl_map(function(client)
+      return new_server(client, buf)
+    end, clients),
     began_ms = vim.uv.now(),
     timer = assert(vim.uv.new_timer()),
     done = done,
   }
-  for _, client in ipairs(clients) do
-    local server = { client = client, is_outside = false, is_over = false }
-    table.insert(check.servers, server --[[@as lcursor.LspServerCheck]])
-  end
   checks[check] = true
-  open(check, check.servers[1])
+  step(check, check.servers[1])
   local run = vim.schedule_wrap(notify.guarded(function()
     go_on(check)
   end))
