@@ -67,61 +67,6 @@ def test_step(
     assert lua(code, texts, shown, typed, steps) == step
 
 
-SLOW = [100] * 30
-"""Gaps of somebody whose usual one is 100 ms."""
-
-
-@pytest.mark.parametrize(
-    ("gaps", "answer", "char", "at_end", "most", "ms"),
-    [
-        (SLOW, 100, "a", False, 0, 0),  # switched off
-        (SLOW, 59, "a", False, 60, 0),  # a quick engine
-        (SLOW, 60, "a", False, 60, 60),
-        (SLOW, None, "a", False, 60, 0),  # nothing is known of it
-        (SLOW, 270, "a", False, 60, 30),  # 3 · 100 - 270
-        (SLOW, 270, "a", True, 60, 0),  # 2.4 · 100 - 270
-        (SLOW, 270, "é", False, 60, 30),
-        (SLOW, 270, "_", False, 60, 30),
-        (SLOW, 500, "a", False, 60, 0),  # a slow one: its answer comes late enough
-        (SLOW, 100, "(", False, 60, 0),
-        (SLOW, 100, " ", False, 60, 0),
-        (SLOW, 100, "", False, 60, 0),
-        ([*SLOW, 401], 100, "a", False, 60, 0),  # after a pause
-        ([*SLOW, 400], 100, "a", False, 60, 60),
-        ([], 100, "a", False, 60, 0),  # the first key of all
-        ([10] * 30, 270, "a", False, 60, 30),  # nobody is taken to be faster than 100 ms
-        ([10] * 20, 570, "a", False, 60, 30),  # too few to know: 200 ms
-        ([400] * 30, 1180, "a", False, 60, 20),
-        ([5000] * 30 + [100] * 21, 270, "a", False, 60, 30),  # pauses are no gaps
-        (SLOW, 100, "a", False, 500, 200),
-    ],
-)
-def test_delay(
-    lua: Call, gaps: list[int], answer: int | None, char: str, at_end: bool, most: int, ms: int
-) -> None:
-    code = """
-    local gaps, answer, char, at_end, most = ...
-    answer = answer ~= vim.NIL and answer or nil
-    return require("lcursor.complete.debounce").delay(gaps, answer, char, at_end, most)
-    """
-    assert lua(code, gaps, answer, char, at_end, most) == ms
-
-
-def test_the_pace_is_of_the_newest_keys_and_answers(lua: Call) -> None:
-    code = """
-    local debounce = require("lcursor.complete.debounce")
-    local pace = debounce.new()
-    for ms = 0, 1000, 5 do
-      debounce.key(pace, ms)
-    end
-    for _, ms in ipairs({ 900, 900, 900, 900, 900, 900, 0, 1, 2, 3, 4, 5, 6, 7 }) do
-      debounce.answered(pace, ms)
-    end
-    return { #pace.gaps_ms, pace.gaps_ms[1], pace.answer_ms, #pace.answers_ms }
-    """
-    assert lua(code) == [100, 5, 5, 10]
-
-
 def others(host: FakeHost, request: dict[str, Any], *texts: str) -> None:
     """Answer the press of a key when it has arrived."""
     host.wait(lambda: host.messages("fim.more"))

@@ -227,7 +227,6 @@ def test_nothing_is_shown_when_there_is_nothing_to_see(editor: Start, host: Fake
 
 def test_debounce_waits_for_a_pause(editor: Start, host: FakeHost) -> None:
     nvim = editor({"a.py": ""}, config={"completion": {"debounce_ms": 120}})
-    nvim.lua("require('lcursor.complete.debounce').delay = function(...) return select(5, ...) end")
     nvim.keys("i")
     nvim.type("abcdef", pace_ms=5)
     request = nvim.request()

@@ -5,7 +5,6 @@ local accept = require("lcursor.complete.accept")
 local config = require("lcursor.config")
 local context = require("lcursor.context")
 local cycle = require("lcursor.complete.cycle")
-local debounce = require("lcursor.complete.debounce")
 local gate = require("lcursor.complete.gate")
 local gather = require("lcursor.complete.gather")
 local ghost = require("lcursor.complete.ghost")
@@ -38,8 +37,6 @@ local last_look
 local dismissed
 ---@type lcursor.Waiter the callbacks of our requests
 local waiter
----@type lcursor.Pace of keys and answers
-local pace = debounce.new()
 ---@type number? when the last key without a request was pressed, in ms
 local key_ms
 ---@type number when the last key was pressed, in ms
@@ -126,13 +123,8 @@ local ask
 
 --- Request a suggestion after the debounce.
 local function ask_later()
-  local most = config.for_buffer(api.nvim_get_current_buf()).completion.debounce_ms
-  local ms = 0
-  if most > 0 then
-    local line, col = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2]
-    ms = debounce.delay(pace.gaps_ms, pace.answer_ms, line:sub(col, col), col == #line, most)
-  end
-  trigger.later(ms, function()
+  local own = config.for_buffer(api.nvim_get_current_buf())
+  trigger.later(own.completion.debounce_ms, function()
     ask("auto")
   end)
 end
@@ -148,7 +140,6 @@ local function look()
   if moved then
     key_ms = now_ms()
     pressed_ms = key_ms
-    debounce.key(pace, key_ms)
   end
   local s = current
   if s then
@@ -296,9 +287,6 @@ waiter = {
       why.note(s.buf, answer.reason == "unsure" and "unsure" or "empty_" .. answer.reason)
     end
     receive(id, answer.text, true, answer.replaces)
-    if answer.stats then
-      debounce.answered(pace, answer.stats.first_ms)
-    end
     if current and current.id == id then
       cycle.ask(current, show)
     end
