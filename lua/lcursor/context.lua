@@ -163,12 +163,17 @@ function M.file(buf)
   end
 end
 
---- Return the loaded buffer of a path.
+--- Return the loaded buffer of a file.
 ---@param path string absolute
----@return integer? buf
+---@return integer?
 function M.buffer(path)
+  local real = vim.uv.fs_realpath(path) or path
   return vim.iter(api.nvim_list_bufs()):find(function(buf)
-    return api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_name(buf) == path
+    if not api.nvim_buf_is_loaded(buf) or vim.bo[buf].buftype ~= "" then
+      return false
+    end
+    local name = api.nvim_buf_get_name(buf)
+    return name ~= "" and (name == path or (vim.uv.fs_realpath(name) or name) == real)
   end)
 end
 

@@ -4,6 +4,7 @@
 local config = require("lcursor.config")
 local host = require("lcursor.host")
 local notify = require("lcursor.notify")
+local protocol = require("lcursor.protocol")
 local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")
 
@@ -12,37 +13,6 @@ local M = {}
 --- Called with each message that answers a request; an error comes as `error`, after the user was
 --- told.
 ---@alias lcursor.Listener fun(method: string, params: table)
-
--- The messages that answer a request: after the first ones nothing more comes.
-local LAST = {
-  "index.reported",
-  "index.explained",
-  "index.found",
-  "chat.opened",
-  "chat.billed",
-  "chat.done",
-  "chat.listed",
-  "chat.completed",
-  "server.told",
-  "edit.done",
-  "edit.written",
-  "edit.reverted",
-  "edit.turned",
-}
-local OTHERS = {
-  "chat.started",
-  "chat.progress",
-  "chat.delta",
-  "chat.summed",
-  "edit.started",
-  "edit.progress",
-  "edit.delta",
-  "edit.planned",
-  "edit.question",
-  "edit.look",
-  "edit.proposed",
-  "edit.message",
-}
 
 local last_id = 0
 ---@type table<integer, lcursor.Listener> by id
@@ -146,27 +116,19 @@ function M.is_enabled(feature, name)
   return false
 end
 
----@param method string
----@param is_last boolean
-local function deliver(method, is_last)
-  rpc.on(method, function(params)
-    local listener = listeners[params.id]
-    if is_last then
-      M.forget(params.id)
-    end
-    if listener then
-      listener(method, params)
-    end
-  end)
+for method, fields in pairs(protocol.to_lua) do
+  if vim.list_contains(fields, "id") then
+    rpc.on(method, function(params)
+      local listener = listeners[params.id]
+      if vim.endswith(method, ".done") then
+        M.forget(params.id) -- nothing comes after it
+      end
+      if listener then
+        listener(method, params)
+      end
+    end)
+  end
 end
-
-for _, method in ipairs(LAST) do
-  deliver(method, true)
-end
-for _, method in ipairs(OTHERS) do
-  deliver(method, false)
-end
-deliver("error", false)
 rpc.on_disconnect(function()
   M.fail_all("the Python host ended")
 end)

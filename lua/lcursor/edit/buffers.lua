@@ -5,7 +5,7 @@ local context = require("lcursor.context")
 local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
 
-local M = {}
+local M = { find = context.buffer }
 
 local api = vim.api
 local MAX_BYTES = 4 * 1024 * 1024
@@ -25,20 +25,6 @@ end
 ---@return string
 function M.path(buf)
   return vim.fs.abspath(api.nvim_buf_get_name(buf))
-end
-
---- Return the loaded buffer of a file.
----@param path string
----@return integer?
-function M.find(path)
-  local real = vim.uv.fs_realpath(path) or path
-  return vim.iter(api.nvim_list_bufs()):find(function(buf)
-    if not api.nvim_buf_is_loaded(buf) or vim.bo[buf].buftype ~= "" then
-      return false
-    end
-    local name = api.nvim_buf_get_name(buf)
-    return name ~= "" and (name == path or (vim.uv.fs_realpath(name) or name) == real)
-  end)
 end
 
 --- Return a path as it is shown: relative to its project.

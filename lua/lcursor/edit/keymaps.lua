@@ -1,8 +1,8 @@
 -- The keys of edits, mapped in a buffer only while they do something: those for hunks while it has
--- open ones, the one that stops while an edit of it runs. A map of the user's that was there is
--- restored; one that was made meanwhile is left alone.
+-- open ones, the one that stops while an edit of it runs.
 
 local config = require("lcursor.config")
+local keymaps = require("lcursor.ui.keymaps")
 local notify = require("lcursor.notify")
 local proposals = require("lcursor.edit.proposals")
 
@@ -22,51 +22,27 @@ function M.proposal()
   end)
 end
 
----@class (exact) lcursor.EditKey
----@field name string of the setting and of the <Plug> map
----@field modes string a letter each
----@field text string for the help
----@field run fun()
-
----@type lcursor.EditKey[]
-local KEYS = {}
-
----@param name string
----@param modes string
----@param run fun()
----@param text string
-local function add(name, modes, run, text)
-  table.insert(KEYS, { name = name, modes = modes, run = run, text = text })
-end
-
 --- Return a function that calls a function of hunks.lua.
 ---@param name string
+---@param by? integer a step, repeated [count] times
 ---@return fun()
-local function hunks(name)
+local function hunks(name, by)
   return function()
-    require("lcursor.edit.hunks")[name]()
-  end
-end
-
----@param by integer
----@return fun()
-local function go(by)
-  return function()
-    require("lcursor.edit.hunks").next(by * vim.v.count1)
+    require("lcursor.edit.hunks")[name](by and by * vim.v.count1)
   end
 end
 
 --- Return a function that calls a function of edits.lua with the proposal at the cursor.
 ---@param name string
----@param arg any
+---@param by? integer
 ---@return fun()
-local function edits(name, arg)
+local function edits(name, by)
   return function()
     local proposal = M.proposal()
     if not proposal then
       return notify.info("no changes are proposed")
     end
-    require("lcursor.edit.edits")[name](proposal, arg)
+    require("lcursor.edit.edits")[name](proposal, by)
   end
 end
 
@@ -78,21 +54,30 @@ local function list()
   require("lcursor.edit.quickfix").open()
 end
 
-add("accept", "nx", hunks("accept"), "Accept hunk")
-add("reject", "nx", hunks("reject"), "Reject hunk")
-add("accept_file", "n", hunks("accept_file"), "Accept file")
-add("reject_file", "n", hunks("reject_file"), "Reject file")
-add("accept_turn", "n", edits("accept"), "Accept edit")
-add("reject_turn", "n", edits("reject"), "Reject edit")
-add("next", "nxo", go(1), "Next hunk")
-add("previous", "nxo", go(-1), "Previous hunk")
-add("list", "n", list, "List hunks")
-add("object", "xo", hunks("select"), "Hunk text object")
-add("edit", "n", hunks("edit"), "Edit hunk")
-add("next_alternative", "n", edits("cycle", 1), "Next alternative")
-add("previous_alternative", "n", edits("cycle", -1), "Previous alternative")
-add("again", "n", edits("again"), "Try again")
-add("stop", "n", stop, "Stop edit")
+---@class (exact) lcursor.EditKey
+---@field [1] string name of the setting and of the <Plug> map
+---@field [2] string modes, a letter each
+---@field [3] fun()
+---@field [4] string for the help
+
+---@type lcursor.EditKey[]
+local KEYS = {
+  { "accept", "nx", hunks("accept"), "Accept hunk" },
+  { "reject", "nx", hunks("reject"), "Reject hunk" },
+  { "accept_file", "n", hunks("accept_file"), "Accept file" },
+  { "reject_file", "n", hunks("reject_file"), "Reject file" },
+  { "accept_turn", "n", edits("accept"), "Accept edit" },
+  { "reject_turn", "n", edits("reject"), "Reject edit" },
+  { "next", "nxo", hunks("next", 1), "Next hunk" },
+  { "previous", "nxo", hunks("next", -1), "Previous hunk" },
+  { "list", "n", list, "List hunks" },
+  { "object", "xo", hunks("select"), "Hunk text object" },
+  { "edit", "n", hunks("edit"), "Edit hunk" },
+  { "next_alternative", "n", edits("cycle", 1), "Next alternative" },
+  { "previous_alternative", "n", edits("cycle", -1), "Previous alternative" },
+  { "again", "n", edits("again"), "Try again" },
+  { "stop", "n", stop, "Stop edit" },
+}
 
 ---@param name string
 ---@return string
@@ -104,10 +89,10 @@ end
 --- Do what a key stands for; for the <Plug> maps.
 ---@param name string
 function M.press(name)
-  for _, each in ipairs(KEYS) do
-    if each.name == name:gsub("-", "_") then
+  for _, key in ipairs(KEYS) do
+    if key[1] == name:gsub("-", "_") then
       require("lcursor.edit").start()
-      return notify.guarded(each.run)()
+      return notify.guarded(key[3])()
     end
   end
 end
@@ -116,48 +101,23 @@ end
 ---@return { name: string, text: string, default: string }[]
 function M.describe()
   local mappings = config.defaults().edit.mappings
-  return vim.tbl_map(function(each)
-    return { name = plug_of(each.name), text = each.text, default = mappings[each.name] }
+  return vim.tbl_map(function(key)
+    return { name = plug_of(key[1]), text = key[4], default = mappings[key[1]] }
   end, KEYS)
 end
 
----@class (exact) lcursor.EditMapped
----@field mode string
----@field lhs string
----@field callback function
----@field before? table maparg() of the user's buffer-local map
-
----@type table<integer, { has_hunks: boolean, is_running: boolean, maps: lcursor.EditMapped[] }>
+---@type table<integer, { has_hunks: boolean, is_running: boolean, maps: lcursor.Keymap[] }>
 local mapped = {}
 
----@param buf integer the current one
----@param each lcursor.EditKey
+--- Map a key in the current buffer, unless the user has mapped what it does.
+---@param key lcursor.EditKey
 ---@param lhs string
----@param maps lcursor.EditMapped[]
-local function map(buf, each, lhs, maps)
-  local callback = notify.guarded(each.run)
-  for mode in each.modes:gmatch(".") do
-    if lhs ~= "" and vim.fn.hasmapto(plug_of(each.name), mode) == 0 then
-      local before = vim.fn.maparg(lhs, mode, false, true)
-      vim.keymap.set(mode, lhs, callback, {
-        buffer = buf,
-        nowait = true,
-        desc = "lcursor: " .. each.text:lower(),
-      })
-      before = before.buffer == 1 and before or nil
-      table.insert(maps, { mode = mode, lhs = lhs, callback = callback, before = before })
-    end
-  end
-end
-
----@param buf integer the current one
----@param one lcursor.EditMapped
-local function unmap(buf, one)
-  local now = vim.fn.maparg(one.lhs, one.mode, false, true)
-  if now.buffer == 1 and now.callback == one.callback then
-    vim.keymap.del(one.mode, one.lhs, { buffer = buf })
-    if one.before then
-      vim.fn.mapset(one.mode, false, one.before)
+---@param maps lcursor.Keymap[] it is added to these
+local function map(key, lhs, maps)
+  local desc, callback = "lcursor: " .. key[4]:lower(), notify.guarded(key[3])
+  for mode in key[2]:gmatch(".") do
+    if lhs ~= "" and vim.fn.hasmapto(plug_of(key[1]), mode) == 0 then
+      table.insert(maps, keymaps.set(mode, lhs, callback, { desc = desc }))
     end
   end
 end
@@ -178,13 +138,11 @@ function M.sync(buf)
   local maps = {}
   mapped[buf] = { has_hunks = has_hunks, is_running = is_running, maps = maps }
   local mappings = config.for_buffer(buf).edit.mappings
+  keymaps.remove(buf, now.maps)
   api.nvim_buf_call(buf, function()
-    for i = #now.maps, 1, -1 do
-      unmap(buf, now.maps[i])
-    end
-    for _, each in ipairs(KEYS) do
-      if each.name == "stop" and is_running or each.name ~= "stop" and has_hunks then
-        map(buf, each, mappings[each.name] or "", maps)
+    for _, key in ipairs(KEYS) do
+      if key[1] == "stop" and is_running or key[1] ~= "stop" and has_hunks then
+        map(key, mappings[key[1]] or "", maps)
       end
     end
   end)

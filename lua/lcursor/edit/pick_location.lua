@@ -58,14 +58,7 @@ end
 ---@param choice lcursor.EditChoice
 local function preview(buf, win, choice)
   local lines, first, last, added = preview_lines(choice)
-  window.set_lines(buf, lines)
-  local name = choice.path ~= "" and choice.path or nil
-  local filetype = name and vim.filetype.match({ filename = name, contents = lines }) or ""
-  pcall(vim.treesitter.stop, buf)
-  local language = vim.treesitter.language.get_lang(filetype)
-  if not (language and pcall(vim.treesitter.start, buf, language)) then
-    vim.bo[buf].syntax = filetype -- not the filetype: that would attach language servers
-  end
+  window.set_code(buf, lines, choice.path ~= "" and choice.path or nil)
   api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   local function color(from, to, hl)
     if to > from then

@@ -84,13 +84,7 @@ local function fill_preview(p, hit, lines)
   local buf, win = p.preview.buf, p.preview.win
   if lines then
     p.shown = hit.path
-    window.set_lines(buf, lines)
-    local filetype = vim.filetype.match({ filename = hit.path, contents = lines }) or ""
-    pcall(vim.treesitter.stop, buf)
-    local language = vim.treesitter.language.get_lang(filetype)
-    if not (language and pcall(vim.treesitter.start, buf, language)) then
-      vim.bo[buf].syntax = filetype -- not the filetype: that would attach language servers
-    end
+    window.set_code(buf, lines, hit.path)
   end
   local count = api.nvim_buf_line_count(buf)
   local first = math.min(hit.first_row, count - 1)

@@ -12,6 +12,20 @@ function M.set_lines(buf, lines)
   vim.bo[buf].modifiable = false
 end
 
+--- Show code in a buffer, highlighted but without its filetype: that would attach language servers.
+---@param buf integer
+---@param lines string[]
+---@param path? string that tells the language
+function M.set_code(buf, lines, path)
+  M.set_lines(buf, lines)
+  local filetype = path and vim.filetype.match({ filename = path, contents = lines }) or ""
+  pcall(vim.treesitter.stop, buf)
+  local language = vim.treesitter.language.get_lang(filetype)
+  if not (language and pcall(vim.treesitter.start, buf, language)) then
+    vim.bo[buf].syntax = filetype
+  end
+end
+
 --- Return the buffer of a name in lcursor://, wiped once it is hidden; made if it does not exist.
 ---@param name string
 ---@return integer
