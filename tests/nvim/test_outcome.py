@@ -17,19 +17,29 @@ Call = Callable[..., Any]
 Start = Callable[..., Pilot]
 DEF = {"a.py": "def f(x):\n"}
 
-# Each step is [function of `life`, arguments]; the clock is an argument.
+# Each step is [what happens, arguments, time in ms].
 REPLAY = """
-local steps = ...
-local life = require("lcursor.complete.outcome").life
-local it = life.begin(7, 1000)
-it.filetype, it.confidence = "lua", 0.5
-for _, step in ipairs(steps) do
-  local name = table.remove(step, 1)
-  if name == "finish" then
-    return life.finish(it, unpack(step)) or vim.NIL
+local outcome, told = require("lcursor.complete.outcome"), vim.NIL
+local buf, real, ms = vim.api.nvim_get_current_buf(), vim.uv.hrtime, 0
+vim.bo[buf].filetype = "lua"
+require("lcursor.rpc").notify = function(_, row) told = row end
+vim.uv.hrtime = function() return ms * 1e6 end
+outcome.asked(7, 1000)
+outcome.answered(7, { confidence = 0.5, source = "model" })
+for _, step in ipairs(...) do
+  ms = tonumber(step[#step]) or ms
+  if step[1] == "show" then
+    outcome.shown({ id = 7, buf = buf, text = step[2] }, step[3])
+  elseif step[1] == "accept" then
+    outcome.accepted(step[2])
+  elseif step[1] == "hide" then
+    outcome.hidden()
+  else
+    outcome.ended(step[2])
   end
-  life[name](it, unpack(step))
 end
+vim.uv.hrtime = real
+return told
 """
 
 
@@ -133,7 +143,7 @@ def test_what_counts(lua: Call, steps: list[Any], wanted: dict[str, Any] | None)
 )
 def test_how_it_ended(lua: Call, was: tuple[int, ...], now: tuple[int, ...], how: str) -> None:
     names = ["buf", "tick", "row", "col"]
-    code = "return require('lcursor.complete.outcome').life.how(...)"
+    code = "return require('lcursor.complete.outcome').how(...)"
     assert lua(code, dict(zip(names, was, strict=True)), dict(zip(names, now, strict=True))) == how
 
 
