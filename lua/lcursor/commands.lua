@@ -12,7 +12,6 @@ local M = {}
 
 --- Return a function that calls one of a module, which it loads then.
 ---@param module string
----@param name string
 ---@return fun(args: string[])
 local function call(module, name)
   return function(args)
@@ -20,7 +19,6 @@ local function call(module, name)
   end
 end
 
----@param word string
 ---@return fun(args: string[], range?: integer[])
 local function edit(word)
   return function(args, range)
@@ -91,24 +89,20 @@ local function why()
   require("lcursor.notify").info(vim.trim(found.text .. " " .. found.numbers))
 end
 
----@param args string[]
 local function stats(args)
   local module = require("lcursor.complete.stats")
   return args[1] == "reset" and module.reset() or module.show()
 end
 
----@param args string[]
 local function search(args)
   require("lcursor.index").search(table.concat(args, " "))
 end
 
----@param args string[]
 local function chats(args)
   require("lcursor.joined").chat()
   require("lcursor.chat.commands").command(args)
 end
 
----@param args string[]
 local function toggle(args)
   local is_here = args[1] == "buffer"
   local is_on = require("lcursor").toggle(is_here and 0 or nil)
@@ -238,7 +232,6 @@ local function names()
   end, COMMANDS)
 end
 
----@param name string
 ---@return lcursor.Command?
 local function find(name)
   for _, command in ipairs(COMMANDS) do

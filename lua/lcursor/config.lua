@@ -74,7 +74,6 @@ local function distance(a, b)
   return row[#b]
 end
 
----@param key string
 ---@param candidates string[]
 ---@return string
 local function nearest(key, candidates)
@@ -124,7 +123,6 @@ local function check_rows(rows, value)
   end
 end
 
----@param setting lcursor.Setting
 ---@param value table
 ---@return string? complaint
 local function check_entries(setting, value)
@@ -143,7 +141,6 @@ local function check_entries(setting, value)
   end
 end
 
----@param setting lcursor.Setting
 ---@param value any
 ---@return string? complaint
 local function check(setting, value)
@@ -170,7 +167,6 @@ local function check(setting, value)
 end
 
 --- Return the value to store; a disabled key is an empty one.
----@param setting lcursor.Setting
 ---@param old any the value before
 ---@param value any
 ---@return any
@@ -254,7 +250,6 @@ end
 
 --- Merge the settings of a buffer, if they changed: merging takes milliseconds, and this is called
 --- several times per key.
----@param buf integer
 ---@return lcursor.BufferConfig?
 local function of_buffer(buf)
   local base, own = M.get(), vim.b[buf].lcursor

@@ -24,7 +24,6 @@ local places = {}
 ---@type table<integer, integer> buffer -> first row of its last window
 local starts = {}
 
----@param str string
 ---@return string without an incomplete character at its end
 local function whole_at_end(str)
   local last = #str
@@ -43,9 +42,6 @@ end
 
 --- Return the first row of the window. It stays the same as long as that gives a good window, and
 --- moves in steps: text that begins the same can reuse the KV cache.
----@param buf integer
----@param row integer
----@param col integer
 ---@return integer
 local function first_row_of(buf, row, col)
   local offset = api.nvim_buf_get_offset
@@ -96,9 +92,6 @@ local function first_row_of(buf, row, col)
   return lowest
 end
 
----@param buf integer
----@param row integer
----@param col integer
 ---@return string prefix
 ---@return integer first_row
 local function before(buf, row, col)
@@ -111,9 +104,6 @@ local function before(buf, row, col)
   return text.join(api.nvim_buf_get_text(buf, first, 0, row, col, {})), first
 end
 
----@param buf integer
----@param row integer
----@param col integer
 ---@return string suffix
 local function after(buf, row, col)
   local offset = api.nvim_buf_get_offset
@@ -142,7 +132,6 @@ local function after(buf, row, col)
   return text.join(lines)
 end
 
----@param buf integer
 ---@param first_row integer of the window
 ---@return string top the file's first lines, if the window begins after them
 local function top_of(buf, first_row)

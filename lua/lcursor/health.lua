@@ -35,7 +35,6 @@ local function check_neovim()
   end
 end
 
----@param found lcursor.Findings
 local function check_config(found)
   local problems = config.problems()
   if #problems == 0 then
@@ -48,8 +47,6 @@ local function check_config(found)
   editor.check_switches(found)
 end
 
----@param info lcursor.HostInfo
----@param found lcursor.Findings
 local function check_process(info, found)
   local text = ("Process %s, started with %s"):format(info.pid or "?", info.python or "?")
   if info.started_ms then
@@ -70,7 +67,6 @@ local function check_process(info, found)
   end
 end
 
----@param found lcursor.Findings
 local function check_host(found)
   local current, info = status.get(), require("lcursor.host").info()
   local detail = current.detail ~= "" and (": " .. current.detail) or ""

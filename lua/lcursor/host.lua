@@ -39,8 +39,6 @@ local crashes = 0 -- since the last :LCursor restart
 ---@type uv.uv_timer_t? running until hello is answered, or before a restart
 local timer
 
----@param ms integer
----@param fn fun()
 local function after(ms, fn)
   if timer then
     timer:close()
@@ -60,9 +58,6 @@ local function stop_timer()
   end
 end
 
----@param code string
----@param message string
----@param hint string
 local function report(code, message, hint)
   notify.error({ code = code, message = message, hint = hint, level = protocol.levels[code] })
 end
@@ -78,8 +73,6 @@ local function drop()
   end
 end
 
----@param message string
----@param hint string
 local function fail(message, hint)
   drop()
   status.set("failed", message)
@@ -97,7 +90,6 @@ local function last_line()
 end
 
 --- Test the engine in a separate process, after the host crashed twice. Returns at once.
----@param python string
 ---@param signal integer of the last crash
 local function test_engine(python, signal)
   status.set("starting", "testing the engine")

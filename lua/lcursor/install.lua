@@ -34,7 +34,6 @@ function M.venv()
   return vim.fs.joinpath(vim.fs.normalize(root), "venv")
 end
 
----@param path string
 ---@return string? text nil if there is no such file
 local function read(path)
   local file = io.open(path, "rb")
@@ -60,7 +59,6 @@ local function cpu_runs(flags)
 end
 
 --- Return why an environment cannot be used.
----@param venv string
 ---@return string? problem nil if it is complete
 local function problem_of(venv)
   if vim.fn.executable(vim.fs.joinpath(venv, "bin", "python")) == 0 then
@@ -148,7 +146,6 @@ local function models()
 end
 
 --- Run install.py and show its progress, one JSON object per line.
----@param python string
 local function start(python)
   local script = vim.fs.joinpath(M.plugin_root(), "lcursor", "install.py")
   local command = { python, "-X", "utf8", script, "--venv", M.venv(), "--verify" }

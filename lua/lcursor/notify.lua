@@ -32,8 +32,6 @@ local function max_cells()
   return is_builtin and vim.o.columns * math.max(vim.o.cmdheight, 1) - 12 or nil
 end
 
----@param text string
----@param cells integer
 ---@return string
 local function cut(text, cells)
   if vim.fn.strdisplaywidth(text) <= cells then
@@ -46,7 +44,6 @@ local function cut(text, cells)
   return short .. "…"
 end
 
----@param message string
 ---@param hint string what to do about it; kept if the text must be cut
 ---@param level "info"|"warn"|"error"
 local function show(message, hint, level)

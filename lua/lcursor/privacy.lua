@@ -75,7 +75,6 @@ local checked = {}
 ---@type table<string, lcursor.Checked> files that are not in a buffer
 local files = {}
 
----@param globs string[]
 ---@return vim.regex? matches an absolute path
 local function compile(globs)
   if #globs == 0 then
@@ -104,7 +103,6 @@ local harmless
 ---@type { key: string, regex?: vim.regex } the user's globs that were used last
 local own_globs = { key = "" }
 
----@param globs string[]
 ---@return vim.regex?
 local function compile_own(globs)
   local key = table.concat(globs, "\0")
@@ -139,7 +137,6 @@ function M.has_private_key(text)
     or text:find("AGE-SECRET-KEY-", 1, true) ~= nil
 end
 
----@param buf integer
 ---@return string at most HEAD_LINES lines and about HEAD_BYTES bytes of its beginning
 local function head_of(buf)
   local last = math.min(api.nvim_buf_line_count(buf), HEAD_LINES) - 1
@@ -151,8 +148,6 @@ local function head_of(buf)
   return table.concat(api.nvim_buf_get_text(buf, 0, 0, last, end_col, {}), "\n")
 end
 
----@param entry lcursor.Checked
----@param path string
 ---@param answered fun()
 local function ask_git(entry, path, answered)
   local root = vim.fs.root(path, ".git")

@@ -73,7 +73,6 @@ function M.tab_width(column, tabstop, stops)
   return last - (column - edge) % last
 end
 
----@param text string
 ---@return string with control characters as Neovim shows them in a buffer
 local function printable(text)
   text = text:gsub("%c", function(char)

@@ -29,7 +29,6 @@ end
 
 --- Insert text. Replaces `vim.paste` during our call: that one redraws before the ghost is updated,
 --- and users override it.
----@param lines string[]
 ---@return boolean
 local function put(lines)
   api.nvim_put(lines, "c", false, true)

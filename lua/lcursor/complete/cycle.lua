@@ -52,7 +52,6 @@ function M.step(texts, shown, typed, steps)
   return shown, 1, 1
 end
 
----@param s lcursor.Suggestion
 ---@param rest string what is still to come of it
 ---@return string
 local function typed(s, rest)

@@ -45,8 +45,6 @@ function M.mode_refusal(for_menu)
   end
 end
 
----@param settings lcursor.Config
----@param filetype string
 ---@return boolean
 local function filetype_is_on(settings, filetype)
   local rules = settings.completion.filetypes
@@ -57,8 +55,6 @@ local function filetype_is_on(settings, filetype)
   return rule ~= false
 end
 
----@param settings lcursor.Config
----@return boolean
 local function is_enabled(settings)
   return settings.enabled and settings.completion.enabled
 end
@@ -107,9 +103,6 @@ function M.buffer_refusal(buf, settings, answered)
   return privacy.refusal(buf, settings.completion.secrets, answered)
 end
 
----@param buf integer
----@param row integer
----@param col integer
 ---@return boolean
 local function in_comment(buf, row, col)
   local line = api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]

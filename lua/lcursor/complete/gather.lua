@@ -45,7 +45,6 @@ local function is_on()
   return config.get().completion.files_tokens ~= 0
 end
 
----@param buf integer
 ---@return lcursor.Gathered
 local function of(buf)
   known[buf] = known[buf] or {}
@@ -53,8 +52,6 @@ local function of(buf)
 end
 
 --- Run a function if the buffer may be read, maybe after git has answered.
----@param buf integer
----@param fn fun()
 ---@param tries? integer
 local function when_allowed(buf, fn, tries)
   if not is_on() or not api.nvim_buf_is_loaded(buf) then
@@ -74,8 +71,6 @@ local function when_allowed(buf, fn, tries)
 end
 
 ---@param kind string one of the wire's kinds
----@param path string
----@param name string
 ---@param first_row integer
 ---@param chunk string
 ---@param symbols? string[]
@@ -93,8 +88,6 @@ local function send(kind, path, name, first_row, chunk, symbols)
   })
 end
 
----@param buf integer
----@param first integer
 ---@param last integer exclusive
 ---@return string? nil if the lines are too long to be code
 local function lines_of(buf, first, last)
@@ -103,8 +96,6 @@ local function lines_of(buf, first, last)
 end
 
 --- Send the lines around a row.
----@param buf integer
----@param row integer
 ---@param kind "visited"|"edited"
 local function pick(buf, row, kind)
   when_allowed(buf, function()
@@ -118,9 +109,6 @@ local function pick(buf, row, kind)
   end)
 end
 
----@param path string
----@param root string
----@param symbols string[]
 local function send_file(path, root, symbols)
   local name = vim.fs.relpath(root, path) or vim.fs.basename(path)
   ---@param content? string
@@ -147,7 +135,6 @@ local function send_file(path, root, symbols)
 end
 
 --- Send the files that a buffer imports, if its imports have changed.
----@param buf integer
 local function follow_imports(buf)
   when_allowed(buf, function()
     local top = lines_of(buf, 0, math.min(TOP_LINES, api.nvim_buf_line_count(buf)))
@@ -186,7 +173,6 @@ end
 
 --- Send diagnostics or changes, if they differ from those sent last.
 ---@param kind "diagnostics"|"changes"
----@param name string
 ---@param chunk string "" removes it
 local function send_once(kind, name, chunk)
   if said[kind] ~= chunk and (said[kind] or chunk ~= "") then
@@ -195,7 +181,6 @@ local function send_once(kind, name, chunk)
   end
 end
 
----@param buf integer
 local function send_diagnostics(buf)
   local row, name = api.nvim_win_get_cursor(0)[1] - 1, context.place(buf).name
   local found = vim.diagnostic.get(buf)
@@ -208,7 +193,6 @@ local function send_diagnostics(buf)
   send_once("diagnostics", "diagnostics.txt", table.concat(lines, "\n"))
 end
 
----@param buf integer
 local function send_changes(buf)
   local count, own = api.nvim_buf_line_count(buf), of(buf)
   if api.nvim_buf_get_offset(buf, count) > MAX_DIFFED_BYTES then
@@ -246,7 +230,6 @@ function M.rest()
   end)
 end
 
----@param buf integer
 local function enter(buf)
   if buf ~= api.nvim_get_current_buf() then
     return

@@ -22,7 +22,6 @@ local GROUP, COUNT_GROUP = "LCursorGhost", "LCursorGhostCount"
 ---@type lcursor.Shown?
 local shown
 
----@param buf integer
 ---@return integer[] 'vartabstop'
 local function stops_of(buf)
   local value = vim.bo[buf].vartabstop

@@ -24,7 +24,6 @@ local function names(words, alias)
 end
 
 ---@param dir string
----@param root string
 ---@return string[] folders in which absolute names may begin
 local function bases(dir, root)
   local found = { root, join(root, "src") }
@@ -38,7 +37,6 @@ end
 ---@param found lcursor.Import[]
 ---@param folders string[]
 ---@param module string with dots
----@param symbols string[]
 local function add_python(found, folders, module, symbols)
   local path = module:gsub("%.", "/")
   local paths, inner = {}, {}

@@ -47,7 +47,6 @@ local function now_ms()
   return vim.uv.hrtime() / 1e6
 end
 
----@param s lcursor.Suggestion
 ---@return boolean whether the answer was empty; a better one may come
 local function is_silent(s)
   return s.is_done and not text.is_visible(s.text)
@@ -90,7 +89,6 @@ local function press(name)
   return typed ~= "" and typed or nil
 end
 
----@param s lcursor.Suggestion
 ---@param rest string
 ---@param count? string instead of cycle.count
 local function show(s, rest, count)
@@ -161,7 +159,6 @@ local function look()
   end
 end
 
----@param buf integer
 ---@param own lcursor.Config
 ---@return string? code
 local function buffer_refusal(buf, own)
@@ -172,7 +169,6 @@ local function buffer_refusal(buf, own)
   end)
 end
 
----@param buf integer
 ---@param kind "auto"|"manual"
 ---@return string? code
 ---@return boolean single_line
@@ -228,8 +224,6 @@ ask = function(kind)
 end
 
 --- Show the text so far.
----@param id integer
----@param said string
 ---@param is_done boolean
 ---@param replaces? integer bytes right of the cursor that it replaces
 local function receive(id, said, is_done, replaces)
@@ -252,7 +246,6 @@ end
 
 --- Show a better answer, made with more context. It extends what is visible; it replaces that only
 --- while the user pauses, and never an alternative.
----@param id integer
 ---@param answer lcursor.Answer
 local function improve(id, answer)
   local s = current

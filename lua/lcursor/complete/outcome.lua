@@ -19,7 +19,6 @@ local function now_ms()
   return vim.uv.hrtime() / 1e6
 end
 
----@param str string
 ---@return integer characters; not by strchars(), which refuses the NUL bytes that a buffer may hold
 local function count(str)
   return vim.str_utfindex(str, "utf-32", #str, false)

@@ -63,10 +63,7 @@ function M.count(pieces)
   )
 end
 
----@param buf integer
----@param namespace integer
 ---@param span lcursor.Span
----@param group string
 ---@param priority? integer
 local function paint(buf, namespace, span, group, priority)
   api.nvim_buf_set_extmark(buf, namespace, span.row, span.col, {
@@ -77,8 +74,6 @@ local function paint(buf, namespace, span, group, priority)
   })
 end
 
----@param buf integer
----@param namespace integer
 ---@param draw fun()
 local function toggle(buf, namespace, draw)
   if #api.nvim_buf_get_extmarks(buf, namespace, 0, -1, { limit = 1 }) > 0 then
@@ -87,7 +82,6 @@ local function toggle(buf, namespace, draw)
   draw()
 end
 
----@param buf integer
 ---@param spans lcursor.Span[]
 local function decorate(buf, spans)
   for _, namespace in ipairs({ always, borders, numbers }) do

@@ -12,7 +12,6 @@ local M = {}
 
 local api = vim.api
 
----@param buf integer
 ---@param config_here lcursor.Config
 ---@return string? code
 local function buffer_refusal(buf, config_here)

@@ -54,7 +54,6 @@ local LEGEND = {
 }
 
 ---@param row lcursor.StatsRow
----@param name string
 ---@return string[]
 local function cells_of(row, name)
   local cells = vim.tbl_map(function(column)

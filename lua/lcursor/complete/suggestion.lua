@@ -8,8 +8,6 @@ local M = {}
 local api = vim.api
 local MAX_ROWS = 200 -- no suggestion is longer
 
----@param buf integer
----@param row integer
 ---@param from integer
 ---@param to integer -1 is the end of the line
 ---@return string
@@ -41,7 +39,6 @@ function M.new(id, buf, row, col, single_line)
 end
 
 --- Return what was typed since the anchor; nil if anything else changed.
----@param s lcursor.Suggestion
 ---@return string?
 local function typed(s)
   if api.nvim_get_current_buf() ~= s.buf then

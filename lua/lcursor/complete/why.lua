@@ -63,7 +63,6 @@ local SOURCES = {
   speculation = "generated ahead",
 }
 
----@param code string
 ---@return boolean whether it is the outcome of an answer
 local function is_answered(code)
   return code == "shown"
@@ -73,7 +72,6 @@ local function is_answered(code)
 end
 
 --- Describe what an answer cost.
----@param code string
 ---@param stats lcursor.Stats
 ---@return string
 local function numbers(code, stats)
@@ -91,7 +89,6 @@ local function numbers(code, stats)
   return is_sure and ("Confidence %.2f, %s"):format(stats.confidence, text) or text
 end
 
----@param code string
 ---@param at_ms integer
 ---@param stats? lcursor.Stats
 ---@return lcursor.Why

@@ -14,7 +14,6 @@ local api = vim.api
 local MAX_PAIRS = 200 -- lines that are changed one by one
 
 --- Begin a new undo step in a buffer.
----@param buf integer
 local function break_undo(buf)
   api.nvim_buf_call(buf, function()
     vim.go.undolevels = vim.go.undolevels -- setting it ends the step
@@ -24,7 +23,6 @@ end
 ---@alias lcursor.EditMark { name: string, row: integer, col: integer }
 
 --- Return the user's marks a-z of a buffer. The API takes them off each line it writes.
----@param buf integer
 ---@return lcursor.EditMark[]
 local function marks_of(buf)
   local found = {}
@@ -37,10 +35,6 @@ local function marks_of(buf)
   return found
 end
 
----@param buf integer
----@param row integer
----@param old string[]
----@param new string[]
 ---@param block lcursor.EditBlock
 ---@param marks lcursor.EditMark[]
 local function write_block(buf, row, old, new, block, marks)
@@ -76,8 +70,6 @@ end
 local emptied
 
 --- Whether a buffer has no text, not even a blank line.
----@param buf integer
----@return boolean
 local function is_blank(buf)
   local tick = api.nvim_buf_get_changedtick(buf)
   if emptied and emptied.buf == buf and emptied.tick == tick then
@@ -92,10 +84,7 @@ local function is_blank(buf)
 end
 
 --- Replace lines.
----@param buf integer
----@param row integer
 ---@param old string[] what has to be there
----@param new string[]
 ---@param marks lcursor.EditMark[] of the buffer
 ---@return string? problem why nothing was written
 local function replace(buf, row, old, new, marks)
@@ -117,8 +106,6 @@ local function replace(buf, row, old, new, marks)
   emptied = is_all and { buf = buf, tick = api.nvim_buf_get_changedtick(buf) } or nil
 end
 
----@param buf integer
----@param file lcursor.EditFile
 ---@return string? problem
 local function change_file(buf, file)
   local lines = buffers.lines(buf)
@@ -154,7 +141,6 @@ function M.change_files(files)
   return problems
 end
 
----@param hunks lcursor.Hunk[]
 ---@return table<lcursor.EditPart, lcursor.Hunk[]>
 local function by_part(hunks)
   local parts = {}
@@ -167,7 +153,6 @@ end
 
 --- Set where the hunks of a file are after some were written. What Neovim reported of the writing
 --- is ambiguous where one hunk ends and the next begins.
----@param part lcursor.EditPart
 ---@param rows table<lcursor.Hunk, integer> where the hunks were whose rows were known
 ---@param is_made table<lcursor.Hunk, true>
 local function settle(part, rows, is_made)
@@ -183,8 +168,6 @@ local function settle(part, rows, is_made)
   end
 end
 
----@param buf integer
----@param part lcursor.EditPart
 ---@param hunks lcursor.Hunk[] of this file
 ---@return lcursor.Hunk[] made
 ---@return string? problem
@@ -277,7 +260,6 @@ function M.reject(hunks)
 end
 
 --- Return the blocks of a hunk; those whose lines correspond one to one, line by line.
----@param hunk lcursor.Hunk
 ---@return lcursor.EditBlock[]
 local function pieces_of(hunk)
   local found = {}

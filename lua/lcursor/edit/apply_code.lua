@@ -13,8 +13,6 @@ local api = vim.api
 local asked = {}
 
 --- Whether the user can still accept something of a proposal.
----@param proposal lcursor.EditProposal
----@return boolean
 local function is_acceptable(proposal)
   return vim.iter(proposal.parts):any(function(part)
     return (proposals.is_whole(part) and part.state ~= "done")
@@ -25,7 +23,6 @@ local function is_acceptable(proposal)
 end
 
 --- Go to the proposal that was made of the same text already, where that is still open.
----@param key string
 ---@return boolean is_there
 ---@return string? instead key of a proposal whose lines were modified, to be replaced
 local function go_to_existing(key)
@@ -60,7 +57,6 @@ local function go_to_existing(key)
   return true
 end
 
----@param text string
 ---@param file string path that it is said to be about
 ---@param chat string key
 ---@param message integer of the chat that it is in

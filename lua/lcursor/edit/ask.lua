@@ -21,9 +21,6 @@ local SEVERITIES = { "error", "warning", "information", "hint" }
 ---@type lcursor.EditRun[] the oldest first
 local remembered = {}
 
----@param run lcursor.EditRun
----@param first integer
----@param last integer
 local function remember(run, first, last)
   run.mark = api.nvim_buf_set_extmark(run.buf, namespace, first, 0, {
     end_row = last,
@@ -233,7 +230,6 @@ function M.diagnostics(buf, first, last, col)
   return found
 end
 
----@param buf integer
 ---@param found vim.Diagnostic[]
 ---@return string
 local function fix_instruction(buf, found)

@@ -58,7 +58,6 @@ function M.change_number(buf)
   return api.nvim_buf_call(buf, vim.fn.changenr)
 end
 
----@param buf integer
 ---@return integer
 local function size(buf)
   return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
@@ -101,7 +100,6 @@ function M.read(path)
   return vim.split(text, "\n", { plain = true })
 end
 
----@param lines string[]
 ---@return string text
 ---@return boolean has_nul
 local function joined(lines)

@@ -17,7 +17,6 @@ local namespace = api.nvim_create_namespace("lcursor.edit.target")
 ---@field items? table[] of a quickfix list
 ---@field is_project boolean
 
----@param target lcursor.EditTarget
 ---@return string of the prompt
 local function title_of(target)
   if target.items then
@@ -29,8 +28,6 @@ local function title_of(target)
   return "edit " .. buffers.location(name, target.first, target.last)
 end
 
----@param target lcursor.EditTarget
----@param instruction string
 ---@param model? string
 local function ask(target, instruction, model)
   local requests = require("lcursor.edit.ask")
@@ -42,7 +39,6 @@ local function ask(target, instruction, model)
 end
 
 --- Open the prompt for an instruction. The target moves with what happens to the text meanwhile.
----@param target lcursor.EditTarget
 ---@param model? string
 local function prompt(target, model)
   local is_range = not target.items and not target.is_project

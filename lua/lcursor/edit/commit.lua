@@ -9,7 +9,6 @@ local M = {}
 
 local api = vim.api
 
----@param buf integer
 ---@return integer? rows above git's comments; nil where there is text
 local function room_above(buf)
   local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
@@ -23,7 +22,6 @@ local function room_above(buf)
   return #lines
 end
 
----@param text string
 ---@param note string
 ---@param buf integer the one that was current
 local function show(text, note, buf)

@@ -9,9 +9,6 @@ local MAX_LINEMATCH = 60 -- lines: aligning more takes seconds
 local MAX_WORDS_BYTES = 1000 -- of a longer line only the ends are compared
 local MIN_SIMILAR = 0.3 -- share of a line that must stay for its words to be worth showing
 
----@param lines string[]
----@param first integer
----@param last integer
 ---@return string
 local function joined(lines, first, last)
   if last <= first then
@@ -29,9 +26,6 @@ local is_similar ---@type fun(old: string, new: string): boolean
 
 --- Merge blocks that touch, except pairs of similar lines: all old lines are shown first, then all
 --- new ones.
----@param old string[]
----@param new string[]
----@param blocks lcursor.EditBlock[]
 ---@return lcursor.EditBlock[]
 local function merged(old, new, blocks)
   local found, was_pair = {}, false
@@ -158,7 +152,6 @@ function M.finder(old, new, may_grow)
   end
 end
 
----@param line string
 ---@return string[] words, and single characters between them
 local function words_of(line)
   local words, at = {}, 1

@@ -17,7 +17,6 @@ local api = vim.api
 local MAX_TITLE = 56
 
 --- Reload the unmodified buffers of files that were written.
----@param paths string[]
 local function reload(paths)
   for _, path in ipairs(paths) do
     local buf = buffers.find(path)
@@ -30,7 +29,6 @@ local function reload(paths)
 end
 
 --- Let the buffer of a deleted or renamed file follow it.
----@param file lcursor.EditFile
 local function follow(file)
   local buf = buffers.find(file.path)
   if buf and file.kind == "delete" then
@@ -48,7 +46,6 @@ local function follow(file)
   end
 end
 
----@param proposal lcursor.EditProposal
 ---@param may_leave_project boolean the user agreed to change files outside of the project
 local function accept(proposal, may_leave_project)
   local paths, problems = hunks.accept_loaded(proposal)
@@ -186,7 +183,6 @@ end
 
 ---@param row lcursor.EditTurnRow
 ---@param what "undo"|"redo"
----@param path string
 local function revert(row, what, path)
   requests.ask("edit.revert", {
     ["do"] = what,

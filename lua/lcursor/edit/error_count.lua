@@ -15,7 +15,6 @@ local GIVE_UP_MS = 8000
 ---@type table<integer, uv.uv_timer_t> by buffer
 local timers = {}
 
----@param buf integer
 ---@return integer
 local function count_errors(buf)
   return #vim.diagnostic.get(buf, { severity = vim.diagnostic.severity.ERROR })
@@ -36,7 +35,6 @@ function M.note(before, after)
   return ("errors: %d → %d"):format(before, after), hl
 end
 
----@param buf integer
 local function clear(buf)
   if timers[buf] then
     timers[buf]:close()
@@ -48,7 +46,6 @@ local function clear(buf)
   end
 end
 
----@param buf integer
 ---@param mark integer
 ---@param before integer
 local function show(buf, mark, before)
@@ -72,8 +69,6 @@ local function show(buf, mark, before)
   })
 end
 
----@param buf integer
----@param row integer
 local function watch(buf, row)
   clear(buf)
   local mark = api.nvim_buf_set_extmark(buf, namespace, row, 0, { strict = false })

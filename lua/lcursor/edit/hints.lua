@@ -20,7 +20,6 @@ local KEYS = {
 }
 
 --- Return what the checks of a proposal found in a file, and what else happens to it.
----@param file lcursor.EditFile
 ---@return lcursor.EditChunk[]
 local function checks_of(file)
   local chunks, remarks = {}, {}
@@ -75,7 +74,6 @@ function M.show_checks(buf, hunks)
   end
 end
 
----@param chunks lcursor.EditChunk[]
 ---@return integer cells
 local function width_of(chunks)
   return vim.iter(chunks):fold(0, function(width, chunk)
@@ -84,10 +82,6 @@ local function width_of(chunks)
 end
 
 --- Whether a note fits between the end of a line and the edge of the current window.
----@param buf integer
----@param row integer
----@param chunks lcursor.EditChunk[]
----@return boolean
 local function is_fitting(buf, row, chunks)
   local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
   local width = info.width - info.textoff

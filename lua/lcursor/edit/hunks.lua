@@ -26,7 +26,6 @@ function M.at_cursor()
 end
 
 --- Return the row that the cursor goes to; new lines stand below it.
----@param hunk lcursor.Hunk
 ---@return integer
 local function row_of(hunk)
   local row = hunk.last == hunk.first and hunk.first - 1 or hunk.first
@@ -48,7 +47,6 @@ function M.reveal(hunk)
   end
 end
 
----@param hunk lcursor.Hunk
 local function go(hunk)
   vim.cmd("normal! m'")
   local row = row_of(hunk)
@@ -59,7 +57,6 @@ local function go(hunk)
 end
 
 --- Return the file with open hunks after, or before, the current one.
----@param by integer
 ---@return lcursor.EditPart?
 local function neighbor(by)
   local buf, paths, here, parts = api.nvim_get_current_buf(), {}, nil, {}
@@ -84,7 +81,6 @@ local function window_of(buf)
   return win > 0 and win or nil
 end
 
----@param part lcursor.EditPart
 ---@return boolean
 local function open(part)
   local win = window_of(part.buf)
@@ -123,8 +119,6 @@ function M.show(proposal)
   return false
 end
 
----@param row integer
----@param by integer
 ---@return lcursor.Hunk? the next in this buffer, or the one before
 local function beyond(row, by)
   local hunks = vim.iter(proposals.hunks(api.nvim_get_current_buf()))
@@ -155,8 +149,6 @@ function M.next(by)
 end
 
 ---@param what "accept"|"reject"
----@param buf integer
----@param hunks lcursor.Hunk[]
 local function decide(what, buf, hunks)
   if #hunks == 0 then
     return notify.info("there is no open change here")
@@ -183,8 +175,6 @@ end
 
 --- Accept or reject what is in some rows; of hunks that reach beyond them, the part inside.
 ---@param what "accept"|"reject"
----@param first integer
----@param last integer
 local function decide_rows(what, first, last)
   local buf = api.nvim_get_current_buf()
   local inside = {}
@@ -299,7 +289,6 @@ function M.select()
 end
 
 ---@param buf integer of the window
----@param hunk lcursor.Hunk
 local function save(buf, hunk)
   local target = hunk.part.buf
   if hunk.state ~= "open" or not target then

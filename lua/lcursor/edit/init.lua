@@ -53,7 +53,6 @@ function M.running(buf)
 end
 
 --- Something began or ended: update the status line and the keys.
----@param run lcursor.EditRun
 local function update(run)
   local count = vim.tbl_count(runs)
   status.set_edit(count == 0 and "" or count == 1 and "editing" or ("%d edits"):format(count))
@@ -62,7 +61,6 @@ local function update(run)
   end
 end
 
----@param run lcursor.EditRun
 local function release(run)
   progress.close(run.view)
   for _, sent in ipairs(run.sent) do
@@ -70,7 +68,6 @@ local function release(run)
   end
 end
 
----@param run lcursor.EditRun
 ---@param reason string
 local function finish(run, reason)
   if runs[run.id] ~= run then
@@ -88,7 +85,6 @@ local function finish(run, reason)
   status.emit("LCursorEditDone", { id = run.id, buf = run.buf, reason = reason })
 end
 
----@param run lcursor.EditRun
 local function stop_run(run)
   if run.is_stopping then
     return
@@ -116,7 +112,6 @@ function M.stop()
   return #found
 end
 
----@param buf integer
 local function on_unload(buf)
   local found = M.running(buf)
   vim.iter(found):each(stop_run)
@@ -214,7 +209,6 @@ function M.receive(msg, instead)
 end
 
 --- Open a window of an edit as soon as the user is in Normal mode.
----@param run lcursor.EditRun
 ---@param what string
 ---@param open fun(): { close: fun() }
 local function open_window(run, what, open)

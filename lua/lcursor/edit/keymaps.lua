@@ -23,7 +23,6 @@ function M.proposal()
 end
 
 --- Return a function that calls a function of hunks.lua.
----@param name string
 ---@param by? integer a step, repeated [count] times
 ---@return fun()
 local function hunks(name, by)
@@ -33,7 +32,6 @@ local function hunks(name, by)
 end
 
 --- Return a function that calls a function of edits.lua with the proposal at the cursor.
----@param name string
 ---@param by? integer
 ---@return fun()
 local function edits(name, by)
@@ -79,7 +77,6 @@ local KEYS = {
   { "stop", "n", stop, "Stop edit" },
 }
 
----@param name string
 ---@return string
 local function plug_of(name)
   return name == "stop" and "<Plug>(lcursor-edit-stop)"
@@ -111,7 +108,6 @@ local mapped = {}
 
 --- Map a key in the current buffer, unless the user has mapped what it does.
 ---@param key lcursor.EditKey
----@param lhs string
 ---@param maps lcursor.Keymap[] it is added to these
 local function map(key, lhs, maps)
   local desc, callback = "lcursor: " .. key[4]:lower(), notify.guarded(key[3])

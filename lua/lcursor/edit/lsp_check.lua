@@ -70,8 +70,6 @@ local useless = {}
 ---@type table<table, function> our handlers by `client.handlers`, which clients may share
 local handlers = setmetatable({}, { __mode = "k" })
 
----@param client vim.lsp.Client
----@param buf integer
 ---@return string
 local function key_of(client, buf)
   return client.id .. " " .. buf
@@ -79,8 +77,6 @@ end
 
 --- Whether a server is told of open documents and their changes, and is a process of its own: one
 --- inside Neovim may make a buffer of a document.
----@param client vim.lsp.Client
----@return boolean
 local function is_supported(client)
   local sync = (client.server_capabilities or {}).textDocumentSync
   if client:is_stopped() or type(sync) ~= "table" or not sync.openClose then
@@ -91,7 +87,6 @@ local function is_supported(client)
   return change > 0 and source:find("vim/lsp/rpc", 1, true) ~= nil
 end
 
----@param buf integer
 ---@return vim.lsp.Client[] that can be asked about its file
 local function clients_of(buf)
   if not config.for_buffer(buf).edit.diagnostics then
@@ -122,8 +117,6 @@ local function message_of(each)
   return (text:gsub(NUMBER, ""))
 end
 
----@param server lcursor.LspServerCheck
----@param diagnostics lsp.Diagnostic[]
 local function on_diagnostics(server, diagnostics)
   server.errors, server.heard_ms = {}, vim.uv.now()
   for _, each in ipairs(diagnostics) do
@@ -140,7 +133,6 @@ end
 
 --- Put a handler in front of the client's one for published diagnostics: Neovim would make buffers
 --- for our documents. It passes everything else on at once.
----@param client vim.lsp.Client
 local function add_handler(client)
   local all = client.handlers
   local before = all[PUBLISH]
@@ -162,7 +154,6 @@ local function add_handler(client)
   handlers[all] = all[PUBLISH]
 end
 
----@param server lcursor.LspServerCheck
 local function pull(server)
   local version, provider = server.version, server.client.server_capabilities.diagnosticProvider
   local params = {
@@ -185,9 +176,6 @@ local function pull(server)
 end
 
 --- Send a text. By `client.rpc`: with `client:notify` plugins would take it for the current buffer.
----@param server lcursor.LspServerCheck
----@param buf integer
----@param text string
 local function send(server, buf, text)
   local client, version = server.client, server.version + 1
   server.version, server.errors, server.is_stale = version, nil, false
@@ -209,7 +197,6 @@ end
 
 --- Whether what a server reported is its last word: some answer while they still load a project.
 ---@param server lcursor.LspServerCheck that has reported something
----@return boolean
 local function is_settled(server)
   local now, count = vim.uv.now(), #server.errors
   if count == 0 and next(vim.tbl_get(server.client, "progress", "pending") or {}) then
@@ -225,8 +212,6 @@ local function is_settled(server)
 end
 
 --- Go on with one server, as far as it has answered.
----@param check lcursor.LspCheck
----@param server lcursor.LspServerCheck
 ---@return boolean is_sent it was sent a text, which takes some milliseconds
 local function step(check, server)
   if server.is_over or server.is_outside or server.client:is_stopped() then
@@ -249,7 +234,6 @@ local function step(check, server)
 end
 
 --- Return what makes two errors the same wherever they are: a message may name lines.
----@param message string
 ---@param code any
 ---@return string
 local function kind_of(message, code)
@@ -258,8 +242,6 @@ end
 
 --- Whether a server sees the text before as it sees the file: it finds no errors that the file does
 --- not have, and some where the file has some.
----@param server lcursor.LspServerCheck
----@param buf integer
 ---@return boolean
 local function agrees_with_file(server, buf)
   local client, counts, has_errors = server.client, {}, false
@@ -291,7 +273,6 @@ local function problems_of(found)
 end
 
 --- Return what the servers found, and remember those that told nothing.
----@param check lcursor.LspCheck
 ---@return table[] with the fields of `EditServer`
 local function results(check)
   local found = {}
@@ -310,7 +291,6 @@ local function results(check)
   return found
 end
 
----@param check lcursor.LspCheck
 local function close(check)
   checks[check] = nil
   check.timer:close()
@@ -323,7 +303,6 @@ local function close(check)
   end
 end
 
----@param check lcursor.LspCheck
 local function go_on(check)
   if not checks[check] then
     return
@@ -344,8 +323,6 @@ local function go_on(check)
   end
 end
 
----@param client vim.lsp.Client
----@param buf integer
 ---@return lcursor.LspServerCheck
 local function new_server(client, buf)
   last_number = last_number + 1

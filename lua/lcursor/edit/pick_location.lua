@@ -13,7 +13,6 @@ local AROUND = 6 -- rows that are shown above and below a place
 local MAX_ROWS = 20
 local namespace = api.nvim_create_namespace("lcursor.edit.pick_location")
 
----@param choice lcursor.EditChoice
 ---@return string
 local function line_of(choice)
   local text = choice.name
@@ -25,7 +24,6 @@ local function line_of(choice)
 end
 
 --- Return the lines at a place and around it, with those that would be added.
----@param choice lcursor.EditChoice
 ---@return string[] lines
 ---@return integer first row of the place in them
 ---@return integer last
@@ -53,9 +51,6 @@ local function preview_lines(choice)
   return lines, choice.first_row - from, choice.last_row - from, #new
 end
 
----@param buf integer
----@param win integer
----@param choice lcursor.EditChoice
 local function preview(buf, win, choice)
   local lines, first, last, added = preview_lines(choice)
   window.set_code(buf, lines, choice.path ~= "" and choice.path or nil)
@@ -73,7 +68,6 @@ local function preview(buf, win, choice)
 end
 
 ---@param config vim.api.keyset.win_config
----@param is_entered boolean
 ---@return integer buf
 ---@return integer win
 local function open_window(config, is_entered)

@@ -98,8 +98,6 @@ function M.part(proposal, file)
   return part
 end
 
----@param buf integer
----@param row integer
 ---@return string "\n", which no line is, where there is none
 local function line_at(buf, row)
   return row >= 0 and api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or "\n"
@@ -117,8 +115,6 @@ function M.learn(buf, hunks)
   end
 end
 
----@param buf integer
----@param hunk lcursor.Hunk
 ---@return integer? row where its old lines are
 local function find(buf, hunk)
   if #hunk.old > 0 then
@@ -134,8 +130,6 @@ local function find(buf, hunk)
 end
 
 --- Find out again whether a hunk is open.
----@param buf integer
----@param hunk lcursor.Hunk
 local function evaluate(buf, hunk)
   local row = find(buf, hunk)
   if row then
@@ -157,8 +151,6 @@ function M.is_sure(buf, hunk)
 end
 
 --- Give up a hunk whose place is unknown; it is shown where its lines would begin.
----@param buf integer
----@param hunk lcursor.Hunk
 local function lose(buf, hunk)
   local row = hunk.base_row + (#hunk.old > 0 and 1 or 0)
   row = math.min(row, api.nvim_buf_line_count(buf))
@@ -166,8 +158,6 @@ local function lose(buf, hunk)
   hunk.above, hunk.below, hunk.is_lost = {}, {}, true
 end
 
----@param buf integer
----@param hunk lcursor.Hunk
 ---@param row? integer
 local function put(buf, hunk, row)
   local last = (row or 0) + #hunk.old
@@ -240,7 +230,6 @@ function M.place(part, buf)
   return undone
 end
 
----@param buf integer
 ---@param hunk lcursor.Hunk open or in conflict, once accepted
 ---@return boolean whether `<C-r>` made it again
 local function is_redone(buf, hunk)
@@ -255,8 +244,6 @@ local function is_redone(buf, hunk)
 end
 
 --- Place lost hunks after an undo that gave the buffer a text whose rows are known.
----@param part lcursor.EditPart
----@param buf integer
 local function recall(part, buf)
   local is_lost, count = false, #(part.base or {})
   for _, hunk in ipairs(part.hunks) do

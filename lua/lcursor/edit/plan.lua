@@ -16,14 +16,11 @@ local GROUPS = {
   rename = "LCursorEditTitle",
 }
 
----@param text string
----@param cells integer
 ---@return string
 local function padded(text, cells)
   return text .. (" "):rep(cells - vim.fn.strdisplaywidth(text))
 end
 
----@param step lcursor.EditStep
 ---@return string
 local function place(step)
   if step.kind == "rename" then
@@ -56,8 +53,6 @@ function M.cells(steps, dropped)
   end, steps)
 end
 
----@param win integer
----@param step lcursor.EditStep
 local function look_at(win, step)
   local name = vim.fn.fnameescape(vim.fn.fnamemodify(step.path, ":."))
   api.nvim_win_call(win, function()

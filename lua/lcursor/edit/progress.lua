@@ -50,7 +50,6 @@ local PHASES = {
   planning = "planning",
 }
 
----@param seconds number
 ---@return string
 local function time_left(seconds)
   if seconds < 0 then
@@ -99,9 +98,6 @@ function M.rows(view)
   return first, math.max(mark[3] and mark[3].end_row or first, first)
 end
 
----@param view lcursor.EditView
----@param first integer
----@param last integer
 local function place_region(view, first, last)
   local count = api.nvim_buf_line_count(view.buf)
   first = math.min(first, count)
@@ -118,7 +114,6 @@ local function place_region(view, first, last)
   })
 end
 
----@param view lcursor.EditView
 ---@return integer head row at whose end it says what it is doing
 ---@return integer tail row below which its lines stand
 local function ends(view)
@@ -130,7 +125,6 @@ local function ends(view)
   return math.min(first, bottom), math.max(math.min(last - 1, bottom), 0)
 end
 
----@param view lcursor.EditView
 ---@param spinner? string where other edits are at the same lines: it is named
 ---@param rows lcursor.EditChunk[][] that its own are appended to
 local function add_lines(view, spinner, rows)
@@ -150,7 +144,6 @@ local function add_lines(view, spinner, rows)
 end
 
 --- Draw what all edits of a buffer are doing.
----@param buf integer
 local function draw_buffer(buf)
   if not api.nvim_buf_is_loaded(buf) then
     return
@@ -189,7 +182,6 @@ local function draw_buffer(buf)
   end
 end
 
----@param view lcursor.EditView
 local function draw(view)
   if view.buf then
     return draw_buffer(view.buf)

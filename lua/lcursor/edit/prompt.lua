@@ -47,7 +47,6 @@ local function history()
   return type(kept) == "table" and kept or {}
 end
 
----@param text string
 local function remember(text)
   local kept = vim.tbl_filter(function(other)
     return other ~= text
@@ -56,13 +55,11 @@ local function remember(text)
   vim.g.LCURSOR_EDITS = vim.list_slice(kept, 1, MAX_REMEMBERED)
 end
 
----@param prompt lcursor.EditPrompt
 ---@return string
 local function text_of(prompt)
   return table.concat(api.nvim_buf_get_lines(prompt.buf, 0, -1, false), "\n")
 end
 
----@param prompt lcursor.EditPrompt
 local function fit_height(prompt)
   if api.nvim_win_is_valid(prompt.win) then
     local rows = api.nvim_win_text_height(prompt.win, {}).all
@@ -70,7 +67,6 @@ local function fit_height(prompt)
   end
 end
 
----@param prompt lcursor.EditPrompt
 ---@param text? string nil: it was left
 local function close(prompt, text)
   if current ~= prompt then
@@ -96,7 +92,6 @@ local function close(prompt, text)
   prompt.done(text)
 end
 
----@param prompt lcursor.EditPrompt
 local function send(prompt)
   local text = vim.trim(text_of(prompt))
   if text ~= "" then
@@ -108,7 +103,6 @@ local function send(prompt)
 end
 
 --- Replace the text by an older or newer one of the history.
----@param prompt lcursor.EditPrompt
 ---@param by integer 1 is older
 local function browse(prompt, by)
   local texts = history()
@@ -126,7 +120,6 @@ local function browse(prompt, by)
 end
 
 --- Return the mention at the cursor.
----@param prompt lcursor.EditPrompt
 ---@return string? word
 ---@return integer? col 0-based
 local function mention(prompt)
@@ -137,7 +130,6 @@ local function mention(prompt)
   return joins.word(api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] == 1)
 end
 
----@param prompt lcursor.EditPrompt
 local function complete(prompt)
   local word = mention(prompt)
   prompt.word = word or ""
@@ -159,7 +151,6 @@ local function complete(prompt)
   end)
 end
 
----@param prompt lcursor.EditPrompt
 local function on_typed(prompt)
   fit_height(prompt)
   local word = mention(prompt)
@@ -172,7 +163,6 @@ local function on_typed(prompt)
   end
 end
 
----@param prompt lcursor.EditPrompt
 local function map(prompt)
   local function on(modes, lhs, run)
     vim.keymap.set(modes, lhs, notify.guarded(run), { buffer = prompt.buf, nowait = true })

@@ -152,11 +152,9 @@ function M.changed(buf)
   end
 end
 
----@param part lcursor.EditPart
 ---@param accepted lcursor.EditHunk[]
 ---@param rejected lcursor.EditChange[]
 ---@param open integer
----@param is_undone boolean
 local function emit(part, accepted, rejected, open, is_undone)
   for _, fn in ipairs(decided_listeners) do
     fn({
@@ -208,7 +206,6 @@ function M.report_accepted(part, hunks, is_undone)
   M.report(part, accepted, {}, is_undone)
 end
 
----@param buf integer
 ---@return lcursor.EditPart[] in a buffer, hidden ones too
 local function parts_in(buf)
   local found = {}
@@ -222,7 +219,6 @@ local function parts_in(buf)
   return found
 end
 
----@param part lcursor.EditPart
 local function detach(part)
   for _, hunk in ipairs(part.hunks) do
     if hunk.state == "open" or hunk.state == "conflict" then

@@ -21,7 +21,6 @@ local is_due = false
 local has_left = false -- a quickfix window was just left
 local is_following = false
 
----@param hunk lcursor.Hunk
 ---@return string
 local function text_of(hunk)
   local failed = vim.iter(hunk.part.file.checks):filter(function(check)
@@ -105,7 +104,6 @@ end
 
 --- Scroll after a jump to an entry: `:cnext` and the like know nothing of virtual lines, which may
 --- be below the window.
----@param buf integer
 local function on_cursor_moved(buf)
   local now = vim.fn.getqflist({ id = 0, idx = 0 })
   if now.id ~= list or vim.bo.buftype == "quickfix" then
@@ -121,7 +119,6 @@ local function on_cursor_moved(buf)
 end
 
 --- Follow the cursor while the list has entries, and only then.
----@param is_wanted boolean
 local function follow_cursor(is_wanted)
   if is_wanted == is_following then
     return

@@ -44,8 +44,6 @@ local options = {}
 local unprepared = {}
 local version = 0 -- of what is to be drawn
 
----@param buf integer
----@param hunk lcursor.Hunk
 local function erase(buf, hunk)
   local view = drawn[hunk]
   drawn[hunk] = nil
@@ -54,9 +52,6 @@ local function erase(buf, hunk)
   end
 end
 
----@param view lcursor.EditDrawn
----@param row integer
----@param col integer
 ---@param opts vim.api.keyset.set_extmark
 local function mark(view, row, col, opts)
   opts.strict, opts.undo_restore = false, false
@@ -65,10 +60,6 @@ local function mark(view, row, col, opts)
   view.row = view.row or row
 end
 
----@param view lcursor.EditDrawn
----@param first integer
----@param last integer
----@param group string
 local function mark_rows(view, first, last, group)
   if last > first then
     mark(view, first, 0, { end_row = last, hl_group = group, hl_eol = true })
@@ -76,8 +67,6 @@ local function mark_rows(view, first, last, group)
 end
 
 --- Scroll so that virtual lines above the first line of a buffer are visible.
----@param buf integer
----@param count integer
 local function reveal_above(buf, count)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     api.nvim_win_call(win, function()
@@ -90,8 +79,6 @@ local function reveal_above(buf, count)
   end
 end
 
----@param buf integer
----@param hunk lcursor.Hunk
 ---@return lcursor.EditDrawn
 local function new_view(buf, hunk)
   local is_open = hunk.state == "open"
@@ -113,8 +100,6 @@ local function new_view(buf, hunk)
   return view
 end
 
----@param view lcursor.EditDrawn
----@param hunk lcursor.Hunk
 local function draw_conflict(view, hunk)
   local text = " conflict: the original lines were modified"
   mark(view, hints.row(view.buf, hunk), 0, { virt_text = { { text, "LCursorEditConflict" } } })
@@ -123,10 +108,6 @@ end
 
 --- Compute the virtual lines of a hunk. All that stand below the same row are for one extmark:
 --- Neovim keeps no order among several at one place.
----@param view lcursor.EditDrawn
----@param hunk lcursor.Hunk
----@param opts lcursor.EditWindowOptions
----@param pause fun()
 ---@return { row: integer, rows: lcursor.EditChunk[][] }[] rows of the hunk below which they stand
 local function virtual_lines(view, hunk, opts, pause)
   local stacks = {}
@@ -152,9 +133,6 @@ local function virtual_lines(view, hunk, opts, pause)
   return stacks
 end
 
----@param view lcursor.EditDrawn
----@param hunk lcursor.Hunk
----@param opts lcursor.EditWindowOptions
 ---@param stacks { row: integer, rows: lcursor.EditChunk[][] }[]
 local function draw_open(view, hunk, opts, stacks)
   for _, block in ipairs(view.blocks) do
@@ -186,9 +164,6 @@ local function draw_open(view, hunk, opts, stacks)
 end
 
 --- Draw a hunk, or draw it again with its colors.
----@param buf integer
----@param hunk lcursor.Hunk
----@param pause fun()
 local function draw(buf, hunk, pause)
   local opts = options[buf] or virt_lines.options(buf)
   options[buf] = opts
@@ -270,8 +245,6 @@ local function plan()
   return #visible > 0 and visible or far
 end
 
----@param job lcursor.EditDrawing
----@param pause fun()
 ---@param wait fun(start: fun(done: fun()))
 local function run_job(job, pause, wait)
   local buf, hunk = job.buf, job.hunk
@@ -298,7 +271,6 @@ local function run_job(job, pause, wait)
   end
 end
 
----@param pause fun()
 ---@param wait fun(start: fun(done: fun()))
 local function work(pause, wait)
   local jobs = plan()
@@ -377,8 +349,6 @@ run = function()
   end
 end
 
----@param buf integer
----@param hunk lcursor.Hunk
 ---@return boolean whether what is drawn of it is what it is now
 local function is_right(buf, hunk)
   local view = drawn[hunk]

@@ -16,8 +16,6 @@ local SKIPPED = { spell = true, nospell = true, conceal = true, none = true }
 ---@alias lcursor.EditColors table<integer, lcursor.EditColor[]> by row, 0-based
 
 --- Return the new lines of a hunk with those around them, from one that is not indented to another.
----@param buf integer
----@param hunk lcursor.Hunk
 ---@return string[] lines
 ---@return integer head how many come before the new ones
 local function excerpt_of(buf, hunk)
@@ -44,10 +42,6 @@ local function excerpt_of(buf, hunk)
 end
 
 ---@param out lcursor.EditColors
----@param row integer
----@param first integer
----@param last integer
----@param group string
 local function add(out, row, first, last, group)
   out[row] = out[row] or {}
   table.insert(out[row], { first = first, last = last, group = group })
@@ -57,8 +51,6 @@ end
 local languages = {}
 
 --- Load the parser and the highlight query of a filetype.
----@param filetype string
----@param pause fun()
 ---@return string|false
 local function language_of(filetype, pause)
   if languages[filetype] == nil then
@@ -94,10 +86,6 @@ local function parse(parser, count, wait)
 end
 
 ---@param language string
----@param lines string[]
----@param head integer
----@param count integer
----@param pause fun()
 ---@param wait fun(start: fun(done: fun()))
 ---@return lcursor.EditColors?
 local function by_tree(language, lines, head, count, pause, wait)
@@ -137,7 +125,6 @@ end
 ---@type table<string, integer> by filetype: a hidden buffer with its syntax
 local hidden = {}
 
----@param filetype string
 ---@return integer buf
 local function hidden_buffer(filetype)
   local buf = hidden[filetype]
@@ -152,11 +139,6 @@ local function hidden_buffer(filetype)
   return buf
 end
 
----@param filetype string
----@param lines string[]
----@param head integer
----@param count integer
----@param pause fun()
 ---@return lcursor.EditColors
 local function by_syntax(filetype, lines, head, count, pause)
   local buf, out = hidden_buffer(filetype), {}

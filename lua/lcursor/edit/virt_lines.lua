@@ -37,7 +37,6 @@ function M.options(buf)
 end
 
 --- Split a line into pieces that have the same highlight groups.
----@param line string
 ---@param colors lcursor.EditColor[] a later one covers an earlier one
 ---@param words lcursor.EditBytes[] that are new
 ---@return { [1]: string, [2]: string|string[] }[]
@@ -68,7 +67,6 @@ local function pieces_of(line, colors, words)
 end
 
 ---@param piece string without tabs
----@param cells integer
 ---@return string head what fits, at least one character
 ---@return string rest
 local function fit(piece, cells)

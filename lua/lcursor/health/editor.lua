@@ -27,7 +27,6 @@ local function file_buffers()
   end, vim.api.nvim_list_bufs())
 end
 
----@param buf integer
 ---@return string
 local function name_of(buf)
   local name = vim.api.nvim_buf_get_name(buf)
@@ -82,7 +81,6 @@ local function owner(map)
   return (map.rhs or "") .. (script and (" (%s)"):format(script.name) or "")
 end
 
----@param lhs string
 ---@return string[] who has it mapped in insert mode
 local function owners(lhs)
   local raw, found = vim.keycode(lhs), {}

@@ -9,7 +9,6 @@ local SERVER_MS = 700 -- how long a running host may take to report on the serve
 
 -- Index ---------------------------------------------------------------------------------------
 
----@param state lcursor.IndexState
 local function check_index(state)
   local states = require("lcursor.index.states")
   local text = ("%s: %s"):format(vim.fn.fnamemodify(state.root, ":~"), states.sentence(state))
@@ -74,7 +73,6 @@ end
 
 -- Chat ----------------------------------------------------------------------------------------
 
----@param url string
 ---@return boolean whether it is on this machine
 local function is_local(url)
   local host = url:match("^%a[%w+.-]*://([^/]*)") or url
@@ -83,7 +81,6 @@ local function is_local(url)
   return is_loopback or vim.startswith(url, "unix:")
 end
 
----@param name string
 ---@param model table
 local function check_model(name, model)
   local settings = "Correct it where you configure lcursor; see `:help lcursor-chat-models`"
@@ -137,7 +134,6 @@ end
 
 --- Report what could serve, as `python -m lcursor doctor` found.
 ---@param fact lcursor.Fact
----@param packages lcursor.Fact[]
 local function check_possible_server(fact, packages)
   local problem = fact.problem
   local has_missing = vim.iter(packages):any(function(each)

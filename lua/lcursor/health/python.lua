@@ -37,8 +37,6 @@ if sys.version_info >= (3, 10):
 ---@field failure? string why it reported no more
 ---@field ms number that it took
 
----@param probe lcursor.Probe
----@param line string
 ---@return string? what is being loaded, "" for nothing
 local function add_fact(probe, line)
   local ok, fact = pcall(vim.json.decode, line, { luanil = { object = true } })
@@ -68,7 +66,6 @@ local function ending(result)
   return last ~= "" and (how .. ": " .. last) or how
 end
 
----@param probe lcursor.Probe
 ---@return boolean whether the interpreter can run the host
 local function is_new_enough(probe)
   local version = probe.facts.version
@@ -76,9 +73,7 @@ local function is_new_enough(probe)
 end
 
 --- Ask an interpreter. Waits, at most limit_ms.
----@param python string
 ---@param root string of the plugin
----@param settings lcursor.Config
 ---@return lcursor.Probe
 local function ask(python, root, settings)
   local probe = { facts = {}, packages = {}, ms = 0 } ---@type lcursor.Probe
@@ -122,7 +117,6 @@ local function report_problem(problem)
 end
 
 --- Return a fact that is usable; reports its problem, or that it is missing.
----@param found lcursor.Findings
 ---@param section string
 ---@return lcursor.Fact?
 local function fact_of(found, section)
@@ -138,7 +132,6 @@ local function fact_of(found, section)
 end
 
 --- Report the packages: those that load in one line, those with the same hint in one.
----@param packages lcursor.Fact[]
 local function report_packages(packages)
   local good, hints, by_hint = {}, {}, {}
   for _, fact in ipairs(packages) do
@@ -165,7 +158,6 @@ local function report_packages(packages)
 end
 
 --- Return the interpreter to ask; also one of an incomplete environment, since it may report more.
----@param found lcursor.Findings
 ---@return string?
 local function interpreter(found)
   local is_needed, reason = install.is_needed()
@@ -178,7 +170,6 @@ local function interpreter(found)
   return vim.fn.executable(broken) == 1 and broken or nil
 end
 
----@param python string
 ---@param is_own boolean
 ---@return string where it comes from
 ---@return string advice for when it is unusable
@@ -222,7 +213,6 @@ function M.check_environment(found)
   report_packages(found.probe.packages)
 end
 
----@param found lcursor.Findings
 local function check_endpoint(found)
   local settings = found.settings.completion
   health.info(

@@ -23,19 +23,16 @@ local sent = {}
 local dirty = {}
 local typed_ms = 0
 
----@return boolean
 local function is_on()
   local settings = config.get()
   return settings.enabled and settings.index.enabled
 end
 
----@param buf integer
 ---@return string? path of its file; nil for what is in none
 local function path_of(buf)
   return api.nvim_buf_is_loaded(buf) and context.file(buf) or nil
 end
 
----@param buf integer
 local function withdraw(buf)
   local path = sent[buf]
   if path then
@@ -44,8 +41,6 @@ local function withdraw(buf)
   end
 end
 
----@param buf integer
----@param path string
 local function send(buf, path)
   local count = api.nvim_buf_line_count(buf)
   local bytes = api.nvim_buf_get_offset(buf, count)
@@ -62,7 +57,6 @@ local function send(buf, path)
 end
 
 --- Bring what the host has of a buffer up to date.
----@param buf integer
 local function update(buf)
   local path = path_of(buf)
   if not path or sent[buf] and sent[buf] ~= path then
@@ -98,7 +92,6 @@ end
 
 local flush_later = vim.schedule_wrap(notify.guarded(M.flush))
 
----@param buf integer
 local function enter(buf)
   local path = path_of(buf)
   if path and is_on() and config.get().index.auto and buf == api.nvim_get_current_buf() then
@@ -107,7 +100,6 @@ local function enter(buf)
 end
 
 --- Send the modified buffers of a project.
----@param state lcursor.IndexState
 local function send_all(state)
   for _, buf in ipairs(api.nvim_list_bufs()) do
     local path = path_of(buf)

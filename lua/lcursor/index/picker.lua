@@ -37,21 +37,18 @@ local PROMPT = "> "
 ---@type lcursor.Picker?
 local current
 
----@param p lcursor.Picker
 ---@return string
 local function query(p)
   local line = api.nvim_buf_get_lines(p.input.buf, -2, -1, false)[1] or ""
   return vim.startswith(line, PROMPT) and line:sub(#PROMPT + 1) or line
 end
 
----@param p lcursor.Picker
 ---@return lcursor.IndexHit?
 local function chosen_hit(p)
   return p.found and p.found.hits[p.number]
 end
 
 ---@param part lcursor.PickerPart
----@param text string
 local function set_title(part, text)
   api.nvim_win_set_config(part.win, { title = " " .. text .. " " })
 end
@@ -77,8 +74,6 @@ local function close()
 end
 
 --- Show the lines of a file in the preview, and the hit in them.
----@param p lcursor.Picker
----@param hit lcursor.IndexHit
 ---@param lines? string[] nil if they are shown already
 local function fill_preview(p, hit, lines)
   local buf, win = p.preview.buf, p.preview.win
@@ -104,7 +99,6 @@ local function fill_preview(p, hit, lines)
 end
 
 --- Show the file of a hit, from its buffer or else from disk.
----@param p lcursor.Picker
 ---@param hit? lcursor.IndexHit
 local function preview(p, hit)
   if not hit then
@@ -128,7 +122,6 @@ local function preview(p, hit)
   )
 end
 
----@param p lcursor.Picker
 local function mark(p)
   api.nvim_buf_clear_namespace(p.list.buf, chosen, 0, -1)
   local hit = chosen_hit(p)
@@ -143,7 +136,6 @@ local function mark(p)
   set_title(p.preview, vim.trim(title .. "  " .. search.reasons(hit)))
 end
 
----@param p lcursor.Picker
 ---@param found? lcursor.IndexFound
 local function fill(p, found)
   p.found, p.number = found, 1
@@ -168,7 +160,6 @@ local function fill(p, found)
   mark(p)
 end
 
----@param p lcursor.Picker
 local function ask(p)
   if current ~= p then
     return
@@ -184,8 +175,6 @@ local function ask(p)
   end)
 end
 
----@param p lcursor.Picker
----@param by integer
 local function move(p, by)
   if p.found and #p.found.hits > 0 then
     p.number = (p.number - 1 + by) % #p.found.hits + 1
@@ -193,7 +182,6 @@ local function move(p, by)
   end
 end
 
----@param p lcursor.Picker
 ---@param command "edit"|"split"|"vsplit"|"tabedit"
 local function open_hit(p, command)
   local hit = chosen_hit(p)
@@ -204,7 +192,6 @@ local function open_hit(p, command)
   end
 end
 
----@param p lcursor.Picker
 local function to_quickfix(p)
   close()
   if p.found then
@@ -214,8 +201,6 @@ local function to_quickfix(p)
   end
 end
 
----@param p lcursor.Picker
----@param key string
 local function scroll(p, key)
   api.nvim_win_call(p.preview.win, function()
     vim.cmd.normal({ vim.keycode(key), bang = true })
@@ -241,7 +226,6 @@ local KEYS = {
   ["<C-c>"] = { close },
 }
 
----@param p lcursor.Picker
 local function map_keys(p)
   for lhs, key in pairs(KEYS) do
     -- Later: windows cannot be closed while a mapped key is handled.
@@ -254,10 +238,6 @@ local function map_keys(p)
   end
 end
 
----@param row integer
----@param col integer
----@param width integer
----@param height integer
 ---@return vim.api.keyset.win_config
 local function box(row, col, width, height)
   return {
@@ -297,7 +277,6 @@ local function open_part(enter, place)
   return { buf = buf, win = win }
 end
 
----@param p lcursor.Picker
 local function fit(p)
   local places = layout()
   for i, part in ipairs({ p.input, p.list, p.preview }) do

@@ -9,7 +9,6 @@ local window = require("lcursor.ui.window")
 
 local M = {}
 
----@param bytes number
 ---@return string
 local function size(bytes)
   for _, unit in ipairs({ "bytes", "KB", "MB" }) do
@@ -28,14 +27,12 @@ local function grouped(number)
   return (digits:gsub("^,", ""))
 end
 
----@param seconds number
 ---@return string
 local function duration(seconds)
   return seconds < 90 and ("%.0f s"):format(math.max(seconds, 1))
     or ("%.0f min"):format(seconds / 60)
 end
 
----@param state lcursor.IndexState
 ---@return string[]
 local function state_lines(state)
   local semantic = "no: " .. (state.embedder_note ~= "" and state.embedder_note or "no embedder")

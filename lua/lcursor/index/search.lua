@@ -55,7 +55,6 @@ function M.best_line(hit, words)
 end
 
 --- Describe a hit before its line.
----@param hit lcursor.IndexHit
 ---@return string ends with ": " unless it is empty
 local function label(hit)
   local text = hit.kind ~= "" and hit.scope ~= "" and (hit.kind .. " in " .. hit.scope)
@@ -160,7 +159,6 @@ function M.jump(hit, row, command)
 end
 
 --- Ask for a query with vim.ui.input, and choose a result with vim.ui.select.
----@param path string
 local function select(path)
   vim.ui.input({ prompt = "Search: " }, function(text)
     if not text or not text:find("%S") then

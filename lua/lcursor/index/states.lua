@@ -69,7 +69,6 @@ local function update_status()
 end
 
 --- Show the progress of an index that the user started.
----@param state lcursor.IndexState
 local function show_progress(state)
   local name = vim.fs.basename(state.root)
   local is_over = state.phase == "ready" or state.phase == "failed"
@@ -83,7 +82,6 @@ local function show_progress(state)
   end
 end
 
----@param state lcursor.IndexState
 local function set(state)
   local before = states[state.root]
   states[state.root] = state

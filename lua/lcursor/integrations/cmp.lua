@@ -43,7 +43,6 @@ end
 --- nvim-cmp takes off the ends of items.
 ---@param before string
 ---@param first integer column of the word
----@param said string
 ---@return integer
 local function start_of(before, first, said)
   if first == #before and said:find("^%s") then

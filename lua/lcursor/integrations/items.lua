@@ -21,9 +21,6 @@ local function label_of(whole)
   return (is_below and BELOW or "") .. line .. (#line < #seen and MORE or "")
 end
 
----@param word string
----@param said string
----@param filetype string
 ---@return lsp.CompletionItem
 local function item(word, said, filetype)
   local whole = word .. said

@@ -25,7 +25,6 @@ local INVOKED = 1 -- lsp.InlineCompletionTriggerKind, which Neovim 0.11 has no t
 local has_warned = false
 
 --- Both draw at the cursor; told source.
----@param buf integer
 local function warn_of_two_ghosts(buf)
   local settings = config.for_buffer(buf).completion
   if settings.enabled and settings.auto_trigger and not has_warned then
@@ -54,7 +53,6 @@ end
 ---@field col integer in bytes
 ---@field position lsp.Position as the client gave it
 
----@param call lcursor.LspCall
 ---@return lcursor.LspPlace? nil where there is no such buffer or line
 local function place_of(call)
   local buf = buffer_of(call.params.textDocument.uri)
@@ -68,9 +66,7 @@ end
 
 --- Ask, and reply with what `make` makes of the text; "" when nothing came, or the buffer has
 --- changed since: the client's own text is then another one, and it asks anew.
----@param call lcursor.LspCall
 ---@param at lcursor.LspPlace?
----@param is_manual boolean
 ---@param make fun(said: string, replaces: integer): table
 local function answer(call, at, is_manual, make)
   if not at then

@@ -74,7 +74,6 @@ local function listen()
   })
 end
 
----@param name string
 ---@return vim.api.keyset.get_hl_info
 local function read(name)
   return vim.api.nvim_get_hl(0, { name = name, create = false })

@@ -9,8 +9,6 @@ local M = {}
 ---@field callback function
 ---@field before? table maparg() of the user's buffer-local map
 
----@param lhs string
----@param mode string
 ---@return table? maparg() of the buffer-local map in the current buffer
 local function find(lhs, mode)
   local map = vim.fn.maparg(lhs, mode, false, true)

@@ -30,7 +30,6 @@ function M.is_open(list)
     and api.nvim_win_get_buf(list.win) == list.buf
 end
 
----@param list lcursor.List
 local function fit(list)
   local max_height = math.max(math.floor(vim.o.lines * 0.4), 3)
   local height = math.max(math.min(api.nvim_buf_line_count(list.buf) + 1, max_height), 2)
@@ -61,7 +60,6 @@ local function layout(over)
 end
 
 --- Return to the window that a list was opened from, once it is closed.
----@param list lcursor.List
 local function return_after(list)
   api.nvim_create_autocmd("WinClosed", {
     pattern = tostring(list.win),
