@@ -32,7 +32,7 @@ end
 _G.slices = 0
 local defer = vim.defer_fn
 vim.defer_fn = function(...)
-  if debug.getinfo(2, "S").source:find("edit/render.lua", 1, true) then
+  if debug.getinfo(2, "S").source:find("ui/slices.lua", 1, true) then
     _G.slices = _G.slices + 1
   end
   return defer(...)

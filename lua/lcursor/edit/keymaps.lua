@@ -2,9 +2,9 @@
 -- open ones, the one that stops while an edit of it runs.
 
 local config = require("lcursor.config")
-local keymaps = require("lcursor.ui.keymaps")
 local notify = require("lcursor.notify")
 local proposals = require("lcursor.edit.proposals")
+local temporary_keymap = require("lcursor.ui.temporary_keymap")
 
 local M = {}
 
@@ -103,17 +103,22 @@ function M.describe()
   end, KEYS)
 end
 
----@type table<integer, { has_hunks: boolean, is_running: boolean, maps: lcursor.Keymap[] }>
+---@class (exact) lcursor.EditMapped
+---@field has_hunks boolean
+---@field is_running boolean
+---@field maps lcursor.TemporaryKeymap[]
+
+---@type table<integer, lcursor.EditMapped> by buffer
 local mapped = {}
 
---- Map a key in the current buffer, unless the user has mapped what it does.
+--- Map a key, unless the user has mapped what it does.
 ---@param key lcursor.EditKey
----@param maps lcursor.Keymap[] it is added to these
-local function map(key, lhs, maps)
+---@param maps lcursor.TemporaryKeymap[] it is added to these
+local function map(buf, key, lhs, maps)
   local desc, callback = "lcursor: " .. key[4]:lower(), notify.guarded(key[3])
   for mode in key[2]:gmatch(".") do
     if lhs ~= "" and vim.fn.hasmapto(plug_of(key[1]), mode) == 0 then
-      table.insert(maps, keymaps.set(mode, lhs, callback, { desc = desc }))
+      table.insert(maps, temporary_keymap.set(buf, mode, lhs, callback, { desc = desc }))
     end
   end
 end
@@ -134,11 +139,11 @@ function M.sync(buf)
   local maps = {}
   mapped[buf] = { has_hunks = has_hunks, is_running = is_running, maps = maps }
   local mappings = config.for_buffer(buf).edit.mappings
-  keymaps.remove(buf, now.maps)
+  vim.iter(now.maps):rev():each(temporary_keymap.restore)
   api.nvim_buf_call(buf, function()
     for _, key in ipairs(KEYS) do
       if key[1] == "stop" and is_running or key[1] ~= "stop" and has_hunks then
-        map(key, mappings[key[1]] or "", maps)
+        map(buf, key, mappings[key[1]] or "", maps)
       end
     end
   end)

@@ -1,21 +1,21 @@
 -- Draws open hunks: old lines are highlighted where they stand, new ones are virtual lines below
--- them, in the colors of code. What is on the screen comes first. Long work is done by a coroutine
--- in slices of a few milliseconds, so that a proposal of 500 lines does not hold the editor up.
+-- them, in the colors of code. What is on the screen comes first. Long work is done in slices, so
+-- that a proposal of 500 lines does not hold the editor up.
 
 local diff = require("lcursor.edit.diff")
 local hints = require("lcursor.edit.hints")
 local log = require("lcursor.log")
 local notify = require("lcursor.notify")
+local slices = require("lcursor.ui.slices")
 local syntax = require("lcursor.edit.syntax")
 local virt_lines = require("lcursor.edit.virt_lines")
 
 local M = {}
 
-local api, uv = vim.api, vim.uv
+local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.edit")
 
-local SLICE_NS = 4e6
-local PAUSE_MS = 3
+local SLICE_MS, PAUSE_MS = 4, 3
 local PREPARE_MS = 60 -- after the question was sent
 local REDRAW_MS = 8
 local NEAR_LINES = 100 -- of a window; hunks further away get their colors when they come near
@@ -43,6 +43,7 @@ local options = {}
 ---@type table<integer, true> buffers whose parser is to be loaded
 local unprepared = {}
 local version = 0 -- of what is to be drawn
+local work ---@type lcursor.Slices
 
 local function erase(buf, hunk)
   local view = drawn[hunk]
@@ -109,7 +110,7 @@ end
 --- Compute the virtual lines of a hunk. All that stand below the same row are for one extmark:
 --- Neovim keeps no order among several at one place.
 ---@return { row: integer, rows: lcursor.EditChunk[][] }[] rows of the hunk below which they stand
-local function virtual_lines(view, hunk, opts, pause)
+local function virtual_lines(view, hunk, opts)
   local stacks = {}
   for _, block in ipairs(view.blocks) do
     local is_pair = block.last - block.first == block.new_last - block.new_first
@@ -127,7 +128,7 @@ local function virtual_lines(view, hunk, opts, pause)
       local colors = view.colors and view.colors[row] or nil
       local line = hunk.new[row + 1]
       vim.list_extend(stack.rows, virt_lines.rows(line, opts, colors, words))
-      pause()
+      work.pause()
     end
   end
   return stacks
@@ -164,12 +165,12 @@ local function draw_open(view, hunk, opts, stacks)
 end
 
 --- Draw a hunk, or draw it again with its colors.
-local function draw(buf, hunk, pause)
+local function draw(buf, hunk)
   local opts = options[buf] or virt_lines.options(buf)
   options[buf] = opts
   local view = drawn[hunk] or new_view(buf, hunk)
   drawn[hunk] = view
-  local stacks = virtual_lines(view, hunk, opts, pause)
+  local stacks = virtual_lines(view, hunk, opts)
   if drawn[hunk] ~= view or not api.nvim_buf_is_loaded(buf) then
     return
   end
@@ -245,109 +246,45 @@ local function plan()
   return #visible > 0 and visible or far
 end
 
----@param wait fun(start: fun(done: fun()))
-local function run_job(job, pause, wait)
+local function run_job(job)
   local buf, hunk = job.buf, job.hunk
+  local view = hunk and drawn[hunk]
   if not api.nvim_buf_is_loaded(buf) then
     shown[buf], unprepared[buf] = nil, nil
   elseif not hunk then
     unprepared[buf] = nil
-    syntax.prepare(buf, pause)
-  elseif drawn[hunk] and drawn[hunk].is_plain then
-    local view = drawn[hunk]
-    local ok, colors = pcall(syntax.colors, buf, hunk, pause, wait)
+    syntax.prepare(buf, work)
+  elseif view and view.is_plain then
+    local ok, colors = pcall(syntax.colors, buf, hunk, work)
     view.colors = ok and colors or false
     if not ok then
       log.warn("no colors for %s: %s", vim.bo[buf].filetype, colors)
     end
     if view.colors and drawn[hunk] == view then
-      draw(buf, hunk, pause)
+      draw(buf, hunk)
     end
   else
-    draw(buf, hunk, pause)
+    draw(buf, hunk)
     if job.is_visible then
       redraw_soon()
     end
   end
 end
 
----@param wait fun(start: fun(done: fun()))
-local function work(pause, wait)
+work = slices.new(function()
   local jobs = plan()
   while #jobs > 0 do
     local planned = version
     for _, job in ipairs(jobs) do
-      run_job(job, pause, wait)
-      pause()
+      run_job(job)
+      work.pause()
       if version ~= planned then
         break
       end
     end
     jobs = plan()
   end
-end
-
-local thread ---@type thread?
-local is_due, is_waiting = false, false
-local slice_ends_ns = 0
-local run
-
----@param delay_ms integer
-local function run_later(delay_ms)
-  if not is_due then
-    is_due = true
-    vim.defer_fn(
-      notify.guarded(function()
-        is_due = false
-        run()
-      end),
-      delay_ms
-    )
-  end
-end
-
-local function pause()
-  if uv.hrtime() > slice_ends_ns then
-    run_later(PAUSE_MS)
-    coroutine.yield()
-  end
-end
-
---- Wait for something asynchronous.
----@param start fun(done: fun())
-local function wait(start)
-  local is_done = false
-  start(function()
-    is_done = true
-    if is_waiting then
-      is_waiting = false
-      run_later(0)
-    end
-  end)
-  if not is_done then
-    is_waiting = true
-    coroutine.yield()
-  end
-end
-
---- Draw for some milliseconds.
-run = function()
-  if is_waiting then
-    return
-  end
-  thread = thread or coroutine.create(work)
-  slice_ends_ns = uv.hrtime() + SLICE_NS
-  local ok, err = coroutine.resume(thread, pause, wait)
-  if not ok then
-    err = debug.traceback(thread, tostring(err))
-  end
-  if coroutine.status(thread) == "dead" then
-    thread = nil
-  end
-  if not ok then
-    error(err, 0)
-  end
-end
+end, SLICE_MS, PAUSE_MS)
 
 ---@return boolean whether what is drawn of it is what it is now
 local function is_right(buf, hunk)
@@ -385,9 +322,7 @@ function M.update(buf, hunks)
     options[buf] = nil
     return hints.clear(buf)
   end
-  if not thread then
-    run()
-  end
+  work.start()
   M.point(buf)
 end
 
@@ -395,7 +330,7 @@ end
 ---@param buf integer
 function M.prepare(buf)
   unprepared[buf] = true
-  run_later(PREPARE_MS)
+  work.later(PREPARE_MS)
 end
 
 --- Show the keys at the cursor.
@@ -424,13 +359,13 @@ function M.refresh()
   end
   version = version + 1
   M.point(api.nvim_get_current_buf()) -- its keys may fit now, or no longer
-  run_later(PAUSE_MS)
+  work.later(PAUSE_MS)
 end
 
 --- Whether everything is drawn, with its colors.
 ---@return boolean
 function M.is_done()
-  return not thread and not is_due and #plan() == 0
+  return work.is_idle() and #plan() == 0
 end
 
 local group = api.nvim_create_augroup("lcursor.edit.render", { clear = true })

@@ -1,17 +1,16 @@
 -- The colors of lines that are in no buffer yet: by treesitter where there is a parser, else by
--- 'syntax' in a hidden buffer. Runs in a coroutine and calls `pause` often, which may yield.
+-- 'syntax' in a hidden buffer. The work is done in slices.
+
+local treesitter = require("lcursor.ui.treesitter")
 
 local M = {}
 
 local api = vim.api
 
 local ABOVE, BELOW = 200, 40 -- context lines around the new ones
-local MAX_LINES_AT_ONCE = 60 -- more are parsed asynchronously
 local MAX_LINES_INJECTED = 150 -- in more, languages within others are left out
 local MAX_LINE_BYTES = 1000 -- the rest of a line has no colors
 local MAX_LINES = 5000
-local CAPTURED_ROWS = 8
-local SKIPPED = { spell = true, nospell = true, conceal = true, none = true }
 
 ---@alias lcursor.EditColors table<integer, lcursor.EditColor[]> by row, 0-based
 
@@ -47,78 +46,23 @@ local function add(out, row, first, last, group)
   table.insert(out[row], { first = first, last = last, group = group })
 end
 
----@type table<string, string|false> by filetype: its language, where its parser can be loaded
-local languages = {}
-
---- Load the parser and the highlight query of a filetype.
----@return string|false
-local function language_of(filetype, pause)
-  if languages[filetype] == nil then
-    local language = vim.treesitter.language.get_lang(filetype) or ""
-    pause()
-    -- A parser built for another Neovim throws.
-    local can_add, is_added = pcall(vim.treesitter.language.add, language)
-    pause()
-    local ok, query = pcall(vim.treesitter.query.get, language, "highlights")
-    languages[filetype] = can_add and is_added and ok and query and language or false
-    pause()
-  end
-  return languages[filetype]
-end
-
----@param parser vim.treesitter.LanguageTree
----@param count integer lines
----@param wait fun(start: fun(done: fun())) yields until `done` is called
----@return boolean ok
-local function parse(parser, count, wait)
-  if count <= MAX_LINES_AT_ONCE then
-    return (pcall(parser.parse, parser, true))
-  end
-  local problem
-  wait(function(done)
-    -- Injected languages are parsed without a pause.
-    parser:parse(count <= MAX_LINES_INJECTED or nil, function(err)
-      problem = err
-      done()
-    end)
-  end)
-  return not problem
-end
-
----@param language string
----@param wait fun(start: fun(done: fun()))
+---@param work lcursor.Slices
 ---@return lcursor.EditColors?
-local function by_tree(language, lines, head, count, pause, wait)
-  local text = table.concat(lines, "\n") .. "\n"
-  local ok, parser = pcall(vim.treesitter.get_string_parser, text, language)
-  if not ok or not parse(parser, #lines, wait) then
+local function by_tree(language, lines, head, count, work)
+  local text, out = table.concat(lines, "\n") .. "\n", {}
+  local parser = treesitter.parse(text, language, #lines <= MAX_LINES_INJECTED, work.wait)
+  if not parser then
     return nil
   end
-  local out = {} ---@type lcursor.EditColors
-  local function capture(from, to)
-    parser:for_each_tree(function(tree, language_tree)
-      local lang = language_tree:lang()
-      local query = vim.treesitter.query.get(lang, "highlights")
-      if not query then
-        return
-      end
-      for id, node, metadata in query:iter_captures(tree:root(), text, from, to) do
-        local name = query.captures[id]
-        if not SKIPPED[name] and name:sub(1, 1) ~= "_" then
-          local range = vim.treesitter.get_range(node, text, metadata[id])
-          for row = math.max(range[1], from), math.min(range[4], to - 1) do
-            local first = row == range[1] and range[2] or 0
-            local last = row == range[4] and range[5] or MAX_LINE_BYTES
-            add(out, row - head, first, last, ("@%s.%s"):format(name, lang))
-          end
-        end
-      end
-    end)
-  end
-  for from = head, head + count - 1, CAPTURED_ROWS do
-    pcall(capture, from, math.min(from + CAPTURED_ROWS, head + count)) -- a query may not fit
-    pause()
-  end
+  local last_row = head + count - 1
+  treesitter.each_highlight(parser, text, head, head + count, function(group, range)
+    for row = math.max(range[1], head), math.min(range[4], last_row) do
+      local first = row == range[1] and range[2] or 0
+      local last = row == range[4] and range[5] or MAX_LINE_BYTES
+      add(out, row - head, first, last, group)
+    end
+    work.pause()
+  end)
   return out
 end
 
@@ -140,7 +84,7 @@ local function hidden_buffer(filetype)
 end
 
 ---@return lcursor.EditColors
-local function by_syntax(filetype, lines, head, count, pause)
+local function by_syntax(filetype, lines, head, count, work)
   local buf, out = hidden_buffer(filetype), {}
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   for row = 0, count - 1 do
@@ -157,48 +101,42 @@ local function by_syntax(filetype, lines, head, count, pause)
         end
       end
     end)
-    pause()
+    work.pause()
   end
   return out
 end
 
 --- Load what the colors of a buffer need. The first time that takes a while.
 ---@param buf integer
----@param pause fun()
-function M.prepare(buf, pause)
+---@param work lcursor.Slices
+function M.prepare(buf, work)
   local filetype = vim.bo[buf].filetype
-  if filetype == "" or languages[filetype] ~= nil then
-    return
-  end
-  local language = language_of(filetype, pause)
+  local language = filetype ~= "" and treesitter.language(filetype, work.pause)
   if language and api.nvim_buf_is_loaded(buf) then
     local text = table.concat(api.nvim_buf_get_lines(buf, 0, 20, false), "\n")
-    pcall(function()
-      vim.treesitter.get_string_parser(text, language):parse(true)
-    end)
+    treesitter.parse(text, language, true, work.wait)
   end
 end
 
 --- Find the colors of the new lines of a hunk.
 ---@param buf integer
 ---@param hunk lcursor.Hunk
----@param pause fun()
----@param wait fun(start: fun(done: fun()))
+---@param work lcursor.Slices
 ---@return lcursor.EditColors|false
-function M.colors(buf, hunk, pause, wait)
+function M.colors(buf, hunk, work)
   local filetype, count = vim.bo[buf].filetype, #hunk.new
   if count == 0 or count > MAX_LINES or filetype == "" then
     return false
   end
-  local language = language_of(filetype, pause)
+  local language = treesitter.language(filetype, work.pause)
   if not api.nvim_buf_is_loaded(buf) or (not language and vim.g.syntax_on == nil) then
     return false
   end
   local lines, head = excerpt_of(buf, hunk)
   if language then
-    return by_tree(language, lines, head, count, pause, wait) or false
+    return by_tree(language, lines, head, count, work) or false
   end
-  return by_syntax(filetype, lines, head, count, pause)
+  return by_syntax(filetype, lines, head, count, work)
 end
 
 return M
