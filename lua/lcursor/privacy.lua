@@ -65,15 +65,12 @@ local HARMLESS = {
   "*.pub",
 }
 
----@class lcursor.Checked
----@field key string path and globs
+---@class (exact) lcursor.Checked what is known of a file
 ---@field is_secret boolean
 ---@field git "unknown"|"asked"|"ignored"|"fine"|"failed"
 
----@type table<integer, lcursor.Checked>
+---@type table<string, lcursor.Checked> by path and globs
 local checked = {}
----@type table<string, lcursor.Checked> files that are not in a buffer
-local files = {}
 
 ---@return vim.regex? matches an absolute path
 local function compile(globs)
@@ -167,6 +164,24 @@ local function ask_git(entry, path, answered)
   end
 end
 
+---@param more string[] the user's globs
+---@return boolean whether its name, or that of what it links to, is one of secrets
+local function is_secret_file(path, more)
+  local real = path ~= "" and vim.uv.fs_realpath(path) or path
+  return M.is_secret_path(path, more) or (real ~= path and M.is_secret_path(real, more))
+end
+
+---@param more string[] the user's globs
+---@return lcursor.Checked
+local function check(path, more)
+  local key = path .. "\0" .. table.concat(more, "\0")
+  if not checked[key] then
+    local git = path == "" and "fine" or "unknown"
+    checked[key] = { is_secret = is_secret_file(path, more), git = git }
+  end
+  return checked[key]
+end
+
 --- Return why a buffer must not be read.
 ---@param buf integer
 ---@param more string[] the user's globs
@@ -174,17 +189,7 @@ end
 ---@return string? code of complete/why.lua
 function M.refusal(buf, more, answered)
   local path = api.nvim_buf_get_name(buf)
-  local key = path .. "\0" .. table.concat(more, "\0")
-  local entry = checked[buf]
-  if not entry or entry.key ~= key then
-    local real = path ~= "" and vim.uv.fs_realpath(path) or path
-    entry = {
-      key = key,
-      is_secret = M.is_secret_path(path, more) or (real ~= path and M.is_secret_path(real, more)),
-      git = path == "" and "fine" or "unknown",
-    }
-    checked[buf] = entry
-  end
+  local entry = check(path, more)
   if entry.is_secret then
     return "secret"
   elseif M.has_private_key(head_of(buf)) then
@@ -193,13 +198,8 @@ function M.refusal(buf, more, answered)
   if entry.git == "unknown" then
     ask_git(entry, path, answered)
   end
-  if entry.git == "asked" then
-    return "checking"
-  elseif entry.git == "ignored" then
-    return "ignored"
-  elseif entry.git == "failed" then
-    return "ignored_unknown"
-  end
+  local codes = { asked = "checking", ignored = "ignored", failed = "ignored_unknown" }
+  return codes[entry.git]
 end
 
 --- Return why a buffer that the user named must not be sent. Files that git ignores may be.
@@ -215,12 +215,10 @@ end
 ---@param more string[] the user's globs
 ---@param answer fun(is_fine: boolean) called once, now or later; not if git is being asked already
 function M.ask_file(path, more, answer)
-  local real = vim.uv.fs_realpath(path) or path
-  if M.is_secret_path(path, more) or (real ~= path and M.is_secret_path(real, more)) then
+  if is_secret_file(path, more) then
     return answer(false)
   end
-  local entry = files[path] or { key = path, is_secret = false, git = "unknown" }
-  files[path] = entry
+  local entry = check(path, more)
   local function tell()
     answer(entry.git == "fine")
   end
@@ -233,11 +231,8 @@ function M.ask_file(path, more, answer)
 end
 
 --- Forget git's answers: its rules may have changed.
-function M.forget_git()
-  files = {}
-  for _, entry in pairs(checked) do
-    entry.key = "" -- so that a new entry is made
-  end
+local function forget_git()
+  checked = {}
 end
 
 -- Rules that another program changed are noticed when Neovim gets the focus.
@@ -245,17 +240,11 @@ local group = api.nvim_create_augroup("lcursor.privacy", {})
 api.nvim_create_autocmd("BufWritePost", {
   group = group,
   pattern = { ".gitignore", "*/.git/info/exclude" },
-  callback = notify.guarded(M.forget_git),
+  callback = notify.guarded(forget_git),
 })
 api.nvim_create_autocmd("FocusGained", {
   group = group,
-  callback = notify.guarded(M.forget_git),
+  callback = notify.guarded(forget_git),
 })
-
---- Forget a buffer that was unloaded.
----@param buf integer
-function M.forget(buf)
-  checked[buf] = nil
-end
 
 return M
