@@ -2,55 +2,6 @@
 -- Types of edits, for the language server and the reader; never loaded.
 -- Rows are 0-based; a last row is the one after.
 
----@class (exact) lcursor.EditChange the fields of `EditChange`
----@field first_row integer
----@field last_row integer
----@field old string[]
----@field new string[]
-
----@class (exact) lcursor.EditCheck the fields of `EditCheck`
----@field name string
----@field is_ok boolean
----@field text string
-
----@alias lcursor.EditKind "edit"|"create"|"delete"|"rename"
-
----@class (exact) lcursor.EditFile the fields of `EditFile`
----@field path string
----@field name string
----@field kind lcursor.EditKind
----@field to string
----@field base string digest of the text that the rows are of; "" for a file that is created
----@field tick integer of the buffer that it was read from; -1 for the disk
----@field changes lcursor.EditChange[]
----@field checks lcursor.EditCheck[]
----@field is_outside boolean
-
----@class (exact) lcursor.EditProposed the fields of `edit.proposed`
----@field id integer
----@field turn string
----@field title string
----@field alternative integer
----@field files lcursor.EditFile[]
----@field note string
----@field attempts integer
----@field chat string
-
----@class (exact) lcursor.EditHunk the fields of `EditHunk`: a change as it was made
----@field row integer
----@field old string[]
----@field new string[]
----@field above string[]
----@field below string[]
-
----@class (exact) lcursor.EditDecided the fields of `edit.decided`
----@field turn string
----@field path string
----@field accepted lcursor.EditHunk[]
----@field rejected lcursor.EditChange[] rows of the base
----@field open integer
----@field is_undone boolean
-
 ---@class (exact) lcursor.EditBlock rows of a hunk's old lines and of its new ones that correspond
 ---@field first integer
 ---@field last integer
@@ -107,11 +58,6 @@
 ---@field last integer
 ---@field group string
 
----@class (exact) lcursor.EditText the fields of `EditBuffer`
----@field path string
----@field tick integer
----@field text string
-
 ---@class (exact) lcursor.EditRun an edit that runs, or ran
 ---@field id integer
 ---@field buf? integer
@@ -125,29 +71,13 @@
 ---@field mark? integer what was selected, or the cursor's row; moves with what is typed
 ---@field window? { close: fun() } plan or question that is open
 
----@class (exact) lcursor.EditStep the fields of `EditStep`
----@field key string
----@field kind lcursor.EditKind
----@field path string
----@field name string
----@field to string
----@field first_row integer
----@field last_row integer
----@field what string
----@field do string
-
----@class (exact) lcursor.EditChoice the fields of `EditChoice`
----@field path string
----@field name string
----@field first_row integer
----@field last_row integer
----@field lines string[]
----@field why string
-
----@class (exact) lcursor.EditTurnRow the fields of `EditTurnRow`
----@field turn string
----@field title string
----@field state "open"|"done"|"undone"
----@field at_s number
----@field paths string[]
----@field open integer
+-- Structures of the protocol; lcursor/protocol_edit.py describes their fields.
+---@alias lcursor.EditChange table<string, any> `EditChange`
+---@alias lcursor.EditFile table<string, any> `EditFile`
+---@alias lcursor.EditProposed table<string, any> `edit.proposed`
+---@alias lcursor.EditHunk table<string, any> `EditHunk`
+---@alias lcursor.EditDecided table<string, any> `edit.decided`
+---@alias lcursor.EditText table<string, any> `EditBuffer`
+---@alias lcursor.EditStep table<string, any> `EditStep`
+---@alias lcursor.EditChoice table<string, any> `EditChoice`
+---@alias lcursor.EditTurnRow table<string, any> `EditTurnRow`
