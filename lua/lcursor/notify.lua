@@ -121,6 +121,24 @@ function M.guarded(fn)
   end
 end
 
+--- Call a function after a while; its errors are reported.
+---@param ms integer
+---@param fn fun()
+function M.later(ms, fn)
+  vim.defer_fn(M.guarded(fn), ms)
+end
+
+--- Return a function that makes autocommands, whose errors are reported, in a group of ours.
+---@param name string
+---@return fun(events: string|string[], callback: fun(event: table), opts?: table)
+function M.autocmds(name)
+  local group = vim.api.nvim_create_augroup("lcursor." .. name, {})
+  return function(events, callback, opts)
+    local own = { group = group, callback = M.guarded(callback) }
+    vim.api.nvim_create_autocmd(events, vim.tbl_extend("error", own, opts or {}))
+  end
+end
+
 --- Show every error again (after :LCursor restart).
 function M.forget()
   shown = {}

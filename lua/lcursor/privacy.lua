@@ -236,15 +236,8 @@ local function forget_git()
 end
 
 -- Rules that another program changed are noticed when Neovim gets the focus.
-local group = api.nvim_create_augroup("lcursor.privacy", {})
-api.nvim_create_autocmd("BufWritePost", {
-  group = group,
-  pattern = { ".gitignore", "*/.git/info/exclude" },
-  callback = notify.guarded(forget_git),
-})
-api.nvim_create_autocmd("FocusGained", {
-  group = group,
-  callback = notify.guarded(forget_git),
-})
+local on = notify.autocmds("privacy")
+on("BufWritePost", forget_git, { pattern = { ".gitignore", "*/.git/info/exclude" } })
+on("FocusGained", forget_git)
 
 return M

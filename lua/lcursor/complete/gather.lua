@@ -8,10 +8,10 @@ local context = require("lcursor.context")
 local files = require("lcursor.files")
 local gate = require("lcursor.complete.gate")
 local imports = require("lcursor.complete.imports")
+local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
 local rpc = require("lcursor.rpc")
 local text = require("lcursor.text")
-local trigger = require("lcursor.complete.trigger")
 
 local M = {}
 
@@ -61,12 +61,9 @@ local function when_allowed(buf, fn, tries)
   if not code then
     fn()
   elseif code == "checking" and (tries or 5) > 0 then
-    vim.defer_fn(
-      trigger.guarded(function()
-        when_allowed(buf, fn, (tries or 5) - 1)
-      end),
-      GIT_MS
-    )
+    notify.later(GIT_MS, function()
+      when_allowed(buf, fn, (tries or 5) - 1)
+    end)
   end
 end
 
@@ -129,7 +126,7 @@ local function send_file(path, root, symbols)
   end
   privacy.ask_file(path, config.get().completion.secrets, function(is_fine)
     if is_fine then
-      files.read(path, MAX_FILE_BYTES, trigger.guarded(give))
+      files.read(path, MAX_FILE_BYTES, notify.guarded(give))
     end
   end)
 end
@@ -160,7 +157,7 @@ local function follow_imports(buf)
         -- Not through a link that leads out of the project.
         if path and not seen[path] and vim.startswith(path, place.root .. "/") then
           seen[path], sent = true, sent + 1
-          vim.schedule(trigger.guarded(function()
+          vim.schedule(notify.guarded(function()
             send_file(path, place.root, import.symbols)
           end))
         end
@@ -238,7 +235,7 @@ local function enter(buf)
   M.rest()
 end
 
-local later = vim.schedule_wrap(trigger.guarded(M.rest))
+local later = vim.schedule_wrap(notify.guarded(M.rest))
 
 local function wait_for_rest()
   timer = timer or assert(vim.uv.new_timer())
@@ -258,26 +255,23 @@ local function send_all()
   local current = api.nvim_get_current_buf()
   for _, info in ipairs(vim.list_slice(infos, math.max(1, #infos - MAX_IMPORTS))) do
     if info.bufnr ~= current then
-      vim.schedule(trigger.guarded(function()
+      vim.schedule(notify.guarded(function()
         pick(info.bufnr, info.lnum - 1, "visited")
       end))
     end
   end
-  vim.schedule(trigger.guarded(function()
+  vim.schedule(notify.guarded(function()
     enter(current)
   end))
 end
 
 function M.start()
-  local on = trigger.group("gather")
+  local on = notify.autocmds("gather")
   on({ "TextChanged", "TextChangedI", "DiagnosticChanged" }, wait_for_rest)
   on("BufEnter", function(event)
-    vim.defer_fn(
-      trigger.guarded(function()
-        enter(event.buf)
-      end),
-      ENTER_MS
-    )
+    notify.later(ENTER_MS, function()
+      enter(event.buf)
+    end)
   end)
   on({ "BufLeave", "BufWritePost" }, function(event)
     if event.buf ~= api.nvim_get_current_buf() then
@@ -285,7 +279,7 @@ function M.start()
     end
     local row = api.nvim_win_get_cursor(0)[1] - 1
     local is_written = event.event == "BufWritePost"
-    vim.schedule(trigger.guarded(function()
+    vim.schedule(notify.guarded(function()
       if is_written then
         local written = vim.json.encode(context.place(event.buf).path)
         for _, own in pairs(known) do
@@ -304,7 +298,7 @@ function M.start()
       return
     end
     local row = api.nvim_buf_get_mark(event.buf, "[")[1] - 1
-    vim.schedule(trigger.guarded(function()
+    vim.schedule(notify.guarded(function()
       when_allowed(event.buf, function()
         local chunk, place = text.join(lines), context.place(event.buf)
         if #chunk <= MAX_BYTES then
@@ -320,7 +314,7 @@ function M.start()
     if event.data.state == "ready" then
       send_all()
     end
-  end, "LCursorHostState")
+  end, { pattern = "LCursorHostState" })
 end
 
 return M

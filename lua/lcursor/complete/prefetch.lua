@@ -4,6 +4,7 @@
 local config = require("lcursor.config")
 local context = require("lcursor.context")
 local gate = require("lcursor.complete.gate")
+local notify = require("lcursor.notify")
 local requests = require("lcursor.complete.requests")
 local status = require("lcursor.status")
 local trigger = require("lcursor.complete.trigger")
@@ -38,7 +39,7 @@ end
 
 ---@type fun()
 local evaluate
-local evaluate_later = vim.schedule_wrap(trigger.guarded(function()
+local evaluate_later = vim.schedule_wrap(notify.guarded(function()
   evaluate()
 end))
 
@@ -88,7 +89,7 @@ local function enter_mode(mode)
 end
 
 function M.start()
-  local on = trigger.group("prefetch")
+  local on = notify.autocmds("prefetch")
   on({ "BufEnter", "CursorMoved", "TextChanged" }, wait)
   on("ModeChanged", function()
     enter_mode(vim.v.event.new_mode)
@@ -98,7 +99,7 @@ function M.start()
     if event.data.state == "ready" then
       wait()
     end
-  end, "LCursorHostState")
+  end, { pattern = "LCursorHostState" })
 end
 
 return M

@@ -4,8 +4,6 @@ local notify = require("lcursor.notify")
 
 local M = {}
 
-local api = vim.api
-
 ---@class (exact) lcursor.Handlers
 ---@field look fun() text, cursor or menu may have changed
 ---@field enter fun() insert mode was entered
@@ -17,8 +15,6 @@ local api = vim.api
 local timer
 local INSERT = { i = true, R = true }
 
-M.guarded = notify.guarded
-
 --- Call `fn` after a while; a later call replaces an earlier one.
 ---@param ms integer 0 calls it at once
 ---@param fn fun()
@@ -28,7 +24,7 @@ function M.later(ms, fn)
     return fn()
   end
   timer = timer or assert(vim.uv.new_timer())
-  timer:start(ms, 0, vim.schedule_wrap(M.guarded(fn)))
+  timer:start(ms, 0, vim.schedule_wrap(notify.guarded(fn)))
 end
 
 --- Cancel the call of `later`.
@@ -44,27 +40,15 @@ function M.is_insert(mode)
   return INSERT[mode:sub(1, 1)] or false
 end
 
---- Return a function that makes guarded autocommands in a group of ours.
----@param name string
----@return fun(events: string|string[], callback: fun(event: table), pattern?: string|string[])
-function M.group(name)
-  local group = api.nvim_create_augroup("lcursor." .. name, {})
-  return function(events, callback, pattern)
-    local guarded = M.guarded(callback)
-    local opts = { group = group, pattern = pattern, callback = guarded }
-    api.nvim_create_autocmd(events, opts)
-  end
-end
-
 --- Call handlers until Neovim ends.
 ---@param handlers lcursor.Handlers
 function M.listen(handlers)
-  local on = M.group("complete")
+  local on = notify.autocmds("complete")
   on({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, handlers.look)
   -- The menu is still open while these run.
-  local look_later = vim.schedule_wrap(M.guarded(handlers.look))
+  local look_later = vim.schedule_wrap(notify.guarded(handlers.look))
   on("CompleteDone", look_later)
-  on("User", look_later, { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" })
+  on("User", look_later, { pattern = { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" } })
   on("ModeChanged", function()
     local old, new = vim.v.event.old_mode, vim.v.event.new_mode
     if M.is_insert(old) and (not M.is_insert(new) or old:sub(1, 1) ~= new:sub(1, 1)) then
@@ -80,7 +64,7 @@ function M.listen(handlers)
   end)
   on("User", function(event)
     handlers.host(event.data.state)
-  end, "LCursorHostState")
+  end, { pattern = "LCursorHostState" })
 end
 
 return M

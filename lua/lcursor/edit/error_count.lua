@@ -8,7 +8,7 @@ local M = {}
 
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.edit.lsp")
-local group = api.nvim_create_augroup("lcursor.edit.lsp", { clear = true })
+local on = notify.autocmds("edit.lsp")
 local QUIET_MS = 700 -- without news, the servers have reported everything
 local GIVE_UP_MS = 8000
 
@@ -41,7 +41,7 @@ local function clear(buf)
     timers[buf] = nil
   end
   if api.nvim_buf_is_valid(buf) then
-    api.nvim_clear_autocmds({ group = group, buffer = buf })
+    api.nvim_clear_autocmds({ group = "lcursor.edit.lsp", buffer = buf })
     api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   end
 end
@@ -58,15 +58,11 @@ local function show(buf, mark, before)
   local chunks = { { "  " .. text, hl } }
   api.nvim_buf_set_extmark(buf, namespace, row, 0, { virt_text = chunks, strict = false })
   local tick = api.nvim_buf_get_changedtick(buf)
-  api.nvim_create_autocmd({ "TextChanged", "InsertEnter" }, {
-    group = group,
-    buffer = buf,
-    callback = function(event)
-      if event.event ~= "TextChanged" or api.nvim_buf_get_changedtick(buf) ~= tick then
-        clear(buf)
-      end
-    end,
-  })
+  on({ "TextChanged", "InsertEnter" }, function(event)
+    if event.event ~= "TextChanged" or api.nvim_buf_get_changedtick(buf) ~= tick then
+      clear(buf)
+    end
+  end, { buffer = buf })
 end
 
 local function watch(buf, row)
@@ -88,15 +84,11 @@ local function watch(buf, row)
   after(GIVE_UP_MS, function()
     clear(buf)
   end)
-  api.nvim_create_autocmd("DiagnosticChanged", {
-    group = group,
-    buffer = buf,
-    callback = function()
-      after(QUIET_MS, function()
-        show(buf, mark, before)
-      end)
-    end,
-  })
+  on("DiagnosticChanged", function()
+    after(QUIET_MS, function()
+      show(buf, mark, before)
+    end)
+  end, { buffer = buf })
 end
 
 --- Watch the errors of a buffer of which hunks were just accepted.

@@ -95,12 +95,9 @@ local function stop_run(run)
     return finish(run, "stopped")
   end
   progress.stopping(run.view)
-  vim.defer_fn(
-    notify.guarded(function()
-      finish(run, "stopped") -- though the host does not confirm it
-    end),
-    STOP_MS
-  )
+  notify.later(STOP_MS, function()
+    finish(run, "stopped") -- though the host does not confirm it
+  end)
 end
 
 --- Stop the edits of this buffer; where there are none, all.
@@ -136,12 +133,9 @@ function M.start()
       keymaps.sync(buf)
     end
   end))
-  api.nvim_create_autocmd("BufUnload", {
-    group = api.nvim_create_augroup("lcursor.edit", {}),
-    callback = notify.guarded(function(event)
-      on_unload(event.buf)
-    end),
-  })
+  notify.autocmds("edit")("BufUnload", function(event)
+    on_unload(event.buf)
+  end)
 end
 
 --- Whether edits are enabled; warns where they are not.

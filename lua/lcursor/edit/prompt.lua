@@ -12,7 +12,7 @@ local COMPLETE_MS = 25
 local MAX_REMEMBERED = 50
 local MAX_ROWS = 8
 local MIN_ROWS = 3 -- with the border
-local group = api.nvim_create_augroup("lcursor.edit.prompt", { clear = true })
+local autocmd = notify.autocmds("edit.prompt")
 
 ---@class lcursor.EditPromptJoins what the chat provides; each may be missing
 ---@field word? fun(before: string, is_first: boolean): string?, integer?
@@ -268,23 +268,13 @@ function M.open(opts, done)
   }
   current = prompt
   map(prompt)
-  api.nvim_create_autocmd({ "TextChangedI", "TextChangedP", "TextChanged" }, {
-    group = group,
-    buffer = buf,
-    callback = notify.guarded(function()
-      on_typed(prompt)
-    end),
-  })
-  api.nvim_create_autocmd("WinClosed", {
-    group = group,
-    pattern = tostring(win),
-    once = true,
-    callback = notify.guarded(function()
-      vim.schedule(function()
-        close(prompt, nil)
-      end)
-    end),
-  })
+  autocmd({ "TextChangedI", "TextChangedP", "TextChanged" }, function()
+    on_typed(prompt)
+  end, { buffer = buf })
+  local leave = vim.schedule_wrap(function()
+    close(prompt, nil)
+  end)
+  autocmd("WinClosed", leave, { pattern = tostring(win), once = true })
   vim.cmd("startinsert!")
 end
 

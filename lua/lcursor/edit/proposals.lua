@@ -389,13 +389,10 @@ function M.written(key, paths)
   end
 end
 
-api.nvim_create_autocmd({ "BufReadPost", "BufNewFile" }, {
-  group = api.nvim_create_augroup("lcursor.edit.proposals", { clear = true }),
-  callback = notify.guarded(function(args)
-    if #proposals > 0 then
-      arrive(args.buf)
-    end
-  end),
-})
+notify.autocmds("edit.proposals")({ "BufReadPost", "BufNewFile" }, function(event)
+  if #proposals > 0 then
+    arrive(event.buf)
+  end
+end)
 
 return M

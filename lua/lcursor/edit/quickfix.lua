@@ -124,20 +124,14 @@ local function follow_cursor(is_wanted)
     return
   end
   is_following = is_wanted
-  local group = api.nvim_create_augroup("lcursor.edit.quickfix", { clear = true })
+  local on = notify.autocmds("edit.quickfix")
   if is_wanted then
-    api.nvim_create_autocmd("WinLeave", {
-      group = group,
-      callback = function()
-        has_left = vim.bo.buftype == "quickfix"
-      end,
-    })
-    api.nvim_create_autocmd("CursorMoved", {
-      group = group,
-      callback = notify.guarded(function(args)
-        on_cursor_moved(args.buf)
-      end),
-    })
+    on("WinLeave", function()
+      has_left = vim.bo.buftype == "quickfix"
+    end)
+    on("CursorMoved", function(event)
+      on_cursor_moved(event.buf)
+    end)
   end
 end
 
@@ -182,15 +176,12 @@ proposals.on_changed(function()
     return follow_cursor(false)
   end
   is_due = true
-  vim.defer_fn(
-    notify.guarded(function()
-      is_due = false
-      if is_kept() then
-        fill((items_of_all()))
-      end
-    end),
-    DELAY_MS
-  )
+  notify.later(DELAY_MS, function()
+    is_due = false
+    if is_kept() then
+      fill((items_of_all()))
+    end
+  end)
 end)
 
 return M

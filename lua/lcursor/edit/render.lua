@@ -194,16 +194,13 @@ local function redraw_soon()
     return
   end
   is_redraw_due = true
-  vim.defer_fn(
-    notify.guarded(function()
-      is_redraw_due = false
-      local mode = api.nvim_get_mode()
-      if not mode.blocking and mode.mode:find("^[niRvV\22]") then
-        vim.cmd.redraw()
-      end
-    end),
-    REDRAW_MS
-  )
+  notify.later(REDRAW_MS, function()
+    is_redraw_due = false
+    local mode = api.nvim_get_mode()
+    if not mode.blocking and mode.mode:find("^[niRvV\22]") then
+      vim.cmd.redraw()
+    end
+  end)
 end
 
 ---@class (exact) lcursor.EditDrawing a job of the coroutine
@@ -368,16 +365,10 @@ function M.is_done()
   return work.is_idle() and #plan() == 0
 end
 
-local group = api.nvim_create_augroup("lcursor.edit.render", { clear = true })
-api.nvim_create_autocmd({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, {
-  group = group,
-  callback = notify.guarded(M.refresh),
-})
-api.nvim_create_autocmd("CursorMoved", {
-  group = group,
-  callback = notify.guarded(function(args)
-    M.point(args.buf)
-  end),
-})
+local on = notify.autocmds("edit.render")
+on({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, M.refresh)
+on("CursorMoved", function(event)
+  M.point(event.buf)
+end)
 
 return M

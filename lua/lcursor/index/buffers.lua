@@ -117,12 +117,7 @@ function M.on_new_host()
 end
 
 function M.start()
-  local group = api.nvim_create_augroup("lcursor.index", {})
-  ---@param events string|string[]
-  ---@param callback fun(event: vim.api.keyset.create_autocmd.callback_args)
-  local function on(events, callback)
-    api.nvim_create_autocmd(events, { group = group, callback = notify.guarded(callback) })
-  end
+  local on = notify.autocmds("index")
   on({ "TextChanged", "TextChangedI", "TextChangedP" }, function(event)
     dirty[event.buf] = true
     local now = vim.uv.now()
@@ -137,14 +132,11 @@ function M.start()
   end)
   on("BufLeave", M.flush)
   on("BufEnter", function(event)
-    vim.defer_fn(
-      notify.guarded(function()
-        if api.nvim_buf_is_valid(event.buf) then
-          enter(event.buf)
-        end
-      end),
-      ENTER_MS
-    )
+    notify.later(ENTER_MS, function()
+      if api.nvim_buf_is_valid(event.buf) then
+        enter(event.buf)
+      end
+    end)
   end)
   on("BufWritePost", function(event)
     local path = path_of(event.buf)

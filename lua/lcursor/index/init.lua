@@ -34,11 +34,7 @@ function M.start()
   end
   started = true
   buffers.start()
-  vim.api.nvim_create_autocmd("User", {
-    group = vim.api.nvim_create_augroup("lcursor.index.host", {}),
-    pattern = "LCursorHostState",
-    callback = notify.guarded(on_host_state),
-  })
+  notify.autocmds("index.host")("User", on_host_state, { pattern = "LCursorHostState" })
   on_host_state()
 end
 

@@ -13,7 +13,7 @@ local M = {}
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.search")
 local chosen = api.nvim_create_namespace("lcursor.search.chosen")
-local group = api.nvim_create_augroup("lcursor.picker", {})
+local on = notify.autocmds("picker")
 
 local WAIT_MS = 30
 local MAX_PREVIEW_LINES, MAX_PREVIEW_BYTES = 10000, 512 * 1024
@@ -60,7 +60,7 @@ local function close()
   end
   current = nil
   p.timer:close()
-  api.nvim_clear_autocmds({ group = group })
+  api.nvim_clear_autocmds({ group = "lcursor.picker" })
   search.forget()
   vim.cmd.stopinsert()
   for _, part in ipairs({ p.input, p.list, p.preview }) do
@@ -315,22 +315,15 @@ function M.open(path)
       p.timer:start(WAIT_MS, 0, ask_later)
     end,
   })
-  local function on(event, buf, callback)
-    local opts = { group = group, buffer = buf, callback = notify.guarded(callback) }
-    api.nvim_create_autocmd(event, opts)
-  end
-  on("VimResized", nil, function()
+  on("VimResized", function()
     fit(p)
   end)
-  on(
-    "WinLeave",
-    input.buf,
-    vim.schedule_wrap(function()
-      if current == p then
-        close()
-      end
-    end)
-  )
+  local function leave()
+    if current == p then
+      close()
+    end
+  end
+  on("WinLeave", vim.schedule_wrap(leave), { buffer = input.buf })
   vim.cmd.startinsert()
 end
 
