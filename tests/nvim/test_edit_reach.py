@@ -126,7 +126,7 @@ def test_what_it_does_is_seen_and_goes_when_it_ends(
 def test_the_region_moves_with_what_is_typed(desk: Desk) -> None:
     rows = """
         local run = require("lcursor.edit").running()[1]
-        return { require("lcursor.edit.progress").rows(run.view) }
+        return { require("lcursor.edit.progress").rows(run) }
     """
     asked = desk.ask("5,6LCEdit do it")
     desk.nvim.press("ggOfirst<CR>second<Esc>")  # before it is known which region it is

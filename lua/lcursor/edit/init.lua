@@ -62,7 +62,7 @@ local function update(run)
 end
 
 local function release(run)
-  progress.close(run.view)
+  progress.close(run)
   for _, sent in ipairs(run.sent) do
     place.forget(sent.buf, sent.tick)
   end
@@ -94,7 +94,7 @@ local function stop_run(run)
   if not requests.tell("edit.stop", { id = run.id }) then
     return finish(run, "stopped")
   end
-  progress.stopping(run.view)
+  progress.draw(run)
   notify.later(STOP_MS, function()
     finish(run, "stopped") -- though the host does not confirm it
   end)
@@ -215,15 +215,6 @@ end
 
 ---@type table<string, fun(run: lcursor.EditRun, params: table)>
 local HANDLERS = {
-  ["edit.started"] = function(run, params)
-    progress.started(run.view, params)
-  end,
-  ["edit.progress"] = function(run, params)
-    progress.progress(run.view, params)
-  end,
-  ["edit.delta"] = function(run, params)
-    progress.delta(run.view, params)
-  end,
   ["edit.proposed"] = function(run, params)
     run.instead = M.receive(params, run.instead).key
   end,
@@ -274,6 +265,10 @@ local HANDLERS = {
   end,
 }
 
+for _, name in ipairs({ "started", "progress", "delta" }) do
+  HANDLERS["edit." .. name] = progress[name]
+end
+
 ---@class (exact) lcursor.EditStart
 ---@field buf? integer that it is about, where it is one
 ---@field first? integer
@@ -289,23 +284,25 @@ local HANDLERS = {
 ---@param start lcursor.EditStart
 ---@return lcursor.EditRun? nil where nothing could be sent
 function M.begin(method, params, start)
-  ---@type lcursor.EditRun
   local run = {
     id = 0,
     buf = start.buf,
-    view = progress.open(start.buf, start.first or 0, start.last or 0, start.instruction),
     instruction = start.instruction or "",
     model = start.model or "",
     instead = start.instead,
     answered = start.answered,
     is_stopping = false,
     sent = {},
-  }
-  for _, text in ipairs(params.buffers or {}) do -- a change of these finds its place later
-    local buf = buffers.find(text.path)
+  } --[[@as lcursor.EditRun]]
+  progress.open(run, start.first or 0, start.last or 0)
+  local function remember(buf) -- a change of its text finds its place later
     if buf then
       table.insert(run.sent, { buf = buf, tick = place.remember(buf) })
     end
+  end
+  remember(run.buf)
+  for _, text in ipairs(params.buffers or {}) do
+    remember(buffers.find(text.path))
   end
   local id = requests.follow(method, params, function(name, answer)
     if runs[run.id] == run and HANDLERS[name] then

@@ -19,24 +19,8 @@ local MAX_LINES = 8 -- of the written ones
 local MAX_TITLE = 40 -- characters
 local FRAMES = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
 
----@class (exact) lcursor.EditView
----@field buf? integer nil: it is about no buffer
----@field title string what was asked for; "" where nothing was
----@field tick integer of the base
----@field region? integer extmark; moves with what is typed
----@field what string
----@field phase string
----@field detail string
----@field done integer
----@field total integer
----@field seconds_left number
----@field attempt integer
----@field lines string[] written at this attempt
----@field is_stopping boolean
----@field message? string what the message line shows
-
----@type lcursor.EditView[] the oldest first
-local views = {}
+---@type lcursor.EditRun[] the oldest first
+local runs = {}
 ---@type uv.uv_timer_t?
 local timer
 local frame = 0
@@ -61,48 +45,48 @@ local function time_left(seconds)
 end
 
 --- Say in one line what an edit is doing.
----@param view lcursor.EditView
+---@param run lcursor.EditRun
 ---@return string
-function M.sentence(view)
-  local text = view.is_stopping and "stopping" or PHASES[view.phase] or view.phase
-  if view.what ~= "" and (view.phase == "writing" or view.phase == "reading") then
-    text = text .. " " .. view.what
+function M.sentence(run)
+  local text = run.is_stopping and "stopping" or PHASES[run.phase] or run.phase
+  if run.what ~= "" and (run.phase == "writing" or run.phase == "reading") then
+    text = text .. " " .. run.what
   end
-  if view.detail ~= "" then
-    text = ("%s: %s"):format(text, view.detail)
+  if run.detail ~= "" then
+    text = ("%s: %s"):format(text, run.detail)
   end
-  if view.total > 0 then
-    local unit = view.phase == "writing" and "line" or view.phase == "reading" and "token" or ""
+  if run.total > 0 then
+    local unit = run.phase == "writing" and "line" or run.phase == "reading" and "token" or ""
     -- The length of an answer is only guessed: a longer one has no known end.
-    local of = view.done <= view.total and ("%d of "):format(view.done) or ""
-    local count = math.max(view.done, view.total)
+    local of = run.done <= run.total and ("%d of "):format(run.done) or ""
+    local count = math.max(run.done, run.total)
     text = ("%s, %s%s"):format(text, of, unit ~= "" and many(count, unit) or count)
   end
-  if view.total == 0 or view.done < view.total then
-    text = text .. time_left(view.seconds_left)
+  if run.total == 0 or run.done < run.total then
+    text = text .. time_left(run.seconds_left)
   end
-  if view.attempt > 1 then
-    text = ("%s (attempt %d)"):format(text, view.attempt)
+  if run.attempt > 1 then
+    text = ("%s (attempt %d)"):format(text, run.attempt)
   end
   return text
 end
 
 --- Return the rows of the region.
----@param view lcursor.EditView in a loaded buffer
+---@param run lcursor.EditRun in a loaded buffer
 ---@return integer first
 ---@return integer last
-function M.rows(view)
+function M.rows(run)
   local opts = { details = true }
-  local mark = api.nvim_buf_get_extmark_by_id(view.buf, region_namespace, view.region, opts)
+  local mark = api.nvim_buf_get_extmark_by_id(run.buf, region_namespace, run.region, opts)
   local first = mark[1] or 0
   return first, math.max(mark[3] and mark[3].end_row or first, first)
 end
 
-local function place_region(view, first, last)
-  local count = api.nvim_buf_line_count(view.buf)
+local function place_region(run, first, last)
+  local count = api.nvim_buf_line_count(run.buf)
   first = math.min(first, count)
-  view.region = api.nvim_buf_set_extmark(view.buf, region_namespace, first, 0, {
-    id = view.region,
+  run.region = api.nvim_buf_set_extmark(run.buf, region_namespace, first, 0, {
+    id = run.region,
     end_row = math.min(math.max(last, first), count),
     end_col = 0,
     right_gravity = false,
@@ -116,10 +100,10 @@ end
 
 ---@return integer head row at whose end it says what it is doing
 ---@return integer tail row below which its lines stand
-local function ends(view)
-  local first, last = M.rows(view)
-  local bottom = api.nvim_buf_line_count(view.buf) - 1
-  if #view.lines == 0 then
+local function ends(run)
+  local first, last = M.rows(run)
+  local bottom = api.nvim_buf_line_count(run.buf) - 1
+  if #run.lines == 0 then
     last = math.max(last, first + 1) -- a cursor position has no lines: below its own
   end
   return math.min(first, bottom), math.max(math.min(last - 1, bottom), 0)
@@ -127,18 +111,18 @@ end
 
 ---@param spinner? string where other edits are at the same lines: it is named
 ---@param rows lcursor.EditChunk[][] that its own are appended to
-local function add_lines(view, spinner, rows)
-  local tab, first = (" "):rep(vim.bo[view.buf].tabstop), math.max(#view.lines - MAX_LINES, 0)
+local function add_lines(run, spinner, rows)
+  local tab, first = (" "):rep(vim.bo[run.buf].tabstop), math.max(#run.lines - MAX_LINES, 0)
   if spinner then
-    local name = view.title ~= "" and short(view.title, MAX_TITLE) .. ": " or ""
-    local text = ("  %s %s%s"):format(spinner, name, M.sentence(view))
+    local name = run.instruction ~= "" and short(run.instruction, MAX_TITLE) .. ": " or ""
+    local text = ("  %s %s%s"):format(spinner, name, M.sentence(run))
     table.insert(rows, { { text, "LCursorEditBadge" } })
   end
   if first > 0 then
     table.insert(rows, { { ("  … %s above"):format(many(first, "line")), "LCursorEditBadge" } })
   end
-  for i = first + 1, #view.lines do
-    local text = view.lines[i]:gsub("\t", tab):gsub("%c", " ")
+  for i = first + 1, #run.lines do
+    local text = run.lines[i]:gsub("\t", tab):gsub("%c", " ")
     table.insert(rows, { { text ~= "" and text or " ", "LCursorEditAdded" } })
   end
 end
@@ -148,12 +132,12 @@ local function draw_buffer(buf)
   if not api.nvim_buf_is_loaded(buf) then
     return
   end
-  local heads, tails = vim.defaulttable(), vim.defaulttable() -- views by row
-  for _, view in ipairs(views) do
-    if view.buf == buf then
-      local head, tail = ends(view)
-      table.insert(heads[head], view)
-      table.insert(tails[tail], view)
+  local heads, tails = vim.defaulttable(), vim.defaulttable() -- runs by row
+  for _, run in ipairs(runs) do
+    if run.buf == buf then
+      local head, tail = ends(run)
+      table.insert(heads[head], run)
+      table.insert(tails[tail], run)
     end
   end
   api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
@@ -172,9 +156,9 @@ local function draw_buffer(buf)
   end
   for row, some in pairs(tails) do
     local rows = {} -- for one extmark: Neovim keeps no order among several at one row
-    for _, view in ipairs(some) do
-      local is_alone = #some == 1 and #heads[(ends(view))] == 1
-      add_lines(view, not is_alone and spinner or nil, rows)
+    for _, run in ipairs(some) do
+      local is_alone = #some == 1 and #heads[(ends(run))] == 1
+      add_lines(run, not is_alone and spinner or nil, rows)
     end
     if #rows > 0 then
       api.nvim_buf_set_extmark(buf, namespace, row, 0, { virt_lines = rows })
@@ -182,14 +166,16 @@ local function draw_buffer(buf)
   end
 end
 
-local function draw(view)
-  if view.buf then
-    return draw_buffer(view.buf)
+--- Draw what an edit is doing.
+---@param run lcursor.EditRun
+function M.draw(run)
+  if run.buf then
+    return draw_buffer(run.buf)
   end
-  local sentence = M.sentence(view)
+  local sentence = M.sentence(run)
   local is_free = not api.nvim_get_mode().mode:find("^[cr]") -- nobody types there
-  if view.message ~= sentence and is_free then
-    view.message = sentence
+  if run.message ~= sentence and is_free then
+    run.message = sentence
     notify.progress(sentence .. " … (:LCursor stop)")
   end
 end
@@ -197,114 +183,90 @@ end
 local function animate()
   frame = frame + 1
   local is_drawn = {}
-  for _, view in ipairs(views) do
-    if view.buf and not is_drawn[view.buf] and vim.fn.bufwinid(view.buf) > 0 then
-      is_drawn[view.buf] = true
-      draw_buffer(view.buf)
+  for _, run in ipairs(runs) do
+    if run.buf and not is_drawn[run.buf] and vim.fn.bufwinid(run.buf) > 0 then
+      is_drawn[run.buf] = true
+      draw_buffer(run.buf)
     end
   end
 end
 
 local function start_or_stop_timer()
-  if #views > 0 and not timer then
+  if #runs > 0 and not timer then
     timer = assert(vim.uv.new_timer())
     timer:start(FRAME_MS, FRAME_MS, vim.schedule_wrap(notify.guarded(animate)))
-  elseif #views == 0 and timer then
+  elseif #runs == 0 and timer then
     timer:close()
     timer = nil
   end
 end
 
 --- Begin to show an edit.
----@param buf? integer nil for one that is about no buffer
+---@param run lcursor.EditRun
 ---@param first integer row of what was selected, or of the cursor
 ---@param last integer
----@param title? string what distinguishes it from another one at the same lines
----@return lcursor.EditView
-function M.open(buf, first, last, title)
+function M.open(run, first, last)
   highlights.apply()
-  ---@type lcursor.EditView
-  local view = {
-    buf = buf,
-    title = title or "",
-    tick = buf and place.remember(buf) or -1,
-    what = "",
-    phase = "context",
-    detail = "",
-    done = 0,
-    total = 0,
-    seconds_left = -1,
-    attempt = 1,
-    lines = {},
-    is_stopping = false,
-  }
-  if buf then
-    place_region(view, first, last)
+  run.what, run.phase, run.detail, run.lines = "", "context", "", {}
+  run.done, run.total, run.seconds_left, run.attempt = 0, 0, -1, 1
+  if run.buf then
+    place_region(run, first, last)
   end
-  table.insert(views, view)
-  draw(view)
+  table.insert(runs, run)
+  M.draw(run)
   start_or_stop_timer()
-  return view
 end
 
 --- Show the region that will be rewritten.
----@param view lcursor.EditView
+---@param run lcursor.EditRun
 ---@param started table the fields of `edit.started`
-function M.started(view, started)
-  view.what, view.attempt, view.lines = started.what, started.attempt, {}
+function M.started(run, started)
+  run.what, run.attempt, run.lines = started.what, started.attempt, {}
   local is_first = started.attempt == 1 -- later it is the same region, which has moved since
-  if is_first and view.buf and api.nvim_buf_is_loaded(view.buf) then
-    local find = place.finder(view.buf, started.tick)
+  if is_first and run.buf and api.nvim_buf_is_loaded(run.buf) then
+    local find = place.finder(run.buf, started.tick)
     local first = find and find(started.first_row, started.first_row + 1)
     local last = find and find(started.last_row - 1, started.last_row)
-    place_region(view, first or started.first_row, last and last + 1 or started.last_row)
+    place_region(run, first or started.first_row, last and last + 1 or started.last_row)
   end
-  draw(view)
+  M.draw(run)
 end
 
----@param view lcursor.EditView
+---@param run lcursor.EditRun
 ---@param progress table the fields of `edit.progress`
-function M.progress(view, progress)
-  view.phase, view.detail = progress.phase, progress.detail
-  view.done, view.total = progress.done, progress.total
-  view.seconds_left, view.attempt = progress.seconds_left, progress.attempt
-  draw(view)
+function M.progress(run, progress)
+  run.phase, run.detail = progress.phase, progress.detail
+  run.done, run.total = progress.done, progress.total
+  run.seconds_left, run.attempt = progress.seconds_left, progress.attempt
+  M.draw(run)
 end
 
----@param view lcursor.EditView
+---@param run lcursor.EditRun
 ---@param delta table the fields of `edit.delta`
-function M.delta(view, delta)
-  if delta.attempt > view.attempt then
-    view.attempt, view.lines = delta.attempt, {}
+function M.delta(run, delta)
+  if delta.attempt > run.attempt then
+    run.attempt, run.lines = delta.attempt, {}
   end
-  vim.list_extend(view.lines, delta.lines)
-  if view.buf then
-    draw(view)
+  vim.list_extend(run.lines, delta.lines)
+  if run.buf then
+    M.draw(run)
   end
-end
-
---- Show that an edit was told to stop.
----@param view lcursor.EditView
-function M.stopping(view)
-  view.is_stopping = true
-  draw(view)
 end
 
 --- Remove an edit from the screen.
----@param view lcursor.EditView
-function M.close(view)
-  views = vim.tbl_filter(function(other)
-    return other ~= view
-  end, views)
+---@param run lcursor.EditRun
+function M.close(run)
+  runs = vim.tbl_filter(function(other)
+    return other ~= run
+  end, runs)
   start_or_stop_timer()
-  if not view.buf then
+  if not run.buf then
     return notify.progress("")
   end
-  place.forget(view.buf, view.tick)
-  if api.nvim_buf_is_valid(view.buf) then
-    api.nvim_buf_del_extmark(view.buf, region_namespace, view.region)
+  if api.nvim_buf_is_valid(run.buf) then
+    api.nvim_buf_del_extmark(run.buf, region_namespace, run.region)
   end
-  draw(view)
+  M.draw(run)
 end
 
 return M

@@ -60,16 +60,25 @@
 
 ---@class (exact) lcursor.EditRun an edit that runs, or ran
 ---@field id integer
----@field buf? integer
----@field view lcursor.EditView
----@field instruction string
+---@field buf? integer nil: it is about no buffer
+---@field instruction string what distinguishes it from another one at the same lines; may be ""
 ---@field model string
 ---@field instead? string key of the proposal that the next one is an alternative to
 ---@field answered? fun(params: table) receives `edit.message`
 ---@field is_stopping boolean
----@field sent { buf: integer, tick: integer }[] other texts that were sent
+---@field sent { buf: integer, tick: integer }[] texts that were sent
 ---@field mark? integer what was selected, or the cursor's row; moves with what is typed
 ---@field window? { close: fun() } plan or question that is open
+---@field region? integer extmark of what is rewritten
+---@field what string of its progress, as the following
+---@field phase string
+---@field detail string
+---@field done integer
+---@field total integer
+---@field seconds_left number
+---@field attempt integer
+---@field lines string[] written at this attempt
+---@field message? string what the message line shows
 
 -- Structures of the protocol; lcursor/protocol_edit.py describes their fields.
 ---@alias lcursor.EditChange table<string, any> `EditChange`
