@@ -120,12 +120,13 @@ def test_a_region_is_asked_for_accepted_and_taken_back(opened: Callable[[], Edit
     are(editor, ONE)
     editor.keys("<C-r>")
     are(editor, changed)
+    editor.lua("vim.api.nvim_buf_set_lines(0, -1, -1, false, { '# typed' })")
     editor.command("LCursor undo")
-    are(editor, ONE)
+    are(editor, f"{ONE}# typed\n")
     editor.command("LCursor redo")
-    are(editor, changed)
+    are(editor, f"{changed}# typed\n")
     editor.keys("u")
-    are(editor, ONE)
+    are(editor, f"{ONE}# typed\n")
 
 
 def test_what_is_typed_while_it_is_written_stays(opened: Callable[[], Editor]) -> None:
@@ -180,6 +181,7 @@ def test_a_quickfix_list_is_worked_through_as_one_turn(
     )
     asked(editor, "LCEdit Call x value")
     assert editor.lua(COUNT) >= 2
+    assert "attempts" not in editor.lua("return vim.fn.execute('messages')")  # one for each place
     editor.command("wincmd p")
     editor.lua(ACCEPT_TURN)
     editor.wait_lua("return vim.fn.readfile(...)[1] == 'def two(value):'", str(root / "two.py"))
