@@ -19,14 +19,8 @@ function M.edit()
     end,
   })
   require("lcursor.edit.prompt").join({
-    word = function(before, is_first)
-      return require("lcursor.chat.mentions").word(before, is_first)
-    end,
-    words = function(path, word, done)
-      local requests = require("lcursor.requests")
-      requests.ask("chat.complete", { path = path, word = word }, function(answer)
-        done(answer.words)
-      end)
+    complete = function(buf, path)
+      require("lcursor.chat.completion").attach_prompt(buf, path)
     end,
   })
   return commands

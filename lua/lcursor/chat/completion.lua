@@ -1,5 +1,5 @@
--- Completes `@` and `/` in a chat while the user types: the host answers, and Neovim's own menu
--- shows it. Also 'omnifunc', to ask by hand.
+-- Completes `@` and `/` in a chat and in the prompt of edits while the user types: the host
+-- answers, and Neovim's own menu shows it. Also 'omnifunc', to ask by hand.
 
 local buffer = require("lcursor.chat.buffer")
 local config = require("lcursor.config")
@@ -16,6 +16,9 @@ local KINDS = { dir = "folder", symbol = "symbol" }
 local TAB = "lcursor chat: accept"
 
 ---@class (exact) lcursor.ChatCompletion
+---@field buf integer
+---@field find fun(): string?, integer? the mention at the cursor, and where it begins
+---@field path fun(): string absolute
 ---@field id? integer of the request
 ---@field word string that was asked for last
 ---@field offered table<string, boolean>
@@ -27,7 +30,7 @@ local states = {}
 ---@param session lcursor.ChatSession
 ---@return string? word
 ---@return integer? col from 0
-local function word_at_cursor(session)
+local function find_in_chat(session)
   local buf = session.buf
   if api.nvim_get_current_buf() ~= buf then
     return nil
@@ -50,6 +53,15 @@ local function word_at_cursor(session)
   end
 end
 
+---@return string? word
+---@return integer? col from 0
+local function find_in_prompt(buf)
+  if api.nvim_get_current_buf() == buf then
+    local cursor = api.nvim_win_get_cursor(0)
+    return mentions.word(api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] == 1)
+  end
+end
+
 --- Map <Tab> while the menu is open, unless the user has mapped it in this buffer.
 ---@param buf integer
 local function map_tab(buf)
@@ -65,12 +77,11 @@ local function unmap_tab(buf)
   end
 end
 
----@param session lcursor.ChatSession
+---@param state lcursor.ChatCompletion
 ---@param words { word: string, kind: string, info: string }[]
-local function show(session, words)
-  local state = states[session.buf]
-  local word, col = word_at_cursor(session)
-  if not state or word ~= state.word or not api.nvim_get_mode().mode:find("^i") then
+local function show(state, words)
+  local word, col = state.find()
+  if word ~= state.word or not api.nvim_get_mode().mode:find("^i") then
     return
   end
   state.offered = {}
@@ -89,32 +100,27 @@ local function show(session, words)
     vim.fn.complete(col + 1, items)
   end
   if #items > 0 then
-    map_tab(session.buf) -- after complete(), which ends the menu before
+    map_tab(state.buf) -- after complete(), which ends the menu before
   end
 end
 
----@param session lcursor.ChatSession
-local function ask(session)
-  local state = states[session.buf]
-  if not state then
-    return
-  end
+---@param state lcursor.ChatCompletion
+local function ask(state)
   requests.forget(state.id)
-  local word = word_at_cursor(session)
+  local word = state.find()
   state.id, state.word = nil, word or ""
   if word then
-    local params = { path = sessions.current_path(), word = word }
-    state.id = requests.ask("chat.complete", params, function(answer)
-      show(session, answer.words)
+    state.id = requests.ask("chat.complete", { path = state.path(), word = word }, function(answer)
+      show(state, answer.words)
     end)
   end
 end
 
 --- Keep blink.cmp from showing its menu over ours.
----@param buf integer
+---@param state lcursor.ChatCompletion
 ---@param is_ours boolean
-local function set_blink(buf, is_ours)
-  local state = states[buf]
+local function set_blink(state, is_ours)
+  local buf = state.buf
   if is_ours and vim.b[buf].completion == nil then
     vim.b[buf].completion, state.is_blink_off = false, true
   elseif not is_ours and state.is_blink_off then
@@ -123,73 +129,88 @@ local function set_blink(buf, is_ours)
 end
 
 --- Keep nvim-cmp from showing its menu over ours.
----@param session lcursor.ChatSession
-local function set_cmp(session)
+---@param state lcursor.ChatCompletion
+local function set_cmp(state)
   local cmp = package.loaded["cmp"]
   if type(cmp) == "table" and type(cmp.setup) == "table" then
     pcall(cmp.setup.buffer, {
       enabled = function()
-        return word_at_cursor(session) == nil
+        return state.find() == nil
       end,
     })
   end
 end
 
----@param session lcursor.ChatSession
+---@param state lcursor.ChatCompletion
 ---@param is_menu boolean
-local function on_text_changed(session, is_menu)
-  local state = states[session.buf]
-  local word = word_at_cursor(session)
-  set_blink(session.buf, word ~= nil)
+local function on_text_changed(state, is_menu)
+  local word = state.find()
+  set_blink(state, word ~= nil)
   if not word then
     state.word = ""
   elseif word ~= state.word and not (is_menu and state.offered[word]) then -- typed, not selected
-    vim.defer_fn(
-      notify.guarded(function()
-        if word_at_cursor(session) == word then
-          ask(session)
-        end
-      end),
-      DELAY_MS
-    )
+    notify.later(DELAY_MS, function()
+      if state.find() == word then
+        ask(state)
+      end
+    end)
   end
 end
 
---- Complete in the buffer of a chat.
----@param session lcursor.ChatSession
-function M.attach(session)
-  local buf = session.buf
-  states[buf] = { word = "", offered = {}, is_blink_off = false }
+---@param buf integer
+---@param find fun(): string?, integer?
+---@param path fun(): string
+local function attach(buf, find, path)
+  ---@type lcursor.ChatCompletion
+  local state =
+    { buf = buf, find = find, path = path, word = "", offered = {}, is_blink_off = false }
+  states[buf] = state
   vim.bo[buf].omnifunc = "v:lua.require'lcursor.chat.completion'.omnifunc"
   vim.bo[buf].completeopt = "menuone,noinsert"
   local function on(events, callback)
     api.nvim_create_autocmd(events, { buffer = buf, callback = notify.guarded(callback) })
   end
-  on("TextChangedI", function()
-    on_text_changed(session, false)
-  end)
-  on("TextChangedP", function()
-    on_text_changed(session, true)
+  on({ "TextChangedI", "TextChangedP" }, function(event)
+    on_text_changed(state, event.event == "TextChangedP")
   end)
   on("CompleteDone", function()
     unmap_tab(buf)
-    local word = word_at_cursor(session)
+    local word = state.find()
     if vim.v.event.reason == "accept" and word and word:find("[:/]$") then
       vim.schedule(notify.guarded(function()
-        ask(session)
+        ask(state)
       end))
     end
   end)
   on("InsertEnter", function()
-    set_cmp(session) -- it is loaded by then
+    set_cmp(state) -- it is loaded by then
   end)
   on("InsertLeave", function()
-    states[buf].word = ""
-    set_blink(buf, false)
+    state.word = ""
+    set_blink(state, false)
   end)
   on("BufWipeout", function()
-    requests.forget(states[buf].id)
+    requests.forget(state.id)
     states[buf] = nil
+  end)
+end
+
+--- Complete in the buffer of a chat.
+---@param session lcursor.ChatSession
+function M.attach(session)
+  attach(session.buf, function()
+    return find_in_chat(session)
+  end, sessions.current_path)
+end
+
+--- Complete in a buffer that has nothing but a question.
+---@param buf integer
+---@param path string absolute: what it is about
+function M.attach_prompt(buf, path)
+  attach(buf, function()
+    return find_in_prompt(buf)
+  end, function()
+    return path
   end)
 end
 
@@ -200,10 +221,10 @@ function M.omnifunc(findstart)
   if findstart ~= 1 then
     return {}
   end
-  local session = sessions.of_buffer(api.nvim_get_current_buf())
-  if session and config.get().chat.enabled then
+  local state = states[api.nvim_get_current_buf()]
+  if state and config.get().chat.enabled then
     vim.schedule(notify.guarded(function()
-      ask(session)
+      ask(state)
     end))
   end
   return -3

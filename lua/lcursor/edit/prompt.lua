@@ -8,33 +8,28 @@ local window = require("lcursor.ui.window")
 local M = {}
 
 local api = vim.api
-local COMPLETE_MS = 25
 local MAX_REMEMBERED = 50
 local MAX_ROWS = 8
 local MIN_ROWS = 3 -- with the border
 local autocmd = notify.autocmds("edit.prompt")
 
----@class lcursor.EditPromptJoins what the chat provides; each may be missing
----@field word? fun(before: string, is_first: boolean): string?, integer?
----@field words? fun(path: string, word: string, done: fun(words: table[]))
+---@class lcursor.EditPromptJoins what the chat provides
+---@field complete? fun(buf: integer, path: string) completes mentions in a buffer
 local joins = {}
 
 ---@class (exact) lcursor.EditPrompt
 ---@field buf integer
 ---@field win integer
 ---@field from integer window to return to
----@field path string absolute: what mentions are completed for
 ---@field may_be_empty boolean
 ---@field done fun(text?: string)
 ---@field index integer of the history; 0 is what is written now
 ---@field draft string what was written before the history was used
----@field word string that was completed last
----@field timer uv.uv_timer_t
 
 ---@type lcursor.EditPrompt?
 local current
 
---- Set what completes mentions.
+--- Set what the chat provides.
 ---@param more lcursor.EditPromptJoins
 function M.join(more)
   joins = more
@@ -73,7 +68,6 @@ local function close(prompt, text)
     return
   end
   current = nil
-  prompt.timer:close()
   if api.nvim_get_current_win() == prompt.win then
     vim.cmd.stopinsert()
     if api.nvim_win_is_valid(prompt.from) then
@@ -117,50 +111,6 @@ local function browse(prompt, by)
   api.nvim_buf_set_lines(prompt.buf, 0, -1, false, lines)
   api.nvim_win_set_cursor(prompt.win, { #lines, #lines[#lines] })
   fit_height(prompt)
-end
-
---- Return the mention at the cursor.
----@return string? word
----@return integer? col 0-based
-local function mention(prompt)
-  if not joins.word or api.nvim_get_current_buf() ~= prompt.buf then
-    return nil
-  end
-  local cursor = api.nvim_win_get_cursor(0)
-  return joins.word(api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] == 1)
-end
-
-local function complete(prompt)
-  local word = mention(prompt)
-  prompt.word = word or ""
-  if current ~= prompt or not word or not joins.words then
-    return
-  end
-  joins.words(prompt.path, word, function(words)
-    local now, col = mention(prompt)
-    if current ~= prompt or now ~= word or not api.nvim_get_mode().mode:find("^i") then
-      return
-    end
-    local items = vim.tbl_map(function(each)
-      return { word = each.word, menu = each.info, icase = 1, equal = 1 }
-    end, words)
-    local is_complete = #items == 1 and items[1].word == word
-    if (#items > 0 and not is_complete) or vim.fn.pumvisible() == 1 then
-      vim.fn.complete(col + 1, is_complete and {} or items)
-    end
-  end)
-end
-
-local function on_typed(prompt)
-  fit_height(prompt)
-  local word = mention(prompt)
-  if word ~= prompt.word then
-    prompt.word = word or ""
-    local run = vim.schedule_wrap(notify.guarded(function()
-      complete(prompt)
-    end))
-    prompt.timer:start(COMPLETE_MS, 0, run)
-  end
 end
 
 local function map(prompt)
@@ -238,7 +188,6 @@ function M.open(opts, done)
   local from = api.nvim_get_current_win()
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden, vim.bo[buf].filetype = "wipe", "lcursor-prompt"
-  vim.bo[buf].completeopt = "menuone,noinsert"
   vim.b[buf].completion = false -- blink.cmp shows no menu of its own
   local config = vim.tbl_extend("error", position(opts.rows), {
     width = math.max(math.min(72, vim.o.columns - 4), 1),
@@ -258,18 +207,18 @@ function M.open(opts, done)
     buf = buf,
     win = win,
     from = from,
-    path = opts.path,
     may_be_empty = opts.may_be_empty or false,
     done = done,
     index = 0,
     draft = "",
-    word = "",
-    timer = assert(vim.uv.new_timer()),
   }
   current = prompt
   map(prompt)
+  if joins.complete then
+    joins.complete(buf, opts.path)
+  end
   autocmd({ "TextChangedI", "TextChangedP", "TextChanged" }, function()
-    on_typed(prompt)
+    fit_height(prompt)
   end, { buffer = buf })
   local leave = vim.schedule_wrap(function()
     close(prompt, nil)
