@@ -4,6 +4,7 @@
 local context = require("lcursor.context")
 local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
+local text = require("lcursor.text")
 
 local M = { find = context.buffer }
 
@@ -92,27 +93,21 @@ function M.read(path)
   if not file then
     return nil
   end
-  local text = (file:read("*a") or ""):gsub("^\239\187\191", "")
+  local content = (file:read("*a") or ""):gsub("^\239\187\191", "")
   file:close()
-  local unix, count = text:gsub("\r\n", "\n")
-  local _, newlines = text:gsub("\n", "")
-  text = (count == newlines and unix or text):gsub("\n$", "")
-  return vim.split(text, "\n", { plain = true })
+  local unix, count = content:gsub("\r\n", "\n")
+  local _, newlines = content:gsub("\n", "")
+  content = (count == newlines and unix or content):gsub("\n$", "")
+  return vim.split(content, "\n", { plain = true })
 end
 
----@return string text
----@return boolean has_nul
-local function joined(lines)
-  local text = table.concat(lines, "\n")
-  local _, newlines = text:gsub("\n", "")
-  if newlines == #lines - 1 then
-    return text, text:find("\0", 1, true) ~= nil
-  end
+---@return string
+local function text_of(buf)
+  local lines = M.lines(buf)
+  local joined = table.concat(lines, "\n")
+  local _, newlines = joined:gsub("\n", "")
   -- Neovim's API gives a NUL as a newline.
-  lines = vim.tbl_map(function(line)
-    return (line:gsub("\n", "\0"))
-  end, lines)
-  return table.concat(lines, "\n"), true
+  return newlines == #lines - 1 and joined or text.join(vim.list_slice(lines))
 end
 
 --- Say why a model cannot edit a buffer.
@@ -133,7 +128,7 @@ function M.refusal(buf)
   elseif size(buf) > MAX_BYTES then
     return ("%s is too large: it has %.1f MB"):format(name, size(buf) / 1e6)
   end
-  local _, has_nul = joined(M.lines(buf))
+  local has_nul = text_of(buf):find("\0", 1, true) ~= nil
   return has_nul and name .. " is no text: it has NUL bytes" or nil
 end
 
@@ -144,27 +139,22 @@ function M.text(buf)
   return {
     path = M.path(buf),
     tick = api.nvim_buf_get_changedtick(buf),
-    text = (joined(M.lines(buf))),
+    text = text_of(buf),
   }
 end
 
 ---@param bufs integer[]
----@return lcursor.EditText[] without secrets and very large ones
+---@return lcursor.EditText[] of each once, without secrets and very large ones
 local function texts(bufs)
-  local found = {}
+  local found, seen = {}, {}
   for _, buf in ipairs(bufs) do
-    if M.is_file(buf) and not privacy.kept_back(buf) and size(buf) <= MAX_OTHER_BYTES then
+    local is_new = not seen[buf] and M.is_file(buf) and not privacy.kept_back(buf)
+    seen[buf] = true
+    if is_new and size(buf) <= MAX_OTHER_BYTES then
       table.insert(found, M.text(buf))
     end
   end
   return found
-end
-
----@return integer[]
-local function modified()
-  return vim.tbl_filter(function(buf)
-    return api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified
-  end, api.nvim_list_bufs())
 end
 
 --- Return the buffers that differ from what is on disk.
@@ -172,8 +162,8 @@ end
 ---@return lcursor.EditText[]
 function M.unsaved(except)
   return texts(vim.tbl_filter(function(buf)
-    return buf ~= except
-  end, modified()))
+    return buf ~= except and api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified
+  end, api.nvim_list_bufs()))
 end
 
 --- Return the visible buffers, the current and the previous one first, and the unsaved ones.
@@ -181,18 +171,15 @@ end
 ---@return lcursor.EditText[]
 function M.visible(first)
   local bufs = { first }
-  local function add(buf)
-    if not vim.list_contains(bufs, buf) then
-      table.insert(bufs, buf)
-    end
-  end
-  local current, previous = api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#"))
-  for _, win in ipairs({ current, previous, unpack(api.nvim_tabpage_list_wins(0)) }) do
+  local previous = vim.fn.win_getid(vim.fn.winnr("#"))
+  for _, win in ipairs({ 0, previous, unpack(api.nvim_tabpage_list_wins(0)) }) do
     if api.nvim_win_is_valid(win) then
-      add(api.nvim_win_get_buf(win))
+      table.insert(bufs, api.nvim_win_get_buf(win))
     end
   end
-  vim.iter(modified()):each(add)
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    table.insert(bufs, api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified and buf or nil)
+  end
   return texts(bufs)
 end
 
