@@ -1,8 +1,7 @@
-"""The messages of the chat slot, a part of `protocol.py`, which lists and checks them.
+"""The messages of chats and of the local server, a part of `protocol.py`.
 
-Vocabulary: imports nothing of ours. Every question has an `id` and is answered with it; what a turn
-says while it runs carries the id of its `chat.send`. A chat is named by its key in the archive; a
-message by its number in the chat, from 1; 0 is before the first.
+Each request has an `id`; all its answers carry it. A chat is named by its key, a message by its
+number in the chat, from 1; 0 is before the first.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from typing import Literal, TypedDict
 
 ChatRole = Literal["user", "assistant", "summary"]
 ChatPhase = Literal["server", "context", "summary", "reading", "writing"]
-"""What a turn waits for: a server that starts, what is attached, a summary, the prompt, the answer.
-"""
+"""What a turn waits for: the start of a server, the context, a summary, reading the prompt, the
+answer."""
 ChatEnd = Literal["stop", "length", "stopped", "failed"]
-"""The model ended; it may write no more; the user stopped it; it broke off."""
+"""The model ended its answer; the answer reached its limit; the user stopped it; an error."""
 AttachmentKind = Literal[
     "buffer", "selection", "diagnostics", "quickfix", "terminal", "file", "dir", "symbol",
     "diff", "commit", "codebase", "rules", "text", "screen",
@@ -22,114 +21,108 @@ AttachmentKind = Literal[
 
 
 class ChatAttachment(TypedDict):
-    """What only the editor can read, and goes into a prompt."""
+    """A part of a prompt that only the editor can read."""
 
     kind: AttachmentKind
-    name: str  # as it is shown: a path relative to the project, or what it is
-    path: str  # absolute; empty for what is in no file
+    name: str  # for display: a path relative to the project, or a description
+    path: str  # absolute; empty if it is not from a file
     first_row: int
     text: str
-    is_offered: bool  # it is in where a mention asks for it; else it was attached on purpose
+    is_offered: bool  # used if a mention asks for it; else the user attached it
 
 
 class ChatItem(TypedDict):
-    """One line of the bill: something that is in the prompt, or would be."""
+    """A part of a prompt, or something that was requested and left out."""
 
-    key: str  # names it for `dropped`
+    key: str  # used in `dropped`
     kind: str  # of an attachment; or `system`, `history`, `question`
     name: str
     tokens: int
-    is_exact: bool  # counted by the server's own tokenizer; else an estimate
-    note: str  # why it is in, or why it is not: a secret, no room, no such file
+    is_exact: bool  # counted by the server's tokenizer; else an estimate
+    note: str  # why it is included or left out
     is_left_out: bool
-    path: str  # absolute; where one can jump to
+    path: str  # absolute, to jump to
     first_row: int
 
 
 class ChatMessage(TypedDict):
-    """One message of the branch that is shown."""
+    """A message of the branch that is shown."""
 
     number: int
     role: ChatRole
     text: str
     reasoning: str
-    branch: int  # of how many that were said in its place this one is, from 1
+    branch: int  # its place among the messages with the same parent, from 1
     branches: int
-    is_partial: bool  # it was stopped or broke off
-    model: str  # that gave the answer; empty for what is none, and where nobody knows
-    why: str  # it broke off; empty where it did not, or the user stopped it
-    items: list[ChatItem]  # what was attached to it
+    is_partial: bool  # stopped or failed
+    model: str  # that wrote the answer; empty for other messages, or if unknown
+    why: str  # it failed; empty if it did not, or if the user stopped it
+    items: list[ChatItem]  # its context
 
 
-class ChatOpen(TypedDict):
-    """Show a chat, or begin one."""
+class ChatNamed(TypedDict):
+    """A request about a chat."""
 
     id: int
-    chat: str  # empty: a new one; `last`: the newest of this project
+    chat: str
+
+
+class ChatAt(ChatNamed):
+    """A request about a message of a chat."""
+
+    number: int
+
+
+class ChatOpen(ChatNamed):
+    """Show a chat, or create one."""
+
+    # chat: empty for a new one; `last` for the newest of this project
     path: str  # absolute: of a file or folder of the project
 
 
-class ChatOpened(TypedDict):
-    """A chat and the branch of it that is shown; answers all that changes what is shown."""
+class ChatOpened(ChatNamed):
+    """A chat and its current branch; the answer to each request that changes what is shown."""
 
-    id: int
-    chat: str
     title: str
     root: str  # of the project
-    model: str  # by its name in the settings
+    model: str  # its name in the settings
     models: list[str]
     messages: list[ChatMessage]
-    context_tokens: int  # of the model; 0 where nobody knows yet
+    context_tokens: int  # of the model; 0 if unknown
     used_tokens: int  # of the last turn
 
 
-class ChatSend(TypedDict):
-    """Say something, and have it answered."""
+class ChatSend(ChatNamed):
+    """Ask a question."""
 
-    id: int
-    chat: str
-    after: int  # the message that it follows; another than the last begins a branch
-    text: str  # with its mentions; empty: answer the last question again
-    path: str  # absolute: of the file one is in
+    after: int  # the message that it follows; a branch begins unless that is the last one
+    text: str  # with its mentions; empty to answer the last question again
+    path: str  # absolute: of the current file
     attachments: list[ChatAttachment]
-    dropped: list[str]  # keys of items that are left out
-    model: str  # empty: the chat's
-    again: int  # a question in whose place it is said: what was attached to that is again; 0: none
+    dropped: list[str]  # keys of items to leave out
+    model: str  # empty for the chat's
+    again: int  # the question that it replaces, whose attachments are sent again; 0 for none
 
 
-class ChatBill(TypedDict):
-    """What would be sent, and what it costs; asks like `chat.send`, and sends nothing."""
-
-    id: int
-    chat: str
-    after: int
-    text: str
-    path: str
-    attachments: list[ChatAttachment]
-    dropped: list[str]
-    model: str
-    again: int
+class ChatBill(ChatSend):
+    """Preview what `chat.send` would send, and its tokens."""
 
 
-class ChatBilled(TypedDict):
-    """The bill; answers `chat.bill`."""
+class ChatBilled(ChatNamed):
+    """What would be sent; the answer to `chat.bill`."""
 
-    id: int
-    chat: str
     items: list[ChatItem]
     total_tokens: int
-    limit_tokens: int  # that the prompt may have; 0 where nobody knows yet
+    limit_tokens: int  # of the prompt; 0 if unknown
 
 
-class ChatStarted(TypedDict):
-    """A turn begins: its messages have their numbers."""
+class ChatStarted(ChatNamed):
+    """A turn has begun, and its messages have numbers."""
 
-    id: int
-    chat: str
-    question: int  # number of the user's message
+    question: int
     answer: int
     items: list[ChatItem]
-    model: str  # that is asked; empty where it did not come to that
+    model: str  # empty if the turn ended before one was chosen
 
 
 class ChatProgress(TypedDict):
@@ -140,112 +133,83 @@ class ChatProgress(TypedDict):
     detail: str
     done: int  # tokens of the prompt while reading; else 0
     total: int
-    cached: int  # of `done`, found in the server's cache
-    seconds_left: float  # an estimate; -1 where there is none
+    cached: int  # of `done`, in the server's cache
+    seconds_left: float  # an estimate; -1 if unknown
 
 
 class ChatDelta(TypedDict):
-    """More of the answer."""
+    """The next piece of the answer."""
 
     id: int
     text: str
     reasoning: str
 
 
-class ChatDone(TypedDict):
-    """A turn ended; what was said until then is kept, however it ended."""
+class ChatDone(ChatNamed):
+    """A turn has ended; the text so far is kept."""
 
-    id: int
-    chat: str
     reason: ChatEnd
-    title: str  # it may have got one
+    title: str
     prompt_tokens: int
     cached_tokens: int
     answer_tokens: int
     prompt_ms: float
     answer_ms: float
-    first_ms: float  # from the request to the first of the answer
+    first_ms: float  # from the request to the first piece of the answer
     context_tokens: int
-    is_exact: bool  # the server counted; else we did
+    is_exact: bool  # counted by the server; else an estimate
 
 
-class ChatSummed(TypedDict):
-    """Earlier messages were summarized to make room; `chat.expand` takes that back."""
+class ChatSummed(ChatAt):
+    """Earlier messages were summarized; `chat.expand` undoes that."""
 
-    id: int
-    chat: str
-    number: int  # of the summary's message
-    last: int  # number of the last message that it stands for
-    messages: int  # that it stands for
+    # number: of the summary
+    last: int  # number of the last message that it replaces
+    messages: int  # how many it replaces
     tokens_before: int
     tokens_after: int
     text: str
 
 
-class ChatNamed(TypedDict):
-    """A question about one chat."""
+class ChatAmend(ChatAt):
+    """Replace an answer by a branch with another text."""
 
-    id: int
-    chat: str
-
-
-class ChatAt(TypedDict):
-    """A question about one message of a chat."""
-
-    id: int
-    chat: str
-    number: int
-
-
-class ChatAmend(TypedDict):
-    """Say what an answer shall have been: it is a branch, and the old one is kept."""
-
-    id: int
-    chat: str
-    number: int  # of the answer
     text: str
 
 
-class ChatTurn(TypedDict):
-    """Show the branch before or after the one that is shown at a message."""
+class ChatTurn(ChatAt):
+    """Show another branch at a message."""
 
-    id: int
-    chat: str
-    number: int
-    step: int
+    step: int  # how many branches further
 
 
-class ChatRename(TypedDict):
-    """Give a chat another title."""
+class ChatRename(ChatNamed):
+    """Change the title of a chat."""
 
-    id: int
-    chat: str
     title: str
 
 
-class ChatUse(TypedDict):
-    """Talk to another model from now on."""
+class ChatUse(ChatNamed):
+    """Change the model of a chat."""
 
-    id: int
-    chat: str
     model: str
 
 
 class ChatStop(TypedDict):
-    """Stop turn `id` at once; its `chat.done` follows."""
+    """Stop turn `id`; its `chat.done` follows."""
 
     id: int
 
 
 class ChatList(TypedDict):
-    """Ask for the chats there are."""
+    """List the chats."""
 
     id: int
     path: str  # absolute, of the project; empty for all projects
 
 
 class ChatRow(TypedDict):
-    """One chat of the archive."""
+    """A chat in a list."""
 
     chat: str
     title: str
@@ -257,7 +221,7 @@ class ChatRow(TypedDict):
 
 
 class ChatListed(TypedDict):
-    """The chats there are, the newest first; answers `chat.list`."""
+    """The chats, newest first; the answer to `chat.list`."""
 
     id: int
     chats: list[ChatRow]
@@ -265,15 +229,15 @@ class ChatListed(TypedDict):
 
 
 class ChatComplete(TypedDict):
-    """Ask what could stand after `@` or `/`."""
+    """Complete a mention or a command."""
 
     id: int
     path: str
-    word: str  # from the sign on, as far as it is typed
+    word: str  # the typed part, from `@` or `/` on
 
 
 class ChatWord(TypedDict):
-    """One completion of a mention or a command."""
+    """A possible mention or command."""
 
     word: str
     kind: str  # `file`, `symbol`, `command`, …
@@ -281,29 +245,29 @@ class ChatWord(TypedDict):
 
 
 class ChatCompleted(TypedDict):
-    """What could stand there, best first; answers `chat.complete`."""
+    """The possible words, best first; the answer to `chat.complete`."""
 
     id: int
     words: list[ChatWord]
 
 
 class ServerAsk(TypedDict):
-    """Ask about the local server of the chat slot, or have something done to it."""
+    """Show or control the local chat server."""
 
     id: int
     do: Literal["status", "start", "stop", "restart", "log"]
 
 
 class ServerTold(TypedDict):
-    """What the server is; answers `server.ask`."""
+    """The state of the server; the answer to `server.ask`."""
 
     id: int
     state: Literal["none", "starting", "running", "sleeping", "failed", "foreign"]
-    lines: list[str]  # for people
+    lines: list[str]  # a description
     url: str
     pid: int
     model: str
-    log: str  # path of its log; empty where there is none
+    log: str  # path of its log; empty if there is none
 
 
 TO_PYTHON: dict[str, type] = {

@@ -10,12 +10,14 @@ import difflib
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from lcursor.context import patch
-from lcursor.context.items import Item, count_rows
+from lcursor.context.items import Item, count_rows, missing
+from lcursor.process.run import Output
 from lcursor.project import filetypes, git
 from lcursor.project.reading import Reader
 from lcursor.protocol_chat import AttachmentKind
@@ -71,17 +73,16 @@ def diff(argument: str, reader: Reader) -> list[Item]:
     shown = f"diff {argument}".strip()
     top = _top(reader)
     if isinstance(top, str):
-        return [_missing("diff", shown, top)]
+        return [missing("diff", shown, top)]
     wanted = _wanted(argument, top, reader)
     if wanted.refusal:
-        return [_missing("diff", shown, wanted.refusal)]
+        return [missing("diff", shown, wanted.refusal)]
     base = list(wanted.revisions)
     if not base and wanted.is_worktree:
         base = [_head(top, reader)]
-    words = ("diff", *SAFE, *wanted.flags, *base, "--", *wanted.paths)
-    result = git.output(top, *words, max_bytes=MAX_BYTES, max_s=reader.left_s, cancel=reader.cancel)
+    result = _git(top, reader, "diff", *SAFE, *wanted.flags, *base, "--", *wanted.paths)
     if result.failure and not result.is_cut:
-        return [_missing("diff", shown, f"git says: {result.failure}")]
+        return [missing("diff", shown, f"git says: {result.failure}")]
     text = result.data.decode("utf-8", "replace")
     prefix = f"diff:{argument}:" if argument else "diff:"
     parts = {path: _FileDiff(section) for path, section in patch.sections(text)}
@@ -91,8 +92,8 @@ def diff(argument: str, reader: Reader) -> list[Item]:
         _unsaved(top, base[0], wanted, reader, parts)
     items = [_item("diff", prefix, path, part, top, reader) for path, part in parts.items()]
     if result.is_cut:
-        items.append(_missing("diff", f"{shown}: the rest", f"git was ended: {result.failure}"))
-    return _limit("diff", items, shown) or [_missing("diff", shown, "nothing is changed")]
+        items.append(missing("diff", f"{shown}: the rest", f"git was ended: {result.failure}"))
+    return _limit("diff", items, shown) or [missing("diff", shown, "nothing is changed")]
 
 
 def commit(revision: str, reader: Reader) -> list[Item]:
@@ -101,50 +102,42 @@ def commit(revision: str, reader: Reader) -> list[Item]:
     shown = f"commit {revision}"
     top = _top(reader)
     if isinstance(top, str):
-        return [_missing("commit", shown, top)]
+        return [missing("commit", shown, top)]
     if ".." in revision:
-        return [_missing("commit", shown, f"it is a range: write @diff:{revision}")]
+        return [missing("commit", shown, f"it is a range: write @diff:{revision}")]
     name = _resolved(top, revision, reader)
     if not name:
-        return [_missing("commit", shown, "there is no such commit")]
-    words = (
-        "log",
-        "-1",
-        "--no-color",
-        "--no-show-signature",
-        "--format=%h %s%n%ad%n%B",
-        name,
-        "--",
-    )
-    head = git.output(top, *words, max_bytes=1 << 18, max_s=reader.left_s, cancel=reader.cancel)
+        return [missing("commit", shown, "there is no such commit")]
+    head_words = ("log", "-1", "--no-color", "--no-show-signature", "--format=%h %s%n%ad%n%B")
+    head = _git(top, reader, *head_words, name, "--")
     if head.failure:
-        return [_missing("commit", shown, f"git says: {head.failure}")]
+        return [missing("commit", shown, f"git says: {head.failure}")]
     subject, _, rest = head.data.decode("utf-8", "replace").partition("\n")
     date, _, message = rest.partition("\n")
     shows = ("show", "--format=", "-m", "--first-parent", *SAFE, name, "--")
-    result = git.output(top, *shows, max_bytes=MAX_BYTES, max_s=reader.left_s, cancel=reader.cancel)
+    result = _git(top, reader, *shows)
     if result.failure and not result.is_cut:
-        return [_missing("commit", shown, f"git says: {result.failure}")]
+        return [missing("commit", shown, f"git says: {result.failure}")]
     short = subject.partition(" ")[0]
     body = f"commit {name}\ndate {date}\n\n{message.rstrip()}\n"
     secret = reader.secret_text(body)
     about = Item(f"commit:{short}", "commit", f"commit {subject}", "", 0, body)
     if secret:
-        about = _missing("commit", f"commit {short}", secret)
+        about = missing("commit", f"commit {short}", secret)
     sections = patch.sections(result.data.decode("utf-8", "replace"))
     items = [
         _item("commit", f"commit:{short}:", path, _FileDiff(section, f"of {short}"), top, reader)
         for path, section in sections
     ]
     if result.is_cut:
-        items.append(_missing("commit", f"{shown}: the rest", f"git was ended: {result.failure}"))
+        items.append(missing("commit", f"{shown}: the rest", f"git was ended: {result.failure}"))
     return [about, *_limit("commit", items, shown)]
 
 
 def recent(root: Path, reader: Reader, most: int = 50) -> list[tuple[str, str]]:
     """Return the last commits, short name and subject, newest first."""
     words = ("log", f"-{most}", "--no-color", "--no-show-signature", "--format=%h%x00%s", "--")
-    result = git.output(root, *words, max_bytes=1 << 18, max_s=2.0, cancel=reader.cancel)
+    result = _git(root, reader, *words)
     rows = (line.partition("\0") for line in result.data.decode("utf-8", "replace").splitlines())
     return [(name, subject) for name, sign, subject in rows if sign]
 
@@ -153,14 +146,19 @@ def branches(root: Path, reader: Reader, most: int = 50) -> list[str]:
     """Return the branches, most recently committed first."""
     order = ("--sort=-committerdate", "--format=%(refname:short)")
     words = ("for-each-ref", f"--count={most}", *order, "refs/heads", "refs/remotes")
-    result = git.output(root, *words, max_bytes=1 << 18, max_s=2.0, cancel=reader.cancel)
+    result = _git(root, reader, *words)
     return result.data.decode("utf-8", "replace").split()
+
+
+def _git(folder: Path, reader: Reader, *words: str, ok: Sequence[int] = (0,)) -> Output:
+    return git.output(
+        folder, *words, max_bytes=MAX_BYTES, max_s=reader.left_s, ok=ok, cancel=reader.cancel
+    )
 
 
 def _top(reader: Reader) -> Path | str:
     """Return the top folder of the working tree, or the reason why there is none."""
-    words = ("rev-parse", "--show-toplevel")
-    result = git.output(reader.root, *words, max_bytes=1 << 16, cancel=reader.cancel)
+    result = _git(reader.root, reader, "rev-parse", "--show-toplevel")
     if result.failure:
         is_none = "not a git repository" in result.failure or "work tree" in result.failure
         return "the project is in no git repository" if is_none else f"git says: {result.failure}"
@@ -172,7 +170,7 @@ def _resolved(top: Path, revision: str, reader: Reader) -> str:
     if revision.startswith("-"):
         return ""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    result = git.output(top, *words, max_bytes=1 << 12, ok=(0, 1, 128), cancel=reader.cancel)
+    result = _git(top, reader, *words, ok=(0, 1, 128))
     found = result.data.decode("ascii", "replace").strip()
     return found if re.fullmatch(r"[0-9a-f]{40,64}", found) else ""
 
@@ -182,7 +180,7 @@ def _head(top: Path, reader: Reader) -> str:
     name = _resolved(top, "HEAD", reader)
     if name:
         return name
-    result = git.output(top, "hash-object", "-t", "tree", os.devnull, max_bytes=1 << 12)
+    result = _git(top, reader, "hash-object", "-t", "tree", os.devnull)
     return result.data.decode("ascii", "replace").strip()
 
 
@@ -237,14 +235,8 @@ def _item(
 def _limit(kind: AttachmentKind, items: list[Item], shown: str) -> list[Item]:
     if len(items) <= MAX_FILES:
         return items
-    rest = _missing(
-        kind, f"{shown}: {len(items) - MAX_FILES} more files", f"over {MAX_FILES} files"
-    )
+    rest = missing(kind, f"{shown}: {len(items) - MAX_FILES} more files", f"over {MAX_FILES} files")
     return [*items[:MAX_FILES], rest]
-
-
-def _missing(kind: AttachmentKind, shown: str, why: str) -> Item:
-    return Item(f"{kind}:{shown}", kind, shown, note=why, is_left_out=True)
 
 
 def _new_files(
@@ -252,7 +244,7 @@ def _new_files(
 ) -> None:
     """Add untracked files."""
     words = ("ls-files", "-z", "--others", "--exclude-standard", "--", *wanted.paths)
-    result = git.output(top, *words, max_bytes=1 << 20, cancel=reader.cancel)
+    result = _git(top, reader, *words)
     names = [os.fsdecode(name) for name in result.data.split(b"\0") if name]
     note = "git does not track it yet"
     for number, name in enumerate(name for name in names if not name.endswith("/")):
@@ -281,12 +273,9 @@ def _unsaved(
         now = reader.read(Path(path))
         if now.refusal:
             continue
-        result = git.output(
-            top, "show", f"{base}:{name}", max_bytes=MAX_BYTES, cancel=reader.cancel
-        )
-        if result.is_cut or (
-            result.failure and name not in parts and not _is_unsaved_new_file(top, name)
-        ):
+        result = _git(top, reader, "show", f"{base}:{name}")
+        is_new = result.failure and name not in parts
+        if result.is_cut or (is_new and not _is_unsaved_new_file(top, name, reader)):
             continue
         before = result.data.decode("utf-8", "replace").replace("\r\n", "\n")
         was = [] if result.failure else before.split("\n")[: count_rows(before)]
@@ -301,9 +290,9 @@ def _unsaved(
             parts.pop(name, None)
 
 
-def _is_unsaved_new_file(top: Path, name: str) -> bool:
+def _is_unsaved_new_file(top: Path, name: str, reader: Reader) -> bool:
     """Return whether a file exists only in the editor, and git would not ignore it."""
     if os.path.lexists(top / name):
         return False  # git ignores it, or it is under no control
-    result = git.output(top, "check-ignore", "--", name, max_bytes=1 << 16, ok=(0, 1))
+    result = _git(top, reader, "check-ignore", "--", name, ok=(0, 1))
     return not result.data and not result.failure

@@ -1,15 +1,15 @@
 """Search a project for what is relevant to a question: by its index, or without one by words.
 
-The search by words asks git or ripgrep, else reads the files. Blocks; any thread.
+Blocks; any thread.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from lcursor.context import grep
@@ -17,11 +17,11 @@ from lcursor.context.items import SearchHit, SearchResult, SymbolLocation
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.index import chunk, words
 from lcursor.index.client import Client
+from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.run import Cancel
 from lcursor.project import filetypes
 from lcursor.project.reading import Reader
 
-CHARS_PER_TOKEN = 3.2
 MAX_S = 5.0
 MAX_FILES = 24
 """Files from which rows are taken."""
@@ -42,6 +42,8 @@ REASONS = {
 """The parts of the index's score that explain a hit; the others are corrections."""
 MIN_REASON_SHARE = 0.1
 """Of the largest part, for a part that is named."""
+_calls = ThreadPoolExecutor(4, "lcursor-index-search")
+"""For calls that can be canceled; a thread is busy until its call has ended."""
 
 
 class Codebase(Protocol):
@@ -185,25 +187,13 @@ class IndexSearch:
             Cancelled: `cancel` returned True.
             LcursorError: there is no answer.
         """
+        call = partial(self._client.call, method, timeout_s=ANSWER_S, **params)
         if cancel is None:
-            return self._client.call(method, timeout_s=ANSWER_S, **params)
-        answers: SimpleQueue[Mapping[str, Any] | BaseException] = SimpleQueue()
-
-        def call() -> None:
-            try:
-                answers.put(self._client.call(method, timeout_s=ANSWER_S, **params))
-            except BaseException as error:  # noqa: BLE001 - the root of a thread; raised below
-                answers.put(error)
-
-        threading.Thread(target=call, name="lcursor-index-search", daemon=True).start()
+            return call()
+        answer = _calls.submit(call)
         while not cancel():
-            try:
-                answer = answers.get(timeout=CANCEL_POLL_S)
-            except Empty:
-                continue
-            if isinstance(answer, BaseException):
-                raise answer
-            return answer
+            if wait([answer], CANCEL_POLL_S).done:
+                return answer.result()
         raise Cancelled("gathering the context was stopped")
 
     def _progress_note(self, cancel: Cancel | None) -> str:
@@ -239,7 +229,7 @@ def _fit(hits: Sequence[SearchHit], tokens: int, note: str) -> SearchResult:
     spent: dict[str, int] = {}
     has_several_files = len({hit.path for hit in hits}) > 1
     for hit in hits:
-        cost = int(len(hit.text) / CHARS_PER_TOKEN) + 9
+        cost = int(len(hit.text) / BYTES_PER_TOKEN) + 9
         file_cost = spent.get(hit.path, 0) + cost
         why = "no room left" if total + cost > tokens else ""
         if not why and has_several_files and cost < file_cost > MAX_FILE_SHARE * tokens:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lcursor.context import changes, file_names, mentions, prompts, rules
 from lcursor.context.codebase import Codebase
+from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.project.reading import Reader
 from lcursor.protocol_chat import ChatWord
 
@@ -19,7 +20,6 @@ MAX = 50
 MAX_S = 1.5
 MIN_LETTERS = 2
 """Typed letters before files are offered without a kind."""
-CHARS_PER_TOKEN = 3.2
 _TYPED = re.compile(r"@(?P<kind>[a-z]*)(?P<colon>:?)(?P<rest>.*)\Z", re.S)
 
 
@@ -183,7 +183,7 @@ def _size(path: Path) -> str:
         size = os.stat(path).st_size
     except OSError:
         return ""
-    tokens = size / CHARS_PER_TOKEN
+    tokens = size / BYTES_PER_TOKEN
     if tokens < 1000:
         return f"~{max(round(tokens, -1), 10):.0f} tokens" if size else "empty"
     return f"~{tokens / 1000:,.1f}k tokens" if tokens < 1e6 else f"{size >> 20:,} MB"

@@ -22,7 +22,7 @@ from lcursor.context import (
     trace,
 )
 from lcursor.context.codebase import Codebase, GrepSearch
-from lcursor.context.items import DROPPED, Item
+from lcursor.context.items import DROPPED, Item, missing
 from lcursor.context.mentions import Mention
 from lcursor.process.run import Cancel
 from lcursor.project import git
@@ -220,7 +220,7 @@ class _Gathering:
         self.items += [
             self._attached(each)
             for each in self._attachments
-            if _is_screen(each) and not self._is_ignored(each["path"])
+            if each["kind"] == "screen" and not self._is_ignored(each["path"])
         ]
 
     def rules(self, items: Sequence[Item]) -> list[Item]:
@@ -253,9 +253,7 @@ class _Gathering:
             )
         if kind == "rules":
             found = rules.named(argument, [self._path], self._reader)
-            return [
-                found or item_builders.missing_item("rules", argument, "there are no such rules")
-            ]
+            return [found or missing("rules", argument, "there are no such rules")]
         return self._sent(kind, argument)
 
     def _sent(self, kind: str, argument: str) -> list[Item]:
@@ -277,7 +275,7 @@ class _Gathering:
         why = NOTHING.get(kind, "there is none")
         if kind == "terminal" and argument:
             why = "no terminal of that name has any text"
-        return [item_builders.missing_item(_kind(kind), argument or kind, why)]
+        return [missing(kind, argument or kind, why)]
 
     def _attached(self, each: ChatAttachment) -> Item:
         kind, name, path, row = each["kind"], each["name"], each["path"], each["first_row"]
@@ -309,30 +307,30 @@ class _Gathering:
             files = self._files(argument)
             is_none = len(files) == 1 and files[0].is_left_out and not files[0].path
             why = f"there is no such buffer, and {files[0].note}" if is_none else ""
-            return [item_builders.missing_item("buffer", argument, why)] if why else files
+            return [missing("buffer", argument, why)] if why else files
         if not here:
-            return [item_builders.missing_item("buffer", "buffer", NOTHING["buffer"])]
+            return [missing("buffer", "buffer", NOTHING["buffer"])]
         return [self._file(Path(self._path), 0, -1, "", "buffer")]
 
     def _files(self, argument: str) -> list[Item]:
         """Return a file, rows of it, or all files that match a glob."""
         found = self._resolver.find_files(argument, is_foreign=self.is_foreign)
         if found.refusal:
-            return [item_builders.missing_item("file", argument, found.refusal)]
+            return [missing("file", argument, found.refusal)]
         if found.is_folder:
             return self._folder(argument)
         items = [
             self._file(path, found.first_row, found.end_row, found.note) for path in found.paths
         ]
         if found.more:
-            items.append(item_builders.missing_item("file", f"{argument}: the rest", found.more))
+            items.append(missing("file", f"{argument}: the rest", found.more))
         return items
 
     def _folder(self, argument: str) -> list[Item]:
         """Return the list of a folder's files, and those that are text."""
         found = self._resolver.find_folder(argument, is_foreign=self.is_foreign)
         if found.refusal:
-            return [item_builders.missing_item("dir", argument, found.refusal)]
+            return [missing("dir", argument, found.refusal)]
         name = self._resolver.display_name(found.folder)
         items = [Item(f"dir:{name}", "dir", f"{name}/", str(found.folder), 0, found.listing)]
         note = f"in {name}"
@@ -342,7 +340,7 @@ class _Gathering:
             else:
                 items.append(replace(self._file(path, 0, -1, note), kind="dir"))
         if found.more:
-            items.append(item_builders.missing_item("dir", f"{name}: the rest", found.more))
+            items.append(missing("dir", f"{name}: the rest", found.more))
         return items
 
     def _file(
@@ -391,12 +389,8 @@ def _is_ambient(each: ChatAttachment) -> bool:
     return each.get("is_offered", False)  # optional
 
 
-def _is_screen(each: ChatAttachment) -> bool:
-    return each["kind"] == "screen"
-
-
 def _key(each: ChatAttachment) -> str:
-    if _is_screen(each):
+    if each["kind"] == "screen":
         return "screen"  # there is one, and its name goes with the cursor
     key = f"{each['kind']}:{each['name']}" if each["name"] != each["kind"] else each["kind"]
     return f"{key}:{each['first_row'] + 1}" if each["kind"] == "selection" else key
@@ -406,14 +400,3 @@ def _secret(each: ChatAttachment, reader: Reader) -> str:
     """Return why an attachment must not be sent, else ""."""
     why = reader.secret(each["path"]) if each["path"] else ""
     return why or reader.secret_text(each["text"])
-
-
-def _kind(name: str) -> AttachmentKind:
-    known: dict[str, AttachmentKind] = {
-        "selection": "selection",
-        "screen": "screen",
-        "diagnostics": "diagnostics",
-        "quickfix": "quickfix",
-        "terminal": "terminal",
-    }
-    return known.get(name, "text")

@@ -1,11 +1,10 @@
 """Find the rows of a project's files that contain some words, and rank them.
 
-Asks `git grep`, then `rg`, else reads the files.
+Asks `git grep` or, where there is no repository, `rg` or `git grep --no-index`.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import os
 import re
@@ -16,7 +15,7 @@ from lcursor.code import languages, line_definitions
 from lcursor.index import words as text_words
 from lcursor.index.rank import penalties
 from lcursor.process.run import Output, run
-from lcursor.project import filetypes, git, listing
+from lcursor.project import git
 from lcursor.project.ignore import Rules
 from lcursor.project.reading import Reader
 
@@ -24,7 +23,6 @@ MAX_WORDS = 12
 MIN_LETTERS = 3
 MAX_BYTES = 8 << 20
 MAX_S = 3.0
-MAX_READ_FILES = 4000
 MAX_FILE_ROWS = 60
 EXCLUDED = ("*.min.*", "*.map", "*.lock", "*-lock.*", "*.svg", "*.ipynb", ".git")
 """Files with endless rows, or generated ones."""
@@ -92,8 +90,6 @@ def search(
     """
     flags = [*(["-w"] if is_whole else []), *([] if keeps_case else ["-i"])]
     said = _ask(root, words, flags, reader)
-    if said is None:
-        return _read(root, words, reader, is_whole, keeps_case), ""
     rules = Rules(root, is_in_git=True)
     found: dict[str, list[tuple[int, str]]] = {}
     is_fine: dict[str, bool] = {}
@@ -103,24 +99,24 @@ def search(
         rows = found.setdefault(path, [])
         if is_fine[path] and len(rows) < MAX_FILE_ROWS:
             rows.append((row, line))
-    note = f"not all of the project was searched: {said.failure}" if said.is_cut else ""
+    note = f"not all of the project was searched: {said.failure}" if said.failure else ""
     return {path: rows for path, rows in found.items() if rows}, note
 
 
-def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader) -> Output | None:
-    """Ask git, then ripgrep; None if neither answers."""
-    asked = [part for word in words for part in ("-e", word)]
-    most = ["-m", str(MAX_FILE_ROWS)]
-    grep = git.command_line(root, "grep", "-I", "-n", "-z", "-F", "--no-color", "--untracked")
-    grep += ["--no-recurse-submodules", *flags, *asked]
-    without = [f":(exclude){glob}" for glob in EXCLUDED]
+def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader) -> Output:
+    """Ask the programs one after another, until one answers."""
+    asked = [*flags, *(part for word in words for part in ("-e", word))]
+    excluded = ["--", ".", *(f":(exclude){glob}" for glob in EXCLUDED)]
+    grep = git.command_line(root, "grep", "-I", "-n", "-z", "-F", "--no-color")
+    tracked = ["--untracked", "--no-recurse-submodules"]
     rg = ["rg", "-n", "-0", "-F", "--no-heading", "--no-config", "--color=never", "--hidden"]
-    rg += ["--max-filesize=1M", "--with-filename", *flags, *most, *asked]
+    rg += ["--max-filesize=1M", "--with-filename", *(f"--glob=!{glob}" for glob in EXCLUDED)]
     commands = (
-        [*grep, *most, "--", ".", *without],
-        [*grep, "--", ".", *without],  # before 2.38 it knows no -m
-        [*rg, *(f"--glob=!{glob}" for glob in EXCLUDED), "--", "."],
+        [*grep, *tracked, *asked, *excluded],
+        [*rg, *asked, "--", "."],
+        [*grep, "--no-index", "--exclude-standard", *asked, *excluded],
     )
+    said = Output(b"")
     for command in commands:
         said = run(
             command,
@@ -132,8 +128,8 @@ def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader)
             cancel=reader.cancel,
         )
         if said.is_cut or not said.failure:
-            return said
-    return None
+            break
+    return said
 
 
 def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:
@@ -146,33 +142,6 @@ def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:
         if len(parts) == 3 and parts[1].isdigit():
             path = os.fsdecode(parts[0].removeprefix(b"./"))
             yield path, int(parts[1]) - 1, parts[2][:500].decode("utf-8", "replace")
-
-
-def _read(
-    root: Path, words: Sequence[str], reader: Reader, is_whole: bool, keeps_case: bool
-) -> dict[str, list[tuple[int, str]]]:
-    """Search the files without git and ripgrep."""
-    pattern = "|".join(map(re.escape, words))
-    wanted = re.compile(
-        rf"(?<!\w)(?:{pattern})(?!\w)" if is_whole else pattern, 0 if keeps_case else re.IGNORECASE
-    )
-    found: dict[str, list[tuple[int, str]]] = {}
-    for path in listing.names(root, cancel=reader.cancel).files[:MAX_READ_FILES]:
-        if any(fnmatch.fnmatch(path.rpartition("/")[2], glob) for glob in EXCLUDED):
-            continue
-        if not reader.left_s:
-            break
-        if filetypes.by_name(path, 0):
-            continue
-        text = reader.read(root / path).text
-        rows = [
-            (row, line[:500])
-            for row, line in enumerate(text.split("\n") if wanted.search(text) else ())
-            if wanted.search(line)
-        ]
-        if rows:
-            found[path] = rows[:MAX_FILE_ROWS]
-    return found
 
 
 def best(rows: Rows, words: Sequence[str]) -> list[tuple[str, float, list[Match]]]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from lcursor.context import paths
 from lcursor.context.codebase import Codebase
-from lcursor.context.items import Item, SearchHit, count_rows
+from lcursor.context.items import Item, SearchHit, count_rows, missing
 from lcursor.protocol_chat import AttachmentKind
 
 MAX_QUESTION_CHARS = 2000
@@ -62,7 +62,7 @@ def symbol_items(name: str, codebase: Codebase, resolver: paths.PathResolver) ->
         near = list(codebase.symbols(name, 5, prefix=True, cancel=reader.cancel))
         hint = ", ".join(dict.fromkeys(one.name for one in near))
         why = "nothing of that name is defined in the project"
-        return [missing_item("symbol", name, f"{why}; there are: {hint}" if hint else why)]
+        return [missing("symbol", name, f"{why}; there are: {hint}" if hint else why)]
     items = []
     for one in found[:MAX_DEFINITIONS]:
         path = reader.root / one.path
@@ -72,7 +72,7 @@ def symbol_items(name: str, codebase: Codebase, resolver: paths.PathResolver) ->
     rest = [f"{one.path}:{one.first_row + 1}" for one in found[MAX_DEFINITIONS:]]
     if rest:
         more = f"{len(rest)} more definitions"
-        items.append(missing_item("symbol", f"{name}: {more}", f"in {', '.join(rest)}"))
+        items.append(missing("symbol", f"{name}: {more}", f"in {', '.join(rest)}"))
     return items
 
 
@@ -83,7 +83,7 @@ def codebase_items(
     reader = resolver.reader
     question = question.strip()[:MAX_QUESTION_CHARS]
     if not question:
-        return [missing_item("codebase", "codebase", "there is no question to search with")]
+        return [missing("codebase", "codebase", "there is no question to search with")]
     result = codebase.find(question, tokens, reader.cancel)
     reader.check()
     items: list[Item] = []
@@ -92,16 +92,11 @@ def codebase_items(
         items.append(_hit_item(hit, reader.root, secret))
     if not result.hits:
         nothing = "nothing of the project has to do with the question"
-        items.append(missing_item("codebase", "codebase", result.note or nothing))
+        items.append(missing("codebase", "codebase", result.note or nothing))
     elif result.note:
         items[0] = replace(items[0], note=f"{items[0].note} ({result.note})")
     omitted = result.omitted[:MAX_OMITTED]
     return items + [_hit_item(hit, reader.root, hit.why) for hit in omitted]
-
-
-def missing_item(kind: AttachmentKind, name: str, why: str) -> Item:
-    """Return an item that says why something is not included."""
-    return Item(f"{kind}:{name}", kind, name, note=why, is_left_out=True)
 
 
 def remove_overlaps(items: Sequence[Item], dropped: Collection[str]) -> list[Item]:

@@ -44,6 +44,11 @@ class Item:
         return self.first_row + (self.rows or count_rows(self.text))
 
 
+def missing(kind: str, name: str, why: str) -> Item:
+    """Return an item that says why something is not included."""
+    return Item(f"{kind}:{name}", kind, name, note=why, is_left_out=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """Rows of a file as a model read them; with an empty path, another message."""
