@@ -20,13 +20,10 @@ local MAX_TERMINAL_LINES = 400
 local MAX_SCREEN_ROWS, MAX_SCREEN_BYTES = 120, 16000
 local SEVERITIES = { "error", "warning", "info", "hint" }
 
----@param name string
----@param why string
 local function report_refused(name, why)
   notify.warn(("%s is not attached: %s"):format(name, why))
 end
 
----@param buf integer
 ---@return string as it is shown
 local function name_of(buf)
   local path = api.nvim_buf_get_name(buf)
@@ -36,7 +33,6 @@ local function name_of(buf)
   return path ~= "" and code_window.name(path) or "[No Name]"
 end
 
----@param buf integer
 ---@param first integer row
 ---@param last integer row after the last
 ---@return integer bytes
@@ -44,13 +40,11 @@ local function size_of(buf, first, last)
   return api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first)
 end
 
----@param buf integer
 ---@return integer bytes
 local function buffer_size(buf)
   return size_of(buf, 0, api.nvim_buf_line_count(buf))
 end
 
----@param buf integer
 ---@return string absolute; "" without a file
 local function path_of(buf)
   return context.file(buf) or ""
@@ -66,11 +60,6 @@ function M.with_defaults(attachment)
   return all
 end
 
----@param kind string
----@param name string
----@param text string
----@param path? string
----@param first_row? integer
 ---@return lcursor.ChatAttachment? nil if it must not be sent, which is reported
 local function attachment(kind, name, text, path, first_row)
   if privacy.has_private_key(text) then
@@ -85,9 +74,6 @@ local function attachment(kind, name, text, path, first_row)
   })
 end
 
----@param kind string
----@param name string
----@param buf integer
 ---@param first integer row
 ---@param last integer row after the last
 ---@return lcursor.ChatAttachment? nil if it must not be sent, which is reported
@@ -114,14 +100,12 @@ function M.range(buf, first, last)
   return rows_of("selection", name, buf, first, last)
 end
 
----@param buf integer
 ---@return lcursor.ChatAttachment? nil if it must not be sent, which is reported
 local function whole_buffer(buf)
   return rows_of("buffer", name_of(buf), buf, 0, api.nvim_buf_line_count(buf))
 end
 
 --- Return the rows that are selected, or were last.
----@param buf integer
 ---@return integer? first
 ---@return integer? last row after the last
 local function selected_rows(buf)
@@ -181,8 +165,6 @@ local function screen()
   return attachment("screen", name, text, path_of(buf), first)
 end
 
----@param buf integer
----@param name string
 ---@param diagnostic vim.Diagnostic
 ---@return string[] lines the diagnostic and its code
 local function diagnostic_lines(buf, name, diagnostic)
@@ -206,7 +188,6 @@ local function diagnostic_lines(buf, name, diagnostic)
 end
 
 --- Attach the errors and warnings of a buffer; the other diagnostics if there are none.
----@param buf integer
 ---@return lcursor.ChatAttachment? nil if there is nothing to attach
 local function diagnostics(buf)
   local severity = { min = vim.diagnostic.severity.WARN }
@@ -232,7 +213,6 @@ local function diagnostics(buf)
 end
 
 ---@param item table of `getqflist()`
----@param path string
 ---@return string?
 local function quickfix_line(item, path)
   local text = item.text:sub(1, MAX_ENTRY_BYTES)
@@ -269,7 +249,6 @@ local function quickfix()
   return #lines > 0 and attachment("quickfix", title, table.concat(lines, "\n")) or nil
 end
 
----@param buf integer
 ---@return string
 local function terminal_name(buf)
   local title = vim.b[buf].term_title
@@ -332,7 +311,6 @@ local function unsaved(test, is_silent)
 end
 
 --- Attach the listed buffers whose name contains a text.
----@param text string
 ---@return lcursor.ChatAttachment[]
 local function buffers_named(text)
   local found = {}
@@ -384,7 +362,6 @@ local readers = {
   end,
 }
 
----@param buf integer
 ---@return boolean whether the cursor is still in what was selected last
 local function is_selection_current(buf)
   local first, last = selected_rows(buf)

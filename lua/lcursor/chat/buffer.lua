@@ -50,9 +50,6 @@ function M.without_undo(session, change)
   end
 end
 
----@param win integer
----@param first integer
----@param last integer
 local function fold_in(win, first, last)
   api.nvim_win_call(win, function()
     if vim.wo.foldmethod == "manual" and last > first then
@@ -93,14 +90,11 @@ function M.foldtext()
   return format.fold(line, vim.v.foldend - vim.v.foldstart + 1)
 end
 
----@param session lcursor.ChatSession
----@param mark integer
 ---@return integer?
 local function row_of(session, mark)
   return api.nvim_buf_get_extmark_by_id(session.buf, M.namespace, mark, {})[1]
 end
 
----@param span lcursor.ChatSpan
 ---@return "user"|"assistant"|"summary"
 local function role_of(span)
   return span.message and span.message.role or "user"
@@ -130,9 +124,7 @@ function M.mark_heading(session, span, row, note)
   })
 end
 
----@param session lcursor.ChatSession
 ---@param row integer of the heading
----@param message? lcursor.ChatMessage
 ---@return lcursor.ChatSpan
 local function new_span(session, row, message)
   local span = { mark = 0, message = message }
@@ -353,8 +345,6 @@ function M.set_draft(session, text)
 end
 
 --- Wrap an error for the narrowest window of the chat: virtual lines do not wrap by themselves.
----@param buf integer
----@param text string
 ---@return [string, string][][]
 local function error_lines(buf, text)
   local width = vim.o.columns
@@ -367,7 +357,6 @@ local function error_lines(buf, text)
 end
 
 --- Show why earlier answers are incomplete.
----@param session lcursor.ChatSession
 local function annotate_answers(session)
   local count = session.failure and #session.spans - 2 or #session.spans - 1
   for i = 1, count do

@@ -59,8 +59,6 @@ function M.parse(lines, offset)
   end, markdown.fences(lines))
 end
 
----@param session lcursor.ChatSession
----@param span lcursor.ChatSpan
 ---@return lcursor.ChatBlock[]
 local function blocks_of(session, span)
   local first, last = buffer.rows(session, span)
@@ -73,7 +71,6 @@ end
 
 --- Return the block at the cursor; else the next or previous one in the same message, else the last
 --- one of the chat.
----@param session lcursor.ChatSession
 ---@return lcursor.ChatBlock?
 local function block_at_cursor(session)
   if api.nvim_get_current_buf() == session.buf then
@@ -112,15 +109,12 @@ local function with_block(fn)
   end
 end
 
----@param block lcursor.ChatBlock
 ---@return string
 local function size(block)
   local lines = many(#block.lines, "line")
   return block.language ~= "" and ("%s of %s"):format(lines, block.language) or lines
 end
 
----@param buf integer
----@param first integer
 ---@param last integer row after the last
 local function flash(buf, first, last)
   local namespace = api.nvim_create_namespace("lcursor.chat.flash")

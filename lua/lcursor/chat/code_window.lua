@@ -8,7 +8,6 @@ local M = {}
 
 local api = vim.api
 
----@param buf integer
 ---@return boolean whether it is a normal buffer
 local function is_code(buf)
   return api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == "" and not sessions.of_buffer(buf)
@@ -107,8 +106,6 @@ function M.name(path)
 end
 
 --- Return the item of a question's context that a line shows.
----@param session lcursor.ChatSession
----@param line string
 ---@return lcursor.ChatItem?
 local function item_of(session, line)
   local span = buffer.question_at_cursor(session)
@@ -120,8 +117,6 @@ local function item_of(session, line)
   end
 end
 
----@param session lcursor.ChatSession
----@param name string
 ---@return string? absolute
 local function find(session, name)
   for _, base in ipairs({ session.root, vim.fs.dirname(session.path), vim.uv.cwd() }) do
@@ -133,7 +128,6 @@ local function find(session, name)
 end
 
 --- Return the file named at a column of a line: `src/a.py:12`, `src/a.py`, `src/a.py#L12`.
----@param line string
 ---@param col integer from 1
 ---@return string? name
 ---@return integer row

@@ -12,7 +12,6 @@ local usage = require("lcursor.chat.usage")
 local M = {}
 
 --- Summarize the messages so far.
----@param session lcursor.ChatSession
 local function compact(session)
   if turn.is_busy(session) then
     return
@@ -28,7 +27,6 @@ local function compact(session)
 end
 
 --- Undo a summary: its messages are in the prompt again.
----@param session lcursor.ChatSession
 local function expand(session)
   for i = #session.messages, 1, -1 do
     local message = session.messages[i]

@@ -6,8 +6,6 @@ local ui = require("lcursor.ui.window")
 
 local M = {}
 
----@param title string
----@param messages lcursor.ChatMessage[]
 ---@return string[]
 local function to_markdown(title, messages)
   local lines = { "# " .. (title ~= "" and title or "Chat"), "" }
@@ -38,7 +36,6 @@ local function to_markdown(title, messages)
   return lines
 end
 
----@param title string
 ---@return string
 local function file_name(title)
   local words = vim.fn.tolower(title):gsub("…", " ")

@@ -123,7 +123,6 @@ function M.sum(items)
   return tokens, left_out
 end
 
----@param item lcursor.ChatItem
 ---@return string
 local function item_line(item)
   local name = item.name

@@ -45,7 +45,6 @@ function M.attach(buf)
   end
 end
 
----@param job lcursor.HighlightJob
 ---@return boolean whether its rows are still there
 local function locate(job)
   job.row = api.nvim_buf_is_loaded(job.buf)
@@ -55,7 +54,6 @@ local function locate(job)
 end
 
 --- Let Neovim do other things if the slice is over.
----@param job lcursor.HighlightJob
 ---@return boolean whether the job's rows are still there
 local function pause(job)
   if work.pause() then
@@ -65,16 +63,13 @@ local function pause(job)
   return job.row ~= nil
 end
 
----@param job lcursor.HighlightJob
 ---@param row integer of the text
----@param col integer
 ---@param opts vim.api.keyset.set_extmark
 local function set_mark(job, row, col, opts)
   opts.strict, opts.undo_restore = false, false
   api.nvim_buf_set_extmark(job.buf, namespace, job.row + row, col, opts)
 end
 
----@param job lcursor.HighlightJob
 ---@param parser? vim.treesitter.LanguageTree
 ---@param first integer row of the text
 ---@param last integer row after the last
@@ -109,7 +104,6 @@ local function highlight_rows(job, parser, first, last)
   end
 end
 
----@param job lcursor.HighlightJob
 local function highlight(job)
   local fence = job.fence
   local name = fence and (fence.info:match("^[%w_+#%-]+") or "")
@@ -138,11 +132,7 @@ work = slices.new(function()
   end
 end, SLICE_MS, PAUSE_MS)
 
----@param buf integer
 ---@param row integer of the first of the lines
----@param lines string[]
----@param block lcursor.MarkdownBlock
----@param done? fun()
 ---@return lcursor.HighlightJob
 local function push(buf, row, lines, block, done)
   local text, fence = vim.list_slice(lines, block.first + 1, block.last), block.fence

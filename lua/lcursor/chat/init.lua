@@ -77,7 +77,6 @@ local function start()
 end
 
 --- Show at the heading of an edited message how to send it.
----@param session lcursor.ChatSession
 local function on_text_changed(session)
   if api.nvim_buf_get_changedtick(session.buf) == session.tick then
     return -- our own change
@@ -101,7 +100,6 @@ local function on_text_changed(session)
 end
 
 --- Handle `:edit`, or the end of the buffer.
----@param session lcursor.ChatSession
 local function on_unload(session)
   local buf = session.buf
   if api.nvim_buf_is_loaded(buf) then
@@ -118,7 +116,6 @@ local function on_unload(session)
   end
 end
 
----@param session lcursor.ChatSession
 local function watch(session)
   local function on(events, fn)
     api.nvim_create_autocmd(events, {
@@ -139,7 +136,6 @@ local function watch(session)
   on("BufUnload", vim.schedule_wrap(on_unload))
 end
 
----@param path string
 ---@param key string "" for a new chat
 ---@return lcursor.ChatSession
 local function create(path, key)
@@ -215,8 +211,6 @@ function M.all()
 end
 
 --- Attach something to the next question.
----@param session lcursor.ChatSession
----@param added lcursor.ChatAttachment[]
 local function attach(session, added)
   for _, one in ipairs(added) do
     local is_there = vim.iter(session.attached):any(function(other)
@@ -230,7 +224,6 @@ local function attach(session, added)
 end
 
 --- Read what goes along with a call.
----@param opts lcursor.ChatCall
 ---@return lcursor.ChatAttachment[]? nil if something must not be sent, which was reported
 local function attachments_of(opts)
   local found = vim.tbl_map(attachments.with_defaults, opts.attachments or {})
@@ -248,8 +241,6 @@ local function attachments_of(opts)
   return one and found
 end
 
----@param opts lcursor.ChatCall
----@param added lcursor.ChatAttachment[]
 local function open_with(opts, added)
   local session = M.open(opts)
   if not session then

@@ -18,8 +18,6 @@ local M = {}
 
 local api = vim.api
 
----@param session lcursor.ChatSession
----@param by integer
 local function jump(session, by)
   local span, index = buffer.span_at_cursor(session)
   local _, _, heading = buffer.rows(session, span)
@@ -33,7 +31,6 @@ local function jump(session, by)
   end
 end
 
----@param session lcursor.ChatSession
 local function go_to_question(session)
   local span = buffer.question_at_cursor(session)
   if span then
@@ -43,12 +40,10 @@ local function go_to_question(session)
   end
 end
 
----@param session lcursor.ChatSession
 local function send_at_cursor(session)
   send.send(session, {})
 end
 
----@param session lcursor.ChatSession
 local function stop(session)
   if not turn.stop(session) and api.nvim_get_mode().mode:find("^i") then
     vim.cmd.stopinsert()

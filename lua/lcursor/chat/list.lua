@@ -26,8 +26,6 @@ local MAX_TITLE, MAX_PREVIEW = 48, 80
 ---@type lcursor.ChatList?
 local current
 
----@param title string
----@param preview string
 ---@return string "" if the title says the same
 local function preview_of(title, preview)
   preview = short(preview, MAX_PREVIEW)
@@ -36,7 +34,6 @@ local function preview_of(title, preview)
   return is_same and "" or preview
 end
 
----@param list lcursor.ChatList
 ---@return lcursor.Cells[]
 local function rows_of(list)
   local rows = vim.tbl_map(function(row)
@@ -55,7 +52,6 @@ local function rows_of(list)
   return rows
 end
 
----@param list lcursor.ChatList
 local function draw(list)
   if current ~= list or not ui_list.is_open(list.ui) then
     return
@@ -71,7 +67,6 @@ local function draw(list)
   ui_list.fill(list.ui, rows, list.rows, head, keys)
 end
 
----@param list lcursor.ChatList
 local function load(list)
   requests.ask("chat.list", { path = list.path }, function(listed)
     list.rows, list.note = listed.chats, listed.note
@@ -105,8 +100,6 @@ function M.rename(key, title, old, done)
   end)
 end
 
----@param key string
----@param done? fun()
 local function delete(key, done)
   requests.ask("chat.delete", { chat = key }, function()
     local session = sessions.of_key(key)
@@ -140,7 +133,6 @@ function M.delete(rows, done)
   end)
 end
 
----@param row lcursor.ChatRow
 local function export_row(row)
   local session = sessions.of_key(row.chat)
   if session then

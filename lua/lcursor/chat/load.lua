@@ -12,7 +12,6 @@ local M = {}
 local api = vim.api
 
 --- Write the messages again; each cursor stays in its message.
----@param session lcursor.ChatSession
 local function render(session)
   local indexes = {}
   local wins = vim.fn.win_findbuf(session.buf)

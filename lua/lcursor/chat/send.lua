@@ -52,9 +52,6 @@ end
 ---@field text string for the host
 ---@field draft string that stays at the end
 
----@param session lcursor.ChatSession
----@param plan lcursor.ChatStart
----@param opts lcursor.ChatAsk
 local function start(session, plan, opts)
   local turn ---@type lcursor.ChatTurn
   local params = M.params(session, plan.text, plan.after, opts, plan.old)
@@ -95,10 +92,6 @@ local function start(session, plan, opts)
 end
 
 --- Ask after the last message.
----@param session lcursor.ChatSession
----@param text string
----@param draft string
----@param opts lcursor.ChatAsk
 local function start_last(session, text, draft, opts)
   local last = session.messages[#session.messages]
   start(session, {
@@ -113,11 +106,6 @@ local function start_last(session, text, draft, opts)
 end
 
 --- Ask an edited earlier question, as a branch.
----@param session lcursor.ChatSession
----@param span lcursor.ChatSpan
----@param index integer
----@param text string
----@param opts lcursor.ChatAsk
 local function start_branch(session, span, index, text, opts)
   local old = assert(span.message)
   local _, at = sessions.message(session, old.number)
@@ -135,8 +123,6 @@ local function start_branch(session, span, index, text, opts)
 end
 
 --- Call a function once the host has opened the chat.
----@param session lcursor.ChatSession
----@param fn fun()
 local function when_open(session, fn)
   if session.chat ~= "" then
     return fn()
@@ -147,9 +133,6 @@ local function when_open(session, fn)
   end
 end
 
----@param session lcursor.ChatSession
----@param text string
----@return boolean
 local function can_send(session, text)
   if text == "" then
     notify.info("nothing to send: write below the last heading")
@@ -157,7 +140,6 @@ local function can_send(session, text)
   return text ~= "" and api.nvim_buf_is_loaded(session.buf)
 end
 
----@param session lcursor.ChatSession
 local function leave_insert(session)
   if api.nvim_get_current_buf() == session.buf then
     vim.cmd.stopinsert()
@@ -185,8 +167,6 @@ function M.ask(session, text, opts)
   end)
 end
 
----@param session lcursor.ChatSession
----@param opts lcursor.ChatAsk
 local function send_draft(session, opts)
   local text = buffer.text(session, buffer.draft(session))
   if session.turn and text ~= "" then

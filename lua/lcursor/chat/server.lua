@@ -36,7 +36,6 @@ function M.lines(answer)
   return lines
 end
 
----@param path string
 local function open_log(path)
   if path == "" or not vim.uv.fs_stat(path) then
     return notify.info("the local server has no log yet")

@@ -34,7 +34,6 @@ function M.open(session, row)
   return stream
 end
 
----@param stream lcursor.ChatStream
 ---@return integer? row
 ---@return integer? col
 local function tail(stream)
@@ -42,7 +41,6 @@ local function tail(stream)
   return mark[1], mark[2]
 end
 
----@param stream lcursor.ChatStream
 ---@return boolean whether all of it is written
 local function write(stream)
   local buf, text = stream.session.buf, stream.pending
@@ -70,8 +68,6 @@ local function write(stream)
 end
 
 --- Write now, or later if that is not possible.
----@param stream lcursor.ChatStream
----@param wait_ms? integer
 local function flush(stream, wait_ms)
   if not wait_ms then
     stream.last_ms = uv.now()
@@ -90,7 +86,6 @@ local function flush(stream, wait_ms)
 end
 
 --- Begin another section. A section before the answer is folded when it ends.
----@param stream lcursor.ChatStream
 ---@param section "items"|"reasoning"|"text"
 local function begin_section(stream, section)
   stream.held = ""

@@ -46,9 +46,6 @@ function M.new_message(role, text, old)
   }
 end
 
----@param session lcursor.ChatSession
----@param turn lcursor.ChatTurn
----@param done lcursor.ChatDone
 local function show_end(session, turn, done)
   if turn.is_known then
     stream.close(turn.stream)
@@ -69,9 +66,6 @@ local function show_end(session, turn, done)
   end
 end
 
----@param session lcursor.ChatSession
----@param turn lcursor.ChatTurn
----@param done lcursor.ChatDone
 local function finish(session, turn, done)
   if session.turn ~= turn then
     return
@@ -98,10 +92,7 @@ local function finish(session, turn, done)
 end
 
 --- End a turn without `chat.done`.
----@param session lcursor.ChatSession
----@param turn lcursor.ChatTurn
 ---@param reason "stopped"|"failed"
----@param wait_ms integer
 local function abandon(session, turn, reason, wait_ms)
   local done = { reason = reason, title = "", prompt_tokens = 0, context_tokens = 0 }
   if wait_ms == 0 then
@@ -118,7 +109,6 @@ end
 ---@type table<string, fun(session: lcursor.ChatSession, turn: lcursor.ChatTurn, params: table)>
 local handlers = {}
 
----@param turn lcursor.ChatTurn
 local function push_context(turn)
   stream.push(turn.stream, "items", table.concat(format.context(turn.question.items), "\n"))
 end

@@ -33,7 +33,6 @@ local NOT_DROPPED = {
 ---@type lcursor.ContextView?
 local current
 
----@param text string
 ---@return string its end, if it is too long
 local function shorten(text)
   local length = vim.fn.strchars(text)
@@ -41,7 +40,6 @@ local function shorten(text)
 end
 
 --- Lay out the items of a prompt, one in each line.
----@param items lcursor.ChatItem[]
 ---@param dropped table<string, boolean> by key
 ---@return lcursor.Cells[]
 local function rows_of(items, dropped)
@@ -65,7 +63,6 @@ local function rows_of(items, dropped)
 end
 
 --- Name the largest items that can be dropped until the prompt fits.
----@param items lcursor.ChatItem[]
 ---@param excess integer tokens
 ---@return string "" if nothing can be dropped
 local function suggest_drops(items, excess)
@@ -85,7 +82,6 @@ local function suggest_drops(items, excess)
   return #names > 0 and "; drop " .. table.concat(names, ", ") or ""
 end
 
----@param billed lcursor.ChatBilled
 ---@param dropped table<string, boolean>
 ---@return string
 local function summary(billed, dropped)
@@ -108,7 +104,6 @@ local function summary(billed, dropped)
   return text
 end
 
----@param view lcursor.ContextView
 ---@return table<string, boolean> by key
 local function dropped_of(view)
   local dropped = {}
@@ -118,7 +113,6 @@ local function dropped_of(view)
   return dropped
 end
 
----@param view lcursor.ContextView
 local function draw(view)
   local billed = view.billed
   if not billed then
@@ -131,7 +125,6 @@ local function draw(view)
   ui_list.fill(view.ui, rows, billed.items, head, keys)
 end
 
----@param view lcursor.ContextView
 ---@return integer number of the message before the question; 0 for none
 local function number_before(view)
   local session, message = view.session, view.span.message
@@ -144,7 +137,6 @@ local function number_before(view)
   return before and before.number or 0
 end
 
----@param view lcursor.ContextView
 local function ask(view)
   local session = view.session
   local text = buffer.text(session, view.span)
@@ -162,8 +154,6 @@ local function ask(view)
   end)
 end
 
----@param view lcursor.ContextView
----@param keys string[]
 local function set_dropped(view, keys)
   view.session.dropped = keys
   buffer.annotate(view.session)
@@ -171,7 +161,6 @@ local function set_dropped(view, keys)
   ask(view)
 end
 
----@param view lcursor.ContextView
 local function drop(view)
   local keys, fixed, dropped = {}, nil, dropped_of(view)
   for _, item in ipairs(ui_list.chosen(view.ui)) do
@@ -188,7 +177,6 @@ local function drop(view)
   set_dropped(view, vim.list_extend(vim.list_slice(view.session.dropped), keys))
 end
 
----@param view lcursor.ContextView
 local function restore(view)
   local keys = table.remove(view.undo)
   if not keys then
@@ -202,7 +190,6 @@ local function restore(view)
   )
 end
 
----@param view lcursor.ContextView
 local function send_question(view)
   local win = window.find(view.session)
   ui_list.close(view.ui)
@@ -212,7 +199,6 @@ local function send_question(view)
   send.send(view.session, {}, view.span)
 end
 
----@param opened lcursor.List
 local function jump(opened)
   local item = ui_list.here(opened)
   if not item or item.path == "" then
@@ -221,7 +207,6 @@ local function jump(opened)
   code_window.jump(item.path, item.first_row)
 end
 
----@param session lcursor.ChatSession
 ---@return lcursor.ChatSpan the edited question at the cursor, else the draft
 local function span_to_send(session)
   local span = buffer.span_at_cursor(session)
@@ -267,7 +252,6 @@ function M.preview(session)
   ask(view)
 end
 
----@param items lcursor.ChatItem[]
 local function to_quickfix(items)
   local entries = {}
   for _, item in ipairs(items) do

@@ -10,7 +10,6 @@ local api, uv = vim.api, vim.uv
 local INTERVAL_MS = 250
 local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
 
----@param seconds number
 ---@return string
 local function duration(seconds)
   if seconds >= 90 then
@@ -54,7 +53,6 @@ end
 
 ---@alias lcursor.WinbarPart { text: string, rank: integer, is_busy?: boolean }
 
----@param session lcursor.ChatSession
 ---@return lcursor.WinbarPart[] in order; the lowest ranks are left out first
 local function parts_of(session)
   local parts = {}
@@ -118,8 +116,6 @@ function M.fit(title, parts, width)
   return title, parts
 end
 
----@param session lcursor.ChatSession
----@param width integer
 ---@return string as 'winbar' expects it
 local function winbar(session, width)
   local function escape(text)

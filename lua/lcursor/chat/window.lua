@@ -40,23 +40,17 @@ function M.set_options(session, win)
   winbar.draw(session)
 end
 
----@param share number
----@param total integer
----@param minimum integer
 ---@return integer
 local function part(share, total, minimum)
   local size = math.min(math.floor(total * share + 0.5), total - minimum)
   return math.max(size, math.min(minimum, total), 1)
 end
 
----@param session lcursor.ChatSession
 ---@return string
 local function float_title(session)
   return (" chat %d "):format(session.number)
 end
 
----@param session lcursor.ChatSession
----@param opts lcursor.ChatOpts
 ---@return vim.api.keyset.win_config
 local function layout(session, opts)
   local chat = config.get().chat
@@ -94,7 +88,6 @@ function M.to_end(session, win)
 end
 
 --- Return the window of another chat, which is used again unless a position was given.
----@param opts lcursor.ChatOpts
 ---@return integer?
 local function window_of_other(opts)
   if opts.side or opts.size or opts.float ~= nil then
