@@ -92,8 +92,6 @@ class Gatherer:
     """Gathers the context of questions.
 
     Args:
-        codebase: returns the search of a project.
-        secrets: globs of files that are never read.
         rules: whether to add the project's rules files.
     """
 
@@ -113,10 +111,6 @@ class Gatherer:
         """Return a question with its context.
 
         Args:
-            chat: the chat.
-            last: the message before the question.
-            question: the question.
-            cancel: stops it.
             limit_tokens: context of the model, of which the codebase gets a part; 0 if unknown.
             with_screen: whether to attach the visible lines if the question mentions nothing.
 
@@ -193,15 +187,7 @@ def check_command(text: str, root: str) -> None:
 def token_rows(
     chat: Conversation, last: int, question: str, items: Sequence[Item], counter: Counter
 ) -> tuple[list[ChatItem], int]:
-    """Return the parts of a prompt with their tokens, and the total; may ask the server.
-
-    Args:
-        chat: the chat.
-        last: the message before the question.
-        question: its own text.
-        items: its context.
-        counter: counts.
-    """
+    """Return the parts of a prompt with their tokens, and the total; may ask the server."""
     before = prompt.messages(chat, last)
     system, is_system_exact = counter.messages(before[:1])
     history, is_history_exact = (0, True)
@@ -223,7 +209,6 @@ def read_before(chat: Conversation, number: int) -> list[Seen]:
     """Return what the model had read before an answer, newest first.
 
     Args:
-        chat: the chat.
         number: of the answer; 0 for the last one that is shown.
 
     Returns:

@@ -30,13 +30,7 @@ SLOT = 0
 
 
 def file_name(key: str, branch: int, model: str) -> str:
-    """Return the name of a saved state.
-
-    Args:
-        key: of the chat.
-        branch: see `branch_of`.
-        model: its name.
-    """
+    """Return the name of a saved state."""
     digest = hashlib.sha256(f"{key}\n{branch}\n{model}".encode()).hexdigest()
     return f"{_prefix(key)}-{digest[:16]}.kv"
 
@@ -58,7 +52,6 @@ class KVStates:
         idle_s: time without a turn before a state is saved.
         is_asleep: asks a server whether it has unloaded its model, if that is possible by now.
         awake_s: time after a turn in which it cannot have.
-        timer: as `threading.Timer`.
     """
 
     def __init__(
@@ -102,10 +95,7 @@ class KVStates:
         """Save the state of a chat later, unless another turn comes first.
 
         Args:
-            connection: the server.
-            chat: the chat.
             last: the last message that the server has read.
-            read_tokens: tokens up to that message.
         """
         if not connection.served.can_keep:
             return

@@ -29,10 +29,7 @@ class ChatQueries:
     """Answers requests that need no turn.
 
     Args:
-        deps: shared by all turns.
         open_file: returns a chat by its key; raises `ChatMissing` or `ChatFailed`.
-        codebase: returns the search of a project.
-        on_error: gets the exception of a request, and its id.
     """
 
     def __init__(

@@ -44,7 +44,6 @@ class ChatService:
     """The chats of one editor or one command line.
 
     Args:
-        config: the settings.
         notify: sends a message of `protocol_chat.TO_LUA`, `error` or `log`, from any thread.
         codebase: returns the search of a project; None for a search without an index.
         secrets: globs of files that are never read, besides the built-in ones.

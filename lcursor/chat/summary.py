@@ -70,13 +70,9 @@ class PromptFitter:
     """Makes the prompt of one turn fit.
 
     Args:
-        file: the chat.
-        connection: the model.
-        config: the settings.
         ask: has the model write, given a prompt and a limit of tokens.
         change: changes the chat like `ChatFile.change`, while the turn runs.
         on_start: gets a sentence when a summary is begun.
-        on_summary: gets each summary, as in `ChatSummed`.
     """
 
     def __init__(
@@ -158,10 +154,8 @@ def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None
     """Return what to summarize of the messages up to one, None if nothing can be.
 
     Args:
-        chat: the chat.
         last: the last message; a question that waits for its answer is not included.
         limit: of the tokens of the prompt and the summary together.
-        count: counts the tokens of a prompt.
     """
     branch = chat.branch(last)
     rest = prompt.unsummarized(branch, chat.active_summary(branch))

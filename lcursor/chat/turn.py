@@ -61,9 +61,7 @@ class Turn:
     """A turn.
 
     Args:
-        number: id of the request.
         file: the chat; locked by the caller, unlocked at the end of the turn.
-        deps: shared by all turns.
         asked: number of the question; 0 to summarize only.
         question: the question if its context was not gathered yet.
         model: name of the model; "" for the chat's.

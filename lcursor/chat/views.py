@@ -23,11 +23,8 @@ def opened_message(
     """Return a chat as it is shown.
 
     Args:
-        chat: the chat.
-        number: id of the request.
         models: the names to choose from, the default first.
         context_tokens: of the chat's model; 0 for that of its last answer.
-        is_running: whether an answer is being written now.
     """
     branch = chat.branch()
     cost = next((each.cost for each in reversed(branch) if each.cost.prompt_tokens), None)

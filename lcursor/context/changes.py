@@ -68,7 +68,6 @@ def diff(argument: str, reader: Reader) -> list[Item]:
 
     Args:
         argument: of `git diff`: revisions, paths, `--staged`; "" for everything uncommitted.
-        reader: of the project.
     """
     shown = f"diff {argument}".strip()
     top = _top(reader)

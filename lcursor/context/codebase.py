@@ -59,12 +59,7 @@ class Codebase(Protocol):
 
 
 class GrepSearch:
-    """A search by words.
-
-    Args:
-        root: of the project.
-        secrets: the user's globs of files that are never read.
-    """
+    """A search by words."""
 
     def __init__(self, root: Path, secrets: Sequence[str] = ()) -> None:
         self._root = Path(os.path.realpath(root))
@@ -137,9 +132,7 @@ class IndexSearch:
         """Return the search of a project for the command line.
 
         Args:
-            root: of the project.
             start: start a worker if none runs.
-            secrets: the user's globs of files that are never read.
         """
         client = Client(root, start=start)
         if secrets:

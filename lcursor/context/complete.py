@@ -29,10 +29,8 @@ def complete(
     """Return the possible words, best first.
 
     Args:
-        root: of the project.
         word: the typed part, from `@` or `/` on.
         codebase: for names of definitions; None offers none.
-        path: absolute path of the current file.
     """
     if word.startswith("/"):
         return _commands(root, word[1:])

@@ -69,18 +69,13 @@ def gather(
 
     Args:
         text: with its mentions and its command.
-        root: of the project.
         path: absolute path of the current file, "" for none.
         attachments: what only the editor can read.
         codebase: for `@codebase` and `@symbol`; None to search by words.
-        secrets: the user's globs of files that are never read.
-        cancel: checked now and then.
         dropped: keys of items that the user removed.
-        codebase_tokens: limit of `@codebase`.
         with_rules: add the rules files that apply.
         is_command: the text is an expanded command.
         with_screen: add the visible lines if the text mentions nothing.
-        max_s: time limit.
 
     Raises:
         Cancelled: `cancel` returned True.

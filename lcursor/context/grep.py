@@ -79,11 +79,7 @@ def search(
     """Return the rows that contain a word, by path; and a note if the search was cut short.
 
     Args:
-        root: of the project.
-        words: literal texts.
         reader: of the project; its limits stop the search.
-        is_whole: match whole words only.
-        keeps_case: match case.
 
     Raises:
         Cancelled: the reader was canceled.

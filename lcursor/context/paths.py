@@ -61,12 +61,7 @@ class Folder:
 
 @dataclass
 class PathResolver:
-    """Resolves paths in a project.
-
-    Args:
-        reader: of the project.
-        path: absolute path of the current file.
-    """
+    """Resolves paths in a project."""
 
     reader: Reader
     path: str = ""
@@ -94,7 +89,6 @@ class PathResolver:
         """Return a file, with rows, or all files that match a glob.
 
         Args:
-            argument: as typed.
             is_foreign: it is from a prompt of the project, which may not name files outside.
         """
         for place in (mentions.FileRows(argument, 0, -1, False), mentions.parse_rows(argument)):
@@ -260,14 +254,7 @@ def _bare(name: str) -> str:
 
 
 def find_moved(text: str, name: str, first: int, end: int) -> tuple[int, int]:
-    """Return the rows of a definition in a text that may have changed.
-
-    Args:
-        text: of the whole file now.
-        name: that is defined.
-        first: its first row before.
-        end: the row after it before.
-    """
+    """Return the rows of a definition in a text that may have changed."""
     lines = text.split("\n")
     last = name.rpartition(".")[2]
     if not last or any(last in line for line in lines[first : min(first + 3, end)]):

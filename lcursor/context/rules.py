@@ -71,11 +71,7 @@ def applicable(
     """Return the rules that apply to some files, general ones first.
 
     Args:
-        root: of the project.
         paths: absolute paths of the current file and of attached ones.
-        secrets: the user's globs of files that are never read.
-        cancel: checked before each file.
-        reader: None to create one.
     """
     reader = reader or Reader(root, secrets, cancel=cancel)
     names = [name for path in paths if (name := inside(reader.root, path))]
