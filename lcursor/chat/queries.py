@@ -47,7 +47,7 @@ class ChatQueries:
         self._cancel_start = threading.Event()
         """Set to stop waiting for a server that starts."""
 
-    def bill(self, params: wire.ChatBill) -> None:
+    def preview(self, params: wire.ChatBill) -> None:
         """Report what would be sent with a question, and its tokens."""
         self._newest_count = params["id"]
         self._counting.submit(partial(self._count, params), params["id"])

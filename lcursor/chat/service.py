@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lcursor import protocol_chat as wire
 from lcursor.chat import archive, attachments
@@ -38,6 +38,21 @@ STOP_S = 0.1
 CLOSE_S = 0.3
 AWAKE_SHARE = 0.9
 """Share of the idle time in which a local server has not unloaded its model for sure."""
+
+
+P = TypeVar("P", bound=Mapping[str, Any])
+
+
+def _queued(
+    method: Callable[[ChatService, P], None],
+) -> Callable[[ChatService, P], None]:
+    """Return the method so that it runs on the service's thread, after earlier requests."""
+
+    @wraps(method)
+    def submit(service: ChatService, params: P) -> None:
+        service._executor.submit(partial(method, service, params), params["id"])
+
+    return submit
 
 
 class ChatService:
@@ -91,7 +106,7 @@ class ChatService:
         return {
             "chat.open": self.open,
             "chat.send": self.send,
-            "chat.bill": self._queries.bill,
+            "chat.bill": self._queries.preview,
             "chat.stop": self.stop,
             "chat.list": self.list,
             "chat.rename": self.rename,
@@ -105,37 +120,31 @@ class ChatService:
             "server.ask": self._queries.server,
         }
 
+    @_queued
     def open(self, params: wire.ChatOpen) -> None:
         """Show a chat, or create one; it gets a file with its first message."""
+        root = str(root_of(Path(params["path"] or ".").absolute()))
+        key = params["chat"]
+        if key == "last":
+            key = self._archive.newest(root)
+        file = self._open_file(key) if key else self._new_file(root)
+        file.refresh()
+        self._show(file, params["id"])
+        if file.note:
+            self._notify("error", error_message(ChatDamaged(file.note)))
 
-        def job() -> None:
-            root = str(root_of(Path(params["path"] or ".").absolute()))
-            key = params["chat"]
-            if key == "last":
-                key = self._archive.newest(root)
-            file = self._open_file(key) if key else self._new_file(root)
-            file.refresh()
-            self._show(file, params["id"])
-            if file.note:
-                self._notify("error", error_message(ChatDamaged(file.note)))
-
-        self._executor.submit(job, params["id"])
-
+    @_queued
     def send(self, params: wire.ChatSend) -> None:
         """Add a question to a chat, and have it answered."""
-
-        def job() -> None:
-            file = self._open_file(params["chat"])
-            attachments.check_command(params["text"], file.chat.root)
-            file.lock_turn()
-            try:
-                turn = self._make_turn(file, params)
-            except BaseException:
-                file.unlock_turn()
-                raise
-            self._start(turn)
-
-        self._executor.submit(job, params["id"])
+        file = self._open_file(params["chat"])
+        attachments.check_command(params["text"], file.chat.root)
+        file.lock_turn()
+        try:
+            turn = self._make_turn(file, params)
+        except BaseException:
+            file.unlock_turn()
+            raise
+        self._start(turn)
 
     def stop(self, params: wire.ChatStop) -> None:
         """Stop a turn."""
@@ -154,44 +163,40 @@ class ChatService:
             turn.stop()
         self._executor.submit(stop_now)  # it may not have started yet
 
+    @_queued
     def list(self, params: wire.ChatList) -> None:
         """List the chats of a project, or all."""
+        path = params["path"]
+        self._send_list(params["id"], str(root_of(Path(path))) if path else "")
 
-        def job() -> None:
-            path = params["path"]
-            self._send_list(params["id"], str(root_of(Path(path))) if path else "")
-
-        self._executor.submit(job, params["id"])
-
+    @_queued
     def rename(self, params: wire.ChatRename) -> None:
         """Change the title of a chat."""
         title = attachments.clean(" ".join(params["title"].split()))
         self._change(params, lambda _: [{"op": "title", "title": title}])
 
+    @_queued
     def delete(self, params: wire.ChatNamed) -> None:
         """Delete a chat with its saved KV states, and list the other ones."""
+        key = params["chat"]
+        with self._lock:
+            turns = [turn for turn in self._turns.values() if turn.key == key]
+        for turn in turns:
+            turn.stop()
+            turn.wait_or_abandon(STOP_S)
+        file = self._open_file(key)
+        file.lock_turn()  # no answer is being written, here or elsewhere
+        try:
+            if file.path.exists():
+                self._archive.delete(key)
+        finally:
+            file.unlock_turn()
+        with self._lock:
+            self._files.pop(key, None)
+        self._kv_states.erase(key)
+        self._send_list(params["id"], file.chat.root)
 
-        def job() -> None:
-            key = params["chat"]
-            with self._lock:
-                turns = [turn for turn in self._turns.values() if turn.key == key]
-            for turn in turns:
-                turn.stop()
-                turn.wait_or_abandon(STOP_S)
-            file = self._open_file(key)
-            file.lock_turn()  # no answer is being written, here or elsewhere
-            try:
-                if file.path.exists():
-                    self._archive.delete(key)
-            finally:
-                file.unlock_turn()
-            with self._lock:
-                self._files.pop(key, None)
-            self._kv_states.erase(key)
-            self._send_list(params["id"], file.chat.root)
-
-        self._executor.submit(job, params["id"])
-
+    @_queued
     def branch(self, params: wire.ChatTurn) -> None:
         """Show another branch."""
 
@@ -203,11 +208,13 @@ class ChatService:
 
         self._change(params, make)
 
+    @_queued
     def amend(self, params: wire.ChatAmend) -> None:
         """Replace the text of an answer; the old one stays as another branch."""
         text = attachments.clean(params["text"])
         self._change(params, lambda chat: amend_ops(chat, params["number"], text))
 
+    @_queued
     def use(self, params: wire.ChatUse) -> None:
         """Change the model of a chat."""
 
@@ -217,19 +224,17 @@ class ChatService:
 
         self._change(params, make)
 
+    @_queued
     def expand(self, params: wire.ChatAt) -> None:
         """Undo a summary: its messages are in the prompt again."""
         self._change(params, lambda _: [{"op": "expand", "number": params["number"]}])
 
+    @_queued
     def compact(self, params: wire.ChatNamed) -> None:
         """Summarize a chat."""
-
-        def job() -> None:
-            file = self._open_file(params["chat"])
-            file.lock_turn()
-            self._start(Turn(params["id"], file, self._deps, asked=0, on_end=self._on_turn_end))
-
-        self._executor.submit(job, params["id"])
+        file = self._open_file(params["chat"])
+        file.lock_turn()
+        self._start(Turn(params["id"], file, self._deps, asked=0, on_end=self._on_turn_end))
 
     def record_edits(self, key: str, edits: Sequence[Mapping[str, Any]]) -> None:
         """Store accepted edits that came from a chat; see `conversation.Edit` for their fields."""
@@ -331,18 +336,14 @@ class ChatService:
 
     def _change(self, params: Any, make: MakeOps) -> None:
         """Change a chat, and show it."""
-
-        def job() -> None:
-            file = self._open_file(params["chat"])
-            try:
-                file.change(make)
-            except (KeyError, ValueError):
-                raise ChatMissing(
-                    "there is no such message in this chat", "Open the chat again"
-                ) from None
-            self._show(file, params["id"])
-
-        self._executor.submit(job, params["id"])
+        file = self._open_file(params["chat"])
+        try:
+            file.change(make)
+        except (KeyError, ValueError):
+            raise ChatMissing(
+                "there is no such message in this chat", "Open the chat again"
+            ) from None
+        self._show(file, params["id"])
 
     def _show(self, file: ChatFile, number: int) -> None:
         chat = file.snapshot()
