@@ -1,12 +1,10 @@
-"""The wire between the two halves: every message, its fields and its version.
+"""The messages between Neovim and the host, with their fields.
 
-Vocabulary: imports only errors. This file is the one source; `lua/lcursor/protocol.lua` is
-generated from it (`make docs`) and a contract test compares both sides.
+`lua/lcursor/protocol.lua` is generated from this module (`make docs`).
 
-Rules of the wire. Notifications only, in both directions; one table of arguments a message.
-Positions are 0-based rows and byte columns, ends exclusive. Text is UTF-8 with `\\n` between lines;
-bytes that are no UTF-8 travel as surrogate escapes. Buffer messages carry `tick`, the buffer's
-changedtick when the message was made, so that the receiver can tell a stale one.
+All messages are notifications with one table of arguments. Positions are 0-based rows and byte
+columns, ends exclusive. Text is UTF-8 with `\\n` between lines; other bytes are surrogate escapes.
+Messages about buffers carry `tick`, the buffer's changedtick, so that a stale one is recognized.
 """
 
 from __future__ import annotations
@@ -18,31 +16,31 @@ from lcursor import protocol_chat, protocol_edit
 from lcursor.errors import Level, MessageInvalid
 
 PROTOCOL = 6
-"""Number of this version of the wire; both halves must have the same one."""
+"""Version of the protocol; both sides must have the same one."""
 
 Trigger = Literal["auto", "manual"]
 ChunkKind = Literal["visited", "edited", "yanked", "import", "diagnostics", "changes"]
 HostState = Literal["loading_model", "ready", "failed"]
 StopReason = Literal["end", "line", "tokens", "time", "trimmed", "unsure", "cancelled", "failed"]
-"""Why a completion ended: the model said so, one line was asked for, a budget ran out, a rule of
-`fim/trim/` cut it, its confidence was below the threshold, a newer request came, or the engine
+"""Why a completion ended: the model ended it, one line was requested, a limit was reached, a rule
+of `fim/trim/` cut it, its confidence was below the threshold, a newer request came, or the engine
 failed."""
 TextSource = Literal["model", "cache", "speculation"]
-"""Where an answer came from: written now, kept from earlier, or written before it was asked for."""
+"""Where an answer came from: generated now, cached, or generated before it was requested."""
 Window = Literal["short", "medium", "full"]
-"""How much text around the cursor an answer was made from; less of it is evaluated sooner."""
+"""How much text around the cursor an answer was made from."""
 IndexPhase = Literal[
     "absent", "idle", "surveying", "reading", "embedding", "ready", "paused", "failed"
 ]
-"""What the worker of an index does: `idle` until it is told to begin, `paused` while someone
-types, `absent` when it is gone."""
+"""What the worker of an index does: `idle` until indexing is requested, `paused` while the user
+types, `absent` if there is no worker."""
 Outcome = Literal["accepted", "partial", "typed", "rejected", "ignored"]
-"""What became of a suggestion that was shown: all or a piece of it was accepted, it was typed to
-its end, something else was typed or it was dismissed, or none of these."""
+"""The outcome of a suggestion that was shown: all or a part was accepted, it was typed to its end,
+it was dismissed or something else was typed, or none of these."""
 
 
 class Hello(TypedDict):
-    """First message to a new host: who is calling, and with what settings."""
+    """The first message to a new host."""
 
     protocol: int
     version: str
@@ -56,17 +54,17 @@ class ConfigChanged(TypedDict):
 
 
 class Empty(TypedDict):
-    """A message that says all with its name."""
+    """A message without fields."""
 
 
 class FimRequest(TypedDict):
-    """Complete at a cursor; a newer request supersedes an older one."""
+    """Complete at the cursor; a newer request supersedes an older one."""
 
     id: int
     buf: int
     tick: int
     path: str  # absolute; empty for a buffer without a file
-    name: str  # relative to the project's root, as the model shall see it
+    name: str  # relative to the project's root, for the prompt
     repo: str  # name of the project's root folder
     filetype: str
     first_row: int  # row of the first line of `prefix`
@@ -74,15 +72,15 @@ class FimRequest(TypedDict):
     col: int
     prefix: str  # from the start of `first_row` to the cursor
     suffix: str  # from the cursor on
-    top: str  # first lines of the file; empty where `prefix` begins with them
+    top: str  # first lines of the file; empty if `prefix` begins with them
     single_line: bool
     trigger: Trigger
 
 
 class FimWarm(TypedDict):
-    """Evaluate the text around a place in advance; nothing answers it.
+    """Evaluate the text around a place in advance; there is no answer.
 
-    `fim.cancel` stops it. Ids are those of requests, and a newer request supersedes it.
+    `fim.cancel` stops it, and a newer request supersedes it.
     """
 
     id: int
@@ -96,35 +94,35 @@ class FimWarm(TypedDict):
 
 
 class FimCancel(TypedDict):
-    """Nobody waits for request `id`, or for `fim.warm` of that id, any more."""
+    """Cancel request `id`, or the `fim.warm` of that id."""
 
     id: int
 
 
 class FimMore(TypedDict):
-    """What else could stand where the answer to request `id` is shown?"""
+    """Request alternatives to the answer to request `id`."""
 
     id: int
-    typed: str  # what of that answer has been typed since; the others begin with it as well
+    typed: str  # the part of that answer that has been typed since; the alternatives begin with it
 
 
 class FimOutcome(TypedDict):
-    """What became of the suggestion of request `id`, which was shown; kept on this machine."""
+    """The outcome of the suggestion of request `id`; stored on this machine only."""
 
     id: int
     filetype: str
     outcome: Outcome
     source: TextSource
     shown_chars: int
-    kept_chars: int  # accepted, or typed as it said
-    through_keys: int  # keys that it followed, as they said what it says
+    kept_chars: int  # accepted, or typed as suggested
+    through_keys: int  # typed keys that agreed with it
     shown_ms: float
-    latency_ms: float  # from the key to the ghost; -1 where not only the model was waited for
-    confidence: float  # -1 where it went before the model had ended
+    latency_ms: float  # from the key to the ghost text; -1 if there were other delays
+    confidence: float  # -1 if it disappeared before the model had ended
 
 
 class Ready(TypedDict):
-    """Answer to `hello`: the host runs; its model may still be loading."""
+    """The answer to `hello`; the model may still be loading."""
 
     protocol: int
     version: str
@@ -133,7 +131,7 @@ class Ready(TypedDict):
 
 
 class State(TypedDict):
-    """What the host is doing; `progress` is 0 to 1 where it is known, else -1."""
+    """What the host is doing; `progress` is 0 to 1, or -1 if unknown."""
 
     state: HostState
     detail: str
@@ -141,25 +139,25 @@ class State(TypedDict):
 
 
 class FimStats(TypedDict):
-    """What one completion cost."""
+    """The cost of a completion."""
 
     prompt_tokens: int
     reused_tokens: int  # of the prompt, found in the KV cache
-    decoded_tokens: int  # of the prompt, read now
-    passes: int  # decode calls before the first token was written; 0 when nothing was read
+    decoded_tokens: int  # of the prompt, evaluated now
+    passes: int  # decode calls before the first token was generated
     generated_tokens: int
     queue_ms: float
     prompt_ms: float
     first_ms: float  # from the request's arrival to the first text
     total_ms: float
     confidence: float  # probability of the first line, 0 to 1
-    threshold: float  # of the confidence, below which nothing is shown
+    threshold: float  # minimum confidence of what is shown
     source: TextSource
     window: Window
 
 
 class FimPartial(TypedDict):
-    """All text of request `id` so far; it only ever grows."""
+    """The text of request `id` so far; each one begins with the one before."""
 
     id: int
     buf: int
@@ -168,13 +166,13 @@ class FimPartial(TypedDict):
 
 
 class FimDone(TypedDict):
-    """Request `id` has ended; `text` is final, and empty where there is nothing to show."""
+    """Request `id` has ended; `text` is final, and empty if there is nothing to show."""
 
     id: int
     buf: int
     tick: int
     text: str
-    replaces: int  # bytes right of the cursor that it takes the place of: all of the line, or 0
+    replaces: int  # bytes after the cursor that it replaces: the rest of the line, or 0
     reason: StopReason
     stats: FimStats
 
@@ -191,14 +189,14 @@ class FimImproved(TypedDict):
 
 
 class FimAlternatives(TypedDict):
-    """The other suggestions for the place of request `id`, best first; none is no error."""
+    """The alternatives to the answer to request `id`, best first; there may be none."""
 
     id: int
-    texts: list[str]  # each whole, from the cursor of the request on
+    texts: list[str]  # from the cursor of the request on
 
 
 class StatsRow(TypedDict):
-    """What became of the suggestions in one filetype; shares are of 1, -1 stands for unknown."""
+    """The outcomes of the suggestions in a filetype; shares are 0 to 1, or -1 if unknown."""
 
     filetype: str
     shown: int
@@ -208,41 +206,41 @@ class StatsRow(TypedDict):
     rejected: int
     ignored: int
     accept_share: float  # accepted, partial and typed, of all that were not ignored
-    p50_ms: float  # from the key to the ghost
+    p50_ms: float  # from the key to the ghost text
     p95_ms: float
     cache_share: float  # of the suggestions
     speculation_share: float
-    through_share: float  # of all times that a ghost followed a key, those that asked nobody
+    through_share: float  # of all keys after which a suggestion was shown, those without a request
     threshold: float
 
 
 class Stats(TypedDict):
-    """What became of the suggestions, and what the gate learned from it."""
+    """The outcomes of all suggestions, and the thresholds learned from them."""
 
     rows: list[StatsRow]  # most shown first
     total: StatsRow
-    since_s: float  # time of the oldest, in seconds since 1970; 0 where there is none
-    path: str  # of the file that all this is in
-    problem: str  # why the file cannot be used; empty where it can
+    since_s: float  # time of the oldest, in seconds since 1970; 0 if there is none
+    path: str  # of the file with the outcomes
+    problem: str  # why the file cannot be used; empty for none
 
 
 class PromptPiece(TypedDict):
-    """One token of a prompt."""
+    """A token of a prompt."""
 
     id: int
     text: str
     kind: Literal["text", "marker"]
-    is_kept: bool  # found in the KV cache, not read anew
+    is_kept: bool  # found in the KV cache
 
 
 class Prompt(TypedDict):
-    """The last prompt, as the model read it; empty where there was none."""
+    """The last prompt, as the model read it; empty if there was none."""
 
     pieces: list[PromptPiece]
 
 
 class ErrorMessage(TypedDict):
-    """Something failed; the words are for the user."""
+    """An error, for the user."""
 
     id: int  # of the request that failed; 0 for none
     code: str
@@ -259,44 +257,44 @@ class Log(TypedDict):
 
 
 class ContextChunk(TypedDict):
-    """A piece of a file that later completions may be shown; nothing answers it."""
+    """A part of a file as context of later completions; there is no answer."""
 
-    path: str  # absolute; empty for what is in no file
-    name: str  # as the model shall see it
+    path: str  # absolute; empty if it is not from a file
+    name: str  # for the prompt
     first_row: int
-    text: str  # of an imported file its beginning, from which its headers are taken
+    text: str  # the beginning of an imported file, of which the headers are used
     kind: ChunkKind
-    symbols: list[str]  # what is imported, where that is known
+    symbols: list[str]  # imported names, if known
 
 
 class IndexPath(TypedDict):
-    """A file was entered, and the index of its project shall wake; or it was written."""
+    """A file was entered, which starts the index of its project; or it was written."""
 
     path: str  # absolute
 
 
 class IndexBegin(TypedDict):
-    """Index the project of a path, and keep it up; `index.state` tells how far it is."""
+    """Index the project of a path, and keep the index up to date; see `index.state`."""
 
     id: int
     path: str  # absolute: of a file or a folder in it
-    is_confirmed: bool  # also a home directory, or what is above one
-    rebuild: bool  # forget what there is
+    is_confirmed: bool  # even a home directory or one above it
+    rebuild: bool  # from the start
 
 
 class IndexAsk(TypedDict):
-    """Question `id` about the project of a path, or about the path itself."""
+    """A request about a path or its project."""
 
     id: int
     path: str
 
 
 class IndexSearch(TypedDict):
-    """Find what a text is about; a newer search supersedes an older one."""
+    """Search; a newer search supersedes an older one."""
 
     id: int
     path: str
-    text: str  # words, or a name; `path:`, `lang:` and `kind:` narrow it
+    text: str  # words or a name, with the filters `path:`, `lang:` and `kind:`
     limit: int
     mode: Literal["lexical", "vector", "hybrid"]
 
@@ -311,15 +309,15 @@ class IndexSymbols(TypedDict):
 
 
 class IndexBuffer(TypedDict):
-    """A buffer has text that its file has not; searches see it."""
+    """The unsaved text of a buffer, for searches."""
 
     path: str
-    is_changed: bool  # false: it is as on disk, or gone, and `text` says nothing
+    is_changed: bool  # false if it is saved or closed; `text` is ignored then
     text: str
 
 
 class IndexRow(TypedDict):
-    """One line of a report: a language, or a reason why files are left out."""
+    """A row of a report: a language, or a reason why files are left out."""
 
     name: str
     files: int
@@ -328,31 +326,31 @@ class IndexRow(TypedDict):
 
 
 class IndexReported(TypedDict):
-    """What indexing a project would read; answers `index.report`."""
+    """What indexing a project would read; the answer to `index.report`."""
 
     id: int
     root: str
     files: int
     bytes: int
-    seconds: float  # an estimate until all is found by words; -1 where it is not known
-    embed_seconds: float  # and by meaning, on top of that, where nothing of it was seen before
+    seconds: float  # an estimate for the lexical index; -1 if unknown
+    embed_seconds: float  # an estimate for all embeddings, in addition
     languages: list[IndexRow]
     ignored: list[IndexRow]
-    is_home: bool  # a home directory or above: hardly what was meant
+    is_home: bool  # a home directory or above, probably by mistake
     is_begun: bool  # it is indexed already
 
 
 class IndexExplained(TypedDict):
-    """Why a file is not in the index; answers `index.why`."""
+    """Why a file is not in the index; the answer to `index.why`."""
 
     id: int
     path: str  # relative to the root
     root: str
-    reason: str  # empty where it is, or would be
+    reason: str  # empty if it is, or would be
 
 
 class IndexHit(TypedDict):
-    """A place that a search found."""
+    """A result of a search."""
 
     path: str  # absolute
     name: str  # relative to the root
@@ -363,38 +361,38 @@ class IndexHit(TypedDict):
     language: str
     text: str
     score: float
-    parts: dict[str, float]  # what made the score
+    parts: dict[str, float]  # of the score
     is_stale: bool  # the file has changed since it was read
 
 
 class IndexFound(TypedDict):
-    """What was found; answers `index.search` and `index.symbols`."""
+    """The answer to `index.search` and `index.symbols`."""
 
     id: int
     root: str
     query: str
     hits: list[IndexHit]  # best first
-    ms: float  # that it took, as the host sees it
-    note: str  # why there may be more some day; empty when all is indexed
+    ms: float  # measured in the host
+    note: str  # why it may be incomplete; empty if everything is indexed
 
 
 class IndexState(TypedDict):
-    """What the index of a project is doing, and what is in it."""
+    """The state of a project's index."""
 
     root: str
     phase: IndexPhase
     detail: str
     done: int  # files while reading, chunks while embedding
-    total: int  # 0 where it is not known
-    seconds_left: float  # an estimate; -1 where there is none
+    total: int  # 0 if unknown
+    seconds_left: float  # an estimate; -1 if unknown
     files: int
     chunks: int
     symbols: int
     embedded: int  # chunks that have a vector
-    embedder: str  # empty where there is none
+    embedder: str  # empty if there is none
     embedder_note: str  # why there is none
-    watching: str  # how changes are seen: `watching`, `polling`, or empty for now and then
-    remarks: list[str]  # what went wrong and was mended, newest last
+    watching: str  # how changes are noticed: `watching`, `polling`, or empty for rarely
+    remarks: list[str]  # problems that were repaired, newest last
     memory_bytes: int  # of the worker
     pid: int  # of the worker; 0 for none
 
@@ -452,9 +450,7 @@ def fields(message: type) -> dict[str, object]:
 
 
 def check(method: str, params: object, table: dict[str, type] = TO_PYTHON) -> dict[str, Any]:
-    """Return `params` when it is a well-formed message of that name.
-
-    Unknown fields are let through, so that a newer half can say more than an older one knows.
+    """Return `params` if it is a valid message of that name; unknown fields are ignored.
 
     Raises:
         MessageInvalid: the name is unknown, a field is missing or has a wrong type.

@@ -1,8 +1,8 @@
-"""The messages of edits, a part of `protocol.py`, which lists and checks them.
+"""The messages of edits, a part of `protocol.py`.
 
-Vocabulary: imports only the chat's. An edit is asked for with an `id`, and all that is said about
-it carries that id. What comes of it is a *turn*, named by its key in the ledger: files, each with
-changes of whole lines against a base that is named by its digest. Rows are of that base.
+Each request has an `id`; all its answers carry it. The result of an edit is a *turn*, named by its
+key in the history: files, each with changes of whole lines. Rows are those of the base, the text
+that the changes were made for, which is named by its digest.
 """
 
 from __future__ import annotations
@@ -14,55 +14,55 @@ from lcursor.protocol_chat import ChatAttachment
 EditScope = Literal["region", "project"]
 """One region of a buffer; or all files, after a plan."""
 EditPhase = Literal["server", "context", "reading", "writing", "checking", "planning"]
-"""What an edit waits for: a server that starts, what is attached, the prompt, the model's lines,
-the checks of what it wrote, a plan."""
+"""What an edit waits for: the start of a server, the context, reading the prompt, the model's
+lines, their checks, a plan."""
 EditEnd = Literal["proposed", "same", "nothing", "stopped", "refused", "failed"]
-"""Changes were proposed; the model wrote what was there; it wrote no code; the user stopped it;
-what it wrote was not to be used; it broke off."""
+"""Changes are proposed; the model repeated the old lines; it wrote no code; the user stopped it;
+its reply cannot be used; an error."""
 FileKind = Literal["edit", "create", "delete", "rename"]
 TurnState = Literal["open", "done", "undone"]
-"""Hunks wait for the user; all are decided; the turn was taken back."""
+"""Hunks are open; all are accepted or rejected; the turn was undone."""
 
 
 class EditBuffer(TypedDict):
-    """A file as it is in the editor, where that is not what is on disk, or is looked at."""
+    """The text of a file in the editor: it is unsaved, or shown."""
 
     path: str  # absolute
     tick: int
-    text: str  # a newline between its lines, none behind the last
+    text: str  # without a final newline
 
 
 class EditAsk(TypedDict):
-    """Ask for a change."""
+    """Request a change."""
 
     id: int
     scope: EditScope
-    path: str  # absolute, of the buffer; of a folder of the project where there is none
+    path: str  # absolute, of the buffer; of a folder of the project if there is none
     name: str  # relative to the project's root
     filetype: str
-    tick: int  # -1 where there is no buffer
+    tick: int  # -1 if there is no buffer
     text: str  # of the whole buffer; as in `EditBuffer`
-    first_row: int  # of the selection; the cursor's row where there is none
-    last_row: int  # behind it; the same as `first_row` where there is none
+    first_row: int  # of the selection; the cursor's row if there is none
+    last_row: int  # after the last; the same as `first_row` if there is none
     instruction: str  # with its mentions
     attachments: list[ChatAttachment]
-    buffers: list[EditBuffer]  # that differ from what is on disk
+    buffers: list[EditBuffer]  # unsaved ones
     model: str  # empty: the settings'
-    again: int  # id of the edit that is tried again, 0 for none
-    remark: str  # what was wrong with it; empty: another way of doing the same
-    served: list[str]  # files about which a language server can be asked; absolute
+    again: int  # id of the edit to retry, 0 for none
+    remark: str  # what was wrong with it; empty for an alternative
+    served: list[str]  # absolute paths of files that have a language server
 
 
 class EditPlace(TypedDict):
-    """One of many places for the same instruction."""
+    """A place for an instruction."""
 
     path: str
     row: int
-    text: str  # what the list says about it
+    text: str  # of its entry in the list
 
 
 class EditMany(TypedDict):
-    """Ask for the same change at many places."""
+    """Request the same change at many places."""
 
     id: int
     path: str  # of a file or folder of the project
@@ -74,39 +74,39 @@ class EditMany(TypedDict):
 
 
 class EditApply(TypedDict):
-    """Make of what a chat, or someone else, wrote a change of files."""
+    """Turn a code block or a whole reply into changes of files."""
 
     id: int
-    path: str  # absolute: of the buffer that is looked at, or of a folder of the project
-    text: str  # one fenced block with its fences, or a whole answer
-    file: str  # path that the block is said to be about; empty where nothing says it
+    path: str  # absolute: of the current buffer, or of a folder of the project
+    text: str  # a code block with its fences, or a whole reply
+    file: str  # path named by the block; empty if there is none
     chat: str  # key of the chat; empty for pasted text
-    message: int  # of the chat that it is in; 0 where nobody knows
-    buffers: list[EditBuffer]  # that are looked at, the likeliest first
+    message: int  # number of its message; 0 if unknown
+    buffers: list[EditBuffer]  # shown ones, likeliest first
 
 
 class EditChoose(TypedDict):
-    """Answer to `edit.question`; -1 is none of them."""
+    """Answer `edit.question`; -1 for none of the choices."""
 
     id: int
     choice: int
 
 
 class EditCarryOut(TypedDict):
-    """Carry a plan out, but for the steps that were struck out."""
+    """Carry out a plan."""
 
     id: int
-    dropped: list[str]  # keys of steps
+    dropped: list[str]  # keys of steps to leave out
 
 
 class EditStop(TypedDict):
-    """Stop edit `id` at once; its `edit.done` follows."""
+    """Stop edit `id`; its `edit.done` follows."""
 
     id: int
 
 
 class EditProblem(TypedDict):
-    """An error of a text, as a language server says it."""
+    """A diagnostic of a language server."""
 
     row: int
     text: str
@@ -114,15 +114,15 @@ class EditProblem(TypedDict):
 
 
 class EditServer(TypedDict):
-    """What a language server says of a proposal, and of the text that it was made from."""
+    """The diagnostics of a text before and after a proposed change."""
 
     name: str
-    before: list[EditProblem]  # empty as well where `after` is, and nobody asked
+    before: list[EditProblem]  # not requested, and empty, if `after` is empty
     after: list[EditProblem]
 
 
 class EditLooked(TypedDict):
-    """Answer to `edit.look`; of the servers only those that said something to be relied on."""
+    """The answer to `edit.look`; servers without a reliable result are missing."""
 
     id: int
     look: int
@@ -130,63 +130,63 @@ class EditLooked(TypedDict):
 
 
 class EditHunk(TypedDict):
-    """A change of lines as it was made, at the row where it was made."""
+    """A hunk that was accepted in a buffer, at the row where it was applied."""
 
     row: int
     old: list[str]
     new: list[str]
-    above: list[str]  # up to three lines before it, after it was made
+    above: list[str]  # up to three lines before it, once it was applied
     below: list[str]
 
 
 class EditChange(TypedDict):
-    """Lines of the base that become others."""
+    """Lines of the base, and those that replace them."""
 
     first_row: int
-    last_row: int  # behind the last
+    last_row: int  # after the last
     old: list[str]
     new: list[str]
 
 
 class EditDecided(TypedDict):
-    """The user took hunks of a turn in an open buffer, or refused them."""
+    """The user accepted or rejected hunks in a buffer, or undid accepted ones."""
 
     turn: str
     path: str
     accepted: list[EditHunk]
     rejected: list[EditChange]  # rows of the base
-    open: int  # hunks of this file that still wait
-    is_undone: bool  # hunks accepted before were taken back with `u`
+    open: int  # number of open hunks of this file
+    is_undone: bool  # accepted hunks were undone with `u`
 
 
 class EditWrite(TypedDict):
-    """Make changes of a turn in files that no buffer has open: all of them, or none."""
+    """Write changes of a turn to files that are not loaded: all of them, or none."""
 
     id: int
     turn: str
     paths: list[str]
-    outside: bool  # the user said yes to files outside of the project
+    outside: bool  # the user has allowed files outside the project
 
 
 class EditRevert(TypedDict):
-    """Take a turn back, or make it again."""
+    """Undo or redo a turn."""
 
     id: int
     do: Literal["undo", "redo"]
     path: str  # of the project
-    turn: str  # empty: the last that can be
+    turn: str  # empty for the last one
     buffers: list[EditBuffer]  # all loaded buffers among the turn's files
 
 
 class EditTurns(TypedDict):
-    """Ask what turns a project has."""
+    """List the turns of a project."""
 
     id: int
     path: str
 
 
 class EditResume(TypedDict):
-    """Have the open hunks of a turn again, after the editor ended with them."""
+    """Propose the open hunks of a turn again, after a restart."""
 
     id: int
     turn: str
@@ -195,7 +195,7 @@ class EditResume(TypedDict):
 
 
 class EditCommit(TypedDict):
-    """Ask for a commit message of what is staged."""
+    """Request a commit message for the staged changes."""
 
     id: int
     path: str
@@ -203,13 +203,13 @@ class EditCommit(TypedDict):
 
 
 class EditStarted(TypedDict):
-    """The region that is written anew; it is the base's rows."""
+    """The region that is being rewritten."""
 
     id: int
     path: str
     first_row: int
     last_row: int
-    what: str  # for people: `function parse, 34 lines`
+    what: str  # for display: `function parse, 34 lines`
     attempt: int  # from 1
     tick: int  # of `edit.ask`
 
@@ -222,12 +222,12 @@ class EditProgress(TypedDict):
     detail: str
     done: int  # tokens of the prompt, or lines of the region
     total: int
-    seconds_left: float  # -1 where there is no estimate
+    seconds_left: float  # -1 if unknown
     attempt: int
 
 
 class EditDelta(TypedDict):
-    """More whole lines of the region's new text."""
+    """The next lines of the region's new text."""
 
     id: int
     attempt: int
@@ -235,7 +235,7 @@ class EditDelta(TypedDict):
 
 
 class EditStep(TypedDict):
-    """One step of a plan."""
+    """A step of a plan."""
 
     key: str
     kind: FileKind
@@ -245,11 +245,11 @@ class EditStep(TypedDict):
     first_row: int
     last_row: int
     what: str  # the symbol or region
-    do: str  # what shall be done there
+    do: str  # the instruction
 
 
 class EditPlanned(TypedDict):
-    """A plan, for the user to look at; `edit.carry_out` goes on."""
+    """A plan to be confirmed by `edit.carry_out`."""
 
     id: int
     summary: str
@@ -257,9 +257,9 @@ class EditPlanned(TypedDict):
 
 
 class EditChoice(TypedDict):
-    """One place where a block could go, or one answer to a question about something else."""
+    """A possible place of a block, or another possible answer to a question."""
 
-    path: str  # empty where it is no place; its lines then say what the user should know
+    path: str  # empty if it is not a place; its lines are an explanation then
     name: str
     first_row: int
     last_row: int
@@ -268,7 +268,7 @@ class EditChoice(TypedDict):
 
 
 class EditQuestion(TypedDict):
-    """A question to the user: which place is meant, or may commands run; `edit.choose` answers."""
+    """Ask the user which place is meant, or whether commands may run; see `edit.choose`."""
 
     id: int
     text: str
@@ -276,17 +276,17 @@ class EditQuestion(TypedDict):
 
 
 class EditLook(TypedDict):
-    """Ask the language servers of a file about a text; `edit.looked` answers, in three seconds."""
+    """Request the diagnostics of a text; `edit.looked` answers within three seconds."""
 
     id: int
-    look: int  # which question of this edit
+    look: int  # number of the request in this edit
     path: str
-    before: str  # the text that was there, with the end of its last line
+    before: str  # the old text, with a final newline
     after: str
 
 
 class EditCheck(TypedDict):
-    """What was found out about a change before it was shown."""
+    """The result of a check of a proposed change."""
 
     name: str  # `parses`, `indent`, `symbols`, `size`, `format`, `test`, `lint`, `diagnostics`
     is_ok: bool
@@ -294,69 +294,69 @@ class EditCheck(TypedDict):
 
 
 class EditFile(TypedDict):
-    """What a turn does to one file."""
+    """The changes of a turn in a file."""
 
     path: str
     name: str
     kind: FileKind
     to: str  # absolute; of a rename
-    base: str  # digest of the text that the rows are of; empty for a file that is created
-    tick: int  # of the buffer it was read from; -1 for the disk
+    base: str  # digest of the base; empty for a new file
+    tick: int  # of the buffer that the base is from; -1 for the disk
     changes: list[EditChange]
     checks: list[EditCheck]
-    is_outside: bool  # of the project: asked for before it is touched
+    is_outside: bool  # outside the project: confirmed before it is written
 
 
 class EditProposed(TypedDict):
-    """A turn: nothing of it is done yet."""
+    """The proposed changes of an edit."""
 
     id: int
     turn: str
-    title: str  # the instruction's beginning, for lists
-    alternative: int  # which of those for the same edit, from 1
+    title: str  # for lists: the beginning of the instruction
+    alternative: int  # its number among those of the edit, from 1
     files: list[EditFile]
-    note: str  # what the model said besides, or what was left out and why
-    attempts: int  # at the place that took the most
-    chat: str  # where it came from a chat
+    note: str  # the model's words besides the code, or what was left out and why
+    attempts: int  # maximum over all places
+    chat: str  # key of the chat that it came from
 
 
 class EditDone(TypedDict):
-    """An edit ended."""
+    """An edit has ended."""
 
     id: int
     reason: EditEnd
-    message: str  # what to say; empty where `edit.proposed` says all
+    message: str  # for the user; empty after `edit.proposed`
     prompt_tokens: int
     cached_tokens: int
     answer_tokens: int
-    passes: int  # forward passes of the model for the answer; 0 where the server does not say
+    passes: int  # forward passes of the model for the answer; 0 if unknown
     seconds: float
     attempts: int
 
 
 class EditWritten(TypedDict):
-    """The files of `edit.write` are written, or none is."""
+    """The answer to `edit.write`."""
 
     id: int
     turn: str
     paths: list[str]
-    problem: str  # why nothing was written; empty where it was
+    problem: str  # why nothing was written; empty for success
 
 
 class EditReverted(TypedDict):
-    """A turn was taken back or made again on disk; the buffers' part is still to be done."""
+    """A turn was undone or redone on disk; the editor changes its buffers."""
 
     id: int
     turn: str
     title: str
     do: Literal["undo", "redo"]
-    files: list[EditFile]  # changes for buffers that have `tick`
+    files: list[EditFile]  # changes of buffers, which have a `tick`
     paths: list[str]  # written
-    problems: list[str]  # what could not be, and why
+    problems: list[str]  # what failed, and why
 
 
 class EditTurnRow(TypedDict):
-    """One turn of the ledger."""
+    """A turn in a list."""
 
     turn: str
     title: str
@@ -367,20 +367,20 @@ class EditTurnRow(TypedDict):
 
 
 class EditTurned(TypedDict):
-    """The turns of a project, the newest first; answers `edit.turns`."""
+    """The turns of a project, newest first; the answer to `edit.turns`."""
 
     id: int
     turns: list[EditTurnRow]
-    undo: str  # the turn that an undo takes back; empty for none
+    undo: str  # the turn that undo would revert; empty for none
     redo: str
 
 
 class EditMessage(TypedDict):
-    """A commit message; answers `edit.commit`."""
+    """A commit message; the answer to `edit.commit`."""
 
     id: int
     text: str
-    note: str  # what of the diff the model did not see
+    note: str  # parts of the diff that the model did not read
 
 
 TO_PYTHON: dict[str, type] = {
