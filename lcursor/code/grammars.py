@@ -154,9 +154,6 @@ def definitions(
     """Return the definitions in a tree, in source order; outer ones before inner ones.
 
     Args:
-        language: of the text.
-        root: of its tree.
-        data: its bytes.
         within: byte range that a definition must overlap; None is everywhere.
     """
     query = _query(language)

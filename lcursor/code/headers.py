@@ -61,7 +61,6 @@ def header_lines(path: str, text: str, symbols: Collection[str] = ()) -> str:
 
     Args:
         path: its extension gives the language.
-        text: of the file.
         symbols: names to keep at the top level; empty keeps all public ones.
     """
     language = _LANGUAGES.get(PurePath(path).suffix.lstrip("."))
@@ -118,9 +117,7 @@ def signature_end(lines: Sequence[str], first: int, max_lines: int) -> int:
     """Return the row after a signature: of its last line, after which no bracket is open.
 
     Args:
-        lines: of a text.
         first: row that the signature, or a decorator of it, begins at.
-        max_lines: that belong to it at most.
     """
     depth, is_decorator = 0, False
     for row, line in enumerate(lines[first : first + max_lines], first):

@@ -145,7 +145,6 @@ def detect(path: str, first_line: str = "") -> str:
     """Return the name of a file's language, `text` where it is unknown.
 
     Args:
-        path: of the file, with or without folders.
         first_line: of the file; its `#!` counts where the name says nothing.
     """
     name = path.rpartition("/")[2]

@@ -19,8 +19,6 @@ def outline(
 
     Args:
         lines: of the whole file.
-        first: row of the class.
-        end: row after it.
         members: first row, row after the signature, row after the end of each, in order.
     """
     kept: list[str] = []

@@ -79,10 +79,6 @@ def definitions_in_tree(
     """Return the definitions in a syntax tree, in source order.
 
     Args:
-        language: of the text.
-        root: of its tree.
-        data: its bytes.
-        lines: its rows.
         within: byte range that a definition must overlap; None is everywhere.
     """
     has_clauses = language in HAVE_CLAUSES
@@ -144,8 +140,6 @@ def scope_at(
     Args:
         inside: from `group_by_parent`.
         sums: non-blank characters before each row.
-        first: of the rows.
-        end: the row after them.
     """
     enough = SCOPE_SHARE * (sums[end] - sums[first])
     place, scope = TOP, ""

@@ -54,8 +54,6 @@ def all_of(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> t
     """Return all symbols of a text, in source order; none without a grammar.
 
     Args:
-        lines: of the text.
-        language: as `languages` names it.
         gaps: rows that never belong to the symbol below them.
     """
     data = "\n".join(lines).encode("utf-8", "surrogateescape")

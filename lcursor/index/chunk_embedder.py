@@ -41,8 +41,6 @@ class ChunkEmbedder:
 
     Args:
         name: of the embedder; "" is the default one.
-        folder: of the index.
-        reader: of the store.
         is_quiet: returns whether nobody needs the cores, so that two of them may embed.
     """
 

@@ -53,8 +53,6 @@ def find_definitions(
     """Return the definitions of the names in a question, the likeliest first.
 
     Args:
-        query: the question; a plain sentence has no names.
-        reader: of the store.
         unsaved: parsed buffers by path, which replace the stored files.
     """
     names = [query.name] if query.name else list(query.names[:MAX_NAMES])

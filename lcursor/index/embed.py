@@ -178,7 +178,6 @@ def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
     """Yield the indices of texts in batches of similar length, the longest texts first.
 
     Args:
-        lengths: tokens of each text.
         max_tokens: of a batch, padding included; a single text may have more.
     """
     group: list[int] = []
@@ -202,10 +201,8 @@ class Embedder:
     """A loaded embedding model.
 
     Args:
-        spec: of the model.
         folder: of the models; None is the user's.
         threads: CPU threads of one call.
-        gpu: whether to use a GPU if onnxruntime finds one.
 
     Raises:
         ModelMissing: it is not on this machine.
@@ -280,7 +277,6 @@ class Embedder:
         Takes about 55 ms for 224 tokens on one CPU thread with AVX2.
 
         Args:
-            texts: of any length.
             threads: that embed a batch each; that is faster than several threads on one batch.
         """
         return self._embed([self.spec.text_prefix + text for text in texts], threads)

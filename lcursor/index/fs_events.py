@@ -38,12 +38,7 @@ class WatchFailed(Exception):
 
 
 class TreeWatches:
-    """Watches on a whole tree, which are filtered by directory.
-
-    Args:
-        root: of the tree.
-        on_entry: see `OnEntry`.
-    """
+    """Watches on a whole tree, which are filtered by directory."""
 
     def __init__(self, root: Path, on_entry: OnEntry) -> None:
         self._root, self._on_entry = root, on_entry
@@ -106,7 +101,6 @@ class InotifyWatches:
     """Watches on single directories, through inotify; one thread reads the events.
 
     Args:
-        on_entry: see `OnEntry`.
         on_lost: called when the kernel dropped events; on the reading thread.
 
     Raises:

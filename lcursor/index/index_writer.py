@@ -59,8 +59,6 @@ class IndexWriter:
     """Writes parsed files to the store of a project.
 
     Args:
-        root: of the project.
-        store: where they are written.
         own: files that the user calls secret.
         between: called between two files of a transaction: the caller may let others go first.
     """

@@ -119,8 +119,6 @@ def parse_file(root: Path, path: str, known: bytes | None) -> ParseResult:
     """Read and parse one file of a project.
 
     Args:
-        root: of the project.
-        path: of the file, relative to the root.
         known: digest of the content that was read before; None for none.
     """
     found = read_file(root, path)
@@ -139,12 +137,7 @@ def parse_group(root: Path, group: Sequence[Wanted]) -> list[ParseResult]:
 
 
 class ParsePool:
-    """Parses files in separate processes. For one thread; only `kill` may be called from others.
-
-    Args:
-        root: of the project.
-        digest_of: returns the digest of the known content of a file, None for none.
-    """
+    """Parses files in separate processes. For one thread; only `kill` may be called from others."""
 
     def __init__(self, root: Path, digest_of: Callable[[str], bytes | None]) -> None:
         self._root, self._digest_of = root, digest_of

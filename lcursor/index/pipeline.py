@@ -74,13 +74,9 @@ class Pipeline:
     """The thread that keeps the index up to date.
 
     Args:
-        root: of the project.
         store: used on this thread alone.
-        throttle: says when to pause and when to end.
         on_change: called when progress, phase or content changed, on this thread; returns at once.
         on_remark: called with a sentence about something that failed and was handled.
-        embedder: gives the chunks their vectors; None for none.
-        watcher: reports changed files; None for none.
         own: files that the user calls secret.
     """
 
@@ -103,9 +99,6 @@ class Pipeline:
         self._wake = threading.Condition()
         self._dirty: dict[str, bool] = {}
         """Changed paths, and whether they are known to belong to the project."""
-        self._given: listing.Survey | None = None
-        self._since: set[str] = set()
-        """Paths that changed after that survey."""
         self._recent: tuple[str, ...] = ()
         self._waiting: deque[str] = deque()
         self._pool = ParsePool(root, self._writer.digest_of)
@@ -145,11 +138,10 @@ class Pipeline:
                 self._dirty[path] = is_accepted or self._dirty.get(path, False)
             self._wake.notify()
 
-    def surveyed(self, survey: listing.Survey | None) -> None:
-        """Compare all files with a survey, or with a new one if it is None. Any thread."""
+    def survey(self) -> None:
+        """Compare all files with the index. Any thread."""
         with self._wake:
-            self._given, self._is_survey_due = survey, True
-            self._since.clear()
+            self._is_survey_due = True
             self._wake.notify()
 
     def recent(self, paths: Sequence[str]) -> None:
@@ -243,8 +235,6 @@ class Pipeline:
         """Read the files that changed, if they belong to the project."""
         with self._wake:
             dirty, self._dirty = self._dirty, {}
-            if self._given is not None:
-                self._since.update(dirty)
         known = self._writer.known
         unknown = [path for path, is_in in dirty.items() if not is_in and path not in known]
         if len(unknown) > ASKED_PATHS:
@@ -264,18 +254,16 @@ class Pipeline:
         self._is_survey_due = False
         if not self._root.is_dir():  # a disk that went away is no project without files
             raise LcursorError(f"there is no directory {self._root}")
-        with self._wake:
-            survey, self._given = self._given, None
-            since = set(self._since) if survey else set()
-        if survey is None:
-            survey = listing.survey(self._root, lambda: self._throttle.is_stopped)
+        survey = listing.survey(self._root, lambda: self._throttle.is_stopped)
         if self._throttle.is_stopped:
             return
+        for remark in survey.remarks:
+            self._on_remark(remark)
         if self._watcher is not None:
-            self._watcher.start(survey)
+            self._watcher.use(survey)
         self._writer.forget_secrets()
         plan = difference(self._writer.known, survey)
-        self._writer.forget([path for path in plan.gone if path not in since])
+        self._writer.forget(plan.gone)
         sizes = {found.path: found.size_bytes for found in survey.files}
         first = {path: n for n, path in enumerate(self._recent)}
         order = [

@@ -119,9 +119,7 @@ class Postings:
         """Return the chunks with the highest BM25, best first.
 
         Args:
-            base: a connection to the store.
             terms: one that is there twice counts twice.
-            limit: most chunks.
             allowed: ids of chunks, ascending; only these are returned.
         """
         with self._lock:

@@ -27,7 +27,7 @@ from lcursor.index.retrieve import find_around, retrieve
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
-from lcursor.index.watch import Changes, Watcher
+from lcursor.index.watch import Watcher
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 from lcursor.storage import folders
@@ -46,7 +46,6 @@ class Project:
     """The index of one project.
 
     Args:
-        root: of the project.
         embedder: its name; "" is the default, "none" is none.
         on_change: called when the state changed, on any thread; returns at once.
         on_remark: called with a sentence about a problem that was handled, on any thread; returns
@@ -397,7 +396,12 @@ class _OpenIndex:
         self.embedder = ChunkEmbedder(
             project.embedder_name, project.folder, self.store.reader(), self._throttle.is_quiet
         )
-        self.watcher = Watcher(project.root, self._on_files_changed, on_remark)
+        self.watcher = Watcher(
+            project.root,
+            lambda paths: self.pipeline.changed(paths, is_accepted=True),
+            lambda: self.pipeline.survey(),
+            on_remark,
+        )
         self.pipeline = Pipeline(
             project.root,
             self.store,
@@ -437,13 +441,6 @@ class _OpenIndex:
         self.reader.close()
         self.counter.close()
         self.store.close()
-
-    def _on_files_changed(self, changes: Changes) -> None:
-        """Pass changed files on, on the watcher's thread."""
-        if changes.is_storm:
-            self.pipeline.surveyed(changes.survey)
-        else:
-            self.pipeline.changed(changes.paths, is_accepted=True)
 
 
 def _being_rebuilt() -> IndexFailed:

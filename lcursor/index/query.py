@@ -64,7 +64,6 @@ def parse(text: str, *, has_filters: bool = True) -> Query:
     """Return the parts of a question.
 
     Args:
-        text: the question, or some code.
         has_filters: whether `path:` and the like are filters; False for code.
     """
     found: dict[str, list[str]] = {"path": [], "lang": [], "kind": []}

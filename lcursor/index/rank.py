@@ -143,10 +143,7 @@ def rank(
     """Return the chunks that are in `facts`, best first.
 
     Args:
-        query: the question.
         legs: the lists; `recent` only lifts chunks of the others.
-        facts: about each chunk.
-        has_rules: whether the rules apply.
     """
     candidates = {chunk for leg, scored in legs.items() if leg != "recent" for chunk, _ in scored}
     fused = fuse(legs, query.kind)

@@ -61,7 +61,6 @@ class Reader:
     """The index, for reading. `Store.reader` makes it.
 
     Args:
-        database: shared by the writer and all readers.
         postings: the terms in memory, shared by all readers.
         is_reader: whether the connection cannot write.
 

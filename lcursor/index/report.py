@@ -56,12 +56,7 @@ class Report:
 
 
 def summarize(survey: Survey, own: SecretGlobs | None = None) -> Report:
-    """Return what indexing the files of a survey takes.
-
-    Args:
-        survey: of the project.
-        own: globs of files that the user calls secret.
-    """
+    """Return what indexing the files of a survey takes."""
     files: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     ignored: Counter[str] = Counter()
@@ -104,13 +99,7 @@ def _group(reason: str) -> str:
 
 
 def why(root: Path, name: str, own: SecretGlobs) -> str:
-    """Return why a file is not in the index; "" if it is or will be.
-
-    Args:
-        root: of the project.
-        name: of the file, relative to the root.
-        own: globs of files that the user calls secret.
-    """
+    """Return why a file is not in the index; "" if it is or will be."""
     reason = ignore.why(root, name)
     found = listing.found(root, name)
     if reason or found is None:

@@ -74,19 +74,7 @@ def retrieve(
     is_stale: Callable[[str], bool] | None = None,
     limit: int = MAX_HITS,
 ) -> Retrieved:
-    """Return the hits of a question that fit into a number of tokens.
-
-    Args:
-        searcher: of the project.
-        text: the question.
-        tokens: the limit.
-        count: returns the number of tokens of a text.
-        mode: of the search.
-        recent: paths of open files, newest first.
-        overlay: texts of unsaved buffers by path.
-        is_stale: returns whether a file has changed since it was indexed.
-        limit: most hits.
-    """
+    """Return the hits of a question that fit into a number of tokens."""
     hits = searcher.search(
         text, limit=limit, mode=mode, recent=recent, overlay=overlay, is_stale=is_stale
     )
@@ -163,12 +151,7 @@ def find_around(
     Takes about a millisecond for the names, and one lexical search.
 
     Args:
-        searcher: of the project.
         path: of the file with the cursor; nothing of it is returned.
-        before: the text before the cursor, or its last lines.
-        after: the text after it, or its first lines.
-        recent: paths of open files, newest first.
-        overlay: texts of unsaved buffers by path.
     """
     near = before.split("\n")[-LINES_BEFORE:]
     names = names_near(near, after.split("\n")[:LINES_AFTER])

@@ -33,13 +33,7 @@ NO_FILTERS = Filters()
 
 
 class Searcher:
-    """Searches the chunks of a project.
-
-    Args:
-        reader: of the store.
-        vectors: None if there are none yet.
-        embedder: of those vectors.
-    """
+    """Searches the chunks of a project."""
 
     def __init__(
         self, reader: Reader, vectors: VectorIndex | None = None, embedder: Embedder | None = None
@@ -68,8 +62,6 @@ class Searcher:
         Takes a few ms, and 10 to 30 ms for a question that must be embedded.
 
         Args:
-            text: the question, with its filters.
-            limit: most hits.
             mode: the lists to search; `hybrid` is lexical where there are no vectors.
             recent: paths of open files, newest first.
             overlay: texts of unsaved buffers by path, searched instead of their files.

@@ -79,8 +79,6 @@ class Store(Reader):
     """A project's index, open for writing. Any thread.
 
     Args:
-        folder: of the index; made when missing.
-        text_of: returns the terms of a chunk, separated by blanks.
         version: of the content; an index of another version is deleted.
 
     Raises:
@@ -115,7 +113,6 @@ class Store(Reader):
         Each batch is written before the next is asked for, so a slow generator blocks nobody.
 
         Args:
-            entries: the files.
             between: called after each file: the caller may let others go first.
         """
         waiting = iter(entries)

@@ -43,7 +43,6 @@ class VectorIndex:
 
     Args:
         path: the file of the graph; None keeps none.
-        dim: dimensions of a vector.
         exact_below: number of chunks from which on a graph is built.
 
     Raises:
@@ -122,12 +121,7 @@ class VectorIndex:
     def add(
         self, digests: Mapping[int, bytes], vectors: Mapping[bytes, NDArray[np.float16]]
     ) -> list[int]:
-        """Add the known vectors of some chunks; return the ids of those chunks.
-
-        Args:
-            digests: of the texts of chunks, by chunk id.
-            vectors: by digest.
-        """
+        """Add the known vectors of some chunks; return the ids of those chunks."""
         known = [
             (number, vectors[digest]) for number, digest in digests.items() if digest in vectors
         ]

@@ -45,7 +45,6 @@ class VectorStore:
 
     Args:
         folder: made when missing; the user's by default.
-        embedder: its name; each has a file of its own.
         max_bytes: size from which on the least recently used vectors are deleted.
     """
 

@@ -1,8 +1,10 @@
 """Report which files of a project change, as soon as the changes come to rest.
 
 One thread (`lcursor-watch`) decides; another one reads the system's events. Ignored directories are
-not watched. A reported path may be unchanged, so its receiver compares. Where directories cannot be
-watched, the mode is `polling`, and the receiver has to survey the project again and again.
+not watched. A reported path may be unchanged, so its receiver compares. After many changes at once
+the watcher asks for a survey of the project, which also says what to watch from then on. Where
+directories cannot be watched, the mode is `polling`, and the receiver has to survey the project
+again and again.
 """
 
 from __future__ import annotations
@@ -11,10 +13,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor.errors import Cancelled, IndexFailed
+from lcursor.errors import Cancelled
 from lcursor.index.fs_events import Watches, WatchFailed, open_watches
 from lcursor.project import listing
 from lcursor.project.git import GitFailed
@@ -34,28 +35,14 @@ GIT_INDEX_S = 10.0
 SURVEY_REST = 5
 """The pause after a survey, as a multiple of its duration."""
 STORM = 500
-"""More changed files than this are reported as a survey."""
+"""For more changed files than this a survey is requested."""
 GIT_LOCK_S = 10.0
 """Longest wait for a running git command."""
 GIT_POLL_S = 0.05
-ROOT_POLL_S = 2.0
-"""Pause between two looks for the root, if it is missing."""
 JOIN_S = 5.0
 GIT = "\0git"
 """Name of the git directory among the watched ones: no path has a NUL."""
 NOT_REPORTED = "a change of the project's files was not noted: {!r}"
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What changed since the last report."""
-
-    paths: frozenset[str]
-    """Relative to the root; deleted files included. Empty in a storm."""
-    is_storm: bool = False
-    """Anything may have changed: compare `survey` with what is known."""
-    survey: Survey | None = None
-    """None asks the receiver for a survey of its own."""
 
 
 class Pending:
@@ -78,8 +65,6 @@ class Pending:
         Args:
             folder: the directory, or `GIT`.
             name: of the entry; "" for the directory itself.
-            is_folder: whether the entry is a directory.
-            now_s: of a monotonic clock.
         """
         if folder == GIT:
             if name in {"HEAD", ""}:
@@ -123,12 +108,7 @@ class Pending:
         return min(self._last_s + (QUIET_FEW_S if is_few else QUIET_S), self._first_s + MAX_WAIT_S)
 
     def survey_due_s(self, last_s: float, duration_s: float) -> float | None:
-        """Return when a survey is due; None if none is requested.
-
-        Args:
-            last_s: when the last survey was made.
-            duration_s: how long it took.
-        """
+        """Return when a survey is due; None if none is requested."""
         times = []
         if self._survey_s:
             times.append(min(self._last_s + QUIET_S, self._survey_s + MAX_WAIT_S))
@@ -145,35 +125,43 @@ class Pending:
 
 
 class Watcher:
-    """Watches a project from `start` to `stop`.
+    """Watches a project from the first survey to `stop`.
 
     Args:
-        root: of the project.
-        on_changes: called on the watcher's thread; meanwhile changes are collected.
+        on_changes: called on the watcher's thread with paths relative to the root, those of deleted
+            files included; meanwhile changes are collected.
+        on_survey: called on the watcher's thread when anything may have changed: compare a survey
+            with what is known, and pass it to `use`.
         on_remark: called on the watcher's thread with a sentence for the user.
     """
 
     def __init__(
         self,
         root: Path,
-        on_changes: Callable[[Changes], None],
-        on_remark: Callable[[str], None] = lambda text: None,
+        on_changes: Callable[[frozenset[str]], object],
+        on_survey: Callable[[], object],
+        on_remark: Callable[[str], object] = lambda text: None,
     ) -> None:
-        self.remarks: list[str] = []
         self.mode = ""
         """`watching` or `polling`; empty before the start."""
         self._root = Path(os.path.realpath(root))
-        self._on_changes, self._on_remark = on_changes, on_remark
+        self._on_changes, self._on_survey, self._on_remark = on_changes, on_survey, on_remark
         self._watches: Watches | None = None
         self._wake = threading.Condition()
         self._pending = Pending()
+        self._new_survey: Survey | None = None
+        self._is_survey_wanted = False
         self._is_stopped = False
         self._is_ready = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, survey: Survey) -> None:
-        """Start with the first survey; changes since then are reported, too. Once is enough."""
-        if self._thread is None:
+    def use(self, survey: Survey) -> None:
+        """Watch what a survey lists; changes since then are reported."""
+        if self._thread is not None:
+            with self._wake:
+                self._new_survey = survey
+                self._wake.notify()
+        else:
             self._load(survey)
             self.mode = "watching"
             self._thread = threading.Thread(target=self._run, name="lcursor-watch", daemon=True)
@@ -222,9 +210,9 @@ class Watcher:
             pass
         except Exception as error:  # noqa: BLE001 - the root of a thread
             reason = str(error) if isinstance(error, WatchFailed) else repr(error)
-            self._remark(f"{reason}; changed files are looked for every few seconds instead")
+            self._on_remark(f"{reason}; changed files are looked for every few seconds instead")
             self.mode = "polling"
-            self._report(Changes(frozenset(), is_storm=True))
+            self._on_survey()
         finally:
             self._is_ready.set()
             if self._watches:
@@ -233,27 +221,33 @@ class Watcher:
 
     def _step(self, watches: Watches) -> bool:
         """Wait for changes and report them; return whether to go on."""
-        pending = self._wait()
+        due = self._wait()
         if self._is_stopped:
             return False
         try:
-            if not pending or not self._report_paths(watches, pending):
-                survey = self._survey_project()
+            if isinstance(due, Survey):
+                self._load(due)
                 self._watch_all(watches)
-                self._report(Changes(frozenset(), is_storm=True, survey=survey))
+            elif due is None or not self._report_paths(watches, due):
+                self._is_survey_wanted = True
+                self._on_survey()
         except (Cancelled, WatchFailed):
             raise
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._remark(NOT_REPORTED.format(error))
+            self._on_remark(NOT_REPORTED.format(error))
         return not self._is_stopped
 
-    def _wait(self) -> Pending | None:
-        """Wait until changes are due; return them, or None if a survey is due."""
+    def _wait(self) -> Pending | Survey | None:
+        """Wait until there is a new survey, changes are due, or a survey is due (None)."""
         with self._wake:
             while not self._is_stopped:
+                if survey := self._new_survey:
+                    self._new_survey, self._is_survey_wanted = None, False
+                    return survey
                 now_s = time.monotonic()
-                paths_s = self._pending.paths_due_s()
-                survey_s = self._pending.survey_due_s(self._surveyed_s, self._survey.seconds)
+                paths_s, survey_s = self._pending.paths_due_s(), None
+                if not self._is_survey_wanted:
+                    survey_s = self._pending.survey_due_s(self._surveyed_s, self._survey.seconds)
                 due_s = min((at for at in (paths_s, survey_s) if at is not None), default=None)
                 if due_s is None:
                     self._wake.wait()
@@ -291,8 +285,8 @@ class Watcher:
             return False
         if len(changed) > STORM:
             return False
-        if changed:
-            self._report(Changes(frozenset(changed)))
+        if changed and not self._is_stopped:
+            self._on_changes(frozenset(changed))
         return True
 
     def _select(self, paths: Iterable[str]) -> set[str]:
@@ -332,8 +326,6 @@ class Watcher:
         """Watch directories and those below that are not ignored; return the files in them.
 
         Args:
-            watches: where they are added.
-            names: the topmost directories.
             trusted: directories that are known not to be ignored.
         """
         seen: list[Found] = []
@@ -390,7 +382,7 @@ class Watcher:
         try:
             now = self._watch_tree(watches, [""], trusted)
         except GitFailed as failure:
-            self._remark(f"git cannot say what it ignores: {failure}")
+            self._on_remark(f"git cannot say what it ignores: {failure}")
             self._matcher = IgnoreMatcher(self._root, is_in_git=False)
             now = self._watch_tree(watches, [""], trusted)
         for name in before - {GIT}:
@@ -405,42 +397,12 @@ class Watcher:
         with self._wake:
             self._pending.add_paths([*changed, *known], time.monotonic())
 
-    # Surveys
-
     def _load(self, survey: Survey) -> None:
         self._survey = survey
         self._surveyed_s = time.monotonic()
         self._known = {file.path for file in survey.files}
         self._ignored = {path for path, _ in survey.ignored}
         self._matcher = IgnoreMatcher(self._root, is_in_git=bool(survey.repositories))
-
-    def _survey_project(self) -> Survey:
-        """Survey the project; wait while its directory is missing."""
-        while True:
-            self._check_stopped()
-            try:
-                survey = listing.survey(self._root, lambda: self._is_stopped)
-                break
-            except IndexFailed as failure:
-                self._remark(failure.message)
-                self._pause(ROOT_POLL_S)
-        for remark in survey.remarks:
-            self._remark(remark)
-        self._load(survey)
-        return survey
-
-    def _report(self, changes: Changes) -> None:
-        if not self._is_stopped:
-            self._on_changes(changes)
-
-    def _remark(self, text: str) -> None:
-        if text not in self.remarks:
-            self.remarks.append(text)
-            self._on_remark(text)
-
-    def _pause(self, pause_s: float) -> None:
-        with self._wake:
-            self._wake.wait_for(lambda: self._is_stopped, pause_s)
 
     def _check_stopped(self) -> None:
         if self._is_stopped:

@@ -60,12 +60,7 @@ _ENCODED: Final = (
 
 
 def by_name(path: str, size_bytes: int) -> str:
-    """Return why a file is not read, by its name and its size; "" if it is.
-
-    Args:
-        path: relative to the project's root, or absolute.
-        size_bytes: of the file.
-    """
+    """Return why a file is not read, by its name and its size; "" if it is."""
     if secrets.is_secret_path(path):
         return "its name says that it holds secrets"
     name = path.rpartition("/")[2]

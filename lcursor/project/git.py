@@ -144,9 +144,7 @@ def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = No
     """List the files that git tracks, and those that it neither tracks nor ignores.
 
     Args:
-        folder: in a work tree.
         excludes: patterns as in `.gitignore`; directories of these names are not looked into.
-        cancel: called now and then.
 
     Raises:
         GitFailed: git fails.

@@ -15,11 +15,9 @@ def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> st
     """Return a glob as a regular expression; `{a,b}` means either; an open brace means itself.
 
     Args:
-        glob: any text.
         is_vim: as Vim's `glob2regpat` has it: `*` and `?` also match a slash, and what stands in
             brackets is a class of regular expressions. Else `**` crosses folders and `*` does not,
             and `[!a]` is any letter but `a`.
-        has_braces: whether braces mean anything.
     """
     wildcards = VIM_WILDCARDS if is_vim else PATH_WILDCARDS
     parts: list[str] = []

@@ -212,9 +212,7 @@ def walk(
 
     Args:
         folder: to list; the paths are relative to it. Links are not followed.
-        rules: of the project.
         inside: path of the folder relative to the project, with a slash at the end; "" is the root.
-        cancel: called for each directory.
 
     Yields:
         A path and the reason why it is left out; "" for a file that is not. A directory that is
@@ -277,10 +275,7 @@ def names(
     than a survey: no file is checked, and repositories within this one are missing.
 
     Args:
-        folder: absolute.
         root: of the project, whose ignore files count as well; by default the folder.
-        cancel: called now and then.
-        max_files: to list.
 
     Raises:
         Cancelled: `cancel` returned true.

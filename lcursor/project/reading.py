@@ -47,8 +47,6 @@ class Reader:
     """Reads files for one message.
 
     Args:
-        root: of the project.
-        secret_globs: of files that the user calls secret.
         unsaved: texts of the editor's buffers by absolute path.
         cancel: called before each file.
         max_s: time after which nothing more is read.
@@ -81,11 +79,7 @@ class Reader:
             raise Cancelled("gathering the context was stopped")
 
     def secret(self, path: Path | str) -> str:
-        """Return why a file is not read, by its name or that of the file it links to; "" if it is.
-
-        Args:
-            path: absolute.
-        """
+        """Return why a file is not read, by its name or that of its target; "" if it is."""
         for each in dict.fromkeys((os.path.normpath(path), os.path.realpath(path))):
             if secrets.is_secret_path(each):
                 return SECRET_NAME
@@ -109,8 +103,6 @@ class Reader:
         """Return rows of a file, or why not.
 
         Args:
-            path: absolute.
-            first_row: of them.
             end_row: after the last; -1 is all that follow.
 
         Raises:

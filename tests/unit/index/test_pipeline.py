@@ -149,7 +149,7 @@ def test_changes_are_followed_one_by_one(root: Path, line: Line) -> None:
     os.rename(root / "sub", root / "moved")
     line.pipe.changed(["sub"], is_accepted=True)
     line.wait(lambda: not line.paths())
-    line.pipe.surveyed(None)
+    line.pipe.survey()
     line.wait(lambda: line.paths() == {"moved/b.py", "moved/new.py"})
 
 
@@ -369,26 +369,8 @@ def test_another_branch_is_one_comparison(root: Path, line: Line) -> None:
     line.fill()
     assert len(line.paths()) == 39
     git(root, "checkout", "-q", "main")
-    line.pipe.surveyed(listing.survey(root))
+    line.pipe.survey()
     line.wait(lambda: len(line.paths()) == 40 and "value = 7" in line.text("f7.py"))
-
-
-def test_a_file_that_came_after_a_survey_is_kept(root: Path, tmp_path: Path) -> None:
-    write(root, "a.py", "alpha = 1\n")
-    line = Line(root, tmp_path / "index", Throttle(typing_s=60))
-    line.fill()
-    old = listing.survey(root)
-    write(root, "new.py", "beta = 1\n")
-    (root / "a.py").unlink()
-    line.throttle.typing()  # so that the survey waits, and the single file does not
-    line.pipe.surveyed(old)
-    line.pipe.changed(["new.py"], is_accepted=True)
-    line.wait(lambda: "new.py" in line.paths())
-    line.throttle._until_s = 0.0
-    line.pipe.changed(["a.py"])
-    line.ready()
-    assert line.paths() == {"new.py"}
-    line.close()
 
 
 class Clock:
@@ -407,7 +389,7 @@ class FakeWatcher:
     def __init__(self, mode: str) -> None:
         self.mode = mode
 
-    def start(self, survey: listing.Survey) -> None:
+    def use(self, survey: listing.Survey) -> None:
         """Do nothing."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index.watch import Changes, Watcher
+from lcursor.index.watch import Watcher
 from lcursor.project import listing
 from tests.unit.project.trees import repository, write
 from tests.waiting import wait_for
@@ -29,19 +29,21 @@ class Watched:
 
     def __init__(self, root: Path, survey: listing.Survey | None = None) -> None:
         self.root = root
-        self.told: list[Changes] = []
+        self.told: list[frozenset[str]] = []
+        self.surveys: list[listing.Survey] = []
         self.said: list[str] = []
-        self.watcher = Watcher(root, self.told.append, self.said.append)
-        self.watcher.start(survey or listing.survey(root))
+        self.watcher = Watcher(root, self.told.append, self._survey, self.said.append)
+        self.watcher.use(survey or listing.survey(root))
         assert self.watcher.wait_ready(30)
+
+    def _survey(self) -> None:
+        wait_for(self.root.is_dir)
+        self.surveys.append(listing.survey(self.root))
+        self.watcher.use(self.surveys[-1])
 
     @property
     def paths(self) -> set[str]:
-        return {path for changes in list(self.told) for path in changes.paths}
-
-    @property
-    def storms(self) -> list[Changes]:
-        return [changes for changes in list(self.told) if changes.is_storm]
+        return {path for paths in list(self.told) for path in paths}
 
     def wait(self, *paths: str) -> None:
         """Wait until these and only these were told since the last time."""
@@ -57,30 +59,27 @@ class Watched:
         def is_told() -> bool:
             return "settled.py" in self.paths
 
-        while not is_told():  # a storm swallows it
+        while not is_told():  # a survey may have it instead
             write(self.root, "settled.py", text=str(time.monotonic()))
             with contextlib.suppress(pytest.fail.Exception):
                 wait_for(is_told, timeout_s=1)
             assert time.monotonic() < end_s, self.told
         while "settled.py" in self.paths:
-            self.told[:] = [
-                Changes(changes.paths - {"settled.py"}, changes.is_storm, changes.survey)
-                for changes in self.told
-            ]
+            self.told[:] = [paths - {"settled.py"} for paths in self.told]
 
-    def wait_storm(self, *paths: str) -> set[str]:
-        """Wait for a storm whose survey has these files; return all that it has."""
+    def wait_survey(self, *paths: str) -> set[str]:
+        """Wait for a requested survey that has these files; return all that it has."""
 
         def found() -> set[str]:
-            for storm in self.storms:
-                assert storm.survey
-                there = {file.path for file in storm.survey.files}
+            for survey in self.surveys:
+                there = {file.path for file in survey.files}
                 if there.issuperset(paths):
                     return there
             return set()
 
-        there: set[str] = wait_for(found, what="no such storm came")
+        there: set[str] = wait_for(found, what="no such survey was requested")
         self.told.clear()
+        self.surveys.clear()
         return there
 
 

@@ -62,13 +62,13 @@ def test_reading_is_not_a_change(plain: Path, watched: Start) -> None:
     seen.wait()
 
 
-def test_a_checkout_is_a_storm(tmp_path: Path, watched: Start) -> None:
+def test_a_checkout_requests_a_survey(tmp_path: Path, watched: Start) -> None:
     main = repository(tmp_path / "main", "a.py")
     git(main, "worktree", "add", "-q", str(tmp_path / "feature"), "-b", "feature")
     for project in (main, tmp_path / "feature"):
         seen = watched(project)
         git(project, "checkout", "-qb", f"another-{project.name}")
-        wait_for(partial(getattr, seen, "storms"))
+        wait_for(partial(getattr, seen, "surveys"))
 
 
 def test_a_project_that_cannot_be_watched_is_polled(tmp_path: Path, watched: Start) -> None:

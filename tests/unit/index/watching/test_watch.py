@@ -180,7 +180,7 @@ def test_a_python_environment_is_left_alone(root: Path, watched: Start, tmp_path
     seen.settle()
     assert not any(path.startswith("made") for path in seen.paths)
     write(root, "begun/pyvenv.cfg")
-    assert "begun/lib/b.py" not in seen.wait_storm("a.py")
+    assert "begun/lib/b.py" not in seen.wait_survey("a.py")
     wait_for(lambda: seen.watcher.watched == {"", "sub", "sub/deep"})
 
 
@@ -224,10 +224,10 @@ def test_changes_since_the_survey_are_reported(root: Path, watched: Start) -> No
     seen.wait("a.py", "new.py", "x/new.py", "gone.py")
 
 
-# Storms.
+# Surveys.
 
 
-def test_many_changes_are_one_storm(plain: Path, watched: Start) -> None:
+def test_many_changes_are_one_survey(plain: Path, watched: Start) -> None:
     seen = watched(plain)
     new = {f"many/{folder}/{number}.py" for folder in range(20) for number in range(40)}
     with pytest.MonkeyPatch.context() as patch:  # writing them is one burst, however slow it is
@@ -237,11 +237,11 @@ def test_many_changes_are_one_storm(plain: Path, watched: Start) -> None:
     write(plain, "a.py", text="the end of the burst")  # `many` is not watched yet
 
     def heard() -> set[str]:
-        """Return what was told: where writing is slow, the last ones may come after the storm."""
-        surveys = [storm.survey for storm in seen.storms if storm.survey]
+        """Return what was told: where writing is slow, the last ones may come after the survey."""
+        surveys = list(seen.surveys)
         return seen.paths.union(*({file.path for file in each.files} for each in surveys))
 
-    wait_for(lambda: seen.storms and heard() >= new, what="no storm has them", timeout_s=120)
+    wait_for(lambda: seen.surveys and heard() >= new, what="no survey has them", timeout_s=120)
     seen.told.clear()
     seen.settle()
     write(plain, "many/7/7.py", text="y")
@@ -254,7 +254,7 @@ def test_many_ignored_changes_are_none(root: Path, watched: Start) -> None:
     seen.wait()
 
 
-def test_a_checkout_is_a_storm(tmp_path: Path, watched: Start) -> None:
+def test_a_checkout_requests_a_survey(tmp_path: Path, watched: Start) -> None:
     root = repository(tmp_path / "project", "a.py", "settled.py")
     git(root, "checkout", "-qb", "other")
     write(root, "a.py", "new/b.py", text="other")
@@ -263,19 +263,19 @@ def test_a_checkout_is_a_storm(tmp_path: Path, watched: Start) -> None:
     git(root, "checkout", "-q", "main")
     seen = watched(root)
     git(root, "checkout", "-q", "other")
-    assert seen.wait_storm("new/b.py") == {"a.py", "settled.py", "new/b.py"}
+    assert seen.wait_survey("new/b.py") == {"a.py", "settled.py", "new/b.py"}
     seen.settle()
     seen.told.clear()
     write(root, "new/b.py", text="more")
     wait_for(lambda: "new/b.py" in seen.paths)
 
 
-def test_a_checkout_in_a_work_tree_is_a_storm(tmp_path: Path, watched: Start) -> None:
+def test_a_checkout_in_a_work_tree_requests_a_survey(tmp_path: Path, watched: Start) -> None:
     main = repository(tmp_path / "main", "a.py")
     git(main, "worktree", "add", "-q", str(tmp_path / "feature"), "-b", "feature")
     seen = watched(tmp_path / "feature")
     git(tmp_path / "feature", "checkout", "-qb", "another")
-    seen.wait_storm()
+    seen.wait_survey()
 
 
 def test_nothing_is_reported_while_git_is_running(
@@ -309,7 +309,7 @@ def test_an_ignore_file_changes_what_is_watched(root: Path, watched: Start) -> N
     seen = watched(root)
     assert seen.watcher.watched == {"", "sub", "sub/deep", "free"}
     (root / ".gitignore").write_text("/free/\n")
-    there = seen.wait_storm("gen/g.py")
+    there = seen.wait_survey("gen/g.py")
     assert there == {".gitignore", "a.py", "settled.py", "sub/deep/b.py", "gen/g.py"}
     wait_for(lambda: seen.watcher.watched == {"", "sub", "sub/deep", "gen"})
     write(root, "gen/g.py", text="seen now")
@@ -322,7 +322,7 @@ def test_a_directory_becomes_a_repository(tmp_path: Path, watched: Start) -> Non
     seen = watched(root)
     assert seen.watcher.watched == {""}
     repository(root)
-    assert seen.wait_storm() == {"build/a.py", "b.py"}
+    assert seen.wait_survey() == {"build/a.py", "b.py"}
     wait_for(lambda: seen.watcher.watched == {"", "build"})
 
 
@@ -334,4 +334,4 @@ def test_a_file_added_to_git_against_its_rules(
     write(root, "b.log")
     seen = watched(root)
     git(root, "add", "-f", "b.log")
-    seen.wait_storm("b.log")
+    seen.wait_survey("b.log")

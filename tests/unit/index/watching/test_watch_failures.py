@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from lcursor.index import fs_events, watch
-from lcursor.index.watch import Changes, Watcher
+from lcursor.index import fs_events
+from lcursor.index.watch import Watcher
 from lcursor.project import listing
 from lcursor.project.git import GitFailed
 from tests.unit.index.watching.conftest import Start
@@ -36,7 +36,7 @@ def test_events_that_the_kernel_lost(plain: Path, watched: Start) -> None:
             (plain / "again.py").unlink()
         write(plain, "lost/new.py", text="not seen")
         (plain / "sub").rename(plain / "moved")
-    seen.wait_storm("lost/new.py")
+    seen.wait_survey("lost/new.py")
     wait_for(lambda: seen.watcher.watched == {"", "lost", "moved", "moved/deep"})
     seen.settle()
     seen.told.clear()
@@ -65,9 +65,8 @@ def test_the_limit_of_watches(
     else:
         monkeypatch.setattr(InotifyFD, "add_callback", reached(errno.ENOSPC))
         seen = watched(plain)
-    wait_for(lambda: Changes(frozenset(), is_storm=True) in seen.told)
+    wait_for(lambda: seen.surveys)
     assert seen.watcher.mode == "polling"
-    assert seen.said == seen.watcher.remarks
     assert "limit of inotify watches is reached" in seen.said[0]
     assert seen.watcher.watched == set()
 
@@ -90,10 +89,11 @@ from pathlib import Path
 from lcursor.project import listing
 from lcursor.index.watch import Watcher
 root = Path(sys.argv[1])
-watcher = Watcher(root, lambda changes: None)
-watcher.start(listing.survey(root))
+remarks = []
+watcher = Watcher(root, set, set, remarks.append)
+watcher.use(listing.survey(root))
 assert watcher.wait_ready(30)
-print(watcher.mode == "polling", *watcher.remarks)
+print(watcher.mode == "polling", *remarks)
 watcher.stop()
 """
 
@@ -128,18 +128,13 @@ def test_a_project_takes_no_more_than_half_of_the_users_watches(
     assert watched(plain).watcher.mode == "polling"
 
 
-def test_a_missing_root_is_not_an_empty_project(
-    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch, "ROOT_POLL_S", 0.05)
+def test_a_missing_root_is_not_an_empty_project(plain: Path, watched: Start) -> None:
     seen = watched(plain)
     away = plain.with_name("away")
     plain.rename(away)
-    wait_for(lambda: seen.said)
-    assert "cannot be read" in seen.said[0]
-    assert all(changes.survey is None for changes in seen.told)
+    assert seen.paths == set()
     away.rename(plain)
-    seen.wait_storm("a.py")
+    seen.wait_survey("a.py")
     seen.settle()
     seen.told.clear()
     write(plain, "a.py", text="back")
@@ -157,25 +152,26 @@ def test_a_project_that_cannot_be_watched_at_first_is_polled(
     seen = watched(plain)
     wait_for(lambda: seen.watcher.mode == "polling")
     assert str(error) in seen.said[-1]
-    assert seen.told == [Changes(frozenset(), is_storm=True)], "it asks for a survey"
+    assert (seen.told, len(seen.surveys)) == ([], 1)
 
 
 def test_a_failing_receiver_gets_the_next_change(plain: Path) -> None:
-    told: list[Changes] = []
+    told: list[frozenset[str]] = []
+    remarks: list[str] = []
 
-    def changed(changes: Changes) -> None:
-        told.append(changes)
+    def changed(paths: frozenset[str]) -> None:
+        told.append(paths)
         if len(told) == 1:
             raise RuntimeError("broken")
 
-    watcher = Watcher(plain, changed)
-    watcher.start(listing.survey(plain))
+    watcher = Watcher(plain, changed, set, remarks.append)
+    watcher.use(listing.survey(plain))
     try:
         assert watcher.wait_ready(30)
         write(plain, "a.py", text="1")
         wait_for(lambda: len(told) == 1)
-        wait_for(lambda: watcher.remarks)
-        assert "broken" in watcher.remarks[0]
+        wait_for(lambda: remarks)
+        assert "broken" in remarks[0]
         write(plain, "a.py", text="2")
         wait_for(lambda: len(told) == 2)
     finally:
@@ -188,13 +184,13 @@ def test_stopping_ends_all_threads(plain: Path, moment: str) -> None:
     told = threading.Event()
     watcher: Watcher
 
-    def changed(changes: Changes) -> None:
+    def changed(paths: frozenset[str]) -> None:
         watcher.stop()
         told.set()
 
     survey = listing.survey(plain)
-    watcher = Watcher(plain, changed)
-    watcher.start(survey)
+    watcher = Watcher(plain, changed, set)
+    watcher.use(survey)
     if moment != "at once":
         assert watcher.wait_ready(30)
     if moment == "while told":
