@@ -76,10 +76,6 @@ class EmbedderSpec:
         model = self.model
         return store.path_of(model, folder), store.path_of(model.companions[-1], folder)
 
-    def is_installed(self, folder: Path | None = None) -> bool:
-        """Return whether all its files are on this machine."""
-        return all(store.path_of(each, folder).is_file() for each in self.model.files)
-
     def check_installed(self, folder: Path | None = None) -> None:
         """Raise an error if it is not on this machine.
 

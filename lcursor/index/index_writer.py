@@ -67,11 +67,10 @@ class IndexWriter:
         self,
         root: Path,
         store: Store,
-        own: SecretGlobs | None = None,
+        own: SecretGlobs,
         between: Callable[[], object] = lambda: None,
     ) -> None:
-        self.root, self.store, self._between = root, store, between
-        self._own = own or SecretGlobs(root)
+        self.root, self.store, self._own, self._between = root, store, own, between
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
         """Whether something was written since the store was tidied."""

@@ -75,9 +75,9 @@ class Pipeline:
 
     Args:
         store: used on this thread alone.
+        own: files that the user calls secret.
         on_change: called when progress, phase or content changed, on this thread; returns at once.
         on_remark: called with a sentence about something that failed and was handled.
-        own: files that the user calls secret.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class Pipeline:
         root: Path,
         store: Store,
         throttle: Throttle,
+        embedder: ChunkEmbedder,
+        watcher: Watcher,
+        own: SecretGlobs,
         on_change: Callable[[], None],
         on_remark: Callable[[str], None],
-        embedder: ChunkEmbedder | None = None,
-        watcher: Watcher | None = None,
-        own: SecretGlobs | None = None,
     ) -> None:
         self._root, self._throttle = root, throttle
         self._writer = IndexWriter(root, store, own, between=throttle.passes)
@@ -116,16 +116,14 @@ class Pipeline:
     def begin(self) -> None:
         """Start the thread, or survey all files again."""
         with self._wake:
-            self._is_survey_due = True
-            if self.progress.phase in ("ready", "failed"):
+            if self.progress.phase in ("idle", "ready", "failed"):
                 self.progress = Progress("surveying")
             if self._thread is None and not self._throttle.is_stopped:
-                self.progress = Progress("surveying")
                 self._thread = threading.Thread(
                     target=self._loop, name="lcursor-reading", daemon=True
                 )
                 self._thread.start()
-            self._wake.notify()
+        self.survey()
 
     def changed(self, paths: Iterable[str], *, is_accepted: bool = False) -> None:
         """Read changed files again. Any thread.
@@ -196,8 +194,7 @@ class Pipeline:
         """Do one small step; return False when there is nothing to do."""
         if self._writer.load():
             self._is_survey_due = True
-            if self._embedder is not None:
-                self._embedder.sync()
+            self._embedder.sync()
         if not self._surveys and self._recent:
             self._read_open_files(self._recent)
         is_urgent = self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._throttle.held_s)
@@ -216,9 +213,7 @@ class Pipeline:
         if self._waiting or self._pool.is_busy:
             self._read_some()
             return True
-        if self._embedder is not None and self._embed():
-            return True
-        if self._has_work():
+        if self._embed() or self._has_work():
             return True
         self._set_phase("ready")
         self._failed = ""
@@ -248,7 +243,7 @@ class Pipeline:
 
     def _survey(self) -> None:
         """List all files, and queue those that changed."""
-        is_polling = self._watcher is not None and self._watcher.mode == "polling"
+        is_polling = self._watcher.mode == "polling"
         if not is_polling:
             self._set_phase("surveying")
         self._is_survey_due = False
@@ -259,8 +254,7 @@ class Pipeline:
             return
         for remark in survey.remarks:
             self._on_remark(remark)
-        if self._watcher is not None:
-            self._watcher.use(survey)
+        self._watcher.use(survey)
         self._writer.forget_secrets()
         plan = difference(self._writer.known, survey)
         self._writer.forget(plan.gone)
@@ -276,11 +270,10 @@ class Pipeline:
         if len(order) >= POOL_FILES:
             self._pool.start()
         self._survey_s = time.monotonic()
-        is_watched = self._watcher is not None and self._watcher.mode != ""
         is_unchanged = bool(self._surveys) and not order and not plan.gone
         if is_polling:
             self._reconcile_s = max(POLL_S, POLL_REST * survey.seconds)
-        elif is_watched and is_unchanged:
+        elif is_unchanged:
             self._reconcile_s = min(2 * self._reconcile_s, MAX_RECONCILE_S)
         else:
             self._reconcile_s = RECONCILE_S
@@ -334,7 +327,6 @@ class Pipeline:
         self._on_change()
 
     def _embed(self) -> bool:
-        assert self._embedder is not None
         if not self._embedder.step():
             return False
         left = self._embedder.left

@@ -406,11 +406,11 @@ class _OpenIndex:
             project.root,
             self.store,
             self._throttle,
-            on_change,
-            on_remark,
             self.embedder,
             self.watcher,
             project.secret_globs,
+            on_change,
+            on_remark,
         )
         self.store.database.on_rebuild = self.pipeline.begin
         self._searcher = Searcher(self.reader)

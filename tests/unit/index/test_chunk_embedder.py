@@ -166,18 +166,6 @@ def test_another_clone_embeds_nothing(bench: Bench, asked: list[str]) -> None:
     assert len(asked) == 30
 
 
-def test_nothing_is_embedded_again_after_a_restart(bench: Bench, asked: list[str]) -> None:
-    store, embedding = bench.new("one")
-    fill(store, 100)
-    for _ in range(5):
-        embedding.step()
-    assert 0 < len(asked) < 100
-    bench.close()
-    store, embedding = bench.new("one")
-    run(embedding)
-    assert len(asked) == len(set(asked)) == 100
-
-
 def test_a_new_worker_searches_with_existing_vectors(bench: Bench, asked: list[str]) -> None:
     store, embedding = bench.new("one")
     fill(store, 10)

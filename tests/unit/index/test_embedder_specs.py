@@ -40,10 +40,8 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 def test_a_file_that_is_missing_is_named_with_the_command(tmp_path: Path) -> None:
     spec = embed.find("granite-embedding-small-r2")
     for each in spec.model.files:
-        assert not spec.is_installed(tmp_path)
         with pytest.raises(ModelMissing, match=store.path_of(each, tmp_path).name) as caught:
             spec.check_installed(tmp_path)
         assert caught.value.hint.endswith("models pull granite-embedding-small-r2")
         store.path_of(each, tmp_path).touch()
     spec.check_installed(tmp_path)
-    assert spec.is_installed(tmp_path)

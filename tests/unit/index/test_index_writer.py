@@ -28,16 +28,6 @@ def test_new_changed_and_gone() -> None:
     assert difference(before, now) == Plan(["later", "new", "larger"], ["gone"])
 
 
-def test_an_older_time_is_a_change_too() -> None:
-    assert difference(known(a=(1, 10)), survey(Found("a", 1, 9))) == Plan(["a"], [])
-
-
-def test_nothing_known_and_nothing_there() -> None:
-    assert difference({}, survey(Found("a", 1, 1), Found("b", 1, 2))) == Plan(["b", "a"], [])
-    assert difference(known(a=(1, 1)), survey()) == Plan([], ["a"])
-    assert difference({}, survey()) == Plan([], [])
-
-
 names = st.sampled_from("abcdef")
 marks = st.tuples(st.integers(0, 2), st.integers(0, 2))
 

@@ -15,12 +15,14 @@ import pytest
 
 from lcursor.errors import IndexFailed
 from lcursor.index import pipeline
+from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.pipeline import Pipeline
 from lcursor.index.reader import Reader
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
 from lcursor.index.watch import Watcher
 from lcursor.project import listing
+from lcursor.project.secrets import SecretGlobs
 from tests.unit.project.trees import git
 from tests.waiting import wait_for
 
@@ -35,7 +37,21 @@ class Line:
         self.throttle = throttle or Throttle()
         self.remarks: list[str] = []
         self.phases: list[str] = []
-        self.pipe = Pipeline(root, self.store, self.throttle, self._told, self.remarks.append)
+        self.embedder = ChunkEmbedder("none", folder, self.reader)
+        self.pipe = self.pipeline("watching")
+
+    def pipeline(self, mode: str) -> Pipeline:
+        """Return a pipeline with a watcher that is in a mode and reports nothing."""
+        return Pipeline(
+            self.root,
+            self.store,
+            self.throttle,
+            self.embedder,
+            cast(Watcher, FakeWatcher(mode)),
+            SecretGlobs(self.root),
+            self._told,
+            self.remarks.append,
+        )
 
     def _told(self) -> None:
         progress = self.pipe.progress
@@ -83,19 +99,6 @@ def write(root: Path, name: str, text: str | bytes = "") -> None:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-
-
-def spoil(path: Path, name: str) -> None:
-    """Overwrite the first page of a table or of an index."""
-    base = sqlite3.connect(path)
-    checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
-    wait_for(lambda: base.execute(checkpoint).fetchone()[0] == 0, what="nobody reads")
-    asked = "SELECT rootpage FROM sqlite_master WHERE name = ?"
-    (page,) = base.execute(asked, (name,)).fetchone()
-    base.close()
-    with path.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 4096)
 
 
 def test_all_files_are_found_and_nothing_else(root: Path, line: Line) -> None:
@@ -336,25 +339,6 @@ def test_a_file_that_is_written_all_the_time_is_stored_as_of_one_moment(
     assert line.remarks == []
 
 
-def test_damage_that_only_a_reader_meets_is_mended_at_once(root: Path, line: Line) -> None:
-    line.store.database.on_rebuild = line.pipe.begin
-    for number in range(20):
-        write(root, f"f{number}.py", f"value = {number}\n")
-    line.fill()
-    line.wait(lambda: not line.pipe._writer.is_untidy)
-    spoil(line.store.path, "texts")
-    with pytest.raises(IndexFailed, match="being rebuilt"):
-        line.text("f1.py")
-
-    def is_filled() -> bool:
-        with suppress(IndexFailed):
-            return "value = 1" in line.text("f1.py") and len(line.paths()) == 20
-        return False
-
-    line.wait(is_filled)
-    assert len(line.store.remarks) == 1
-
-
 def test_another_branch_is_one_comparison(root: Path, line: Line) -> None:
     git(root, "init", "-q", "-b", "main")
     for number in range(40):
@@ -393,13 +377,6 @@ class FakeWatcher:
         """Do nothing."""
 
 
-def watching_pipeline(line: Line, mode: str) -> Pipeline:
-    """Return a pipeline with a watcher, which is not started."""
-    watcher = cast(Watcher, FakeWatcher(mode))
-    told = line.remarks.append
-    return Pipeline(line.root, line.store, line.throttle, line._told, told, watcher=watcher)
-
-
 def surveys_of(pipe: Pipeline) -> int:
     """Do all that is due; return how often all files were surveyed."""
     while pipe._step():
@@ -407,15 +384,14 @@ def surveys_of(pipe: Pipeline) -> int:
     return pipe._surveys
 
 
-@pytest.mark.parametrize("how", ["watching", ""])
 def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
-    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch, how: str
+    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(pipeline, "time", clock)
     write(root, "a.py", "alpha = 1\n")
     write(root, "logo.png", b"\0")  # never read, so always new
-    pipe = watching_pipeline(line, how)
+    pipe = line.pipe
 
     def surveys() -> int:
         return surveys_of(pipe)
@@ -429,9 +405,9 @@ def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
 
     assert surveys() == 1
     pauses_s = [next_pause_s() for _ in range(6)]
-    assert pauses_s == ([300, 600, 1200, 2400, 3600, 3600] if how else [300] * 6)
+    assert pauses_s == [300, 600, 1200, 2400, 3600, 3600]
     write(root, "missed.py", "beta = 1\n")  # nobody reports it
-    assert next_pause_s() == (3600 if how else 300)
+    assert next_pause_s() == 3600
     assert line.paths() == {"a.py", "missed.py"}
     assert next_pause_s() == 300
 
@@ -443,7 +419,7 @@ def test_all_files_are_compared_every_few_seconds_while_they_cannot_be_watched(
     monkeypatch.setattr(pipeline, "time", clock)
     monkeypatch.setattr(pipeline, "POLL_REST", 0)
     write(root, "a.py", "alpha = 1\n")
-    line.pipe = watching_pipeline(line, "polling")
+    line.pipe = line.pipeline("polling")
     assert surveys_of(line.pipe) == 1
     line.phases.clear()
     clock.now_s += 1.9

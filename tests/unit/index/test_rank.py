@@ -37,11 +37,6 @@ def paths(*names: str) -> dict[int, Facts]:
     return {number: Facts(name) for number, name in enumerate(names, start=1)}
 
 
-def test_one_list_keeps_its_order() -> None:
-    facts = paths("a.py", "b.py", "c.py")
-    assert order(ranked("open doors", facts, has_rules=False, lexical=[2, 3, 1])) == [2, 3, 1]
-
-
 def test_chunks_in_two_lists_rank_higher() -> None:
     facts = paths("a.py", "b.py", "c.py")
     found = ranked("doors", facts, has_rules=False, lexical=[1, 2], vector=[3, 2])
@@ -69,31 +64,11 @@ def test_a_chunk_that_is_gone_is_left_out() -> None:
     assert order(ranked("open doors", paths("a.py"), lexical=[7, 1])) == [1]
 
 
-def test_a_definition_comes_first() -> None:
-    facts = {1: Facts("a.py"), 2: Facts("b.py", 1.0, "open_doors"), 3: Facts("c.py", 0.4, "x")}
-    found = ranked("open_doors", facts, lexical=[1, 3], symbol=[2])
-    assert order(found) == [2, 3, 1]
-    assert "definition" in found[0].parts
-
-
 def test_a_definition_in_a_file_of_its_name_comes_before_another() -> None:
     facts = {1: Facts("a.py", 1.0, "HTTPClient"), 2: Facts("http_client.py", 1.0, "HTTPClient")}
     found = ranked("HTTPClient", facts, lexical=[1, 2], symbol=[1, 2])
     assert order(found) == [2, 1]
     assert "named file" in found[0].parts
-
-
-def test_a_literal_identifier_ranks_above_its_parts_even_in_tests() -> None:
-    facts = {1: Facts("zq/save.py"), 2: Facts("tests/test_a.py", is_literal=True), 3: Facts("b.py")}
-    found = ranked("zq_save", facts, lexical=[1, 3, 2], vector=[1, 3])
-    assert order(found)[0] == 2
-    assert {"literal", "tests"} <= set(found[0].parts)
-    assert "literal" not in found[1].parts
-
-
-def test_a_plain_sentence_has_no_definition() -> None:
-    facts = {1: Facts("a.py"), 2: Facts("b.py", 1.0, "doors")}
-    assert order(ranked("open the doors", facts, lexical=[1, 2])) == [1, 2]
 
 
 @pytest.mark.parametrize("path", ["net/proxy.py", "proxy/main.go", "lib/proxies.ts"])
@@ -208,13 +183,6 @@ def test_the_parts_add_up_and_the_order_follows(
 )
 def test_the_share_of_words_in_a_path(wanted: list[str], path: str, share: float) -> None:
     assert rank.share(wanted, path) == share
-
-
-def test_for_a_sentence_vectors_outweigh_words() -> None:
-    facts = paths("a.py", "b.py", "c.py")
-    found = ranked("open the doors", facts, has_rules=False, lexical=[3, 2], vector=[1, 2, 3])
-    assert order(found)[0] == 1
-    assert found[0].score == pytest.approx(1)
 
 
 def test_recent_files_rank_a_little_higher_for_sentences() -> None:

@@ -7,10 +7,6 @@ from lcursor.code.outline import outline
 from lcursor.index.chunk import GOOD_CHARS, MAX_CHARS, MIN_CHARS, cuts_by_rows, fill, weigh
 
 
-def test_blanks_weigh_nothing() -> None:
-    assert weigh(["ab c", "", "\t d "]) == [0, 3, 3, 4]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

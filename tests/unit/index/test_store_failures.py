@@ -143,15 +143,6 @@ def test_a_truncated_index_is_rebuilt_with_one_remark(opened: Open, folder: Path
         store.close()
 
 
-def test_a_file_that_is_no_database_is_rebuilt(opened: Open, folder: Path) -> None:
-    folder.mkdir(parents=True)
-    (folder / store_module.FILE).write_bytes(os.urandom(20_000))
-    store = opened()
-    assert len(store.remarks) == 1
-    filled(store, 3)
-    whole(store)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) -> None:
     """Wherever the flip is: an answer, or one clear error after which it works again.
@@ -222,28 +213,6 @@ def test_a_flipped_bit_within_a_text_is_not_noticed(opened: Open, folder: Path) 
     assert texts("a.py") == ["alpha first", "needle changed"]
     assert found(store, "needle") == ["needle changed"]
     assert store.remarks == []
-    reader.close()
-
-
-def test_damage_that_a_reader_finds_is_repaired_for_the_writer(opened: Open, folder: Path) -> None:
-    store = opened()
-    filled(store)
-    before = store.revision.identity
-    reader = store.reader()
-    base = sqlite3.connect(store.path)
-    base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    (page,) = base.execute("SELECT rootpage FROM sqlite_master WHERE name = 'texts'").fetchone()
-    base.close()
-    with store.path.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 4096)
-    with pytest.raises(IndexFailed):
-        for path in store.reader().files():
-            reader.chunks_of(path)
-    assert len(store.remarks) == 1
-    assert store.revision.identity != before
-    store.put(*entry("a.py", "one"))
-    assert [one.chunk.text for one in reader.chunks_of("a.py")] == ["one"], "the same reader"
     reader.close()
 
 

@@ -231,16 +231,6 @@ def test_a_damaged_graph_is_rebuilt_with_one_remark(
     assert graph(big, tmp_path).remarks == [], "and the file is whole again"
 
 
-def test_a_graph_of_other_vectors_is_rebuilt(big: list[VectorIndex], tmp_path: Path) -> None:
-    graph(big, tmp_path).close()
-    vectors = VectorIndex(tmp_path / FILE, 8, exact_below=1000)
-    big.append(vectors)
-    vectors.update(range(2500), clouds(2500, dim=8))
-    assert vectors.wait(30)
-    assert vectors.has_graph
-    assert vectors.remarks == []
-
-
 def test_a_graph_that_cannot_be_kept_answers_all_the_same(
     big: list[VectorIndex], tmp_path: Path
 ) -> None:

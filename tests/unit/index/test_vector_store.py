@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -128,21 +126,6 @@ def test_two_processes_write_at_the_same_time(tmp_path: Path) -> None:
     cache.close()
 
 
-@pytest.mark.process
-def test_killed_at_any_moment_it_is_whole(tmp_path: Path) -> None:
-    dice = random.Random(3)
-    for turn in range(4):
-        run = start(tmp_path, turn * 10_000, 10_000_000)
-        time.sleep(0.02 + dice.random() * 0.15)
-        run.send_signal(signal.SIGKILL)
-        run.communicate()
-        cache = VectorStore(tmp_path, "m")
-        known = len(numbers(cache, *range(turn * 10_000, (turn + 1) * 10_000)))
-        assert known % 10 == 0, "all of a write or nothing"
-        assert cache.remarks == []
-        cache.close()
-
-
 @pytest.mark.parametrize("how", ["noise", "truncated", "version", "empty"])
 def test_a_damaged_file_is_rebuilt_with_one_remark(tmp_path: Path, how: str) -> None:
     cache = VectorStore(tmp_path, "m")
@@ -163,23 +146,6 @@ def test_a_damaged_file_is_rebuilt_with_one_remark(tmp_path: Path, how: str) -> 
     cache.put(pairs(7))
     assert numbers(cache, 7) == [7]
     assert len(cache.remarks) == (how in ("noise", "truncated"))
-    cache.close()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_flipped_bytes_never_end_badly(tmp_path: Path, seed: int) -> None:
-    cache = VectorStore(tmp_path, "m")
-    cache.put(pairs(*range(300)))
-    cache.close()
-    data, dice = bytearray(cache.path.read_bytes()), random.Random(seed)
-    for _ in range(dice.choice([3, 300])):
-        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
-    cache.path.write_bytes(data)
-    cache = VectorStore(tmp_path, "m")
-    for turn in range(3):
-        cache.get(map(key, range(300)))
-        cache.put(pairs(*range(turn * 300, turn * 300 + 600)))
-    assert len(cache.remarks) <= 1
     cache.close()
 
 

@@ -196,30 +196,6 @@ def goes_on(client: Client) -> None:
     assert paths(client, "needle7")[0] == "f7.py"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a small disk")
-def test_a_full_disk_is_a_sentence_and_not_the_end(root: Path, home: Path) -> None:
-    fat(root)
-    disk = home / "data"
-    disk.mkdir()
-    options = ["-t", "tmpfs", "-o", "size=1m", "none", str(disk)]
-    if subprocess.run(["mount", *options], capture_output=True, check=False).returncode:
-        pytest.skip("no right to mount")
-    try:
-        with connect(root) as client:
-            assert "does not fit" in runs_into_a_full_disk(client)["detail"]
-            (root / "f3.py").write_text("fresh_words = 1\n")
-            client.notify("changed", paths=["f3.py"])
-            assert client.search("needle")
-            subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-            goes_on(client)
-            assert paths(client, "fresh_words")[0] == "f3.py"
-            client.call("stop")
-        wait_for(lambda: is_free(root))
-    finally:
-        end(root)
-        subprocess.run(["umount", "-l", str(disk)], check=False)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lifts the limit of another process")
 def test_a_file_that_may_not_grow_is_a_sentence_too(root: Path) -> None:
     fat(root)
