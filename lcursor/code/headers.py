@@ -104,7 +104,6 @@ def _is_wanted(name: str, symbols: Collection[str]) -> bool:
 
 
 def _signature(lines: Sequence[str], first: int) -> str:
-    """Return a signature as one line."""
     joined = lines[first].strip()
     for line in lines[first + 1 : signature_end(lines, first, MAX_JOINED)]:
         bare = line.strip()

@@ -61,7 +61,6 @@ def definitions(language: str, lines: Sequence[str]) -> list[LineDefinition]:
 
 
 def _named(language: str, line: str) -> tuple[str, str] | None:
-    """Return name and kind of the definition in a row."""
     for name, kind in _special(language, line):
         return name, kind
     match = _ROW.match(line)

@@ -96,12 +96,12 @@ class Project:
         """
         if not self.is_connected and not self._projects.is_begun(self.root):
             raise IndexRefused(f"{self.root.name} is not indexed", "Run :LCursor index")
-        return self.connect().call(method, **params)  # type: ignore[arg-type]
+        return self.connect().call(method, **params)
 
     def ask_without_index(self, method: str, **params: Any) -> Mapping[str, Any]:
         """Ask what needs no index; the worker is released if there is none."""
         try:
-            return self.connect().call(method, **params)  # type: ignore[arg-type]
+            return self.connect().call(method, **params)
         finally:
             if not self._projects.is_begun(self.root):
                 self.close()
@@ -115,7 +115,7 @@ class Project:
 
     def tell(self, method: str, **params: Any) -> None:
         """Send what needs no answer; starts no worker."""
-        self._client.notify(method, **params)  # type: ignore[arg-type]
+        self._client.notify(method, **params)
 
     def set_secrets(self, secrets: Sequence[str]) -> None:
         """Send the globs of files that must not be indexed, to this worker and later ones."""

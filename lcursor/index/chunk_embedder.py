@@ -157,7 +157,6 @@ class ChunkEmbedder:
         self._reader.close()
 
     def _fetch(self) -> None:
-        """Queue some chunks that have no vector."""
         while self._missing and not self._queue:
             window = dict(islice(self._missing.items(), WINDOW))
             self._add_stored(window)  # another worker may have made some meanwhile

@@ -29,9 +29,9 @@ ANSWER_S = 30.0
 STOP_S = 2.0
 STEP_S = 0.02
 Event = dict[str, Any]
-REPEATED: tuple[protocol.Method, ...] = ("secrets", "subscribe", "recent", "buffer")
+REPEATED = ("secrets", "subscribe", "recent", "buffer")
 """Requests that a new worker gets as well, in this order: secrets before anything else."""
-SUBSCRIBE: tuple[protocol.Method, str] = ("subscribe", "")
+SUBSCRIBE = ("subscribe", "")
 
 
 class Client:
@@ -53,7 +53,7 @@ class Client:
         self._is_closed = False
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._listener: Callable[[Event], None] = self._events.put
-        self._told: dict[tuple[protocol.Method, str], Mapping[str, Any]] = {}
+        self._told: dict[tuple[str, str], Mapping[str, Any]] = {}
         """What each new worker is told: the parameters by request and path."""
 
     @classmethod
@@ -67,9 +67,7 @@ class Client:
         client.call("status")
         return client
 
-    def call(
-        self, do: protocol.Method, *, timeout_s: float = ANSWER_S, **params: Any
-    ) -> dict[str, Any]:
+    def call(self, do: str, *, timeout_s: float = ANSWER_S, **params: Any) -> dict[str, Any]:
         """Send a request and return its answer; if the worker dies meanwhile, try once more.
 
         Raises:
@@ -91,7 +89,7 @@ class Client:
             return {}
         raise IndexAway(f"the index worker of {self.root} ended", "See :LCursor log")
 
-    def notify(self, do: protocol.Method, **params: Any) -> None:
+    def notify(self, do: str, **params: Any) -> None:
         """Send a notification; without a worker it is dropped, and none is started for it.
 
         Buffers, open files and secrets are repeated to the next worker.
@@ -145,7 +143,7 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _remember(self, do: protocol.Method, params: Mapping[str, Any]) -> None:
+    def _remember(self, do: str, params: Mapping[str, Any]) -> None:
         if do in REPEATED:
             key = (do, params.get("path", ""))
             with self._lock:
@@ -287,7 +285,6 @@ class _Connection:
             self._on_event({"event": "gone"})
 
     def _receive(self, message: dict[str, Any]) -> None:
-        """Pass an event to the listener, or an answer to the caller that waits for it."""
         if "event" in message:
             self._on_event(message)
             return

@@ -57,7 +57,6 @@ class EmbedderSpec:
     finds as many answers with 192, 224 and 256 (`eval queries`)."""
     pooling: Pooling
     query_prefix: str = ""
-    text_prefix: str = ""
     is_unbatched: bool = True
     """Whether each text is a batch of its own, because the vector of a text would depend on the
     others in its batch."""
@@ -206,9 +205,7 @@ class Embedder:
         DependencyMissing: a library is not installed.
     """
 
-    def __init__(
-        self, spec: EmbedderSpec, folder: Path | None = None, threads: int = 1, gpu: bool = True
-    ) -> None:
+    def __init__(self, spec: EmbedderSpec, folder: Path | None = None, threads: int = 1) -> None:
         spec.check_installed(folder)
         onnxruntime, tokenizers = _libraries()
         network, words = spec.files(folder)
@@ -222,7 +219,7 @@ class Embedder:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
         providers = ["CPUExecutionProvider"]
-        if gpu and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
             providers.insert(0, "CUDAExecutionProvider")
         try:
             # A GPU has no byte products, and would leave them to the CPU.
@@ -263,10 +260,6 @@ class Embedder:
         """Dimensions of a vector."""
         return self.spec.dim
 
-    def count(self, text: str) -> int:
-        """Return how many tokens of a text are embedded, at most `max_tokens`."""
-        return len(self._tokens(text))
-
     def texts(self, texts: Sequence[str], threads: int = 1) -> Vectors:
         """Return a row of length one for each text that shall be found.
 
@@ -275,7 +268,7 @@ class Embedder:
         Args:
             threads: that embed a batch each; that is faster than several threads on one batch.
         """
-        return self._embed([self.spec.text_prefix + text for text in texts], threads)
+        return self._embed(texts, threads)
 
     def query(self, text: str) -> Vectors:
         """Return the vector of a question, of length one; takes about 4 ms."""
@@ -308,7 +301,6 @@ class Embedder:
         return vectors
 
     def _run(self, tokens: Sequence[Tokens]) -> Vectors:
-        """Embed texts of similar length in one batch."""
         shape = (len(tokens), max(1, *map(len, tokens)) if tokens else 1)
         ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for row, each in enumerate(tokens):

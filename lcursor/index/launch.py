@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from lcursor.errors import IndexAway, IndexFailed, LcursorError
+from lcursor.errors import IndexAway, IndexFailed
 from lcursor.process.supervise import Child, Supervised
 from lcursor.project.root import data_folder
 from lcursor.storage import folders
@@ -47,7 +47,7 @@ def start(root: Path, embedder: str = "") -> Child | None:
 
     Raises:
         IndexAway: the process cannot be started.
-        IndexFailed: the folder of the index cannot be used.
+        LcursorError: the folder of the index cannot be used.
     """
     make_folder(root)
     process = worker_process(root)
@@ -81,12 +81,10 @@ def socket_path(root: Path) -> Path:
     A client with another environment finds the address in the state of the worker process.
 
     Raises:
-        IndexFailed: there is no folder that nobody else can write to.
+        LcursorError: there is no folder that nobody else can write to.
+        IndexFailed: every path is too long.
     """
-    try:
-        path = folders.socket_path(data_folder(root))
-    except LcursorError as error:
-        raise IndexFailed(error.message, error.hint) from error
+    path = folders.socket_path(data_folder(root))
     if path is None:
         raise IndexFailed(
             "every place for a socket has too long a path",
@@ -99,11 +97,6 @@ def make_folder(root: Path) -> Path:
     """Create the folder of a project's index, readable by the user alone, and return it.
 
     Raises:
-        IndexFailed: it cannot be created.
+        LcursorError: it cannot be created.
     """
-    try:
-        return folders.make_private(data_folder(root))
-    except LcursorError as error:
-        raise IndexFailed(
-            error.message, "See who may write there, or set XDG_DATA_HOME to another place"
-        ) from error
+    return folders.make_private(data_folder(root))

@@ -71,7 +71,6 @@ class Overlay:
         return known if known and known[0] == text else (text, chunk.read(path, text))
 
     def _compare(self) -> OverlayChunks:
-        """Compare the chunks of the buffers with the stored ones."""
         result = OverlayChunks()
         for path, (_, parsed) in self._parsed.items():
             result.parsed[path] = parsed

@@ -258,7 +258,6 @@ class ParsePool:
             executor.shutdown(wait=False, cancel_futures=True)  # thread here would wait forever
 
     def _is_outdated(self, result: ParseResult) -> bool:
-        """Whether a file changed since it was read; the watcher may not know it yet."""
         state, now = result.state, listing.found(self._root, result.path)
         return state is not None and (now is None or now[1:] != (state.size_bytes, state.mtime_ns))
 

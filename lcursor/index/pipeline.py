@@ -317,7 +317,6 @@ class Pipeline:
             self._writer.parse(self._waiting.popleft(), batch)
 
     def _read_now(self, paths: Iterable[str]) -> None:
-        """Read some files and write them in one transaction."""
         batch = Batch()
         for path in paths:
             self._writer.parse(path, batch)

@@ -188,7 +188,6 @@ class Postings:
         self._total = 0.0
 
     def _follow(self, base: sqlite3.Connection) -> None:
-        """Read what has changed in the store."""
         if read_revision(base) == self._revision:
             return
         base.execute("BEGIN")  # read all of it as of one moment
@@ -248,7 +247,6 @@ class Postings:
             self._thread.start()
 
     def _runs(self) -> list[list[Segment]]:
-        """Return the runs of segments that are to become one each."""
         every = self._segments
         sparse = [[one] for one in every if len(one.ids) > 2 * int(one.is_alive.sum())]
         if sparse or len(every) <= MAX_SEGMENTS + self._count // MERGED_CHUNKS:

@@ -21,9 +21,9 @@ from lcursor.index import launch, protocol, throttle
 from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.pipeline import Pipeline, Progress
 from lcursor.index.reader import Counts
-from lcursor.index.records import Mode
+from lcursor.index.records import Hit, Mode
 from lcursor.index.report import summarize, why
-from lcursor.index.retrieve import find_around, retrieve
+from lcursor.index.retrieve import MAX_HITS, choose, find_around
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
@@ -158,14 +158,7 @@ class Project:
         """Return the hits of a search, best first. On the search thread."""
         start_s = time.perf_counter()
         with self._query() as index:
-            hits = index.searcher().search(
-                text,
-                limit=limit,
-                mode=mode,
-                recent=recent,
-                overlay=overlay,
-                is_stale=index.is_stale,
-            )
+            hits = index.search(text, limit, mode, recent, overlay)
         return {
             "hits": [asdict(hit) for hit in hits],
             "ms": (time.perf_counter() - start_s) * 1000,
@@ -189,16 +182,8 @@ class Project:
     ) -> dict[str, Any]:
         """Return the hits that fit into a prompt. On the search thread."""
         with self._query() as index:
-            found = retrieve(
-                index.searcher(),
-                text,
-                tokens=tokens,
-                count=lambda part: int(len(part) / CHARS_PER_TOKEN) + 1,
-                mode=mode,
-                recent=recent,
-                overlay=overlay,
-                is_stale=index.is_stale,
-            )
+            hits = index.search(text, MAX_HITS, mode, recent, overlay)
+        found = choose(hits, tokens=tokens, count=lambda part: int(len(part) / CHARS_PER_TOKEN) + 1)
         left_out = [
             {**asdict(each.hit), "text": "", "reason": each.reason} for each in found.left_out
         ]
@@ -339,7 +324,6 @@ class Project:
         self._open.pipeline.begin()
 
     def _delete(self) -> None:
-        """Close the index and delete its files."""
         self.close()
         for each in self.folder.iterdir():
             if each.name not in KEPT_FILES and each.is_file():
@@ -428,8 +412,20 @@ class _OpenIndex:
             self._searcher = Searcher(self.reader, self.embedder.vectors, embedder)
         return self._searcher
 
-    def is_stale(self, path: str) -> bool:
-        """Return whether a file has changed since it was indexed."""
+    def search(
+        self,
+        text: str,
+        limit: int,
+        mode: Mode,
+        recent: Sequence[str],
+        overlay: Overlay | None,
+    ) -> list[Hit]:
+        """Return the hits of a search, best first. On the search thread."""
+        return self.searcher().search(
+            text, limit=limit, mode=mode, recent=recent, overlay=overlay, is_stale=self._is_stale
+        )
+
+    def _is_stale(self, path: str) -> bool:
         known, now = self.reader.state(path), listing.found(self._root, path)
         return known is None or now is None or now[1:] != (known.size_bytes, known.mtime_ns)
 

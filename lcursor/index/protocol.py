@@ -25,10 +25,6 @@ MAX_BYTES = 8 << 20
 """Length of a line: an unsaved buffer of 1 MB, escaped."""
 MAX_LIMIT = 1000
 
-Method = Literal[
-    "search", "symbols", "retrieve", "around", "status", "report", "why", "buffer", "changed",
-    "typing", "recent", "subscribe", "secrets", "begin", "stop",
-]  # fmt: skip
 Phase = Literal["idle", "surveying", "reading", "embedding", "ready", "paused", "failed"]
 """What the worker does: `idle` until it is asked to begin, `paused` while the user types."""
 

@@ -95,7 +95,6 @@ def parse(text: str, *, has_filters: bool = True) -> Query:
 
 
 def _split(values: list[str]) -> list[str]:
-    """Return the values between commas, in lower case."""
     single = [one.strip().lower() for value in values for one in value.split(",")]
     return [one for one in single if one]
 

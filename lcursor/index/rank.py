@@ -160,7 +160,6 @@ def _order(one: Ranked) -> tuple[float, int]:
 
 
 def _lift(query: Query, found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
-    """Add bonuses for definitions, literal identifiers and paths."""
     best = max(one.score for one in found)
     by_name = PATH[query.kind] * best
     wanted = {stem(word) for word in keywords(query.text)} if by_name else set()
@@ -230,7 +229,6 @@ def share(wanted: Collection[str], path: str) -> float:
 
 @functools.lru_cache(maxsize=CACHED_PATHS)
 def _words_of(path: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of a path, and their prefixes."""
     folder = path.rpartition("/")[0].rpartition("/")[2]
     found = {stem(part) for text in (_stem_of(path), folder) for part in parts(text)}
     return frozenset(found), frozenset(start for word in found for start in _prefixes(word))

@@ -233,7 +233,6 @@ class Reader:
 
 
 def _where(base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
-    """Return a condition on chunks `c`, and its values."""
     where, values = ["1"], []
     if filters.paths or filters.languages:
         passes = path_test(filters.paths)

@@ -94,7 +94,6 @@ def summarize(survey: Survey, own: SecretGlobs | None = None) -> Report:
 
 
 def _group(reason: str) -> str:
-    """Return a reason without the rule and the pattern that gave it."""
     return reason.split(":", 1)[0]
 
 

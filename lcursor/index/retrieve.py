@@ -1,6 +1,6 @@
 """Choose what goes into a prompt: search hits within a token limit, or code around a cursor.
 
-`retrieve` is for questions, `find_around` for completions, which have room for little: of a
+`choose` is for questions, `find_around` for completions, which have room for little: of a
 definition they get the signature alone. On the search thread.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from lcursor.code.headers import signature_end
 from lcursor.index import words
 from lcursor.index.reader import Reader
-from lcursor.index.records import Hit, Mode, StoredSymbol
+from lcursor.index.records import Hit, StoredSymbol
 from lcursor.index.search import Searcher
 
 MAX_HITS = 30
@@ -60,25 +60,6 @@ class Retrieved:
     left_out: tuple[LeftOut, ...]
     tokens: int
     """Of the texts of `used`, with their headers."""
-
-
-def retrieve(
-    searcher: Searcher,
-    text: str,
-    *,
-    tokens: int,
-    count: Callable[[str], int],
-    mode: Mode = "hybrid",
-    recent: Sequence[str] = (),
-    overlay: Mapping[str, str] | None = None,
-    is_stale: Callable[[str], bool] | None = None,
-    limit: int = MAX_HITS,
-) -> Retrieved:
-    """Return the hits of a question that fit into a number of tokens."""
-    hits = searcher.search(
-        text, limit=limit, mode=mode, recent=recent, overlay=overlay, is_stale=is_stale
-    )
-    return choose(hits, tokens=tokens, count=count)
 
 
 def choose(hits: Sequence[Hit], *, tokens: int, count: Callable[[str], int]) -> Retrieved:
@@ -193,7 +174,6 @@ def find_definitions(reader: Reader, path: str, names: Iterable[str]) -> list[Hi
 
 
 def _hit(found: list[tuple[StoredSymbol, list[str]]]) -> Hit:
-    """Return the signatures in one file as a hit."""
     found.sort(key=lambda each: each[0].symbol.first_row)
     first, (last, last_lines) = found[0][0], found[-1]
     return Hit(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +103,7 @@ class Searcher:
         }
         ranked = rank(query, legs, facts, has_rules=has_rules)[:limit]
         chunks = self._chunks({one.id for one in ranked}, unsaved)
-        stale = _Staleness(is_stale, unsaved)
+        stale = _staleness(is_stale, unsaved)
         return [
             _hit(one, chunks[one.id], definitions.get(one.id), stale(chunks[one.id].path))
             for one in ranked
@@ -239,22 +240,15 @@ class Searcher:
         chunks = sorted(
             self._chunks(wanted, unsaved).values(), key=lambda one: (one.path, one.chunk.first_row)
         )
-        stale = _Staleness(is_stale, unsaved)
+        stale = _staleness(is_stale, unsaved)
         return [_hit(Ranked(one.id), one, None, stale(one.path)) for one in chunks[:limit]]
 
 
-class _Staleness:
-    """Whether files have changed since they were indexed; asks once per file."""
-
-    def __init__(self, ask: Callable[[str], bool] | None, unsaved: OverlayChunks) -> None:
-        self._ask, self._known = ask, dict.fromkeys(unsaved.parsed, False)
-
-    def __call__(self, path: str) -> bool:
-        if self._ask is None:
-            return False
-        if path not in self._known:
-            self._known[path] = self._ask(path)
-        return self._known[path]
+def _staleness(
+    is_stale: Callable[[str], bool] | None, unsaved: OverlayChunks
+) -> Callable[[str], bool]:
+    """Return a function that says whether a file has changed; it looks once at each file."""
+    return cache(lambda path: bool(is_stale and path not in unsaved.parsed and is_stale(path)))
 
 
 def _is_certain(query: Query, definitions: Mapping[int, Definition]) -> bool:
@@ -265,7 +259,6 @@ def _is_certain(query: Query, definitions: Mapping[int, Definition]) -> bool:
 
 
 def _by_recency(paths: Mapping[int, str], recent: Sequence[str]) -> list[tuple[int, float]]:
-    """Return the chunks of recent files, the newest first."""
     ages = {path: age for age, path in reversed([*enumerate(recent)])}
     found = [(number, -float(ages[path])) for number, path in paths.items() if path in ages]
     return sorted(found, key=lambda one: (-one[1], one[0]))

@@ -236,7 +236,6 @@ def _put_symbols(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol])
 
 
 def _remove(base: sqlite3.Connection, path: str) -> None:
-    """Delete a file's rows."""
     row = base.execute("SELECT id FROM files WHERE path = ?", (pack(path),)).fetchone()
     if not row:
         return

@@ -204,7 +204,6 @@ class VectorIndex:
     def _compare(
         self, query: NDArray[np.float32], limit: int, rows: NDArray[np.int64] | None
     ) -> list[tuple[int, float]]:
-        """Compare a query with some rows; None means all."""
         if rows is None:
             rows = self._nearest(self._vectors[: self._count], query, limit + MARGIN)
         elif len(rows) > limit + MARGIN:

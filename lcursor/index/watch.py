@@ -263,7 +263,6 @@ class Watcher:
         return None
 
     def _is_git_running(self) -> bool:
-        """Return whether a git command is changing the work tree."""
         if not self._survey.git_folder:
             return False
         try:

@@ -203,7 +203,6 @@ def _is_form(base: str, ending: str) -> bool:
 
 
 def _is_double(base: str) -> bool:
-    """Return whether a word ends in a doubled consonant: `runn`."""
     return base[-1:] == base[-2:-1] and base[-1:] not in "aeiouls"
 
 
@@ -220,7 +219,6 @@ ENDINGS = (
 
 
 def _is_coded(word: str) -> bool:
-    """Return whether a word is written as only code is."""
     if "_" in word.strip("_") or word.startswith("_"):
         return True
     return not word.isupper() and word[1:] != word[1:].lower()
@@ -231,7 +229,6 @@ def _is_prose(bare: str) -> bool:
 
 
 def _without_language(query: str) -> str:
-    """Return a sentence without a mention of a language."""
     less = LANGUAGE.sub(" ", query)
     return less if len(less.split()) > 1 else query
 

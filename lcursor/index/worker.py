@@ -233,7 +233,6 @@ class Server:
             session.send(protocol.failure(number, failed))
 
     async def _answer(self, session: Session, name: str, fields: dict[str, Any]) -> Any:
-        """Return the result of a request; notifications have an empty one."""
         project = self.project
 
         def run(pool: ThreadPoolExecutor, do: Callable[..., Any], *words: Any, **named: Any) -> Any:
@@ -288,12 +287,10 @@ class Server:
     # Events
 
     def _on_change(self) -> None:
-        """Publish the state soon. Any thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._schedule)
 
     def _on_remark(self, text: str) -> None:
-        """Send a remark to all clients. Any thread."""
         _log(text)
         with contextlib.suppress(RuntimeError):
             event = {"event": "remark", "text": text}

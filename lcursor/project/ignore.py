@@ -247,8 +247,6 @@ def why(root: Path, path: str | Path) -> str:
 
 
 class _File:
-    """One ignore file."""
-
     def __init__(self, shown: str, text: str) -> None:
         self._shown = shown
         self._patterns: list[tuple[re.Pattern[str], bool, int, str]] = []

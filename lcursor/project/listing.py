@@ -118,8 +118,6 @@ def survey(root: Path, cancel: Cancel | None = None) -> Survey:
 
 
 class _Scan:
-    """A survey in progress."""
-
     def __init__(self, root: Path, cancel: Cancel | None) -> None:
         self.root = root
         self.remarks: list[str] = []
@@ -322,7 +320,6 @@ def _is_ignored(folder: Path, cancel: Cancel | None) -> bool:
 
 
 def _is_below(path: str, folders: set[str]) -> bool:
-    """Return whether a path lies in one of some directories."""
     at = path.find("/")
     while at >= 0:
         if path[:at] in folders:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.errors import IndexFailed
+from lcursor.errors import LcursorError
 from lcursor.index import launch
 from lcursor.project.root import begun_path, data_folder, is_begun, root_of
 from lcursor.storage import folders
@@ -85,7 +85,7 @@ def test_a_socket_is_for_the_user_alone(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         path.parent.rmdir()
         path.parent.symlink_to(tmp_path)  # as another user might have made it
-        with pytest.raises(IndexFailed, match="not a folder of yours"):
+        with pytest.raises(LcursorError, match="not a folder of yours"):
             launch.socket_path(Path("/src/app"))
     finally:
         (runtime / "lcursor").unlink(missing_ok=True)
@@ -112,7 +112,7 @@ def test_two_homes_of_data_never_share_a_socket(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_folder_that_cannot_be_created_is_an_error(home: Path) -> None:
     (home / "data").write_text("a file")
-    with pytest.raises(IndexFailed, match="cannot be created"):
+    with pytest.raises(LcursorError, match="cannot be created"):
         launch.make_folder(Path("/src/app"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -93,8 +93,7 @@ def test_a_wrong_question_is_refused(said: dict[str, Any]) -> None:
         protocol.parse_request(said)
 
 
-def test_every_question_is_known_and_every_default_used() -> None:
-    assert set(protocol.REQUESTS) == set(get_args(protocol.Method))
+def test_every_default_is_used() -> None:
     fields = {name for fields in protocol.REQUESTS.values() for name in fields}
     assert set(protocol.DEFAULTS) <= fields
 

@@ -86,18 +86,6 @@ def test_never_more_than_was_given_and_nothing_is_lost(
     assert receipt.tokens == sum(count(one.text) + retrieve.HEADER_TOKENS for one in receipt.used)
 
 
-def test_a_project_is_asked(tmp_path: Path) -> None:
-    files = {
-        "car.py": "def buy_car(price):\n    return price\n",
-        "boat.py": "def sail(wind):\n    return wind\n",
-    }
-    store = searching.made(tmp_path / "index", files)
-    receipt = retrieve.retrieve(
-        searching.searcher(store), "buy a car", tokens=100, count=count, overlay={"boat.py": ""}
-    )
-    assert [one.path for one in receipt.used] == ["car.py"]
-
-
 def test_code_is_no_filter(tmp_path: Path) -> None:
     store = searching.made(tmp_path / "index", {"car.py": "def buy_car(path):\n    return path\n"})
     search = searching.searcher(store)

@@ -20,7 +20,13 @@ from typing import Any
 
 import pytest
 
-from lcursor.errors import IndexAway, IndexFailed, IndexRefused, MessageInvalid
+from lcursor.errors import (
+    IndexAway,
+    IndexFailed,
+    IndexRefused,
+    LcursorError,
+    MessageInvalid,
+)
 from lcursor.index import launch, protocol
 from lcursor.index.client import Client
 from lcursor.index.project import Project
@@ -413,5 +419,5 @@ def test_invalid_messages_get_errors_and_harm_nobody(root: Path) -> None:
 
 def test_an_index_that_cannot_be_created_is_an_error(root: Path, home: Path) -> None:
     (home / "data").write_text("no folder")
-    with pytest.raises(IndexFailed, match="cannot be created"):
+    with pytest.raises(LcursorError, match="cannot be created"):
         connect(root)
