@@ -59,7 +59,7 @@ class IndexWriter:
     """Writes parsed files to the store of a project.
 
     Args:
-        own: files that the user calls secret.
+        secret_globs: files that the user calls secret.
         between: called between two files of a transaction: the caller may let others go first.
     """
 
@@ -67,10 +67,15 @@ class IndexWriter:
         self,
         root: Path,
         store: Store,
-        own: SecretGlobs,
+        secret_globs: SecretGlobs,
         between: Callable[[], object] = lambda: None,
     ) -> None:
-        self.root, self.store, self._own, self._between = root, store, own, between
+        self.root, self.store, self._secret_globs, self._between = (
+            root,
+            store,
+            secret_globs,
+            between,
+        )
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
         """Whether something was written since the store was tidied."""
@@ -134,12 +139,12 @@ class IndexWriter:
 
     def forget_secrets(self) -> None:
         """Remove files that became secret since they were read."""
-        if self._own.globs:
-            self.forget([path for path in self.known if self._own.reason(path)])
+        if self._secret_globs.globs:
+            self.forget([path for path in self.known if self._secret_globs.reason(path)])
 
     def is_secret(self, path: str) -> bool:
         """Return whether the user calls a file secret."""
-        return bool(self._own.reason(path))
+        return bool(self._secret_globs.reason(path))
 
     def forget(self, paths: Sequence[str]) -> None:
         """Remove files from the store."""

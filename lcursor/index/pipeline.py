@@ -75,7 +75,7 @@ class Pipeline:
 
     Args:
         store: used on this thread alone.
-        own: files that the user calls secret.
+        secret_globs: files that the user calls secret.
         on_change: called when progress, phase or content changed, on this thread; returns at once.
         on_remark: called with a sentence about something that failed and was handled.
     """
@@ -87,12 +87,12 @@ class Pipeline:
         throttle: Throttle,
         embedder: ChunkEmbedder,
         watcher: Watcher,
-        own: SecretGlobs,
+        secret_globs: SecretGlobs,
         on_change: Callable[[], None],
         on_remark: Callable[[str], None],
     ) -> None:
         self._root, self._throttle = root, throttle
-        self._writer = IndexWriter(root, store, own, between=throttle.passes)
+        self._writer = IndexWriter(root, store, secret_globs, between=throttle.passes)
         self._on_change, self._on_remark = on_change, on_remark
         self._embedder, self._watcher = embedder, watcher
         self.progress = Progress()

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -61,7 +60,8 @@ class Project:
     ) -> None:
         self.root, self.folder = root, launch.make_folder(root)
         self.throttle = Throttle()
-        self.remarks: deque[str] = deque(maxlen=MAX_REMARKS)
+        self.remarks: dict[str, None] = {}
+        """Problems that were handled, in order."""
         self.embedder_name = embedder
         self._on_change, self._on_remark = on_change, on_remark
         self._open: _OpenIndex | None = None
@@ -70,10 +70,8 @@ class Project:
         self._is_home = is_home_like(root)
         self.secret_globs = secrets.load(root)
         """Files that the user calls secret."""
-        self._are_globs_stored = True
         self._is_rebuilding = False
         """Whether the old index is being deleted and the new one is not open yet."""
-        self._remarked: set[str] = set()
 
     @property
     def is_begun(self) -> bool:
@@ -131,16 +129,13 @@ class Project:
 
         If the globs cannot be stored they still hold for this worker.
         """
-        if not self.secret_globs.add(globs) and self._are_globs_stored:
-            return
-        if begun := self._read_begun():
-            self._are_globs_stored = False
+        is_new, begun = self.secret_globs.add(globs), self._read_begun()
+        if begun and begun.get(secrets.KEY) != list(self.secret_globs.globs):
             try:
                 self._write_begun(bool(begun.get("is_confirmed")))
-                self._are_globs_stored = True
             except IndexFailed as error:
                 self._remark(f"completion.secrets cannot be stored: {error}")
-        if (index := self._open) is not None:
+        if is_new and (index := self._open) is not None:
             index.pipeline.begin()  # so that a file that is being read now is found as well
             known = index.counter.files()
             index.pipeline.changed(path for path in known if self.secret_globs.reason(path))
@@ -249,7 +244,7 @@ class Project:
             "embedder": index.embedder_name if index else "",
             "embedder_note": index.embedder.note if index else "",
             "watching": index.watcher.mode if index else "",
-            "remarks": list(self.remarks),
+            "remarks": list(self.remarks)[-MAX_REMARKS:],
             "is_begun": self.is_begun,
             "is_home": self._is_home,
             "memory_bytes": throttle.memory_bytes(),
@@ -340,9 +335,8 @@ class Project:
 
     def _remark(self, text: str) -> None:
         """Report a problem that was handled, once. Any thread."""
-        if text not in self._remarked:
-            self._remarked.add(text)
-            self.remarks.append(text)
+        if text not in self.remarks:
+            self.remarks[text] = None
             self._on_remark(text)
 
     def _read_begun(self) -> dict[str, Any]:

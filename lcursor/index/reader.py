@@ -42,7 +42,7 @@ LISTED = "(SELECT value FROM json_each(?))"
 NAMED = "SELECT rowid AS number, name FROM symbols s"
 PASSING = "SELECT c.id FROM chunks c"
 BEST = "SELECT number FROM"
-MOST_NAMES = 1_000
+MAX_NAMES = 1_000
 """Names with a prefix that are compared; in alphabetical order, so short ones are among them."""
 
 
@@ -119,7 +119,7 @@ class Reader:
                 f"{SYMBOL} WHERE s.rowid IN ({BEST} ({NAMED} WHERE {where} LIMIT ?) "
                 "ORDER BY substr(name, 1, ?) = ? DESC, length(name), number LIMIT ?) "
                 "ORDER BY substr(s.name, 1, ?) = ? DESC, length(s.name), f.path, s.first_row",
-                (*values, MOST_NAMES, len(name), name, limit, len(name), name),
+                (*values, MAX_NAMES, len(name), name, limit, len(name), name),
             ).fetchall()
         return [_symbol(row) for row in rows]
 

@@ -55,7 +55,7 @@ class Report:
     """Estimate until vector search does, if nothing was embedded before."""
 
 
-def summarize(survey: Survey, own: SecretGlobs | None = None) -> Report:
+def summarize(survey: Survey, secret_globs: SecretGlobs | None = None) -> Report:
     """Return what indexing the files of a survey takes."""
     files: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
@@ -71,7 +71,9 @@ def summarize(survey: Survey, own: SecretGlobs | None = None) -> Report:
     for path, reason in survey.ignored:
         leave_out(path, _group(reason))
     for path, size_bytes, _ in survey.files:
-        reason = filetypes.by_name(path, size_bytes) or (own.reason(path) if own else "")
+        reason = filetypes.by_name(path, size_bytes) or (
+            secret_globs.reason(path) if secret_globs else ""
+        )
         if reason:
             leave_out(path, _group(reason))
             continue
@@ -97,13 +99,13 @@ def _group(reason: str) -> str:
     return reason.split(":", 1)[0]
 
 
-def why(root: Path, name: str, own: SecretGlobs) -> str:
+def why(root: Path, name: str, secret_globs: SecretGlobs) -> str:
     """Return why a file is not in the index; "" if it is or will be."""
     reason = ignore.why(root, name)
     found = listing.found(root, name)
     if reason or found is None:
         return reason
-    reason = filetypes.by_name(name, found.size_bytes) or own.reason(name)
+    reason = filetypes.by_name(name, found.size_bytes) or secret_globs.reason(name)
     if reason:
         return reason
     content = parse.read_file(root, name)
