@@ -70,12 +70,8 @@ class IndexWriter:
         secret_globs: SecretGlobs,
         between: Callable[[], object] = lambda: None,
     ) -> None:
-        self.root, self.store, self._secret_globs, self._between = (
-            root,
-            store,
-            secret_globs,
-            between,
-        )
+        self.root, self.store = root, store
+        self._secret_globs, self._between = secret_globs, between
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
         """Whether something was written since the store was tidied."""

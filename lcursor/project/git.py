@@ -133,7 +133,6 @@ def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
             return None
         raise
     top, _, git_folder = data.rpartition(b"\n")
-    top, _, git_folder = data.rpartition(b"\n")
     found = Repository(Path(os.fsdecode(top)), Path(os.fsdecode(git_folder)))
     if found.top != folder.resolve() and ignored(folder, ["./"], cancel):
         return None
