@@ -23,7 +23,7 @@ from lcursor.errors import LcursorError
 
 app = typer.Typer(
     name="python -m lcursor",
-    help="lcursor: a local Cursor for Neovim. These are its commands outside the editor.",
+    help="The commands of lcursor outside Neovim.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -1,7 +1,7 @@
-"""The settings that the backend reads, as frozen values.
+"""The settings that the host reads, as frozen values.
 
-Defaults, help texts and validation for people live in
-`lua/lcursor/config.lua`; a contract test keeps names, types and defaults equal.
+Defaults and help texts are in `lua/lcursor/schema.lua`, validation in `lua/lcursor/config.lua`; a
+contract test keeps names, types and defaults equal.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from lcursor.errors import ConfigInvalid
 
 @dataclass(frozen=True, slots=True)
 class CompletionConfig:
-    """The completion slot."""
+    """Settings of completion."""
 
     model: str = "qwen2.5-coder-0.5b"
     """A name of the manifest, or the path of a GGUF file."""
     gpu_layers: int = -1
     """Layers on the GPU; -1 is all, if the build supports a GPU."""
     main_gpu: int = 0
-    """Number of the GPU to use; -1 for all."""
+    """Index of the GPU; -1 splits the model over all."""
     threads: int = 0
     """Threads of llama.cpp; 0 is the number of physical cores."""
     context_tokens: int = -1
-    """Cells of the KV cache; -1, here and below, lets the machine decide: see
+    """Size of the KV cache; -1, here and below, depends on the machine, see
     `fim.placement.resolve`."""
     kv_type: str = "f16"
     """Type of the keys and values in the KV cache: "f16" or "q8_0"."""
     prefix_tokens: int = -1
-    """Most tokens before the cursor."""
+    """Maximum before the cursor."""
     suffix_tokens: int = -1
-    """Most tokens after the cursor."""
+    """Maximum after the cursor."""
     files_tokens: int = -1
-    """Most tokens of other files, and of the top of the current one."""
+    """Maximum from other files, and from the imports of the current one."""
     max_tokens: int = 64
-    """Most tokens of one suggestion."""
+    """Maximum length of a suggestion."""
     max_lines: int = 12
-    """Most lines of one suggestion."""
+    """Maximum length of a suggestion."""
     budget_ms: int = 4000
-    """Time limit of a suggestion, which is cut there."""
+    """Time limit of a suggestion, which is cut off there."""
     min_confidence: float = 0.5
     """Probability of a line, 0 to 1, below which it is not shown; 0 shows everything."""
     idle_minutes: int = -1
@@ -49,15 +49,15 @@ class CompletionConfig:
     save_cache: bool = True
     """Whether the KV cache is saved to disk for the next start."""
     backend: str = "inproc"
-    """Where the model runs: "inproc" in the host itself, "endpoint" on a server."""
+    """Where the model runs: "inproc" in the host, "endpoint" on a server."""
     endpoint_url: str = "http://127.0.0.1:8012"
     """Address of the server."""
     endpoint_api: str = "auto"
-    """Its API: "llama.cpp", "ollama", "openai", or "auto" to find out."""
+    """Its API: "llama.cpp", "ollama", "openai", or "auto" to detect it."""
     endpoint_model: str = ""
     """Name of the model on the server; "" for its only one."""
     endpoint_family: str = ""
-    """FIM family of the model; "" to derive it from the name."""
+    """FIM family of the model; "" to infer it from the name."""
     endpoint_key_env: str = ""
     """Environment variable with the key."""
     endpoint_key_command: str = ""
@@ -68,26 +68,26 @@ class CompletionConfig:
 
 @dataclass(frozen=True, slots=True)
 class IndexConfig:
-    """The index of a project."""
+    """Settings of the index."""
 
     enabled: bool = True
     """Whether projects are indexed and searched at all."""
     auto: bool = True
     """Whether to update an existing index when a file of its project is entered."""
     embedder: str = "minilm-l6-v2-int8"
-    """A name of the manifest; "" searches by words alone."""
+    """A name of the manifest; "" disables semantic search."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """A model of the chat slot on a server that the user runs or rents."""
+    """A chat model on another server."""
 
     name: str
-    """The user's name for it."""
+    """The name that the user gave it."""
     url: str = ""
     """Address of the server; `unix:///path` for a socket."""
     api: str = "auto"
-    """Its API: "llama.cpp", "ollama", "openai", or "auto" to find out."""
+    """Its API: "llama.cpp", "ollama", "openai", or "auto" to detect it."""
     model: str = ""
     """Name of the model on the server; "" for its only one."""
     key_env: str = ""
@@ -100,13 +100,13 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class ChatConfig:
-    """The chat slot."""
+    """Settings of the chat."""
 
     enabled: bool = True
-    """Whether there is a chat at all."""
+    """Whether there is a chat."""
     model: str = ""
-    """A name of `models`, one of the manifest for the local server, or a GGUF file's path; "" for
-    the recommended one."""
+    """A name in `models` or of the manifest, or the path of a GGUF file; "" for the recommended
+    one."""
     models: tuple[ModelConfig, ...] = ()
     """Models on other servers."""
     server: str = "auto"
@@ -133,23 +133,22 @@ class ChatConfig:
 
 @dataclass(frozen=True, slots=True)
 class EditConfig:
-    """Edits."""
+    """Settings of edits."""
 
     enabled: bool = True
-    """Whether edits can be asked for at all."""
+    """Whether there are edits."""
     model: str = ""
     """A name like `chat.model`; "" for the chat's."""
     planner: str = ""
-    """The model that plans changes of several files and sketches them; "" is `model`."""
+    """The model that plans and sketches project edits; "" is `model`."""
     format: str = "auto"
-    """How a model writes a change: "whole", "search_replace", "udiff", or "auto" for the best
-    measured one."""
+    """Form of the reply: "whole", "search_replace", "udiff", or "auto" for what measured best."""
     region_tokens: int = 1500
-    """A selection grows to whole definitions up to this many tokens."""
+    """A selection is extended to whole definitions of up to this many tokens."""
     max_tokens: int = 4096
-    """Most tokens of one rewrite, however long the region is."""
+    """Maximum length of a rewrite."""
     retries: int = 1
-    """How often a rewrite that fails its checks is asked for again."""
+    """How often a rewrite that fails its checks is tried again."""
     temperature: float = 0.0
     """Sampling temperature of the first attempt."""
     formatter: str = ""
@@ -178,7 +177,7 @@ Section = TypeVar("Section", CompletionConfig, IndexConfig, ModelConfig, ChatCon
 def from_table(table: Mapping[str, Any]) -> Config:
     """Read the table of a `hello` or `config` message.
 
-    Keys that are not ours are skipped: most settings concern the editor half alone.
+    Unknown keys are skipped: many settings concern only the Lua side.
 
     Raises:
         ConfigInvalid: a value has the wrong type.

@@ -30,34 +30,37 @@ INTERRUPT = "interrupt"
 def chat(
     question: Annotated[
         list[str] | None,
-        typer.Argument(help="What to ask, with mentions; - reads it; else one is asked in turn."),
+        typer.Argument(
+            help="The question, with mentions; - reads standard input; default: ask one by one."
+        ),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="A name of the manifest, or the path of a GGUF file.")
+        str, typer.Option(help="A name of `models list`, or the path of a GGUF file.")
     ] = "",
     path: Annotated[
-        Path | None, typer.Option(help="A file or folder of the project; else where you are.")
+        Path | None,
+        typer.Option(help="A file or folder of the project; default: the current folder."),
     ] = None,
     go_on: Annotated[
-        bool, typer.Option("--continue", help="Go on with the newest chat of the project.")
+        bool, typer.Option("--continue", help="Continue the newest chat of the project.")
     ] = False,
-    show: Annotated[str, typer.Option(metavar="CHAT", help="Print a chat as markdown.")] = "",
+    show: Annotated[str, typer.Option(metavar="CHAT", help="Print a chat as Markdown.")] = "",
     listing: Annotated[bool, typer.Option("--list", help="List the chats of the project.")] = False,
     url: Annotated[
         str, typer.Option(help="A server to ask instead of the local one.", show_default=False)
     ] = "",
     key_env: Annotated[
-        str, typer.Option(help="Name of the environment's variable with that server's key.")
+        str, typer.Option(help="Environment variable with the API key of that server.")
     ] = "",
     secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Never read such files. Repeatable."),
+        typer.Option(metavar="GLOB", help="Never read these files. Repeatable."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print messages, one line of JSON each.")
     ] = False,
 ) -> None:
-    """Ask about the code of a project. Ctrl-C stops an answer, and keeps what there is of it."""
+    """Ask about the code of a project. Ctrl-C stops an answer and keeps the text so far."""
     from lcursor.project.root import root_of
 
     where = str((path or Path.cwd()).absolute())
@@ -106,7 +109,7 @@ class _Talk:
                 self._chat = params["chat"]
                 self._last = max((each["number"] for each in params["messages"]), default=0)
                 if params["messages"]:
-                    typer.echo(f"lcursor: going on with {_safe(params['title'])}", err=True)
+                    typer.echo(f"lcursor: continuing {_safe(params['title'])}", err=True)
                 return
 
     def ask(self, text: str, path: str, as_json: bool) -> int:
@@ -231,10 +234,10 @@ class _Screen:
             self._wait("")
             if params["reason"] == "stopped":
                 self._end_line()
-                typer.echo("lcursor: stopped; what was said is kept", err=True)
+                typer.echo("lcursor: stopped; the text so far is kept", err=True)
             elif params["reason"] == "length":
                 self._end_line()
-                typer.echo("lcursor: the answer ends here: the context is full", err=True)
+                typer.echo("lcursor: the context is full; the answer is cut off", err=True)
 
     def close(self) -> None:
         """End the line."""
@@ -272,8 +275,8 @@ def _progress(params: Mapping[str, Any]) -> str:
         return ""
     words = {
         "server": "waiting for the server",
-        "context": "gathering what is attached",
-        "summary": "summarizing what was said",
+        "context": "reading attachments",
+        "summary": "summarizing earlier messages",
         "reading": "reading",
     }[phase]
     if params["total"]:
@@ -341,7 +344,7 @@ def _print_list(root: str, as_json: bool) -> None:
     if note:
         typer.echo(f"lcursor: {note}", err=True)
     if not rows and not as_json:
-        typer.echo("There are no chats here yet", err=True)
+        typer.echo("This project has no chats", err=True)
 
 
 def _safe(text: str) -> str:

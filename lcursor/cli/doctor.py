@@ -110,7 +110,7 @@ def _environment() -> Fact:
             "The engine was compiled for another CPU, and would crash on this one", AGAIN
         )
     elif not {"runtime", "engine"} <= stamp.parts.keys():
-        fact.problem = InstallFailed(f"The environment in {venv} is only half made", AGAIN)
+        fact.problem = InstallFailed(f"The environment in {venv} is incomplete", AGAIN)
     elif stamp.parts["runtime"] != digest(LOCK):
         fact.problem = InstallFailed("The environment was made for another version", AGAIN)
         fact.level = "warn"
@@ -181,12 +181,12 @@ def _index(embedder: str) -> Fact:
     own, shared = map(format_bytes, sizes)
     text = f"{many} in {folder} ({own}), vectors in {vectors} ({shared})"
     if not embedder:
-        text += "; found by words alone, as the setting index.embedder says"
+        text += "; no semantic search: index.embedder is empty"
     elif data["is_embedder_here"]:
         text += f"; the embedder {embedder} is here"
     else:
         command = exact(store.pull_command(embedder))
-        text += f"; found by words alone until the embedder is here: {command}"
+        text += f"; no semantic search without the embedder: {command}"
     return Fact("index", text, data, level="warn")
 
 
@@ -443,14 +443,14 @@ def add_to(app: typer.Typer) -> None:
     @app.command()
     def doctor(
         model: str = typer.Option(CompletionConfig().model, help="The setting completion.model."),
-        endpoint: str = typer.Option("", help="The address of a server that has the model."),
+        endpoint: str = typer.Option("", help="The setting completion.endpoint_url."),
         endpoint_model: str = typer.Option("", help="The setting completion.endpoint_model."),
         endpoint_family: str = typer.Option("", help="The setting completion.endpoint_family."),
         endpoint_key_env: str = typer.Option("", help="The setting completion.endpoint_key_env."),
         as_json: bool = typer.Option(False, "--json", help="Print JSON for programs."),
-        quick: bool = typer.Option(False, "--quick", help="Leave out the self-tests."),
+        quick: bool = typer.Option(False, "--quick", help="Skip the self-tests."),
     ) -> None:
-        """Check the backend: packages, engine, machine and model; exit status 1 if broken."""
+        """Check packages, engine, machine and models; exit with 1 if something is broken."""
         server = CompletionConfig(
             backend="endpoint",
             endpoint_url=endpoint,

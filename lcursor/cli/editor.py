@@ -29,7 +29,7 @@ def find_neovim() -> Path:
 
 
 def demo(model: Model = "") -> None:
-    """Type into a real file in a real Neovim and print what is seen."""
+    """Type into a real file in a real Neovim, and print the screen."""
     from lcursor.drive import demo as show
 
     try:
@@ -41,7 +41,7 @@ def demo(model: Model = "") -> None:
 def try_out(
     files: Annotated[list[Path] | None, typer.Argument(help="Files to open.")] = None,
 ) -> None:
-    """Open a Neovim that has lcursor and nothing of your own configuration."""
+    """Open a Neovim with lcursor and without your own configuration."""
     from lcursor.drive.editor import ROOT, prepare_home
 
     neovim = find_neovim()

@@ -25,7 +25,7 @@ LINE_EVERY_S = 3.0
 EVENT_S = 1.0
 SNIPPET_LINES = 4
 PHASES = {
-    "surveying": "looking which files there are",
+    "surveying": "scanning files",
     "reading": "files",
     "embedding": "vectors",
     "paused": "resting",
@@ -42,28 +42,29 @@ class Shower(Protocol):
 
 def index(
     path: Annotated[
-        Path | None, typer.Argument(help="A file or folder of the project; else where you are.")
+        Path | None,
+        typer.Argument(help="A file or folder of the project; default: the current folder."),
     ] = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Only say what would be read, and what not.")
+        bool, typer.Option("--report", help="Only report what would be read.")
     ] = False,
     why: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Only say why this file is left out.")
+        Path | None, typer.Option(metavar="PATH", help="Only explain why this file is left out.")
     ] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Forget what there is.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Delete the index first.")] = False,
     words: Annotated[
-        bool, typer.Option("--words", help="Do not wait for the vectors, only for the words.")
+        bool, typer.Option("--words", help="Do not wait for semantic search.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Index even a home directory.")] = False,
     secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Never index such files, now and later. Repeatable."),
+        typer.Option(metavar="GLOB", help="Never index these files, now and later. Repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Index a project, and show how far it is; its editors and `search` use what is there at once.
+    """Index a project and show the progress. What is indexed can be searched at once.
 
-    The worker goes on when this is interrupted, and what it has is kept.
+    If this is interrupted, the worker continues, and the index is kept.
     """
     from lcursor.project.root import root_of
 
@@ -79,12 +80,14 @@ def index(
 
 def search(
     query: Annotated[
-        list[str], typer.Argument(help="Words, or @ and a name; path:, lang: and kind: narrow it.")
+        list[str],
+        typer.Argument(help="Words, or @ and a name; path:, lang: and kind: narrow the search."),
     ],
     path: Annotated[
-        Path | None, typer.Option(help="A file or folder of the project; else where you are.")
+        Path | None,
+        typer.Option(help="A file or folder of the project; default: the current folder."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most hits.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of results.")] = 10,
     mode: Annotated[str, typer.Option(help="lexical, vector or hybrid.")] = "hybrid",
     as_json: Json = False,
 ) -> None:
@@ -154,8 +157,8 @@ def _print_report(root: Path, globs: Sequence[str], as_json: bool) -> None:
 def _report_text(root: Path, found: Report) -> str:
     lines = [
         f"{root}: {found.files:,} files, {found.bytes / 1e6:.1f} MB",
-        f"About {found.seconds:.0f} s until all is found by words, "
-        f"{found.embed_seconds:.0f} s more by meaning.",
+        f"About {found.seconds:.0f} s to full-text search, "
+        f"{found.embed_seconds:.0f} s more to semantic search.",
         "",
     ]
     width = max(map(len, (*found.languages, *found.ignored, "language")))
@@ -168,7 +171,7 @@ def _report_text(root: Path, found: Report) -> str:
             some = _safe(", ".join(found.examples[reason]))
             more = ", …" if count > len(found.examples[reason]) else ""
             lines.append(f"{reason:<{width}}  {count:>8,}  {some}{more}")
-    return "\n".join([*lines, "", "Why one file is left out: python -m lcursor index --why PATH"])
+    return "\n".join([*lines, "", "Why a file is left out: python -m lcursor index --why PATH"])
 
 
 def _explain(root: Path, path: Path, globs: Sequence[str], as_json: bool) -> None:
@@ -204,7 +207,7 @@ def _index(
             state = _follow(client, words)
         except KeyboardInterrupt:
             typer.echo(
-                "lcursor: the worker goes on for a while, and later where it stopped", err=True
+                "lcursor: the worker continues for a while; run this again for the rest", err=True
             )
             raise typer.Exit(130) from None
     if state["phase"] == "failed":

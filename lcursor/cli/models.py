@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lcursor.catalog.manifest import Model
 
 app = typer.Typer(
-    help="The models: which there are, which fit this machine, and getting them.",
+    help="List, recommend, download and verify models.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -26,7 +26,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 @app.command("list")
 def list_models(as_json: Json = False) -> None:
-    """List the models that lcursor knows, and which of them are on this machine."""
+    """List the models that lcursor knows, and which are on this machine."""
     from lcursor.catalog import manifest, store
     from lcursor.catalog.store import format_bytes
 
@@ -88,7 +88,7 @@ def list_models(as_json: Json = False) -> None:
 
 @app.command()
 def recommend(as_json: Json = False) -> None:
-    """Look at this machine and say which pair of models it would take, and why."""
+    """Recommend a pair of models for this machine, with the reasons."""
     from lcursor.catalog import hardware, manifest, store
     from lcursor.catalog.recommend import recommend as decide
     from lcursor.errors import OutOfMemory
@@ -123,7 +123,7 @@ def recommend(as_json: Json = False) -> None:
         mark = "  (on this machine)" if pick.model in present else ""
         typer.echo(f"{slot + ':':<12}{pick.model}, {pick.place}{mark}\n{'':<12}{pick.why}")
     if served is not None:
-        typer.echo(f"{'':<12}now its server would take: {served.describe()}")
+        typer.echo(f"{'':<12}the server would use now: {served.describe()}")
     for note in found.notes:
         typer.echo(f"\nNote: {note}")
     typer.echo("\n" + ("Get them:" if commands else "Both are on this machine."))
@@ -133,7 +133,7 @@ def recommend(as_json: Json = False) -> None:
 
 @app.command()
 def pull(name: Name) -> None:
-    """Download a model and verify it; goes on where an earlier try stopped.
+    """Download a model and verify it; an interrupted download continues.
 
     A name that ends in -q4_0 downloads the model before it, and makes its Q4_0 copy.
     """
@@ -141,7 +141,7 @@ def pull(name: Name) -> None:
     from lcursor.cli.progress import watching
 
     model = manifest.find(name)
-    with _interruptible("the same command goes on where it stopped"), watching(model.name) as watch:
+    with _interruptible("run the same command to continue"), watching(model.name) as watch:
         path = _make(model, watch) if model.made_from else download.pull(model, watch)
     origin = f"made from {model.made_from}" if model.made_from else "verified"
     typer.echo(f"{model.name} is here and {origin}: {path}")
@@ -179,7 +179,7 @@ def requantize(
     ],
     to: Annotated[str, typer.Option(help="The format of the copy; only Q4_0.")] = "Q4_0",
 ) -> None:
-    """Make a Q4_0 copy of a model that is on this machine: faster on many CPUs, less exact.
+    """Make a Q4_0 copy of a completion model: faster on many CPUs, less exact.
 
     The copy is written next to the model; its name is that of the model with -q4_0.
     """
@@ -199,10 +199,10 @@ def requantize(
 
 @app.command()
 def verify(
-    name: Annotated[str | None, typer.Argument(help="Default: all that are here.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Default: all on this machine.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Hash the files on this machine and compare with what they should be."""
+    """Compare the sha256 of the files on this machine with the manifest."""
     from lcursor.catalog import download, manifest, store
     from lcursor.cli.progress import watching
     from lcursor.errors import ModelError
@@ -239,7 +239,7 @@ def verify(
 
 @app.command()
 def path(name: Name) -> None:
-    """Print where a model's file is; fails when it is not here."""
+    """Print the path of a model's file; fails if it is not on this machine."""
     from lcursor.catalog import manifest, store
 
     model = manifest.find(name)

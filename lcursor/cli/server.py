@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lcursor.llm.server import LocalServer
 
 app = typer.Typer(
-    help="The local server of the chat: how it is, starting it, ending it, its log.",
+    help="Show, start or stop the local chat server.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -19,9 +19,9 @@ app = typer.Typer(
 Model = Annotated[
     str, typer.Option(help="A name of `models list`, or a GGUF file.", show_default=False)
 ]
-Tokens = Annotated[int, typer.Option("--context", min=0, help="Tokens of context; 0 is what fits.")]
+Tokens = Annotated[int, typer.Option("--context", min=0, help="Context in tokens; 0 is what fits.")]
 Completion = Annotated[
-    str, typer.Option(help="The completion model, whose memory stays free; empty for none.")
+    str, typer.Option(help="Completion model to reserve memory for; empty for none.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 COMPLETION = "qwen2.5-coder-0.5b"
@@ -29,7 +29,7 @@ COMPLETION = "qwen2.5-coder-0.5b"
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """Say what the server is; starts none."""
+    """Show the state of the server."""
     _print(_server(), as_json)
 
 
@@ -40,7 +40,7 @@ def start(
     completion: Completion = COMPLETION,
     as_json: Json = False,
 ) -> None:
-    """Start the server, unless it runs; it ends some minutes after the last editor has left."""
+    """Start the server; it stops minutes after the last editor has left."""
     server = _server(model, tokens, completion)
     server.ensure()
     _print(server, as_json)
@@ -53,7 +53,7 @@ def restart(
     completion: Completion = COMPLETION,
     as_json: Json = False,
 ) -> None:
-    """Restart the server, even if others use it."""
+    """Restart the server, even if other editors use it."""
     server = _server(model, tokens, completion)
     server.restart()
     _print(server, as_json)
@@ -61,15 +61,15 @@ def restart(
 
 @app.command()
 def stop() -> None:
-    """End the server, whoever uses it."""
+    """Stop the server, even if other editors use it."""
     typer.echo("The local server has ended" if _server().stop() else "No local server runs")
 
 
 @app.command()
 def log(
-    lines: Annotated[int, typer.Option("-n", min=1, help="How many of its last lines.")] = 40,
+    lines: Annotated[int, typer.Option("-n", min=1, help="Number of lines.")] = 40,
 ) -> None:
-    """Print the end of the server's log."""
+    """Print the last lines of the server's log."""
     from lcursor.errors import LcursorError
 
     path = _server().log_path

@@ -105,7 +105,7 @@ class Client:
         try:
             data = msgpack.packb(message, unicode_errors="surrogateescape")
             if stdin is None or stdin.write(data) is None:
-                raise NeovimError("the child takes no more input")
+                raise NeovimError("Neovim accepts no more input")
         except (OSError, ValueError) as error:
             raise NeovimError(f"Neovim is gone: {error}") from error
 

@@ -136,13 +136,13 @@ def _play(editor: Editor, step: Step) -> Row:
     editor.wait_lua("return require('lcursor.complete').why().code == 'shown'")
     editor.wait_lua("return require('lcursor.complete').is_settled()", timeout_s=120)
     ghost = editor.ghost()
-    print(f"Typed {step.typed!r}. The ghost:")
+    print(f"Typed {step.typed!r}. The suggestion:")
     _print_screen(editor)
     for key in step.accept:
         editor.keys(key)
         if key != step.accept[-1]:
             editor.wait_ghost(lambda text, whole=ghost: text != whole)  # type: ignore[misc]
-            print(f"{key} takes a word; the rest stays:")
+            print(f"{key} accepts a word:")
             _print_screen(editor)
     editor.wait_lua(
         "return vim.api.nvim_get_current_line():match('^%s*(.-)$') == ...",

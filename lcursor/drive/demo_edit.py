@@ -44,12 +44,12 @@ ACCEPT = "require('lcursor.edit.hunks').accept_file()"
 
 
 def play(editor: Editor) -> None:
-    """Ask for a change of a function, show it, and accept it.
+    """Request an edit of a function, show its hunks, and accept them.
 
     Raises:
         TimeoutError: nothing was proposed.
     """
-    print(f"\nAsked for a change of the same function: `:{RANGE}LCEdit {INSTRUCTION}`")
+    print(f"\nAn edit of the same function: `:{RANGE}LCEdit {INSTRUCTION}`")
     editor.lua(FOCUS)
     editor.lua(LISTEN)
     editor.command(f"{RANGE}LCEdit {INSTRUCTION}")
@@ -65,10 +65,10 @@ def play(editor: Editor) -> None:
     editor.lua(ACCEPT)
     editor.wait_lua(f"return (function() {COUNT} end)() == 0")
     if editor.lines() == before:
-        raise TimeoutError("the change was not made")
+        raise TimeoutError("the hunks were not applied")
     editor.command("redraw")
-    what = "The change is" if count == 1 else f"All {count} changes are"
-    print(f"{what} taken; `u` takes that back in one step:")
+    what = "The hunk is" if count == 1 else f"All {count} hunks are"
+    print(f"{what} accepted; `u` undoes it in one step:")
     _print(editor)
     passes = f"{done['passes']:.0f} passes of the model" if done["passes"] else "passes unknown"
     print(

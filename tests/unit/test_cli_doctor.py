@@ -140,7 +140,7 @@ def test_what_the_index_keeps_is_said(
     empty = facts(model)["index"]
     assert empty.problem is None
     assert empty.text.startswith(f"0 projects in {tmp_path}/data/index (0 bytes)")
-    assert "until the embedder is here: cd " in empty.text
+    assert "without the embedder: cd " in empty.text
     assert empty.text.endswith("-m lcursor models pull minilm-l6-v2-int8")
     folder = tmp_path / "data" / "index" / "mine-1"
     folder.mkdir(parents=True)
@@ -274,7 +274,7 @@ def test_an_engine_for_another_cpu_is_not_loaded(
 @pytest.mark.parametrize(
     ("parts", "complaint", "level"),
     [
-        ({"runtime": "x"}, "half made", "error"),
+        ({"runtime": "x"}, "incomplete", "error"),
         ({"runtime": "x", "engine": "y"}, "another", "warn"),
     ],
 )
