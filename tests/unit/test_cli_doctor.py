@@ -157,7 +157,7 @@ def test_what_the_index_keeps_is_said(
     assert (data["projects"], data["bytes"], data["vectors_bytes"]) == (1, 5002, 700)
     assert data["is_embedder_here"]
     [alone] = [one for one in doctor.examine(str(model), embedder="") if one.section == "index"]
-    assert alone.text.endswith("found by words alone, as the setting index.embedder says")
+    assert alone.text.endswith("no semantic search: index.embedder is empty")
 
 
 def test_the_command_that_is_named_can_be_typed() -> None:
