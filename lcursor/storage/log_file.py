@@ -12,8 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lcursor.errors import LcursorError
-from lcursor.storage import file_lock, folders
+from lcursor.storage import file_lock
 
 LOCK_S = 2.0
 """Time limit for the lock: a process that holds it for longer was stopped."""
@@ -26,25 +25,15 @@ class LogFile:
 
     Args:
         path: of the file; it and two folders above are created with the first line.
-        is_guarded: refuse folders that others may write to, and a symbolic link as the file.
     """
 
-    def __init__(self, path: Path, *, is_guarded: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.read_bytes = 0
         """How much was read."""
-        self._is_guarded = is_guarded
         self._inode = (0, 0)
         """Device and inode of the file that was read."""
         self._head = b""
-
-    def has_changed(self) -> bool:
-        """Return whether it was replaced or grew; looks without the lock."""
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return False
-        return (found.st_dev, found.st_ino, found.st_size) != (*self._inode, self.read_bytes)
 
     @contextlib.contextmanager
     def lock_for_writing(self) -> Iterator[int | OSError]:
@@ -56,8 +45,6 @@ class LogFile:
                     fd = self._open()
                 except OSError as error:
                     result = error
-                except LcursorError as error:
-                    result = OSError(0, str(error))
                 else:
                     with contextlib.ExitStack() as attempt:
                         attempt.callback(os.close, fd)
@@ -105,14 +92,6 @@ class LogFile:
         self.read_bytes = first + len(data)
         return _lines(data), not first
 
-    def read_again(self, fd: int) -> list[bytes]:
-        """Return the lines that were read before.
-
-        Raises:
-            OSError: it cannot be read.
-        """
-        return _lines(_read(fd, 0, self.read_bytes))
-
     def reset(self) -> None:
         """Read it from the start next time."""
         self._inode, self._head, self.read_bytes = (0, 0), b"", 0
@@ -151,60 +130,11 @@ class LogFile:
         self.read_bytes, self._head = size + len(data), (self._head + data)[:HEAD_BYTES]
         return len(lines), None
 
-    def replace(self, fd: int, data: bytes, *, keep_mtime: bool = False) -> None:
-        """Replace the file; its new content counts as read.
-
-        Args:
-            fd: of the old file, locked.
-            data: the whole content.
-            keep_mtime: give it the old file's modification time.
-
-        Raises:
-            OSError: it cannot be written; the old file stays.
-        """
-        old = os.fstat(fd)
-        part = self.path.with_suffix(f".{os.getpid()}.part")
-        try:
-            new_fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                _append(new_fd, data)
-                if keep_mtime:
-                    os.utime(new_fd, ns=(old.st_atime_ns, old.st_mtime_ns))
-                os.fsync(new_fd)
-                new = os.fstat(new_fd)
-            finally:
-                os.close(new_fd)
-            os.replace(part, self.path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                part.unlink()
-            raise
-        self._inode, self._head = (new.st_dev, new.st_ino), data[:HEAD_BYTES]
-        self.read_bytes = len(data)
-
-    def fsync(self) -> None:
-        """Make everything that was written survive a power failure.
-
-        Raises:
-            OSError: there is no such file, or it cannot be flushed.
-        """
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
     def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        above = (self.path.parent.parent, self.path.parent)
-        if self._is_guarded:
-            flags |= os.O_NOFOLLOW
-            for folder in above:
-                folders.make_private(folder)
-        elif not self.path.parent.is_dir():
-            for folder in above:
+        if not self.path.parent.is_dir():
+            for folder in (self.path.parent.parent, self.path.parent):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(self.path, flags, 0o600)
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def _lines(data: bytes) -> list[bytes]:
