@@ -19,7 +19,7 @@ from lcursor.edit.completion import complete, raise_if_cancelled
 from lcursor.edit.rewriting.rewriter import is_tiny
 from lcursor.edit.run import Outcome, Run
 from lcursor.edit.sources import project_of
-from lcursor.edit.workspace import EditServices, Workspace, clean
+from lcursor.edit.workspace import UNKNOWN_TOKENS, EditServices, Workspace, clean
 from lcursor.errors import EditFailed, NothingStaged
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Message, SamplingParams
@@ -29,8 +29,6 @@ ANSWER_TOKENS: Final = 400
 FOLLOW_UP_TOKENS: Final = 256
 """For a bad first answer, and the request to improve it."""
 TEMPERATURE: Final = 0.2
-UNKNOWN_CONTEXT: Final = 8192
-"""Assumed context of a server that does not say."""
 RULES_SHARE: Final = 4
 """The rules of a project take at most this part of the context."""
 MAX_LISTED: Final = 60
@@ -67,9 +65,6 @@ _DIFF = re.compile(
     r"diff --git |index [0-9a-f]{7}|@@ |--- [ab/]|\+\+\+ [ab/]|The diff:$|These files are staged:$"
 )
 """Beginning of a line from which on a reply repeats the prompt."""
-_JOINT = re.compile(
-    r" (?:and|or|so that|that|which|because|when|where|for|to|with|by|in|of|from|the|an?)$|[,;:]$"
-)
 _LIST = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
 
 
@@ -151,8 +146,6 @@ def _with_short_subject(text: str) -> str:
     if len(subject) <= WIDTH:
         return text
     head = subject[: WIDTH - 1].rpartition(" ")[0] or subject[: WIDTH - 1]
-    while found := _JOINT.search(head):
-        head = head[: found.start()].rstrip()
     return "\n\n".join(filter(None, (f"{head} …", _wrapped([subject]), body.strip("\n"))))
 
 
@@ -206,7 +199,7 @@ def _prompt(
         return reached.counter.text(text)[0]
 
     is_small = is_tiny(reached.served.model)
-    budget = (reached.context_tokens or UNKNOWN_CONTEXT) - ANSWER_TOKENS - FOLLOW_UP_TOKENS
+    budget = (reached.context_tokens or UNKNOWN_TOKENS) - ANSWER_TOKENS - FOLLOW_UP_TOKENS
     head = []
     if rules.strip() and count(rules) * RULES_SHARE <= budget:
         head.append(rules.strip())

@@ -146,7 +146,7 @@ class Histories:
         return found or self._history(project_of(path))
 
     def _history(self, root: Path) -> History:
-        """Return the history of a project, after interrupted writes are settled."""
+        """Return the history of a project, after interrupted writes were ended."""
         with self._lock:
             found = self._histories.get(root)
             if found is None:

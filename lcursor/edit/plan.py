@@ -19,15 +19,16 @@ from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase
 from lcursor.edit import candidates
 from lcursor.edit.candidates import Candidate, Entry
+from lcursor.edit.checkpoints.steps import VCS_FOLDERS
 from lcursor.edit.completion import complete
 from lcursor.edit.records import FileKind
 from lcursor.edit.rewriting.task import add_usage
 from lcursor.edit.sources import Sources
+from lcursor.edit.workspace import UNKNOWN_TOKENS
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Message, SamplingParams, Usage
 
-UNKNOWN_TOKENS: Final = 8192
 LIST_SHARE: Final = 3
 """The list of candidates gets at most this part of the context."""
 ANSWER_TOKENS: Final = 1200
@@ -38,7 +39,6 @@ WHOLE_FILE_FACTOR: Final = 2
 SECOND_TEMPERATURE: Final = 0.4
 MIN_NAME: Final = 3
 """Shorter file names are in many a sentence that does not mean them."""
-VCS_FOLDERS: Final = (".git", ".hg", ".svn", ".jj")
 ORDER: Final[Mapping[str, int]] = {"create": 0, "edit": 1, "rename": 2, "delete": 3}
 SYSTEM: Final = """\
 You plan changes of a code base. You are given a list of files and of what they define, each with \

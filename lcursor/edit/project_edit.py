@@ -27,7 +27,7 @@ NEW_FILE = "a new file"
 
 
 def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outcome:
-    """Plan a change of several files, have the plan approved, carry it out, and propose it."""
+    """Plan a change of several files; after its approval rewrite each region, and propose all."""
     own: list[wire.EditBuffer] = []
     if params["tick"] != DISK:
         own = [{"path": params["path"], "tick": params["tick"], "text": params["text"]}]
@@ -62,11 +62,11 @@ def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outc
     with commands:
         instruction = _with_plan(question.text, planned)
         batch = Batch(work, writer, instruction, context, commands, is_one)
-        files, problems, notes = _carry_out(batch, steps)
+        files, problems, notes = _run_steps(batch, steps)
         return batch.finish(files, params["instruction"], problems, [note, not_run, *notes])
 
 
-def _carry_out(
+def _run_steps(
     batch: Batch, steps: Sequence[Step]
 ) -> tuple[list[FileChange], list[str], list[str]]:
     """Return the changes of some steps, in the order of the plan, the problems, and the notes."""

@@ -123,15 +123,15 @@ class Workspace:
         self.run.progress("context")
         services, root = self.services, self.sources.root
         sent = {os.path.realpath(each["path"]) for each in attachments if each["kind"] == "buffer"}
-        offered: list[ChatAttachment] = [
-            {
-                "kind": "buffer",
-                "name": self.sources.name(each["path"]),
-                "path": each["path"],
-                "first_row": 0,
-                "text": each["text"] + "\n",
-                "is_offered": True,
-            }
+        offered = [
+            ChatAttachment(
+                kind="buffer",
+                name=self.sources.name(each["path"]),
+                path=each["path"],
+                first_row=0,
+                text=each["text"] + "\n",
+                is_offered=True,
+            )
             for each in buffers
             if each["path"] and os.path.realpath(each["path"]) not in sent
         ]
@@ -176,7 +176,7 @@ class Workspace:
     def format_for(self, old: Lines) -> Format:
         """Return the format in which a model writes a region; an empty one is written whole."""
         known: dict[str, Format] = {"search_replace": "search_replace", "udiff": "udiff"}
-        return known.get(self.config.format, "whole") if "".join(old).strip() else "whole"
+        return known.get(self.config.format, "whole") if any(map(str.strip, old)) else "whole"
 
     def rewrite(
         self,
@@ -231,19 +231,17 @@ class Workspace:
 
         Language servers are asked if one file changes: of others they would see the old text.
         """
-        after: dict[str, Lines | None] = {}
+        after, found, note = dict[str, Lines | None](), list[Check](), ""
         for each in files:
-            new = diff.apply(self.sources.read(each.path) or (), each.changes)
+            old = self.sources.read(each.path) or ()
+            new = diff.apply(old, each.changes)
             after[each.path] = None if each.kind in ("delete", "rename") else new
             if each.kind == "rename":
                 after[each.to] = new
-        found: list[Check] = []
-        if len(files) == 1 and files[0].kind == "edit":
-            path = files[0].path
-            check = diagnostics.checker(self.run, path)
-            made = check(path, self.sources.read(path) or (), after[path] or ()) if check else None
-            found += [made] if made is not None else []
-        note = ""
+            if len(files) == 1 and each.kind == "edit":
+                check = diagnostics.checker(self.run, each.path)
+                made = check(each.path, old, new) if check else None
+                found += [made] if made is not None else []
         if files and commands.has_any:
             self.run.progress("checking")
             results = commands.run(after, self.run.cancel)

@@ -162,7 +162,7 @@ class History:
         """
         self.turn(key)  # creates no folder for a turn that is missing
         with self._changing():
-            made = copy.deepcopy(self.turn(key))
+            made = copy.deepcopy(self._turns[key])
             numbers = (max(each.applied_n, each.undone_n) for each in self._turns.values())
             change(made, 1 + max(numbers, default=0))
             self._save(made, must_store=must_store)

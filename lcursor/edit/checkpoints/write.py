@@ -99,19 +99,19 @@ def commit(
 
 
 def recover(history: History) -> tuple[str, ...]:
-    """Settle the transactions of killed Neovims; return messages for the user."""
+    """End the transactions of killed Neovims so that undo reverts them; return messages."""
     if not history.path.is_dir():
         return ()
     with contextlib.suppress(EditUnsaved), history.locked(wait_s=0.0):
-        return _settle(history)
+        return _end_interrupted(history)
     return ()  # nothing can be written there, or another Neovim writes and does this first
 
 
 @contextlib.contextmanager
 def locked(history: History) -> Iterator[None]:
-    """Hold the lock of a project, after interrupted transactions are settled."""
+    """Hold the lock of a project, after interrupted transactions were ended."""
     with history.locked():
-        _settle(history)
+        _end_interrupted(history)
         yield
 
 
@@ -309,7 +309,7 @@ def _write_again(step: Step) -> None:
     os.replace(step.temp, step.path)
 
 
-def _settle(history: History) -> tuple[str, ...]:
+def _end_interrupted(history: History) -> tuple[str, ...]:
     """End interrupted transactions so that undo reverts them; return messages for the user."""
     notes = []
     for turn in history.turns():

@@ -29,7 +29,7 @@ BASE = ("a", "b", "c")
 
 
 class Desk:
-    """A project with a ledger, and what was complained about."""
+    """A project with a history, and what was complained about."""
 
     def __init__(self, place: Path) -> None:
         self.root, self.data = place / "project", place / "data" / "edits"
@@ -44,21 +44,21 @@ class Desk:
         path = str(self.root / name)
         return FileChange(path, base=digest(BASE), changes=changes or (A, B), **more)
 
-    def begin(self, ledger: History, title: str, *files: FileChange, **more: Any) -> str:
+    def begin(self, history: History, title: str, *files: FileChange, **more: Any) -> str:
         found = files or (self.change(),)
-        return ledger.begin(title, found, bases={each.path: BASE for each in found}, **more)
+        return history.begin(title, found, bases={each.path: BASE for each in found}, **more)
 
-    def do(self, ledger: History, key: str, action: Action, **more: Any) -> None:
+    def do(self, history: History, key: str, action: Action, **more: Any) -> None:
         """Have something done to the file of a turn on disk."""
-        self.begin_writing(ledger, key, action, **more)
-        ledger.end_writing(key, is_done=True)
+        self.begin_writing(history, key, action, **more)
+        history.end_writing(key, is_done=True)
 
-    def begin_writing(self, ledger: History, key: str, action: Action, **more: Any) -> None:
+    def begin_writing(self, history: History, key: str, action: Action, **more: Any) -> None:
         def begin(turn: Turn, _: int) -> None:
             more["is_undone"] = action == "undo"
             turn.writing = Writing("name", action, [replace(turn.files[0], **more)], {})
 
-        ledger.update(key, begin, must_store=True)
+        history.update(key, begin, must_store=True)
 
     def decided(self, key: str, *changes: Change, **more: Any) -> EditDecided:
         hunks: list[EditHunk] = [
@@ -89,12 +89,12 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_a_turn_is_there_after_a_restart(desk: Desk) -> None:
-    ledger = desk.open()
-    key = desk.begin(ledger, "rename  x\nto y", chat="c1")
-    ledger.decided(desk.decided(key, A, open=1))
+    history = desk.open()
+    key = desk.begin(history, "rename  x\nto y", chat="c1")
+    history.decided(desk.decided(key, A, open=1))
     again = desk.open()
     (row,) = again.rows()
-    assert row == ledger.rows()[0]
+    assert row == history.rows()[0]
     assert (row["title"], row["state"], row["open"]) == ("rename x to y", "open", 1)
     assert row["paths"] == [desk.path]
     assert abs(row["at_s"] - time.time()) < 60
@@ -105,62 +105,62 @@ def test_a_turn_is_there_after_a_restart(desk: Desk) -> None:
 
 
 def test_states_of_a_turn(desk: Desk) -> None:
-    ledger = desk.open()
-    key = desk.begin(ledger, "t")
+    history = desk.open()
+    key = desk.begin(history, "t")
 
     def state() -> str:
-        return ledger.rows()[0]["state"]
+        return history.rows()[0]["state"]
 
-    assert (state(), ledger.undo_key()) == ("open", "")
-    ledger.decided(desk.decided(key, A, open=1))
-    assert (state(), ledger.undo_key()) == ("open", key)
-    ledger.decided(desk.decided(key, A, open=2, is_undone=True))
-    assert (state(), ledger.undo_key()) == ("open", "")
-    ledger.decided(desk.decided(key, rejected=[asdict(A), asdict(B)]))
-    assert (state(), ledger.undo_key()) == ("done", "")
-    ledger.decided(desk.decided(key, A, B))
-    assert (state(), ledger.undo_key(), ledger.redo_key()) == ("done", key, "")
-    desk.do(ledger, key, "undo")
-    assert (state(), ledger.undo_key(), ledger.redo_key()) == ("undone", "", key)
-    desk.do(ledger, key, "redo")
-    assert (state(), ledger.undo_key(), ledger.redo_key()) == ("done", key, "")
+    assert (state(), history.undo_key()) == ("open", "")
+    history.decided(desk.decided(key, A, open=1))
+    assert (state(), history.undo_key()) == ("open", key)
+    history.decided(desk.decided(key, A, open=2, is_undone=True))
+    assert (state(), history.undo_key()) == ("open", "")
+    history.decided(desk.decided(key, rejected=[asdict(A), asdict(B)]))
+    assert (state(), history.undo_key()) == ("done", "")
+    history.decided(desk.decided(key, A, B))
+    assert (state(), history.undo_key(), history.redo_key()) == ("done", key, "")
+    desk.do(history, key, "undo")
+    assert (state(), history.undo_key(), history.redo_key()) == ("undone", "", key)
+    desk.do(history, key, "redo")
+    assert (state(), history.undo_key(), history.redo_key()) == ("done", key, "")
 
 
 def test_what_is_done_last_is_undone_first(desk: Desk) -> None:
-    ledger = desk.open()
-    one, two, three = (desk.begin(ledger, name) for name in ("1", "2", "3"))
+    history = desk.open()
+    one, two, three = (desk.begin(history, name) for name in ("1", "2", "3"))
     for key in (two, one, three):
-        ledger.decided(desk.decided(key, A, open=1))
+        history.decided(desk.decided(key, A, open=1))
     undone = []
-    while key := ledger.undo_key():
-        desk.do(ledger, key, "undo")
+    while key := history.undo_key():
+        desk.do(history, key, "undo")
         undone.append(key)
     assert undone == [three, one, two]
     redone = []
-    while key := ledger.redo_key():
-        desk.do(ledger, key, "redo")
+    while key := history.redo_key():
+        desk.do(history, key, "redo")
         redone.append(key)
     assert redone == undone[::-1]
-    assert ledger.undo_key() == three
-    desk.do(ledger, three, "undo")
-    ledger.decided(desk.decided(two, B))
-    assert ledger.redo_key() == ""  # something new was done since
-    assert ledger.undo_key() == two
+    assert history.undo_key() == three
+    desk.do(history, three, "undo")
+    history.decided(desk.decided(two, B))
+    assert history.redo_key() == ""  # something new was done since
+    assert history.undo_key() == two
 
 
 def test_a_renamed_file_is_listed_by_both_names(desk: Desk) -> None:
-    ledger = desk.open()
-    desk.begin(ledger, "t", desk.change(kind="rename", to=str(desk.root / "b.py")))
-    assert ledger.rows()[0]["paths"] == [desk.path, str(desk.root / "b.py")]
+    history = desk.open()
+    desk.begin(history, "t", desk.change(kind="rename", to=str(desk.root / "b.py")))
+    assert history.rows()[0]["paths"] == [desk.path, str(desk.root / "b.py")]
 
 
 def test_the_log_means_the_same_when_a_link_is_gone(desk: Desk, tmp_path: Path) -> None:
-    ledger = desk.open()
-    key = desk.begin(ledger, "t")
+    history = desk.open()
+    key = desk.begin(history, "t")
     link = tmp_path / "link"
     link.symlink_to(desk.root)
-    ledger.decided(desk.decided(key, A, path=str(link / "a.py")))
-    assert ledger.turn(key).is_applied
+    history.decided(desk.decided(key, A, path=str(link / "a.py")))
+    assert history.turn(key).is_applied
     link.unlink()
     again = desk.open()
     assert again.turn(key).is_applied
@@ -168,75 +168,75 @@ def test_the_log_means_the_same_when_a_link_is_gone(desk: Desk, tmp_path: Path) 
 
 
 def test_what_was_written_is_in_force_until_it_is_undone(desk: Desk) -> None:
-    ledger = desk.open()
+    history = desk.open()
     gone = FileChange(desk.path, "delete", base=digest(BASE))
-    key = desk.begin(ledger, "t", gone)
-    image = ledger.images.put(b"\xef\xbb\xbfa\r\n")
-    desk.do(ledger, key, "write", removed=image, mode=0o600, is_made=True, open=0)
+    key = desk.begin(history, "t", gone)
+    image = history.images.put(b"\xef\xbb\xbfa\r\n")
+    desk.do(history, key, "write", removed=image, mode=0o600, is_made=True, open=0)
     again = desk.open()
     (file,) = again.turn(key).files
     assert (file.is_made, file.removed, file.mode, file.open) == (True, image, 0o600, 0)
     assert again.images.get(image) == b"\xef\xbb\xbfa\r\n"
     assert again.undo_key() == key
     desk.do(again, key, "undo")
-    assert (ledger.undo_key(), ledger.redo_key()) == ("", key)
+    assert (history.undo_key(), history.redo_key()) == ("", key)
 
 
 def test_what_was_broken_off_can_be_undone(desk: Desk) -> None:
-    ledger = desk.open()
-    key = desk.begin(ledger, "t")
-    desk.begin_writing(ledger, key, "write", pieces=[A.new, B.new])
-    assert ledger.undo_key() == ""
+    history = desk.open()
+    key = desk.begin(history, "t")
+    desk.begin_writing(history, key, "write", pieces=[A.new, B.new])
+    assert history.undo_key() == ""
     again = desk.open()
     (note,) = recover(again)
     assert "while it was writing a.py" in note
-    assert (ledger.undo_key(), recover(again)) == (key, ())
-    desk.begin_writing(ledger, key, "undo")
+    assert (history.undo_key(), recover(again)) == (key, ())
+    desk.begin_writing(history, key, "undo")
     assert len(recover(again)) == 1
-    assert ledger.undo_key() == key
-    desk.begin_writing(ledger, key, "undo")
-    ledger.end_writing(key, is_done=False)
+    assert history.undo_key() == key
+    desk.begin_writing(history, key, "undo")
+    history.end_writing(key, is_done=False)
     assert (recover(again), again.undo_key()) == ((), key)
 
 
 def test_images_are_kept_as_long_as_their_turn(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = desk.open()
-    old = desk.begin(ledger, "old")
-    image = ledger.turn(old).files[0].base
-    assert ledger.images.get_lines(image) == BASE
-    assert stat.S_IMODE((ledger.folder / "images" / image).stat().st_mode) == 0o600
+    history = desk.open()
+    old = desk.begin(history, "old")
+    image = history.turn(old).files[0].base
+    assert history.images.get_lines(image) == BASE
+    assert stat.S_IMODE((history.folder / "images" / image).stat().st_mode) == 0o600
     monkeypatch.setattr(histories, "MAX_BYTES", 3000)
-    os.utime(ledger.folder / "images" / image, (1.0, 1.0))
-    os.utime(ledger.path / f"{old}.json", (1.0, 1.0))
+    os.utime(history.folder / "images" / image, (1.0, 1.0))
+    os.utime(history.path / f"{old}.json", (1.0, 1.0))
     again = desk.open()
     new = again.begin("new", [FileChange(desk.path, changes=(A,))], bases={desk.path: ("other",)})
     assert again.images.get_lines(image) is None
     found = again.turn(new).files[0].base
     assert again.images.get_lines(found) == ("other",)
-    (ledger.folder / "images" / found).write_bytes(b"damaged")
+    (history.folder / "images" / found).write_bytes(b"damaged")
     assert again.images.get(found) is None
 
 
 def test_only_the_user_can_read_it(desk: Desk) -> None:
-    ledger = desk.open()
-    desk.begin(ledger, "t")
-    (file,) = ledger.path.iterdir()
+    history = desk.open()
+    desk.begin(history, "t")
+    (file,) = history.path.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    for folder in (ledger.path, ledger.folder, desk.data):
+    for folder in (history.path, history.folder, desk.data):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_nothing_is_made_by_looking(desk: Desk) -> None:
-    ledger = desk.open()
-    assert (ledger.rows(), ledger.undo_key(), ledger.redo_key()) == ([], "", "")
+    history = desk.open()
+    assert (history.rows(), history.undo_key(), history.redo_key()) == ([], "", "")
     with pytest.raises(EditMissing):
-        ledger.turn("20260101-000000-00000000")
+        history.turn("20260101-000000-00000000")
     with pytest.raises(EditMissing):
-        ledger.decided(desk.decided("none", A))
+        history.decided(desk.decided("none", A))
     assert not desk.data.exists()
-    key = desk.begin(ledger, "t")
+    key = desk.begin(history, "t")
     with pytest.raises(EditMissing, match="nothing to do with"):
-        ledger.decided(desk.decided(key, A, path="/other"))
+        history.decided(desk.decided(key, A, path="/other"))
     assert not desk.open().damaged
 
 
@@ -255,10 +255,10 @@ def test_many_writers_lose_nothing(desk: Desk) -> None:
     found: list[str] = []
 
     def write(name: int) -> None:
-        ledger = desk.open()
+        history = desk.open()
         for number in range(10):
-            key = desk.begin(ledger, f"{name}.{number}")
-            ledger.decided(desk.decided(key, A, open=1))
+            key = desk.begin(history, f"{name}.{number}")
+            history.decided(desk.decided(key, A, open=1))
             found.append(key)
 
     threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
@@ -278,10 +278,10 @@ KILLED = """
     import sys
     from lcursor.edit.checkpoints.history import History
     from lcursor.edit.records import Change, FileChange
-    ledger = History(sys.argv[1], __import__("pathlib").Path(sys.argv[2]))
+    history = History(sys.argv[1], __import__("pathlib").Path(sys.argv[2]))
     while True:
         change = Change(0, 1, ("a" * 50_000,), ("b" * 50_000,))
-        print(ledger.begin("t", [FileChange(sys.argv[1] + "/a", base="x", changes=(change,))]))
+        print(history.begin("t", [FileChange(sys.argv[1] + "/a", base="x", changes=(change,))]))
         sys.stdout.flush()
 """
 
@@ -294,18 +294,18 @@ def test_a_killed_editor_leaves_whole_turns(desk: Desk) -> None:
             assert process.stdout is not None
             told = [process.stdout.readline().strip() for _ in range(kill_after)]
             process.kill()
-        ledger = desk.open()
-        keys = [row["turn"] for row in ledger.rows()]
+        history = desk.open()
+        keys = [row["turn"] for row in history.rows()]
         assert set(told) <= set(keys)
-        mine = desk.begin(ledger, "after")
+        mine = desk.begin(history, "after")
         assert desk.open().turn(mine).title == "after"
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"v":3,"key', b"\xff\xfe\0\0", b"[]", b'{"v":99}'])
 def test_a_damaged_turn_and_one_of_a_newer_version_are_left(desk: Desk, damage: bytes) -> None:
-    ledger = desk.open()
-    key = desk.begin(ledger, "before")
-    other = ledger.path / "20260101-120000-00000000.json"
+    history = desk.open()
+    key = desk.begin(history, "before")
+    other = history.path / "20260101-120000-00000000.json"
     other.write_bytes(damage)
     again = desk.open()
     after = desk.begin(again, "after")
@@ -317,18 +317,18 @@ def test_a_damaged_turn_and_one_of_a_newer_version_are_left(desk: Desk, damage: 
 
 
 def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
-    ledger = desk.open()
-    first = desk.begin(ledger, "first")
+    history = desk.open()
+    first = desk.begin(history, "first")
     with full_disk(20):
-        second = desk.begin(ledger, "second")
-        ledger.decided(desk.decided(second, A, open=1))
-        assert ledger.undo_key() == second  # in memory
+        second = desk.begin(history, "second")
+        history.decided(desk.decided(second, A, open=1))
+        assert history.undo_key() == second  # in memory
         with pytest.raises(EditUnsaved, match="cannot be written"):
-            desk.begin_writing(ledger, second, "write")
+            desk.begin_writing(history, second, "write")
     assert len(desk.errors) == 1
     assert isinstance(desk.errors[0], EditUnsaved)
-    assert [path.stem for path in ledger.path.iterdir()] == [first]
-    ledger.decided(desk.decided(first))
+    assert [path.stem for path in history.path.iterdir()] == [first]
+    history.decided(desk.decided(first))
     assert [row["turn"] for row in desk.open().rows()] == [second, first]
     assert desk.open().undo_key() == second
 
@@ -336,13 +336,13 @@ def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
 def test_no_folder_is_told_and_turns_go_on(desk: Desk) -> None:
     desk.data.parent.mkdir()
     desk.data.write_text("a file in the way")
-    ledger = desk.open()
-    key = desk.begin(ledger, "t")
-    ledger.decided(desk.decided(key, A, B))
-    assert (ledger.undo_key(), len(desk.errors)) == (key, 1)
+    history = desk.open()
+    key = desk.begin(history, "t")
+    history.decided(desk.decided(key, A, B))
+    assert (history.undo_key(), len(desk.errors)) == (key, 1)
     with pytest.raises(EditUnsaved):
-        desk.begin_writing(ledger, key, "undo")
-    assert ledger.undo_key() == key
+        desk.begin_writing(history, key, "undo")
+    assert history.undo_key() == key
 
 
 def test_the_oldest_are_deleted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,9 +350,9 @@ def test_the_oldest_are_deleted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(histories, "MAX_AGE_S", 1e10)
     watching, keys = desk.open(), []
     for number in range(15):
-        ledger = desk.open()
-        keys.append(desk.begin(ledger, f"turn {number}", desk.change(big)))
-        os.utime(ledger.path / f"{keys[-1]}.json", (1e9 + number, 1e9 + number))
+        history = desk.open()
+        keys.append(desk.begin(history, f"turn {number}", desk.change(big)))
+        os.utime(history.path / f"{keys[-1]}.json", (1e9 + number, 1e9 + number))
         watching.rows()
     monkeypatch.setattr(histories, "MAX_AGE_S", time.time() - 1e9 - 2.5)
     monkeypatch.setattr(histories, "MAX_BYTES", 200_000)

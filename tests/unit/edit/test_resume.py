@@ -25,20 +25,20 @@ AFTER = (
 
 
 class Desk:
-    """A file, a turn of three hunks for it, and its ledger."""
+    """A file, a turn of three hunks for it, and its history."""
 
     def __init__(self, place: Path) -> None:
         self.root = place / "project"
         self.root.mkdir()
         self.file = self.root / "a.py"
         self.data = place / "data"
-        self.ledger = History(self.root, self.data)
+        self.history = History(self.root, self.data)
         self.put(BASE)
         lines, after = (text.from_bytes(one.encode()).lines for one in (BASE, AFTER))
         self.changes = diff.changes(lines, after)
         assert len(self.changes) == 3
         change = FileChange(str(self.file), "edit", "", digest(lines), self.changes, CHECKS)
-        self.key = self.ledger.begin("t", [change], bases={str(self.file): lines})
+        self.key = self.history.begin("t", [change], bases={str(self.file): lines})
 
     def put(self, body: str) -> None:
         self.file.write_text(body)
@@ -58,7 +58,7 @@ class Desk:
             "open": 2,
             "is_undone": False,
         }
-        self.ledger.decided(said)
+        self.history.decided(said)
         if is_saved:
             self.put("\n".join(lines) + "\n")
 
@@ -80,7 +80,7 @@ class Desk:
             "open": 2,
             "is_undone": False,
         }
-        self.ledger.decided(said)
+        self.history.decided(said)
 
     def resume(self) -> Resumed:
         return resume(History(self.root, self.data), self.key)  # as after a restart
@@ -160,13 +160,13 @@ def test_a_file_that_is_another_or_gone(desk: Desk) -> None:
     desk.file.unlink()
     assert "there is no file" in desk.resume().problems[0]
     with pytest.raises(EditMissing):
-        resume(desk.ledger, "none")
+        resume(desk.history, "none")
 
 
 def test_the_editors_text_comes_first(desk: Desk) -> None:
     lines = ["# mine", *text.from_bytes(BASE.encode()).lines]
     buffer = {"path": str(desk.file), "tick": 3, "text": "\n".join(lines)}
-    found = resume(desk.ledger, desk.key, [buffer])  # type: ignore[list-item]
+    found = resume(desk.history, desk.key, [buffer])  # type: ignore[list-item]
     assert found.files[0].base == digest(lines)
     assert [one.first_row for one in found.files[0].changes] == [
         one.first_row + 1 for one in desk.changes

@@ -45,13 +45,13 @@ def told(key: str, path: str, hunk: EditHunk, still_open: int = 0) -> EditDecide
 
 
 class Desk:
-    """A project, its ledger, and buffers of the editor."""
+    """A project, its history, and buffers of the editor."""
 
     def __init__(self, place: Path) -> None:
         self.root = place / "project"
         self.root.mkdir()
         self.data = place / "data"
-        self.ledger = History(self.root, self.data)
+        self.history = History(self.root, self.data)
         self.buffers: dict[str, list[str]] = {}
 
     def path(self, name: str) -> str:
@@ -79,13 +79,13 @@ class Desk:
 
     def do(self, *files: FileChange) -> str:
         """Have a turn written to disk."""
-        key = self.ledger.begin("t", files)
-        write(files, self.ledger, key)
+        key = self.history.begin("t", files)
+        write(files, self.history, key)
         return key
 
     def take(self, *files: FileChange) -> str:
         """Have a turn taken in buffers, hunk by hunk from above, as the editor tells it."""
-        key = self.ledger.begin("t", files, bases=self.buffers)
+        key = self.history.begin("t", files, bases=self.buffers)
         for file in files:
             lines, moved = self.buffers[file.path], 0
             for number, change in enumerate(file.changes, 1):
@@ -94,7 +94,7 @@ class Desk:
                 moved += len(change.new) - len(change.old)
                 hunk = hunk_at(lines, row, change.old, change.new)
                 left = len(file.changes) - number
-                self.ledger.decided(told(key, file.path, hunk, left))
+                self.history.decided(told(key, file.path, hunk, left))
         return key
 
     def type(self, name: str, old: str, new: str) -> None:
@@ -115,7 +115,7 @@ class Desk:
             {"path": path, "tick": 1, "text": "\n".join(lines)}
             for path, lines in self.buffers.items()
         ]
-        done = undo.revert(self.ledger, key, do, buffers)
+        done = undo.revert(self.history, key, do, buffers)
         for file in done.files:
             lines = self.buffers.pop(file.path)
             assert digest(lines) == file.base
@@ -182,12 +182,12 @@ def test_rows_of_another_text_are_not_believed(desk: Desk) -> None:
     desk.put("a.py", CODE)
     desk.load("a.py")
     change = desk.change("a.py", "def second", "# two\ndef second")
-    key = desk.ledger.begin("t", [change], bases=desk.buffers)
+    key = desk.history.begin("t", [change], bases=desk.buffers)
     lines = desk.buffers[path]
     lines[:0] = ["# typed before it was taken"] * 3
     row = change.changes[0].first_row + 3
     lines.insert(row, "# two")
-    desk.ledger.decided(told(key, path, hunk_at(lines, row, (), ("# two",))))
+    desk.history.decided(told(key, path, hunk_at(lines, row, (), ("# two",))))
     assert desk.revert("undo").problems == ()
     del desk.buffers[path][:3]
     assert desk.buffer("a.py") + "\n" == CODE  # the base again, and the row is one of another text
@@ -207,10 +207,10 @@ def test_what_was_typed_into_a_hunk_is_not_touched(desk: Desk) -> None:
     done = desk.revert("undo")
     assert done.problems == (f"{desk.path('a.py')} was changed since, and stays as it is",)
     assert (desk.get("a.py"), desk.get("b.py")) == (mine, CODE)
-    assert desk.ledger.undo_key() == desk.ledger.redo_key() == key
+    assert desk.history.undo_key() == desk.history.redo_key() == key
     desk.type("a.py", "  # mine", "")  # now it can be
     assert desk.revert("undo").problems == ()
-    assert desk.ledger.undo_key() == ""
+    assert desk.history.undo_key() == ""
     assert desk.get("a.py") == CODE
 
 
@@ -319,7 +319,7 @@ def test_what_the_user_took_back_by_hand(desk: Desk) -> None:
     assert desk.get("a.py") == CODE
     assert desk.revert("redo").problems == ()
     assert "x = a" not in (desk.get("a.py") or "")
-    assert desk.ledger.undo_key() == key
+    assert desk.history.undo_key() == key
 
 
 def test_a_missing_file_is_told(desk: Desk) -> None:
@@ -364,7 +364,7 @@ def test_all_or_none_on_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(EditUnsaved, match="No space"):
         desk.revert("undo")
     assert [desk.get("a.py"), desk.get("b.py")] == [after, after]
-    assert desk.ledger.undo_key() == key
+    assert desk.history.undo_key() == key
     desk.revert("undo")
     assert [desk.get("a.py"), desk.get("b.py")] == [CODE, CODE]
 
@@ -375,13 +375,13 @@ def test_a_part_of_a_turn_in_a_buffer(desk: Desk) -> None:
     desk.put("b.py", CODE)
     in_buffer = desk.change("a.py", "import os\n", "import os\nimport re\n")
     on_disk = desk.change("b.py", "a + 1", "a")
-    key = desk.ledger.begin("t", [in_buffer, on_disk], bases=desk.buffers)
-    write([on_disk], desk.ledger, key)
+    key = desk.history.begin("t", [in_buffer, on_disk], bases=desk.buffers)
+    write([on_disk], desk.history, key)
     (change,) = in_buffer.changes
     lines = desk.buffers[desk.path("a.py")]
     lines[change.first_row : change.last_row] = change.new
     hunk = hunk_at(lines, change.first_row, change.old, change.new)
-    desk.ledger.decided(told(key, desk.path("a.py"), hunk))
+    desk.history.decided(told(key, desk.path("a.py"), hunk))
     done = desk.revert("undo")
     assert ([file.path for file in done.files], done.paths) == (
         [desk.path("a.py")],

@@ -302,9 +302,9 @@ def test_what_was_refused_is_not_written(project: Project) -> None:
     found = text.read(project.root / "a")
     both = (Change(0, 1, ("a",), ("A",)), Change(2, 3, ("b",), ("B",)))
     change = FileChange(str(project.root / "a"), base=found.digest, changes=both)
-    ledger = History(project.root, project.data)
-    key = ledger.begin("t", [change])
-    ledger.decided(
+    history = History(project.root, project.data)
+    key = history.begin("t", [change])
+    history.decided(
         {
             "turn": key,
             "path": change.path,
@@ -315,9 +315,9 @@ def test_what_was_refused_is_not_written(project: Project) -> None:
         }
     )
     with pytest.raises(EditRefused, match="were rejected"):
-        write((change,), ledger, key)
+        write((change,), history, key)
     assert project.files()["a"] == b"a\nkept\nb\n"
-    write(ledger.open_files(key), ledger, key)
+    write(history.open_files(key), history, key)
     assert project.files()["a"] == b"a\nkept\nB\n"
 
 
@@ -326,10 +326,10 @@ def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Project)
     found = text.read(project.root / "a")
     whole = Change(0, 2, ("a", "b"), ("A", "B"))
     change = FileChange(str(project.root / "a"), base=found.digest, changes=(whole,))
-    ledger = History(project.root, project.data)
-    key = ledger.begin("t", [change])
+    history = History(project.root, project.data)
+    key = history.begin("t", [change])
     part: EditChange = {"first_row": 1, "last_row": 2, "old": ["b"], "new": ["B"]}
-    ledger.decided(
+    history.decided(
         {
             "turn": key,
             "path": change.path,
@@ -340,7 +340,7 @@ def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Project)
         }
     )
     with pytest.raises(EditRefused, match="were rejected"):
-        write(ledger.open_files(key), ledger, key)
+        write(history.open_files(key), history, key)
     assert project.files()["a"] == b"a\nb\n"
 
 
@@ -348,9 +348,9 @@ def test_a_turn_that_cannot_be_noted_is_not_written(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.put("a", "a\n")
-    ledger = History(project.root, project.data)
+    history = History(project.root, project.data)
     changes = [project.edit("a", "a", "A"), project.create("sub/b", "b"), project.delete("a")][:2]
-    key = ledger.begin("t", changes)
+    key = history.begin("t", changes)
 
     def fails(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -358,9 +358,9 @@ def test_a_turn_that_cannot_be_noted_is_not_written(
     with monkeypatch.context() as patch:
         patch.setattr(folders, "write_file", fails)
         with pytest.raises(EditUnsaved, match="No space left"):
-            write(changes, ledger, key)
+            write(changes, history, key)
         assert project.files() == {"a": b"a\n"}
         assert not (project.root / "sub").exists()
-    write(changes, ledger, key)
+    write(changes, history, key)
     assert project.files() == {"a": b"A\n", "sub/b": b"b\n"}
-    assert ledger.undo_key() == key
+    assert history.undo_key() == key

@@ -103,11 +103,11 @@ KILLED = """
 
         setattr(os, name, call)
 
-    ledger = History(root, data)
+    history = History(root, data)
     files = changes(root)
     for name in ("link", "rename", "replace", "unlink", "fsync", "mkdir", "rmdir", "write"):
         deadly(name)
-    write(files, ledger, key)
+    write(files, history, key)
 """
 
 
@@ -165,20 +165,20 @@ def test_killed_at_any_moment_it_can_be_undone(tmp_path: Path) -> None:
     for at in range(1, calls + 1):
         root, data, key = fresh(str(at))
         assert run(root, data, key, at) == 0
-        ledger = History(root, data)
-        told = recover(ledger)
-        is_noted = ledger.undo_key() == key
+        history = History(root, data)
+        told = recover(history)
+        is_noted = history.undo_key() == key
         if not is_noted:
             assert (files(root), told) == (BEFORE, ()), f"call {at}"
         else:
-            assert revert(ledger, "", "undo", []).problems == (), f"call {at}"
+            assert revert(history, "", "undo", []).problems == (), f"call {at}"
             left = {name: data for name, data in files(root).items() if not name.endswith("/")}
             assert left == BEFORE, f"call {at}: {told}"
-            assert revert(ledger, "", "redo", []).problems == (), f"call {at}"
+            assert revert(history, "", "redo", []).problems == (), f"call {at}"
             assert files(root) == AFTER, f"call {at}"
-            assert revert(ledger, "", "undo", []).problems == (), f"call {at}"
+            assert revert(history, "", "undo", []).problems == (), f"call {at}"
         assert (root / "a.py").stat().st_mode & 0o777 == 0o755
-        assert recover(ledger) == ()
+        assert recover(history) == ()
         seen.add((is_noted, bool(told)))
         shutil.rmtree(tmp_path / str(at))
     assert seen == {(False, False), (True, True), (True, False)}
@@ -395,7 +395,7 @@ TWO = """
     from lcursor.edit.checkpoints.write import write
     from lcursor.errors import EditStale
     root, data, name = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
-    ledger, done = History(root, data), 0
+    history, done = History(root, data), 0
     while done < 15:
         files = []
         for path in (root / "one", root / "two"):
@@ -403,9 +403,9 @@ TWO = """
             new = f"{name} {done}"
             change = Change(len(found.lines), len(found.lines), (), (new,))
             files.append(FileChange(str(path), base=found.digest, changes=(change,)))
-        key = ledger.begin("t", files)
+        key = history.begin("t", files)
         try:
-            write(files, ledger, key)
+            write(files, history, key)
             done += 1
         except EditStale:
             pass
@@ -424,8 +424,8 @@ def test_two_editors_at_once_lose_nothing(tmp_path: Path) -> None:
     one, two = ((root / name).read_text().splitlines() for name in ("one", "two"))
     assert one == two
     assert sorted(one[1:]) == sorted(f"{name} {number}" for name in "xyz" for number in range(15))
-    ledger = History(root, data)
-    written = [row for row in ledger.rows() if ledger.turn(row["turn"]).is_applied]
+    history = History(root, data)
+    written = [row for row in history.rows() if history.turn(row["turn"]).is_applied]
     assert len(written) == 45
-    assert not ledger.damaged
+    assert not history.damaged
     assert not [path for path in root.iterdir() if path.name.startswith(".lcursor")]
