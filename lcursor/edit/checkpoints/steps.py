@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -15,7 +15,7 @@ from typing import Final, Literal
 from lcursor.edit.checkpoints import text
 from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import FileChange, FileKind
-from lcursor.errors import EditMissing, EditOutside, EditRefused, EditStale, EditUnsaved
+from lcursor.errors import EditMissing, EditOutside, EditRefused, EditStale
 
 VCS_FOLDERS: Final = (".git", ".hg", ".svn", ".jj")
 """Version control runs or trusts the files in these folders: they are never written."""
@@ -118,9 +118,9 @@ def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False
             f"outside of the project: {', '.join(far)}", "Say yes when you are asked, or leave it"
         )
     for path in places:
-        if os.path.basename(path) in ("", ".", ".."):
-            raise EditRefused(f"{path} is no name of a file", "Ask for the edit again")
-        _require_writable_place(path, top)
+        inner = os.path.relpath(path, top) if _is_in(path, top) else path
+        if found := next((part for part in Path(inner).parts if part in VCS_FOLDERS), ""):
+            raise EditRefused(f"{path} belongs to version control ({found})", "Change it by hand")
     steps = [step for op in ops for step in _steps(op)]
     names = [step.path for step in steps if step.do != "put" or step.seen is not None]
     if twice := {path for path in names if names.count(path) > 1}:
@@ -136,8 +136,6 @@ def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False
                 f"there is a file {path} already",
                 "Look at it, then delete it or ask for the edit again",
             )
-        if any(above in places and above not in gone for above in _above(path)):
-            raise EditRefused(f"{path} would be below a file", "Ask for the edit again")
     return steps
 
 
@@ -184,23 +182,6 @@ def _found(op: FileOp, real: str) -> tuple[os.stat_result, bytes]:
     return seen, data
 
 
-def _require_writable_place(path: str, top: str) -> None:
-    """Raise `EditRefused` or `EditUnsaved` for a place where nothing may be written."""
-    inner = os.path.relpath(path, top) if _is_in(path, top) else path
-    if found := next((part for part in Path(inner).parts if part in VCS_FOLDERS), ""):
-        raise EditRefused(f"{path} belongs to version control ({found})", "Change it by hand")
-    folder = os.path.dirname(path)
-    while not os.path.lexists(folder):
-        folder = os.path.dirname(folder)
-    if not os.path.isdir(folder):
-        raise EditRefused(f"{folder} is no folder, so {path} cannot be", "Ask for the edit again")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise EditUnsaved(
-            f"{path} cannot be written: no permission in {folder}; nothing was changed",
-            f"See who may write there: ls -ld {folder}",
-        )
-
-
 def real_path(op: FileOp, name: str = "") -> str:
     """Return the target of a name; of a created, moved or deleted file the name itself."""
     name = name or op.path
@@ -211,12 +192,6 @@ def real_path(op: FileOp, name: str = "") -> str:
 
 def _is_in(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
-
-
-def _above(path: str) -> Iterator[str]:
-    while (folder := os.path.dirname(path)) != path:
-        yield folder
-        path = folder
 
 
 def _can_be_replaced(seen: os.stat_result) -> bool:

@@ -6,7 +6,6 @@ that write next to themselves; it is no sandbox. Blocks.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -90,7 +89,6 @@ class CheckCommands:
     def __exit__(self, *_: object) -> None:
         copy, self._copy = self._copy, None
         if copy is not None:
-            _make_removable(Path(copy.name))
             copy.cleanup()
 
     def format(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
@@ -285,9 +283,6 @@ class CheckCommands:
             return 0  # it is deleted, but not yet in the git index
         if not stat.S_ISLNK(found.st_mode) and not stat.S_ISREG(found.st_mode):
             return 0
-        # A folder on the way may be a link that leads out of the project.
-        if not Path(os.path.realpath(source.parent)).is_relative_to(self._root):
-            return 0
         target.parent.mkdir(parents=True, exist_ok=True)
         if stat.S_ISLNK(found.st_mode):
             real = Path(os.path.realpath(source))
@@ -341,13 +336,3 @@ def _data(lines: Lines, path: Path) -> bytes:
 
 def _text(output: Output) -> str:
     return (output.data + output.errors).decode("utf-8", "replace")
-
-
-def _make_removable(folder: Path) -> None:
-    """Allow to delete what a command has write-protected."""
-    for here, folders, _ in os.walk(folder):
-        for name in folders:
-            path = Path(here, name)
-            if not path.is_symlink():
-                with contextlib.suppress(OSError):
-                    path.chmod(0o700)
