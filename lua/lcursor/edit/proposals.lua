@@ -91,13 +91,14 @@ function M.alternatives(proposal)
 end
 
 ---@param buf? integer nil: of all files
----@return lcursor.EditPart[] of the proposals that are shown
-local function shown_parts(buf)
+---@param with_hidden? boolean also of the proposals that are not shown
+---@return lcursor.EditPart[]
+local function parts_of(buf, with_hidden)
   local found = {}
   for _, proposal in ipairs(proposals) do
-    for _, part in ipairs(proposal.parts) do
-      if not proposal.is_hidden and (not buf or part.buf == buf) then
-        table.insert(found, part)
+    for _, part in ipairs((with_hidden or not proposal.is_hidden) and proposal.parts or {}) do
+      if not buf or part.buf == buf then
+        found[#found + 1] = part
       end
     end
   end
@@ -106,12 +107,12 @@ end
 
 ---@return lcursor.EditPart[] about which the user still has to decide
 function M.parts()
-  return vim.tbl_filter(M.is_pending, shown_parts())
+  return vim.tbl_filter(M.is_pending, parts_of())
 end
 
 ---@return integer open hunks of all files
 function M.count()
-  return vim.iter(shown_parts()):fold(0, function(count, part)
+  return vim.iter(parts_of()):fold(0, function(count, part)
     return count + M.open_in(part)
   end)
 end
@@ -122,7 +123,7 @@ end
 function M.hunks(buf)
   buf = buf == 0 and api.nvim_get_current_buf() or buf
   local found, order = {}, {}
-  for _, part in ipairs(shown_parts(buf)) do
+  for _, part in ipairs(parts_of(buf)) do
     for _, hunk in ipairs(part.hunks) do
       if hunk.state == "open" or hunk.state == "conflict" then
         table.insert(found, hunk)
@@ -206,19 +207,6 @@ function M.report_accepted(part, hunks, is_undone)
   M.report(part, accepted, {}, is_undone)
 end
 
----@return lcursor.EditPart[] in a buffer, hidden ones too
-local function parts_in(buf)
-  local found = {}
-  for _, proposal in ipairs(proposals) do
-    for _, part in ipairs(proposal.parts) do
-      if part.buf == buf then
-        found[#found + 1] = part
-      end
-    end
-  end
-  return found
-end
-
 local function detach(part)
   for _, hunk in ipairs(part.hunks) do
     if hunk.state == "open" or hunk.state == "conflict" then
@@ -251,7 +239,7 @@ end
 watch = function(buf)
   track.watch(buf, {
     moved = function(first, last, now)
-      for _, part in ipairs(parts_in(buf)) do
+      for _, part in ipairs(parts_of(buf, true)) do
         local written = part.written or {}
         for _, hunk in ipairs(part.hunks) do
           if not hunk.is_lost and not written[hunk] and hunk.state ~= "rejected" then
@@ -262,7 +250,7 @@ watch = function(buf)
     end,
     changed = function()
       local seq, is_changed = buffers.change_number(buf), false
-      for _, part in ipairs(parts_in(buf)) do
+      for _, part in ipairs(parts_of(buf, true)) do
         local undone, redone, is_other = place.refresh(buf, part, seq)
         is_changed = is_changed or is_other
         M.report_accepted(part, undone, true)
@@ -273,7 +261,7 @@ watch = function(buf)
       end
     end,
     detached = function()
-      for _, part in ipairs(parts_in(buf)) do
+      for _, part in ipairs(parts_of(buf, true)) do
         detach(part)
       end
       render.update(buf, {})
