@@ -249,7 +249,7 @@ def test_an_unknown_subcommand(editor: Start) -> None:
     nvim.command("LCursor nonsense")
     text = str(notes(nvim)[0][0])
     assert "nonsense" in text
-    assert "status, why, stats, prompt, index, search, chats, server, undo" in text
+    assert "status, why, stats, prompt, toggle" in text
 
 
 def test_completion_of_the_command_line(editor: Start) -> None:
