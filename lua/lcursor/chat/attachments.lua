@@ -35,14 +35,12 @@ end
 
 ---@param first integer row
 ---@param last integer row after the last
+---@param first? integer row; of the whole buffer without it
+---@param last? integer row after the last
 ---@return integer bytes
 local function size_of(buf, first, last)
-  return api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first)
-end
-
----@return integer bytes
-local function buffer_size(buf)
-  return size_of(buf, 0, api.nvim_buf_line_count(buf))
+  last = last or api.nvim_buf_line_count(buf)
+  return api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first or 0)
 end
 
 ---@return string absolute; "" without a file
@@ -143,7 +141,7 @@ local function screen()
   local buf = win and api.nvim_win_get_buf(win)
   if not win or not buf or vim.bo[buf].buftype ~= "" or privacy.kept_back(buf) then
     return nil
-  elseif buffer_size(buf) > MAX_BYTES then
+  elseif size_of(buf) > MAX_BYTES then
     return nil
   end
   local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
@@ -294,35 +292,40 @@ local function matches(argument, path)
   return wanted == name or wanted == path or vim.endswith(name, "/" .. wanted)
 end
 
---- Attach modified buffers: the host reads files from disk.
----@param test? fun(path: string): boolean
----@param is_silent? boolean do not report refused ones
+--- Attach the buffers of files that pass a test.
+---@param test fun(buf: integer, path: string): boolean
 ---@return lcursor.ChatAttachment[]
-local function unsaved(test, is_silent)
+local function buffers(test)
   local found = {}
   for _, buf in ipairs(api.nvim_list_bufs()) do
-    local path = api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified and path_of(buf) or ""
-    if path ~= "" and (not test or test(path)) then
-      local is_allowed = not privacy.kept_back(buf) and buffer_size(buf) <= MAX_BYTES
-      table.insert(found, (is_allowed or not is_silent) and whole_buffer(buf) or nil)
+    local path = api.nvim_buf_is_loaded(buf) and path_of(buf) or ""
+    if path ~= "" and test(buf, path) then
+      table.insert(found, (whole_buffer(buf)))
     end
   end
   return found
 end
 
+--- Attach modified buffers: the host reads files from disk.
+---@param test? fun(path: string): boolean
+---@param is_silent? boolean do not report refused ones
+local function unsaved(test, is_silent)
+  return buffers(function(buf, path)
+    local is_wanted = vim.bo[buf].modified and (not test or test(path))
+    return is_wanted and not (is_silent and (privacy.kept_back(buf) or size_of(buf) > MAX_BYTES))
+  end)
+end
+
+local function all_unsaved()
+  return unsaved()
+end
+
 --- Attach the listed buffers whose name contains a text.
----@return lcursor.ChatAttachment[]
 local function buffers_named(text)
-  local found = {}
-  for _, buf in ipairs(api.nvim_list_bufs()) do
-    local is_file = vim.bo[buf].buflisted and api.nvim_buf_is_loaded(buf) and path_of(buf) ~= ""
-    if is_file and vim.bo[buf].buftype == "" then
-      if name_of(buf):lower():find(text:lower(), 1, true) then
-        table.insert(found, (whole_buffer(buf)))
-      end
-    end
-  end
-  return found
+  return buffers(function(buf)
+    local is_file = vim.bo[buf].buflisted and vim.bo[buf].buftype == ""
+    return is_file and name_of(buf):lower():find(text:lower(), 1, true) ~= nil
+  end)
 end
 
 ---@type table<string, fun(argument: string, buf?: integer): table?> attachments by mention
@@ -354,12 +357,8 @@ local readers = {
       return vim.startswith(code_window.name(path), folder) or vim.startswith(path, folder)
     end)
   end,
-  symbol = function()
-    return unsaved()
-  end,
-  diff = function()
-    return unsaved()
-  end,
+  symbol = all_unsaved,
+  diff = all_unsaved,
 }
 
 ---@return boolean whether the cursor is still in what was selected last
