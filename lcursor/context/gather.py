@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -81,11 +81,20 @@ def gather(
         Cancelled: `cancel` returned True.
     """
     expanded = prompts.expand(text, root)
+    buffers = {
+        each["path"]: each["text"]
+        for each in attachments
+        if each["kind"] == "buffer" and each["path"] and not _is_saved(each)
+    }
+    reader = Reader(root, secrets, buffers, cancel, max_s)
     gathering = _Gathering(
-        root, path, attachments, codebase, secrets, cancel, codebase_tokens, max_s
+        attachments,
+        paths.PathResolver(reader, path),
+        codebase or GrepSearch(reader.root, secrets),
+        codebase_tokens,
+        is_command=is_command or expanded.prompt is not None,
+        is_foreign=bool(expanded.prompt and expanded.prompt.origin == "project"),
     )
-    gathering.is_command = is_command or expanded.prompt is not None
-    gathering.is_foreign = bool(expanded.prompt and expanded.prompt.origin == "project")
     gathering.add_mentions(expanded.text)
     brings = expanded.prompt.brings if expanded.prompt else ""
     if brings == "trace":
@@ -136,43 +145,33 @@ def _is_saved(each: ChatAttachment) -> bool:
         return False
 
 
+@dataclass
 class _Gathering:
     """Gathers the items of one question."""
 
-    def __init__(
-        self,
-        root: Path,
-        path: str,
-        attachments: Sequence[ChatAttachment],
-        codebase: Codebase | None,
-        secrets: Sequence[str],
-        cancel: Cancel | None,
-        codebase_tokens: int,
-        max_s: float,
-    ) -> None:
-        buffers = {
-            each["path"]: each["text"]
-            for each in attachments
-            if each["kind"] == "buffer" and each["path"] and not _is_saved(each)
-        }
-        self._reader = Reader(root, secrets, buffers, cancel, max_s)
-        self._root, self._path, self._attachments = self._reader.root, path, attachments
-        self._codebase, self._secrets, self._tokens = codebase, secrets, codebase_tokens
-        self._resolver = paths.PathResolver(self._reader, path)
-        self._mentioned: set[int] = set()
-        """Indexes of attachments that were mentioned."""
-        self.items: list[Item] = []
-        self.is_command = self.is_foreign = False
+    attachments: Sequence[ChatAttachment]
+    resolver: paths.PathResolver
+    codebase: Codebase
+    codebase_tokens: int
+    is_command: bool
+    is_foreign: bool
+    """The text is from a prompt of the project, which may not name files outside."""
+    items: list[Item] = field(default_factory=list)
+    mentioned: set[int] = field(default_factory=set)
+    """Indexes of attachments that were mentioned."""
+
+    def __post_init__(self) -> None:
+        self.reader, self.path = self.resolver.reader, self.resolver.path
 
     def add_mentions(self, text: str) -> None:
         """Add what a text mentions, and the user's attachments."""
         found = mentions.parse(text)
         named: list[Item] = []
         for mention in found:
-            self._reader.check()
+            self.reader.check()
             named += self._mention_items(mention, text, found)
-        for number, each in enumerate(self._attachments):
-            if number not in self._mentioned and not _is_ambient(each):
+        for number, each in enumerate(self.attachments):
+            if number not in self.mentioned and not _is_ambient(each):
                 self.items.append(self._attached(each))
         self.items += named
 
@@ -182,7 +181,7 @@ class _Gathering:
         spans: dict[str, list[list[int]]] = {}
         number = 0
         for frame in trace.frames("\n".join(texts)):
-            where = self._resolver.find_frame(frame.path)
+            where = self.resolver.find_frame(frame.path)
             if where is None or number >= MAX_FRAMES:
                 continue
             number += 1
@@ -203,8 +202,8 @@ class _Gathering:
 
     def add_tests(self) -> None:
         """Add the tests of the file in question, else others as an example."""
-        about = next((item.path for item in self.items if item.path), self._path)
-        for path, note in self._resolver.tests_of(about) if about else ():
+        about = next((item.path for item in self.items if item.path), self.path)
+        for path, note in self.resolver.tests_of(about) if about else ():
             item = self._file(path, 0, -1, note)
             if not item.is_left_out and len(item.text) <= MAX_TEST_CHARS:
                 self.items.append(item)
@@ -214,7 +213,7 @@ class _Gathering:
         """Add the visible lines, unless git ignores their file."""
         self.items += [
             self._attached(each)
-            for each in self._attachments
+            for each in self.attachments
             if each["kind"] == "screen" and not self._is_ignored(each["path"])
         ]
 
@@ -222,7 +221,7 @@ class _Gathering:
         """Return the rules that apply to the current file and to the items."""
         about = [item.path for item in items if item.path and not item.is_left_out]
         have = {item.key for item in items}
-        found = rules.applicable(self._root, [self._path, *about], reader=self._reader)
+        found = rules.applicable(self.reader, [self.path, *about])
         return [item for item in found if item.key not in have]
 
     def _mention_items(
@@ -236,27 +235,27 @@ class _Gathering:
         if kind == "buffer":
             return self._buffer(argument)
         if kind == "symbol":
-            return item_builders.symbol_items(argument, self._get_codebase(), self._resolver)
+            return item_builders.symbol_items(argument, self.codebase, self.resolver)
         if kind == "diff":
             return self._diff(argument)
         if kind == "commit":
-            return changes.commit(argument, self._reader)
+            return changes.commit(argument, self.reader)
         if kind == "codebase":
             question = argument or mentions.without(text, all_of)
             return item_builders.codebase_items(
-                question, self._get_codebase(), self._resolver, self._tokens
+                question, self.codebase, self.resolver, self.codebase_tokens
             )
         if kind == "rules":
-            found = rules.named(argument, [self._path], self._reader)
+            found = rules.named(argument, [self.path], self.reader)
             return [found or missing("rules", argument, "there are no such rules")]
         return self._sent(kind, argument)
 
     def _sent(self, kind: str, argument: str) -> list[Item]:
         """Return the attachments of a kind whose name contains the argument."""
         found = []
-        for number, each in enumerate(self._attachments):
+        for number, each in enumerate(self.attachments):
             if each["kind"] == kind and argument.lower() in each["name"].lower():
-                self._mentioned.add(number)
+                self.mentioned.add(number)
                 found.append(self._attached(each))
         if found:
             return found
@@ -274,7 +273,7 @@ class _Gathering:
 
     def _attached(self, each: ChatAttachment) -> Item:
         kind, name, path, row = each["kind"], each["name"], each["path"], each["first_row"]
-        key, why = _key(each), _secret(each, self._reader)
+        key, why = _key(each), _secret(each, self.reader)
         if not why and not each["text"].strip():
             why = "it is empty"
         if not why and len(each["text"]) > MAX_BYTES:
@@ -286,16 +285,16 @@ class _Gathering:
     def _buffer(self, argument: str) -> list[Item]:
         """Return the current buffer, or one by name; from the disk if it was not sent."""
         wanted = argument.lower()
-        here = os.path.realpath(self._path) if self._path else ""
+        here = os.path.realpath(self.path) if self.path else ""
         found: list[tuple[int, ChatAttachment]] = [
             (number, each)
-            for number, each in enumerate(self._attachments)
+            for number, each in enumerate(self.attachments)
             if each["kind"] == "buffer" and wanted in (each["name"] or each["path"]).lower()
         ]
         if not argument:
             of_path = [one for one in found if here and os.path.realpath(one[1]["path"]) == here]
             found = of_path or ([] if here else found[:1])
-        self._mentioned.update(number for number, _ in found)
+        self.mentioned.update(number for number, _ in found)
         if found:
             return [self._attached(each) for _, each in found]
         if argument:  # it may be a file that is not open
@@ -305,11 +304,11 @@ class _Gathering:
             return [missing("buffer", argument, why)] if why else files
         if not here:
             return [missing("buffer", "buffer", NOTHING["buffer"])]
-        return [self._file(Path(self._path), 0, -1, "", "buffer")]
+        return [self._file(Path(self.path), 0, -1, "", "buffer")]
 
     def _files(self, argument: str) -> list[Item]:
         """Return a file, rows of it, or all files that match a glob."""
-        found = self._resolver.find_files(argument, is_foreign=self.is_foreign)
+        found = self.resolver.find_files(argument, is_foreign=self.is_foreign)
         if found.refusal:
             return [missing("file", argument, found.refusal)]
         if found.is_folder:
@@ -323,15 +322,17 @@ class _Gathering:
 
     def _folder(self, argument: str) -> list[Item]:
         """Return the list of a folder's files, and those that are text."""
-        found = self._resolver.find_folder(argument, is_foreign=self.is_foreign)
+        found = self.resolver.find_folder(argument, is_foreign=self.is_foreign)
         if found.refusal:
             return [missing("dir", argument, found.refusal)]
-        name = self._resolver.display_name(found.folder)
+        name = self.resolver.display_name(found.folder)
         items = [Item(f"dir:{name}", "dir", f"{name}/", str(found.folder), 0, found.listing)]
         note = f"in {name}"
         for path, why in found.files:
             if why:
-                items.append(self._left_out("dir", path, why))
+                shown = self.resolver.display_name(path)
+                key, where = f"file:{shown}", str(path)
+                items.append(Item(key, "dir", shown, where, note=why, is_left_out=True))
             else:
                 items.append(replace(self._file(path, 0, -1, note), kind="dir"))
         if found.more:
@@ -341,12 +342,12 @@ class _Gathering:
     def _file(
         self, path: Path, first: int, end: int, note: str, kind: AttachmentKind = "file"
     ) -> Item:
-        return item_builders.file_item(self._resolver, path, first, end, note, kind)
+        return item_builders.file_item(self.resolver, path, first, end, note, kind)
 
     def _diff(self, argument: str) -> list[Item]:
-        found = changes.diff(argument, self._reader)
+        found = changes.diff(argument, self.reader)
         if self.is_command and argument == "--staged" and all(item.is_left_out for item in found):
-            every = changes.diff("", self._reader)  # `/commit` before anything is staged
+            every = changes.diff("", self.reader)  # `/commit` before anything is staged
             if any(not item.is_left_out for item in every):
                 note = "nothing is staged, so all that is changed"
                 return [
@@ -357,11 +358,6 @@ class _Gathering:
                 ]
         return found
 
-    def _get_codebase(self) -> Codebase:
-        if self._codebase is None:
-            self._codebase = GrepSearch(self._root, self._secrets)
-        return self._codebase
-
     def _is_ignored(self, path: str) -> bool:
         """Return whether git ignores a file, or takes too long to say."""
         if not path:
@@ -371,13 +367,9 @@ class _Gathering:
             *("check-ignore", "--", path),
             max_bytes=1 << 16,
             ok=(0, 1),
-            cancel=self._reader.cancel,
+            cancel=self.reader.cancel,
         )
         return bool(said.data) or said.is_cut
-
-    def _left_out(self, kind: AttachmentKind, path: Path, why: str) -> Item:
-        name = self._resolver.display_name(path)
-        return Item(f"file:{name}", kind, name, str(path), 0, "", why, is_left_out=True)
 
 
 def _is_ambient(each: ChatAttachment) -> bool:

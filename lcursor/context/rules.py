@@ -13,7 +13,6 @@ from typing import Final
 
 from lcursor.context import front_matter
 from lcursor.context.items import Item
-from lcursor.process.run import Cancel
 from lcursor.project.globs import path_test
 from lcursor.project.reading import Reader
 
@@ -60,20 +59,12 @@ class Rule:
         return ""
 
 
-def applicable(
-    root: Path,
-    paths: Sequence[str] = (),
-    *,
-    secrets: Sequence[str] = (),
-    cancel: Cancel | None = None,
-    reader: Reader | None = None,
-) -> list[Item]:
+def applicable(reader: Reader, paths: Sequence[str] = ()) -> list[Item]:
     """Return the rules that apply to some files, general ones first.
 
     Args:
         paths: absolute paths of the current file and of attached ones.
     """
-    reader = reader or Reader(root, secrets, cancel=cancel)
     names = [name for path in paths if (name := inside(reader.root, path))]
     items, total = [], 0
     for rule in known(reader, names):

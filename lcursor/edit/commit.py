@@ -89,7 +89,7 @@ def rules_of(root: Path, services: EditServices) -> str:
     """Return the text of the project's rules files, if the settings allow them."""
     if not services.models.config.rules:
         return ""
-    found = rules.applicable(root, [str(root)], reader=Reader(root, services.secrets))
+    found = rules.applicable(Reader(root, services.secrets), [str(root)])
     return clean(layout.write([each for each in found if not each.is_left_out]))
 
 

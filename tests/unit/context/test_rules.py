@@ -12,7 +12,7 @@ from tests.unit.project.trees import write
 
 
 def names(root: Path, *paths: str) -> list[str]:
-    found = rules.applicable(root, [str(root / path) for path in paths])
+    found = rules.applicable(Reader(root), [str(root / path) for path in paths])
     return [item.name for item in found if not item.is_left_out]
 
 
@@ -52,7 +52,7 @@ HEADS = [
 @pytest.mark.parametrize(("head", "path", "holds"), HEADS)
 def test_rules_of_cursor_hold_by_their_head(root: Path, head: str, path: str, holds: bool) -> None:
     write(root, ".cursor/rules/deep/style.mdc", text=f"{head}Write short names.\n")
-    found = rules.applicable(root, [str(root / path)] if path else [])
+    found = rules.applicable(Reader(root), [str(root / path)] if path else [])
     assert [item.text for item in found] == (["Write short names.\n"] if holds else [])
 
 
@@ -90,7 +90,7 @@ def test_what_is_too_long_is_cut_and_says_so_and_what_is_too_much_stays_out(root
     write(root, "AGENTS.md", text="A long rule about names.\n" * 4000)
     for number in range(5):
         write(root, f".lcursor/rules/{number}.md", text="x" * 15_999 + "\n")
-    found = rules.applicable(root)
+    found = rules.applicable(Reader(root))
     assert len(found[0].text) <= rules.MAX_FILE_CHARS
     assert found[0].text.endswith("names.\n")
     assert "the first 24,000 of its 100,000 characters" in found[0].note
@@ -100,13 +100,13 @@ def test_what_is_too_long_is_cut_and_says_so_and_what_is_too_much_stays_out(root
 
 def test_a_rule_with_a_secret_in_it_is_not_read(root: Path) -> None:
     write(root, "AGENTS.md", text="-----BEGIN RSA PRIVATE KEY-----\n")
-    (item,) = rules.applicable(root)
+    (item,) = rules.applicable(Reader(root))
     assert item.is_left_out
     assert item.note == "a private key stands in it"
     (root / "AGENTS.md").unlink()
     (root / "AGENTS.md").symlink_to(root / ".env")
     write(root, ".env", text="A=1\n")
-    (item,) = rules.applicable(root)
+    (item,) = rules.applicable(Reader(root))
     assert item.text == ""
 
 
@@ -115,11 +115,11 @@ def test_a_project_cannot_lay_links_to_the_users_files_but_the_user_can(
 ) -> None:
     write(home, "diary.md", "dotfiles/me.md", text="mine\n")
     (root / "AGENTS.md").symlink_to(home / "diary.md")
-    (item,) = rules.applicable(root)
+    (item,) = rules.applicable(Reader(root))
     assert (item.text, item.note) == ("", rules.LEADS_OUT)
     (root / "AGENTS.md").unlink()
     write(root, "docs/real.md", text="Inside.\n")
     (root / "AGENTS.md").symlink_to("docs/real.md")
     (home / ".config/lcursor/rules").mkdir(parents=True)
     (home / ".config/lcursor/rules/me.md").symlink_to(home / "dotfiles/me.md")
-    assert [item.text for item in rules.applicable(root)] == ["mine\n", "Inside.\n"]
+    assert [item.text for item in rules.applicable(Reader(root))] == ["mine\n", "Inside.\n"]
