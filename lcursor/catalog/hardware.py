@@ -6,13 +6,13 @@ import contextlib
 import os
 import platform
 import re
-import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from lcursor.process.run import output_of
 
 Vendor = Literal["nvidia", "amd", "apple", "none"]
 
@@ -102,19 +102,6 @@ def _word(path: Path) -> str:
         return ""
 
 
-def _output(*command: str) -> str:
-    """Return the output of a program, "" if it is missing or fails."""
-    if not shutil.which(command[0]):
-        return ""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PROBE_S, check=True, errors="replace"
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout
-
-
 def parse_nvidia(text: str) -> tuple[str, int, int] | None:
     """Parse nvidia-smi's `name, memory.total, memory.free` lines; return the largest GPU."""
     found = []
@@ -141,7 +128,7 @@ def physical_cores() -> int:
     found = 0
     if platform.system() == "Darwin":
         with contextlib.suppress(ValueError):
-            found = int(_output("sysctl", "-n", "hw.physicalcpu"))
+            found = int(output_of(["sysctl", "-n", "hw.physicalcpu"]))
     else:
         with contextlib.suppress(OSError):
             found = parse_cores(Path("/proc/cpuinfo").read_text(errors="replace"))
@@ -155,15 +142,15 @@ def _ram_bytes() -> int | None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(ValueError):
-        return int(_output("sysctl", "-n", "hw.memsize"))
+        return int(output_of(["sysctl", "-n", "hw.memsize"]))
     return None
 
 
 def detect() -> Hardware:
     """Detect this machine."""
     rest = {"ram_bytes": _ram_bytes(), "cores": physical_cores()}
-    query = ("--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits")
-    if nvidia := parse_nvidia(_output("nvidia-smi", *query)):
+    query = ["--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
+    if nvidia := parse_nvidia(output_of(["nvidia-smi", *query], max_s=_PROBE_S)):
         return Hardware("nvidia", *nvidia, **rest)  # type: ignore[arg-type]
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         return Hardware("apple", "Apple GPU", None, None, **rest)  # type: ignore[arg-type]

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from lcursor.index.client import Client
     from lcursor.index.report import Report
 
-LINE_EVERY_S = 3.0
 EVENT_S = 1.0
 SNIPPET_LINES = 4
 PHASES = {
@@ -31,13 +29,6 @@ PHASES = {
     "paused": "resting",
 }
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
-
-
-class Shower(Protocol):
-    """Shows how far a worker is."""
-
-    def at(self, state: Mapping[str, Any]) -> None:
-        """Show a state."""
 
 
 def index(
@@ -238,18 +229,25 @@ def _begin(client: Client, root: Path, *, rebuild: bool, yes: bool) -> None:
 
 
 def _follow(client: Client, words: bool) -> Mapping[str, Any]:
-    """Show how far a worker is until it is done; return its last state."""
-    with _showing() as shower:
+    """Show the progress of a worker until it is done; return its last state."""
+    from lcursor.cli.progress import watching
+
+    shown = ("", False)
+    with watching("index", "{:,}".format) as watch:
         while True:
             for event in client.events(timeout_s=EVENT_S):
                 if event.get("event") == "remark":
-                    typer.echo(f"lcursor: {event['text']}", err=True)
+                    watch.say(event["text"])
                 elif event.get("event") == "gone":
                     break
                 elif event.get("event") == "state":
-                    shower.at(event)
                     if _is_over(event, words):
                         return event
+                    phase, total = event["phase"], event["total"]
+                    if phase in PHASES and shown != (phase, total > 0):
+                        shown = (phase, total > 0)
+                        watch.begin(PHASES[phase], total, event["done"])
+                    watch.at(event["done"])
             state = client.call("status")
             if _is_over(state, words):
                 return state
@@ -257,61 +255,3 @@ def _follow(client: Client, words: bool) -> Mapping[str, Any]:
 
 def _is_over(state: Mapping[str, Any], words: bool) -> bool:
     return state["phase"] in {"ready", "failed"} or (words and state["phase"] == "embedding")
-
-
-class _Lines:
-    """Lines for a log, now and then."""
-
-    def __init__(self) -> None:
-        self._phase, self._spoke_s = "", 0.0
-
-    def at(self, state: Mapping[str, Any]) -> None:
-        phase, now_s = state["phase"], time.monotonic()
-        is_new = phase != self._phase
-        if phase not in PHASES or (not is_new and now_s - self._spoke_s < LINE_EVERY_S):
-            return
-        self._phase, self._spoke_s = phase, now_s
-        left = f", {state['seconds_left']:.0f} s left" if state["seconds_left"] >= 0 else ""
-        how = f": {state['done']:,} of {state['total']:,}{left}" if state["total"] else ""
-        typer.echo(f"index: {PHASES[phase]}{how}", err=True)
-
-
-class _Bars:
-    """One bar for each phase."""
-
-    def __init__(self, progress: Any) -> None:
-        self._progress, self._tasks = progress, dict[str, Any]()
-
-    def at(self, state: Mapping[str, Any]) -> None:
-        phase = state["phase"]
-        if phase not in PHASES or phase == "paused":
-            return
-        total = state["total"] or None
-        if phase not in self._tasks:
-            self._tasks[phase] = self._progress.add_task(PHASES[phase], total=total)
-        self._progress.update(self._tasks[phase], completed=state["done"], total=total)
-
-
-@contextmanager
-def _showing() -> Iterator[Shower]:
-    """Yield a progress display for a terminal or for a file."""
-    if not sys.stderr.isatty():
-        yield _Lines()
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield _Bars(progress)

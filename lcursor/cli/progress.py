@@ -1,13 +1,10 @@
-"""Show the progress of a download: a bar on a terminal, else a line every few seconds.
-
-Writes to standard error only.
-"""
+"""Show progress: a bar on a terminal, else a line every few seconds. Writes to standard error."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,10 +20,15 @@ LINE_EVERY_S = 3.0
 
 
 class PlainWatcher:
-    """Lines for a log or an editor's window."""
+    """Lines for a log or an editor's window.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    Args:
+        name: at the beginning of each line.
+        show: returns an amount as text.
+    """
+
+    def __init__(self, name: str, show: Callable[[int], str] = format_bytes) -> None:
+        self._name, self._show = name, show
         self._what, self._total, self._first = "", 0, 0
         self._began_s = self._spoke_s = 0.0
 
@@ -38,9 +40,8 @@ class PlainWatcher:
         """Print a step and its size."""
         self._what, self._total, self._first = what, total, done
         self._began_s = self._spoke_s = time.monotonic()
-        self.say(
-            f"{what}: {format_bytes(total)}" + (f", {format_bytes(done)} are here" if done else "")
-        )
+        size = f": {self._show(total)}" if total else ""
+        self.say(what + size + (f", {self._show(done)} are here" if done else ""))
 
     def at(self, done: int) -> None:
         """Print the progress, if the last line is old enough."""
@@ -50,8 +51,8 @@ class PlainWatcher:
         self._spoke_s = now_s
         rate = max(1.0, (done - self._first) / (now_s - self._began_s))
         self.say(
-            f"{self._what}: {format_bytes(done)} of {format_bytes(self._total)} "
-            f"({100 * done // self._total} %), {format_bytes(int(rate))}/s, "
+            f"{self._what}: {self._show(done)} of {self._show(self._total)} "
+            f"({100 * done // self._total} %), {self._show(int(rate))}/s, "
             f"{max(0.0, self._total - done) / rate:.0f} s left"
         )
 
@@ -71,7 +72,7 @@ class BarWatcher:
     def begin(self, what: str, total: int, done: int = 0) -> None:
         """Begin a new bar."""
         self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(what, total=total, completed=done)
+        self._task = self._progress.add_task(what, total=total or None, completed=done)
 
     def at(self, done: int) -> None:
         """Move the bar."""
@@ -79,27 +80,26 @@ class BarWatcher:
 
 
 @contextmanager
-def watching(name: str) -> Iterator[Reporter]:
-    """Yield a reporter for a terminal or for a file."""
+def watching(name: str, show: Callable[[int], str] = format_bytes) -> Iterator[Reporter]:
+    """Yield a reporter for a terminal or for a file; `show` returns an amount as text."""
     if not sys.stderr.isatty():
-        yield PlainWatcher(name)
+        yield PlainWatcher(name, show)
         return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
+        MofNCompleteColumn,
         Progress,
         TextColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(binary_units=True),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
+    if show is format_bytes:
+        amounts = [DownloadColumn(binary_units=True), TransferSpeedColumn()]
+    else:
+        amounts = [MofNCompleteColumn()]
+    columns = [TextColumn("{task.description}"), BarColumn(), *amounts, TimeRemainingColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         yield BarWatcher(name, progress)

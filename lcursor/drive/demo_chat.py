@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lcursor.config import ChatConfig
 from lcursor.drive.editor import Editor
+from lcursor.llm.server import LocalServer
 
 MODEL = "qwen2.5-coder-0.5b"
 SETTINGS = (
@@ -58,8 +59,6 @@ def play(editor: Editor) -> None:
 
 def leave(home: Path) -> None:
     """End the server of the demo's home."""
-    from lcursor.llm.server import LocalServer
-
     for folder in home.glob("data/lcursor/server/*"):
         server = LocalServer(ChatConfig(model=MODEL), folder, lambda _: None)
         server.stop()

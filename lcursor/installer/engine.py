@@ -15,7 +15,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from lcursor.errors import InstallFailed
 from lcursor.installer.process import AGAIN, ROOT, Tools, diagnose
+from lcursor.process.run import output_of
 
 PACKAGE = "llama-cpp-python"
 HOOK = Path(__file__).with_name("engine.cmake")
@@ -189,11 +189,11 @@ def find_target() -> Target:
         has_gpu = Path("/proc/driver/nvidia/version").exists()
         more = "; for the NVIDIA GPU install the CUDA toolkit and run again" if has_gpu else ""
         return Target(None, "", f"for the CPU: no nvcc here{more}")
-    gpus = _ask("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").split()
+    gpus = output_of(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]).split()
     if not gpus and wish != "1":
         return Target(None, "", "for the CPU: nvcc is here, but no NVIDIA GPU")
-    version = re.search(r"release ([\d.]+)", _ask(nvcc, "--version"))
-    driver = re.search(r"CUDA Version:\s*(\d+)\.", _ask("nvidia-smi"))
+    version = re.search(r"release ([\d.]+)", output_of([nvcc, "--version"]))
+    driver = re.search(r"CUDA Version:\s*(\d+)\.", output_of(["nvidia-smi"]))
     if wish != "1" and version and driver and int(version[1].split(".")[0]) > int(driver[1]):
         return Target(
             None,
@@ -203,16 +203,6 @@ def find_target() -> Target:
         )
     name = f"{version[1] if version else ''}-{'+'.join(sorted(set(gpus))) or 'none'}"
     return Target(Path(nvcc), name, f"with CUDA: {nvcc}, {len(gpus)} GPU(s)")
-
-
-def _ask(*command: str) -> str:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=20, check=True, errors="replace"
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout
 
 
 def locked() -> tuple[str, str]:

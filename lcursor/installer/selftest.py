@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from typing import Literal
 
 from lcursor.installer.process import ROOT, clean_environment
 from lcursor.installer.venv import read_stamp
+from lcursor.process.run import run as process_run
 
 LIMIT_S = 240.0
 """The portable build reads the default model's 591 tokens in 40 s on 2 slow cores."""
@@ -75,35 +74,24 @@ def run_server(python: Path, limit_s: float = LIMIT_S) -> Outcome:
 
 def run(command: Sequence[str | Path], limit_s: float = LIMIT_S) -> Outcome:
     """Run a child that tests something, and judge how it ended."""
-    try:
-        child = subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=ROOT,
-            env=clean_environment(),
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as error:
-        return Outcome("error", f"cannot run {command[0]} ({error.strerror})")
-    try:
-        out, errors = child.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        out, _ = child.communicate()
+    done = process_run(
+        [str(word) for word in command],
+        ROOT,
+        env=clean_environment(),
+        max_s=limit_s,
+        max_error_bytes=1 << 20,
+    )
+    out = done.data.decode("utf-8", "replace")
+    if done.is_cut:
         return Outcome("hung", f"{_last_step(out)}, for more than {limit_s:.0f} s")
-    if child.returncode < 0:
-        name = signal.Signals(-child.returncode).name
-        return Outcome("crashed", f"{name} while {_last_step(out)}")
+    if done.status is None:
+        return Outcome("error", done.failure)
+    if done.status < 0:
+        return Outcome("crashed", f"{signal.Signals(-done.status).name} while {_last_step(out)}")
     verdict = next((line for line in _lines(out) if line.get("result") in KINDS), None)
     if verdict is None:
-        words = errors.strip().splitlines()
-        reason = words[-1] if words else f"exit status {child.returncode}"
+        words = done.errors.decode("utf-8", "replace").strip().splitlines()
+        reason = words[-1] if words else f"exit status {done.status}"
         return Outcome("error", f"{reason}, while {_last_step(out)}")
     kind = next(kind for kind in KINDS if kind == verdict["result"])
     return Outcome(kind, verdict.get("message", ""))

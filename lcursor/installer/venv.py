@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ from pathlib import Path
 from lcursor import __version__
 from lcursor.errors import InstallFailed
 from lcursor.installer.process import Tools, clean_environment
+from lcursor.process.run import output_of
 
 STAMP = "lcursor-stamp.json"
 NEOVIM_LEAST = (0, 11)
@@ -242,18 +242,4 @@ def find_neovim(venv: Path) -> Path | None:
 
 
 def _ask(command: Sequence[str | Path]) -> str:
-    """Return what a quick command prints; empty when it fails."""
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            env=clean_environment(),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout
+    return output_of(command, clean_environment(), max_s=30)

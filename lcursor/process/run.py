@@ -111,6 +111,14 @@ def run(
     return Output(data, False, lines[0], errors, status)
 
 
+def output_of(
+    command: Sequence[str | Path], env: Mapping[str, str] | None = None, max_s: float = 20.0
+) -> str:
+    """Return the output of a quick command as text, "" if it is missing or fails."""
+    done = run([str(word) for word in command], Path(), env=env, max_s=max_s)
+    return "" if done.failure else done.data.decode("utf-8", "replace")
+
+
 class _Reader:
     """Reads the output of a process until it has ended, or a limit is reached."""
 
