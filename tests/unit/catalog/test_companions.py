@@ -92,38 +92,3 @@ def test_neither_file_alone_is_the_model(
     words.write_bytes(BLOB[:-1] + b"?")
     with pytest.raises(ModelCorrupt, match="wrong sha256"):
         download.verify(pair, notes)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        ('file = "one.onnx"', 'file = "one.gguf"', "ONNX file"),
-        ('file = "one.json"', 'file = "../one.json"', "bare name"),
-        ('file = "one.json"', 'file = "one.onnx"', "twice"),
-        ('repo = "a/b"', 'repo = ""', "neither a repository nor a registry"),
-        ('file = "one.json"', "", "twice"),
-        ('slots = ["embedding"]', 'slots = ["embedding"]\nfamily = "granite"', "family 'granite'"),
-    ],
-)
-def test_a_wrong_entry_is_named(old: str, new: str, complaint: str) -> None:
-    entry = """
-[[model]]
-name = "one"
-slots = ["embedding"]
-parameters = "1M"
-file = "one.onnx"
-bytes = 1
-digest = "hub"
-repo = "a/b"
-revision = "main"
-licence = "MIT"
-context_tokens = 1
-kv_bytes_per_token = 0
-
-[[model.companion]]
-file = "one.json"
-bytes = 1
-"""
-    assert manifest.parse(entry)[0].companions[0].file == "one.json"
-    with pytest.raises(ModelCorrupt, match=complaint):
-        manifest.parse(entry.replace(old, new))

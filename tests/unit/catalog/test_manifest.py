@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from lcursor.catalog import manifest
+from lcursor.catalog.manifest import Model
 from lcursor.errors import ModelCorrupt, ModelUnknown
+from lcursor.fim.families import FAMILIES
 
 ENTRY = """
 [[model]]
@@ -64,16 +67,8 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('file = "one.gguf"', 'file = "../one.gguf"', "bare name"),
-        ('file = "one.gguf"', 'file = "one.bin"', "bare name"),
-        ('digest = "hub"', 'digest = "verified"', "does not go with sha256"),
-        ('digest = "hub"', 'digest = "published"\nsha256 = "12"', "64 hexadecimal"),
-        ('slots = ["chat"]', 'slots = ["completion"]', "family None"),
-        ('slots = ["chat"]', 'slots = ["chat"]\nfamily = "granite"', "family 'granite'"),
-        ('slots = ["chat"]', 'slots = ["paint"]', "unknown slot"),
         ('slots = ["chat"]', "", "missing or unknown field"),
         ('licence = "MIT"', 'licence = "MIT"\ncolour = "red"', "missing or unknown field"),
-        ('name = "one"', 'name = "One"', "lower-case"),
         ("bytes = 1", "bytes = ", "Invalid value"),
     ],
 )
@@ -82,9 +77,21 @@ def test_a_wrong_entry_is_named(old: str, new: str, complaint: str) -> None:
         manifest.parse(ENTRY.replace(old, new))
 
 
-def test_an_entry_may_not_appear_twice() -> None:
-    with pytest.raises(ModelCorrupt, match="twice"):
-        manifest.parse(ENTRY + ENTRY)
+@pytest.mark.parametrize("model", manifest.load(), ids=lambda model: model.name)
+def test_each_entry_of_ours_is_right(model: Model) -> None:
+    assert re.fullmatch(r"[a-z0-9][a-z0-9.\-]*", model.name)
+    assert model.slots
+    assert set(model.slots) <= {"completion", "chat", "embedding"}
+    assert (model.family in FAMILIES) if "completion" in model.slots else (model.family is None)
+    ending = ".onnx" if "embedding" in model.slots else ".gguf"
+    assert model.file.endswith(ending)
+    for each in model.files:
+        assert Path(each.file).name == each.file
+        assert each.digest in ("verified", "published", "hub")
+        assert (each.sha256 is None) == (each.digest == "hub")
+        assert re.fullmatch(r"[0-9a-f]{64}", each.sha256 or "0" * 64)
+        assert each.repo or each.registry, "no source"
+        assert each.registry is None or (each.sha256 and each.bytes_exact)
 
 
 def test_reading_the_manifest_imports_nothing_heavy() -> None:
@@ -123,6 +130,8 @@ def test_a_q4_0_copy_is_found_by_name_and_by_file() -> None:
         manifest.find("devstral-small-24b-q4_0")  # completes nothing
 
 
-def test_no_q4_0_copy_has_the_file_of_another_model() -> None:
-    files = [model.file for model in (*manifest.load(), *manifest.requantized())]
+def test_no_two_models_have_the_same_name_or_file() -> None:
+    models = (*manifest.load(), *manifest.requantized())
+    files = [each.file for model in models for each in model.files]
     assert len(files) == len(set(files))
+    assert len(models) == len({model.name for model in models})

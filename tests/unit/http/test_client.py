@@ -330,19 +330,6 @@ def test_a_server_that_does_not_stop(
         list(make(server.url, limits=Limits(max_bytes=100)).stream("/x", {}))
 
 
-def test_no_proxy_stands_between_us_and_this_machine(
-    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.json("/x", {"a": 1})
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    assert list(make(server.url).request("/x")) == [b'{"a": 1}']
-    with pytest.raises(ServerUnreachable):  # the proxy is used for what is elsewhere
-        list(make("http://192.0.2.1:8").request("/x"))
-
-
 def test_a_certificate_that_nobody_vouches_for(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,16 +127,6 @@ def test_how_an_answer_ends(make: Make, finish: str | None, is_done: bool) -> No
     assert last.reason == (finish or "stop")
 
 
-def test_connections_are_used_again(make: Make) -> None:
-    with ChatServer() as server:
-        client = make(server)
-        for _ in range(5):
-            list(client.stream(MESSAGES))
-            client.count(MESSAGES)
-        wait_for(lambda: server.running == 0)
-    assert server.connections <= 2, "one may still hear the end of its answer"
-
-
 def test_an_end_that_does_not_come_is_not_waited_for(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,18 +233,6 @@ def test_the_next_answer_follows_a_stopped_one(make: Make) -> None:
         client = make(server)
         stop(client, server)
         assert text(list(client.stream(MESSAGES))) == "b"
-
-
-def test_two_answers_at_once(make: Make) -> None:
-    gate = Wait()
-    script = [Answer([sse(delta(content="a")), gate, sse(delta("stop"))]), say("b")]
-    with ChatServer(script) as server:
-        client = make(server)
-        first = iter(client.stream(MESSAGES))
-        assert next(first) == Text("a")
-        assert text(list(client.stream(MESSAGES))) == "b"
-        gate.event.set()
-        assert isinstance(list(first)[-1], Finished)
 
 
 # Counting and keeping.
@@ -371,12 +348,3 @@ def test_several_quirks_in_a_row(make: Make) -> None:
 
 
 # A unix socket.
-
-
-def test_over_a_unix_socket(make: Make, tmp_path: Path) -> None:
-    with ChatServer(socket_path=tmp_path / "chat server.sock", key="k") as server:
-        client = make(server, key="k")
-        assert text(list(client.stream(MESSAGES))) == "You said: Hello?"
-        assert client.count(MESSAGES)[1]
-        list(client.stream(MESSAGES))
-        assert server.connections == 1
