@@ -11,9 +11,7 @@ from typing import Final
 from lcursor.edit.records import Change, Lines
 
 MAX_PAIRS: Final = 1_000_000
-"""Equal pairs of lines up to which difflib is used; above, the shortest diff is."""
-MAX_STEPS: Final = 400
-"""Lines of the shortest diff; texts with more, and no unique common line, differ as a whole."""
+"""Pairs of equal lines up to which difflib considers all lines, and above, only rarer ones."""
 MAX_GAP: Final = 2
 """Lines without letters up to which two changes are joined."""
 
@@ -28,7 +26,7 @@ def changes(old: Sequence[str], new: Sequence[str]) -> tuple[Change, ...]:
     """
     found: list[Change] = []
     row = at = 0  # after the last change
-    for span in _joined(_spans(old, new), old):
+    for span in _joined(spans(old, new), old):
         first, last, start, end = _slid(span, old, new, min(span[0] - row, span[2] - at))
         found.append(Change(first, last, tuple(old[first:last]), tuple(new[start:end])))
         row, at = last, end
@@ -56,22 +54,12 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
     return tuple(found)
 
 
-def shortest(old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """Return the shortest diff, in order, rather than the most readable one.
+def spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
+    """Yield the spans that differ, in order; none touches another.
 
-    So all lines that were kept are found. Texts that differ in very many lines differ as a
-    whole.
+    Lines that are unique in both texts are matched first (a patience diff), so that hundreds of
+    changes in a long text take little time; difflib compares the lines between them.
     """
-    first, last, end = 0, len(old), len(new)
-    while first < min(last, end) and old[first] == new[first]:
-        first += 1
-    while last > first and end > first and old[last - 1] == new[end - 1]:
-        last, end = last - 1, end - 1
-    return [*_shortest(old, new, (first, last, first, end))] if last > first or end > first else []
-
-
-def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
-    """Yield the spans that differ, in order; none touches another."""
     work: list[Span] = [(0, len(old), 0, len(new))]
     while work:
         first, last, start, end = work.pop()
@@ -85,7 +73,7 @@ def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
             continue
         anchors = _anchors(old, new, (first, last, start, end))
         if not anchors:
-            yield from _small(old, new, (first, last, start, end))
+            yield from _without_anchors(old, new, (first, last, start, end))
             continue
         parts = []
         for row, at in anchors:
@@ -125,64 +113,15 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[i
     return chosen[::-1]
 
 
-def _small(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]:
+def _without_anchors(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]:
     """Yield the spans that differ in a part without unique common lines."""
     first, last, start, end = span
     counts, others = Counter(old[first:last]), Counter(new[start:end])
-    cost = sum(count * others[line] for line, count in counts.items() if line in others)
-    if cost == 0:
-        yield span
-    elif cost <= MAX_PAIRS:
-        matcher = SequenceMatcher(None, old[first:last], new[start:end], autojunk=False)
-        for tag, one, two, three, four in matcher.get_opcodes():
-            if tag != "equal":
-                yield first + one, first + two, start + three, start + four
-    else:
-        yield from _shortest(old, new, span)
-
-
-def _shortest(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]:
-    """Yield the shortest diff, or all lines if that is long.
-
-    Source: E. Myers, An O(ND) Difference Algorithm and Its Variations.
-    """
-    first, last, start, end = span
-    rows, others = last - first, end - start
-    reach: dict[int, int] = {1: 0}
-    trace: list[dict[int, int]] = []
-    for step in range(MAX_STEPS + 1):
-        trace.append(dict(reach))
-        for diagonal in range(-step, step + 1, 2):
-            down = diagonal == -step or (
-                diagonal != step and reach[diagonal - 1] < reach[diagonal + 1]
-            )
-            x = reach[diagonal + 1] if down else reach[diagonal - 1] + 1
-            y = x - diagonal
-            while x < rows and y < others and old[first + x] == new[start + y]:
-                x, y = x + 1, y + 1
-            reach[diagonal] = x
-            if x >= rows and y >= others:
-                yield from _backtrack(trace, rows, others, first, start)
-                return
-    yield span
-
-
-def _backtrack(
-    trace: list[dict[int, int]], rows: int, others: int, first: int, start: int
-) -> list[Span]:
-    steps: list[Span] = []
-    x, y = rows, others
-    for step in range(len(trace) - 1, 0, -1):
-        reach, diagonal = trace[step], x - y
-        down = diagonal == -step or (diagonal != step and reach[diagonal - 1] < reach[diagonal + 1])
-        before = diagonal + 1 if down else diagonal - 1
-        x, y = reach[before], reach[before] - before
-        here = (first + x, first + x + (not down), start + y, start + y + down)
-        if steps and steps[-1][0] == here[1] and steps[-1][2] == here[3]:
-            here = (here[0], steps[-1][1], here[2], steps[-1][3])
-            steps.pop()
-        steps.append(here)
-    return steps[::-1]
+    is_large = sum(count * others[line] for line, count in counts.items()) > MAX_PAIRS
+    matcher = SequenceMatcher(None, old[first:last], new[start:end], autojunk=is_large)
+    for tag, one, two, three, four in matcher.get_opcodes():
+        if tag != "equal":
+            yield first + one, first + two, start + three, start + four
 
 
 def _joined(spans: Iterable[Span], old: Sequence[str]) -> list[Span]:
