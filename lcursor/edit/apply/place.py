@@ -19,7 +19,7 @@ from lcursor.code import languages, symbols
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.apply import elision, match, splice
-from lcursor.edit.apply.align import best
+from lcursor.edit.apply.similar import align
 from lcursor.edit.apply.blocks import Block, Pair
 from lcursor.edit.apply.match import Match, Several
 from lcursor.edit.apply.whole_file import Reading
@@ -275,9 +275,9 @@ def _find(lines: Lines, pair: Pair, language: str) -> Match | Several | None:
     if not any(map(has_text, pair.old)):
         return _place_without_context(lines, pair)
     found = match.find(lines, pair.old, pair.new)
-    if pair.unmarked and not (isinstance(found, Match) and found.tier in {"exact", "trailing"}):
+    if pair.unmarked and not (isinstance(found, Match) and found.tier == "exact"):
         other = match.find(lines, *pair.unmarked)
-        if isinstance(other, Match) and other.tier in {"exact", "trailing"}:
+        if isinstance(other, Match) and other.tier == "exact":
             found = other
     if isinstance(found, Several) and len(found.places) > 1 and pair.scope:
         rows = _scope_rows(lines, language, pair.scope) or (0, -1)
@@ -346,7 +346,7 @@ def _agrees_with_row(lines: Lines, pair: Pair, place: Match) -> bool:
     high = pair.row + len(pair.old) + NEAR_ROWS
     if low < place.last_row and place.first_row < high:
         return True
-    near = best(lines[low:high], pair.old)
+    near = align(lines[low:high], pair.old)
     return not near or near[0].share < match.MIN_SHARE
 
 

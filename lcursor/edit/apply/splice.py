@@ -14,7 +14,7 @@ from typing import Final
 from lcursor.code import symbols
 from lcursor.code.symbols import Symbol
 from lcursor.edit import diff
-from lcursor.edit.apply import align, elision, whole_file
+from lcursor.edit.apply import elision, similar, whole_file
 from lcursor.edit.apply.indents import IndentMap
 from lcursor.edit.apply.whole_file import Reading
 from lcursor.edit.lines import contains_run, has_text, indent_of, stripped, trim
@@ -279,7 +279,7 @@ def _loses_much(
 
 def _read_rows(lines: Sequence[str], new: Sequence[str]) -> Reading | None:
     """Read code as lines of the text, of which the first and the last are unchanged."""
-    found = align.best(lines, new)
+    found = similar.align(lines, new)
     if not found or found[0].share < MIN_PART or not found[0].is_significant:
         return None
     chosen, pairs = found[0], dict(found[0].pairs)

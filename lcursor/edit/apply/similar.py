@@ -1,0 +1,141 @@
+"""Find lines that are quoted with mistakes, and pair them with the lines of the text. Pure.
+
+Correctly quoted lines show where to look; there difflib pairs equal lines, and similar ones between
+them are paired in order. Blank lines do not count, and brackets count little.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final
+
+from lcursor.edit.lines import has_text
+
+MAX_LINES: Final = 400
+"""Longer quotes are not searched for."""
+MAX_ROWS: Final = 60
+"""Lines with more occurrences do not show where to look."""
+MAX_WINDOWS: Final = 10
+MIN_RATIO: Final = 0.8
+MIN_LETTERS: Final = 20
+"""Letters and digits of correctly quoted lines below which a match may be chance."""
+SHORT_WEIGHT: Final = 0.25
+"""Weight of a line with less than four letters and digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A place, with its lines paired."""
+
+    first_row: int
+    last_row: int
+    share: float
+    """Share of the lines of both sides that are paired, by weight and similarity."""
+    pairs: tuple[tuple[int, int], ...]
+    """Indices of a quoted line and of its row."""
+    exact_share: float
+    """Share of the correctly quoted lines."""
+    is_significant: bool
+    """Enough of it is quoted correctly."""
+
+
+def align(lines: Sequence[str], wanted: Sequence[str]) -> list[Alignment]:
+    """Return where lines may be, the likeliest first; no two places share a pair.
+
+    Cost: 30 ms for 20 lines in 20,000.
+    """
+    rows = [row for row, line in enumerate(lines) if has_text(line)]
+    marks = [at for at, line in enumerate(wanted) if has_text(line)]
+    if len(marks) > MAX_LINES:
+        return []
+    texts, quotes = [lines[row].strip() for row in rows], [wanted[at].strip() for at in marks]
+    slack = max(4, len(quotes) // 4)
+    found = []
+    for shift in _shifts(texts, quotes, slack):
+        low, high = max(shift - slack, 0), shift + len(quotes) + slack
+        pairs = [(at, low + row, ratio) for at, row, ratio in _pairs(quotes, texts[low:high])]
+        _move_first_down(pairs, texts)
+        if pairs:
+            found.append(_alignment(texts, quotes, pairs, rows, marks))
+    found.sort(key=lambda one: -one.share)
+    distinct: list[Alignment] = []
+    for one in found:
+        if all(not {*one.pairs} & {*other.pairs} for other in distinct):
+            distinct.append(one)
+    return distinct
+
+
+def _shifts(texts: Sequence[str], quotes: Sequence[str], slack: int) -> list[int]:
+    """Return the rows at which the quote may begin, by its correctly quoted lines."""
+    places = defaultdict[str, list[int]](list)
+    for row, text in enumerate(texts):
+        places[text].append(row)
+    votes = Counter[int]()
+    for at, text in enumerate(quotes):
+        if text in places and len(places[text]) <= MAX_ROWS:
+            votes.update({row - at: 1 + 3 * (_weight(text) == 1.0) for row in places[text]})
+    chosen: list[int] = []
+    for shift, _ in votes.most_common():
+        if len(chosen) < MAX_WINDOWS and all(abs(shift - each) > slack // 2 for each in chosen):
+            chosen.append(shift)
+    return chosen
+
+
+def _pairs(quotes: Sequence[str], window: Sequence[str]) -> Iterator[tuple[int, int, float]]:
+    """Yield pairs of a quoted line and a row of a window, in order, with their similarity."""
+    matcher = SequenceMatcher(None, quotes, window, autojunk=False)
+    for tag, first, last, low, high in matcher.get_opcodes():
+        if tag == "equal":
+            yield from ((at, at - first + low, 1.0) for at in range(first, last))
+        elif tag == "replace":
+            for at in range(first, last):
+                ratios = [(_similarity(quotes[at], window[row]), -row) for row in range(low, high)]
+                ratio, row = max(ratios, default=(0.0, 0))
+                if ratio >= MIN_RATIO:
+                    yield at, -row, ratio
+                    low = 1 - row
+
+
+def _move_first_down(pairs: list[tuple[int, int, float]], texts: Sequence[str]) -> None:
+    """Pair brackets above the first other line with the nearest ones, not the first ones."""
+    for place in range(len(pairs) - 2, -1, -1):
+        at, row, ratio = pairs[place]
+        if all(_weight(texts[above]) < 1.0 for _, above, _ in pairs[: place + 1]):
+            rows = range(pairs[place + 1][1] - 1, row, -1)
+            nearest = next((each for each in rows if texts[each] == texts[row]), row)
+            pairs[place] = at, nearest, ratio
+
+
+def _similarity(one: str, other: str) -> float:
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    return matcher.ratio() if matcher.quick_ratio() >= MIN_RATIO else 0.0
+
+
+def _alignment(
+    texts: Sequence[str],
+    quotes: Sequence[str],
+    pairs: Sequence[tuple[int, int, float]],
+    rows: Sequence[int],
+    marks: Sequence[int],
+) -> Alignment:
+    first, last = pairs[0][1], pairs[-1][1] + 1
+    matched = sum(ratio * _weight(quotes[at]) for at, _, ratio in pairs)
+    total = max(sum(map(_weight, quotes)), sum(map(_weight, texts[first:last])))
+    right = [quotes[at] for at, _, ratio in pairs if ratio == 1.0]
+    letters = sum(sum(map(str.isalnum, text)) for text in right)
+    count = sum(_weight(text) == 1.0 for text in right)
+    return Alignment(
+        rows[first],
+        rows[last - 1] + 1,
+        matched / total,
+        tuple((marks[at], rows[row]) for at, row, _ in pairs),
+        sum(map(_weight, right)) / total,
+        letters >= MIN_LETTERS and count >= 2,
+    )
+
+
+def _weight(text: str) -> float:
+    return 1.0 if sum(map(str.isalnum, text)) >= 4 else SHORT_WEIGHT
