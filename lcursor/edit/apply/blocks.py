@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from lcursor.edit.lines import has_text, stripped
 from lcursor.edit.records import FileKind, Lines
 
 Form = Literal["fence", "search_replace", "udiff", "patch"]
@@ -43,16 +44,24 @@ class Block:
     """In the order of the file if it is a diff."""
     kind: FileKind = "edit"
     to: str = ""
-    blob: str = ""
-    """Git's name of the old text, or the beginning of it."""
     heading: str = ""
-    """First line of the fence if that is the path as a comment; not in `lines`."""
+    """First of the lines of a fence if that is the path as a comment."""
     is_path_sure: bool = True
     """False if the path was only mentioned before."""
     is_elided: bool = False
     is_closed: bool = True
     problem: str = ""
     """Why it cannot be used."""
+
+    def code_for(self, text: Lines) -> Lines:
+        """Return the lines without the comment that names the path, unless a text begins with it.
+
+        And without the blank line below that.
+        """
+        if not self.heading or self.heading.strip() in stripped(text[:1]):
+            return self.lines
+        rest = self.lines[1:]
+        return rest[1:] if rest and not has_text(rest[0]) else rest
 
 
 class Files(Protocol):

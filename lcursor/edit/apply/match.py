@@ -27,9 +27,10 @@ Tier = Literal["exact", "whitespace", "punctuation", "similar"]
 
 MIN_LETTERS: Final = 4
 """Letters and digits below which lines identify no place: `}`, `end`."""
-COMMON: Final = frozenset(
-    "end endif fi done else pass do begin try break continue return then esac finally".split()
+_COMMON_WORDS: Final = (
+    "end endif fi done else pass do begin try break continue return then esac finally"
 )
+COMMON: Final = frozenset(_COMMON_WORDS.split())
 """Lines that occur anywhere."""
 MIN_SHARE: Final = 0.8
 MIN_GAP: Final = 0.15

@@ -277,9 +277,7 @@ def _of_fence(
             path, heading = named, body[0]
         elif named == path:
             heading = body[0]
-    lines = tuple(body[1:] if heading else body)
-    if heading and lines and not lines[0].strip():
-        lines = lines[1:]
+    lines = tuple(body)
     known = languages.detect(path) if path else languages.TEXT
     language = language or ("" if known == languages.TEXT else known)
     problem = ""

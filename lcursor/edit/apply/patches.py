@@ -22,7 +22,6 @@ _HEADER: Final = re.compile(
     r"^(?:diff --git |index [0-9a-f]|(?:new|deleted) file mode|(?:old|new) mode |similarity index|"
     r"dissimilarity index|rename (?:from|to) |copy (?:from|to) |Binary files |GIT binary patch)"
 )
-_BLOB: Final = re.compile(r"^index ([0-9a-f]{4,40})\.\.[0-9a-f]{4,40}")
 _FILE: Final = re.compile(r"^\*\*\* (Update|Add|Delete) File:\s*(.+?)\s*$")
 _MOVE: Final = re.compile(r"^\*\*\* Move to:\s*(.+?)\s*$")
 _NOWHERE: Final = "/dev/null"
@@ -249,7 +248,7 @@ def _files(lines: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
 
 def _from_header(head: Sequence[str]) -> Block:
     """Return a block with what the header of a file's diff says."""
-    old = new = blob = start = end = ""
+    old = new = start = end = ""
     git: tuple[str, str] | None = None
     kind = "edit"
     for line in head:
@@ -257,8 +256,6 @@ def _from_header(head: Sequence[str]) -> Block:
             old = _header_path(line)
         elif line.startswith("+++ "):
             new = _header_path(line)
-        elif match := _BLOB.match(line):
-            blob = match[1] if match[1].strip("0") else ""
         elif line.startswith("rename from "):
             start = line.removeprefix("rename from ").strip()
         elif line.startswith("rename to "):
@@ -274,12 +271,12 @@ def _from_header(head: Sequence[str]) -> Block:
     elif old == _NOWHERE and new.startswith("b/"):
         new = new[2:]
     if start and end:
-        return Block("udiff", start, kind="rename", to=end, blob=blob)
+        return Block("udiff", start, kind="rename", to=end)
     if old == _NOWHERE or kind == "create":
         return Block("udiff", new or (git[1] if git else ""), kind="create")
     if new == _NOWHERE or kind == "delete":
         path = old or (git[0] if git else "")
-        return Block("udiff", path, kind="delete", blob=blob)
+        return Block("udiff", path, kind="delete")
     problem = ""
     if old and new and old != new:
         if new.endswith("/" + old) or old.endswith((".orig", ".old", ".bak")):
@@ -287,7 +284,7 @@ def _from_header(head: Sequence[str]) -> Block:
         elif not old.endswith("/" + new):
             problem = f"it names two files, {old} and {new}"
     path = new or old or (git[1] if git else "")
-    return Block("udiff", path, blob=blob, problem=problem)
+    return Block("udiff", path, problem=problem)
 
 
 def _header_path(line: str) -> str:

@@ -10,7 +10,6 @@ chooses.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -19,12 +18,12 @@ from lcursor.code import languages, symbols
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.apply import elision, match, splice
-from lcursor.edit.apply.similar import align
 from lcursor.edit.apply.blocks import Block, Pair
 from lcursor.edit.apply.match import Match, Several
+from lcursor.edit.apply.similar import align
 from lcursor.edit.apply.whole_file import Reading
 from lcursor.edit.lines import contains_run, has_text, stripped, trim
-from lcursor.edit.records import Lines, digest
+from lcursor.edit.records import Change, Lines, digest
 
 MAX_SHOWN: Final = 40
 NEAR_ROWS: Final = 3
@@ -123,9 +122,8 @@ def create(block: Block, path: str) -> Lines:
         raise CannotApply("The new file leaves something out")
     if block.kind == "create":
         return block.lines
-    if block.form == "fence" and not block.is_elided:
-        lines = block.lines
-        return (block.heading, *lines) if block.heading.startswith("#!") else lines
+    if block.form == "fence":
+        return block.code_for(())
     if len(block.pairs) == 1 and not any(map(has_text, block.pairs[0].old)):
         return block.pairs[0].new
     raise CannotApply(f"There is no file {block.path or path}")
@@ -146,83 +144,82 @@ def place_pairs(it: Target) -> Lines:
     new = tuple(line for pair in pairs for line in pair.new)
     if any(elision.is_marker(line) and line.strip() not in known for line in new):
         raise LeavesOut(new)
-    if it.block.blob and _has_blob(it.block.blob, lines):
-        exact = _by_line_numbers(pairs, lines)
-        if exact is not None:
-            return exact
-    is_ordered = it.block.form == "patch" or all(pair.row >= 0 for pair in pairs)
-    finder = _Finder(it)
     keys = [f"{it.key}.{number}" for number in range(len(pairs))]
-    found = [finder.find(key, lines, pair) for key, pair in zip(keys, pairs, strict=True)]
-    if is_ordered:
+    found = [_find(it, key, lines, pair) for key, pair in zip(keys, pairs, strict=True)]
+    if it.block.form == "patch" or all(pair.row >= 0 for pair in pairs):
         _choose_by_order(found)
-    for key, pair, one in zip(keys, pairs, found, strict=True):
-        finder.require_certain(key, lines, pair, one)
-    done = _all_at_once(lines, found)
-    if done is not None:
-        return done
-    # One after the other, as one may quote lines that another adds or changes.
-    base_rows = [*range(len(lines) + 1)]  # the original row of each line, -1 for new ones
-    row = 0
-    for key, pair, before in zip(keys, pairs, found, strict=True):
-        now: Match | Several | None = _moved(before, base_rows)
-        if now is None:
-            key = f"{key}+"  # a question about this text differs from one about the first
-            now = finder.find(key, lines, pair)
-            if is_ordered and isinstance(now, Several):
-                after = [place for place in now.places if place.first_row >= row]
-                now = after[0] if len(after) == 1 and row else now
-            finder.require_certain(key, lines, pair, now)
-        if isinstance(now, Match):
-            for change in reversed(diff.changes(lines[now.first_row : now.last_row], now.new)):
-                first = now.first_row + change.first_row
-                base_rows[first : first + len(change.old)] = [-1] * len(change.new)
-            lines = lines[: now.first_row] + now.new + lines[now.last_row :]
-            row = now.first_row + len(now.new)
-        elif not _is_applied(lines, pair.new):
+    places = [_require_certain(it, key, lines, one) for key, one in zip(keys, found, strict=True)]
+    changed, late = _make_changes(lines, places)
+    for number in late:  # it may quote lines that another one adds or changes
+        key, pair = f"{keys[number]}+", pairs[number]
+        is_new = changed != lines
+        place = _require_certain(
+            it, key, changed, _find(it, key, changed, pair) if is_new else None
+        )
+        if place is not None:
+            changed = changed[: place.first_row] + place.new + changed[place.last_row :]
+        elif not _is_applied(changed, pair.new):
             quoted = next(iter(stripped(pair.old)), "")[:80]
             raise CannotApply(
                 f"What it changes is not in {it.name}, or not as it is quoted: {quoted}"
             )
-    return lines
+    return changed
 
 
-class _Finder:
-    """Finds the places of the pairs of a block, each only once in the same text."""
+def _find(it: Target, key: str, lines: Lines, pair: Pair) -> Match | Several | None:
+    """Find a pair; of several equal places, choose the user's answer or the attached one."""
+    choice = it.answer(key, lines)
+    if choice is not None:
+        return Match(choice.first_row, choice.last_row, "exact", choice.new or ())
+    found = _find_lines(lines, pair, language_of(it.path, it.lines))
+    if isinstance(found, Several) and 1 < len(found.places) < match.MAX_PLACES:
+        near = [each for each in found.places if _is_attached(it.attached, lines, each)]
+        return near[0] if len(near) == 1 else found
+    if isinstance(found, Match) and not _agrees_with_row(lines, pair, found):
+        return Several((found,), "the line numbers say that it is elsewhere")
+    if isinstance(found, Match) and _was_read_elsewhere(it.attached, lines, pair, found):
+        return Several((found,), ELSEWHERE)
+    return found
 
-    def __init__(self, it: Target) -> None:
-        self._it, self._language = it, language_of(it.path, it.lines)
-        self._found: dict[tuple[Lines, Pair], Match | Several | None] = {}
 
-    def find(self, key: str, lines: Lines, pair: Pair) -> Match | Several | None:
-        """Find a pair; of several equal places, choose the user's answer or the attached one."""
-        choice = self._it.answer(key, lines)
-        if choice is not None:
-            return Match(choice.first_row, choice.last_row, "exact", choice.new or ())
-        if (lines, pair) not in self._found:
-            self._found[lines, pair] = _find(lines, pair, self._language)
-        one = self._found[lines, pair]
-        if isinstance(one, Several) and 1 < len(one.places) < match.MAX_PLACES:
-            near = [each for each in one.places if _is_attached(self._it.attached, lines, each)]
-            return near[0] if len(near) == 1 else one
-        return one
+def _require_certain(
+    it: Target, key: str, lines: Lines, found: Match | Several | None
+) -> Match | None:
+    """Return a place; raise `Ambiguous` if it is not certain."""
+    if not isinstance(found, Several):
+        return found
+    text = f"Where does this go in {it.name}? {found.why[:1].upper()}{found.why[1:]}"
+    choices = (
+        it.choice(lines, (each.first_row, each.last_row), each.new, found.why)
+        for each in found.places
+    )
+    raise Ambiguous(key, text, tuple(choices))
 
-    def require_certain(
-        self, key: str, lines: Lines, pair: Pair, one: Match | Several | None
-    ) -> None:
-        """Raise `Ambiguous` if the place of a pair is not certain."""
-        it = self._it
-        if it.answer(key, lines) is not None:
-            return
-        if isinstance(one, Match) and not _agrees_with_row(lines, pair, one):
-            one = Several((one,), "the line numbers say that it is elsewhere")
-        if isinstance(one, Match) and not _may_be_attached(it.attached, lines, pair, one):
-            one = Several((one,), ELSEWHERE)
-        if isinstance(one, Several):
-            text = f"Where does this go in {it.name}? {one.why[:1].upper()}{one.why[1:]}"
-            rows = ((each, (each.first_row, each.last_row)) for each in one.places)
-            choices = (it.choice(lines, span, each.new, one.why) for each, span in rows)
-            raise Ambiguous(key, text, tuple(choices))
+
+def _make_changes(lines: Lines, places: Sequence[Match | None]) -> tuple[Lines, list[int]]:
+    """Return a text with the changes at some places, and the indices of those not made.
+
+    Not made are those without a place, and those that overlap an earlier one.
+    """
+    made: list[Change] = []
+    late: list[int] = []
+    for number, place in enumerate(places):
+        if place is None:
+            late.append(number)
+            continue
+        first = place.first_row
+        changes = [
+            replace(one, first_row=first + one.first_row, last_row=first + one.last_row)
+            for one in diff.changes(lines[first : place.last_row], place.new)
+        ]
+        added = [*made, *(one for one in changes if one not in made)]
+        added.sort(key=lambda one: (one.first_row, one.last_row))
+        try:
+            diff.apply(lines, added)
+            made = added
+        except ValueError:
+            late.append(number)
+    return diff.apply(lines, made), late
 
 
 def _is_attached(attached: Sequence[Seen], lines: Lines, place: Match) -> bool:
@@ -235,42 +232,22 @@ def _is_attached(attached: Sequence[Seen], lines: Lines, place: Match) -> bool:
     )
 
 
-def _may_be_attached(attached: Sequence[Seen], lines: Lines, pair: Pair, place: Match) -> bool:
-    """Return whether a place is in attached rows, or still next to a line that it had there.
-
-    True as well if the quoted lines were not attached.
-    """
+def _was_read_elsewhere(attached: Sequence[Seen], lines: Lines, pair: Pair, place: Match) -> bool:
+    """Return whether the quoted lines were attached, but never next to a line as at this place."""
     wanted = stripped(pair.old)
-    if not wanted or _is_attached(attached, lines, place):
-        return True
     above, below = stripped(lines[: place.first_row])[-1:], stripped(lines[place.last_row :])[:1]
-    is_known = False
-    for each in attached:
-        texts, count = stripped(each.lines), len(wanted)
-        for at in range(len(texts) - count + 1):
-            if texts[at : at + count] == wanted:
-                is_known = True
-                before, after = texts[max(at - 1, 0) : at], texts[at + count : at + count + 1]
-                is_alone = not before and not after
-                if is_alone or (before and before == above) or (after and after == below):
-                    return True
-    return not is_known
+    known: list[tuple[list[str], list[str]]] = []
+    for texts in (stripped(each.lines) for each in attached):
+        for at in range(len(texts) - len(wanted) + 1):
+            end = at + len(wanted)
+            if wanted and texts[at:end] == wanted:
+                known.append((texts[max(at - 1, 0) : at], texts[end : end + 1]))
+    return bool(known) and not any(
+        not (before or after) or before == above or after == below for before, after in known
+    )
 
 
-def _moved(one: Match | Several | None, base_rows: Sequence[int]) -> Match | None:
-    """Return where a place of the first text is now; None if its lines were changed."""
-    if not isinstance(one, Match):
-        return None
-    wanted = [*range(one.first_row, one.last_row)] or [one.first_row]
-    if wanted[0] not in base_rows:
-        return None
-    first = base_rows.index(wanted[0])
-    if base_rows[first : first + len(wanted)] != wanted:
-        return None
-    return replace(one, first_row=first, last_row=first + one.last_row - one.first_row)
-
-
-def _find(lines: Lines, pair: Pair, language: str) -> Match | Several | None:
+def _find_lines(lines: Lines, pair: Pair, language: str) -> Match | Several | None:
     """Find a pair; the heading of a diff hunk decides between several places."""
     if not any(map(has_text, pair.old)):
         return _place_without_context(lines, pair)
@@ -278,17 +255,16 @@ def _find(lines: Lines, pair: Pair, language: str) -> Match | Several | None:
     if pair.unmarked and not (isinstance(found, Match) and found.tier == "exact"):
         other = match.find(lines, *pair.unmarked)
         if isinstance(other, Match) and other.tier == "exact":
-            found = other
+            return other
     if isinstance(found, Several) and len(found.places) > 1 and pair.scope:
-        rows = _scope_rows(lines, language, pair.scope) or (0, -1)
-        inner = [one for one in found.places
-                 if rows[0] <= one.first_row and one.last_row <= rows[1]]  # fmt: skip
+        first, last = _scope_rows(lines, language, pair.scope)
+        inner = [one for one in found.places if first <= one.first_row and one.last_row <= last]
         return inner[0] if len(inner) == 1 else found
     return found
 
 
-def _scope_rows(lines: Sequence[str], language: str, scope: str) -> tuple[int, int] | None:
-    """Return the rows of what the heading of a hunk names; None if that is not unique."""
+def _scope_rows(lines: Lines, language: str, scope: str) -> tuple[int, int]:
+    """Return the rows of what the heading of a hunk names; all rows if that is not unique."""
     first, last = 0, len(lines)
     for text in filter(None, map(str.strip, scope.split("\n"))):
         known = [
@@ -296,13 +272,9 @@ def _scope_rows(lines: Sequence[str], language: str, scope: str) -> tuple[int, i
             for one in symbols.all_of(lines[first:last], language)
             if text in stripped(lines[first + one.own_first : first + one.head_last])
         ]
-        if len(known) == 1:
-            first, last = first + known[0].first, first + known[0].last
-            continue
-        rows = [row for row in range(first, last) if lines[row].strip() == text]
-        if len(rows) != 1 or known:
-            return None
-        first = rows[0]
+        if len(known) != 1:
+            return 0, len(lines)
+        first, last = first + known[0].first, first + known[0].last
     return first, last
 
 
@@ -329,22 +301,10 @@ def _choose_by_order(found: list[Match | Several | None]) -> None:
             found[at] = inside[0]
 
 
-def _all_at_once(lines: Lines, found: Sequence[Match | Several | None]) -> Lines | None:
-    """Return the text with all changes if all places are certain and none overlaps another."""
-    places = [one for one in found if isinstance(one, Match)]
-    if len(places) != len(found):
-        return None
-    places.sort(key=lambda one: (one.first_row, one.last_row))
-    return splice.put(lines, [(one.first_row, one.last_row, one.new) for one in places])
-
-
 def _agrees_with_row(lines: Lines, pair: Pair, place: Match) -> bool:
     """Return whether a place is near a diff's line number, or nothing there resembles it."""
-    if pair.row < 0 or pair.row == place.first_row:
-        return True
-    low = max(pair.row - NEAR_ROWS, 0)
-    high = pair.row + len(pair.old) + NEAR_ROWS
-    if low < place.last_row and place.first_row < high:
+    low, high = max(pair.row - NEAR_ROWS, 0), pair.row + len(pair.old) + NEAR_ROWS
+    if pair.row < 0 or (low < place.last_row and place.first_row < high):
         return True
     near = align(lines[low:high], pair.old)
     return not near or near[0].share < match.MIN_SHARE
@@ -357,24 +317,6 @@ def _is_applied(lines: Lines, new: Lines) -> bool:
     return letters >= MIN_LETTERS and contains_run(stripped(lines), wanted)
 
 
-def _has_blob(blob: str, lines: Lines) -> bool:
-    """Return whether git gives a text this name, or one that begins so."""
-    data = ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
-    name = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-    return len(blob) >= 7 and name.startswith(blob)
-
-
-def _by_line_numbers(pairs: Sequence[Pair], lines: Lines) -> Lines | None:
-    """Apply a diff by its line numbers, after git's name has shown that it is of this text."""
-    pieces = []
-    for pair in pairs:
-        first = pair.row + (0 if pair.old else 1)
-        if pair.row < 0 or lines[first : first + len(pair.old)] != pair.old:
-            return None
-        pieces.append((first, first + len(pair.old), pair.new))
-    return splice.put(lines, pieces)
-
-
 # Code in a fence.
 
 
@@ -385,7 +327,7 @@ def place_fence(it: Target) -> Lines:
         Ambiguous: its place is not certain.
         CannotApply: it has no place at all.
     """
-    lines, new, language = it.lines, _with_heading(it), it.language
+    lines, new, language = it.lines, it.block.code_for(it.lines), it.language
     choice = it.answer(it.key, lines)
     if choice is not None:
         return lines[: choice.first_row] + (choice.new or ()) + lines[choice.last_row :]
@@ -409,18 +351,6 @@ def place_fence(it: Target) -> Lines:
         raise CannotApply(f"No place for this code is found in {it.name}")
     choices = tuple(_choice_of(it, one) for one in readings)
     raise Ambiguous(it.key, f"Where does this go in {it.name}?", choices)
-
-
-def _with_heading(it: Target) -> Lines:
-    """Return the code of a fence, with the comment that names its path if the file has that."""
-    new, lines, heading = it.block.lines, it.lines, it.block.heading
-    if not heading or not lines or lines[0].strip() != heading.strip():
-        return new
-    if not new or lines[:2] != new[:2]:
-        new = (heading, *new)
-    if len(lines) > 1 and not has_text(lines[1]) and new[1:2] != ("",):
-        new = (new[0], "", *new[1:])
-    return new
 
 
 def _choice_of(it: Target, one: Reading) -> Choice:
