@@ -199,13 +199,17 @@ def _merge(
     result: list[str] = []
     row = first
     for i, i_end, j, j_end in _edits((olds, old_gaps), (news, new_gaps)):
-        top = rows[i - 1] if i else first - 1
-        stop = rows[i_end] if i_end < len(rows) else end
         changed = [each for each in rows[i:i_end] if each is not None]
-        made = indents.fit_all(_with_gaps(news[j:j_end], new_gaps[j + 1 : j_end]))
-        if top is None or stop is None or made is None or len(changed) < i_end - i:
+        if len(changed) < i_end - i or not all(
+            _is_same(lines[row], old) for row, old in zip(changed, olds[i:], strict=False)
+        ):
             return None
-        if not all(_is_same(lines[row], old) for row, old in zip(changed, olds[i:], strict=False)):
+        top, stop = rows[i - 1] if i else first - 1, rows[i_end] if i_end < len(rows) else end
+        if changed:
+            top = changed[0] - 1 if top is None else top
+            stop = changed[-1] + 1 if stop is None else stop
+        made = indents.fit_all(_with_gaps(news[j:j_end], new_gaps[j + 1 : j_end]))
+        if top is None or stop is None or made is None:
             return None
         start = top + 1
         result += lines[row:start]

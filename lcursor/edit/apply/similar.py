@@ -1,13 +1,13 @@
 """Find lines that are quoted with mistakes, and pair them with the lines of the text. Pure.
 
-Correctly quoted lines show where to look; there difflib pairs equal lines, and similar ones between
-them are paired in order. Blank lines do not count, and brackets count little.
+Correctly quoted lines show where to look; between them difflib pairs equal lines, and between those
+similar ones are paired. Blank lines do not count, and brackets count little.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
@@ -24,6 +24,9 @@ MIN_LETTERS: Final = 20
 """Letters and digits of correctly quoted lines below which a match may be chance."""
 SHORT_WEIGHT: Final = 0.25
 """Weight of a line with less than four letters and digits."""
+
+Pair = tuple[int, int, float]
+"""Indices of a quoted line and of a line of the text, and how similar they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,7 @@ def align(lines: Sequence[str], wanted: Sequence[str]) -> list[Alignment]:
     slack = max(4, len(quotes) // 4)
     found = []
     for shift in _shifts(texts, quotes, slack):
-        low, high = max(shift - slack, 0), shift + len(quotes) + slack
-        pairs = [(at, low + row, ratio) for at, row, ratio in _pairs(quotes, texts[low:high])]
-        _move_first_down(pairs, texts)
+        pairs = _pairs_at(quotes, texts, shift, slack)
         if pairs:
             found.append(_alignment(texts, quotes, pairs, rows, marks))
     found.sort(key=lambda one: -one.share)
@@ -84,29 +85,41 @@ def _shifts(texts: Sequence[str], quotes: Sequence[str], slack: int) -> list[int
     return chosen
 
 
-def _pairs(quotes: Sequence[str], window: Sequence[str]) -> Iterator[tuple[int, int, float]]:
-    """Yield pairs of a quoted line and a row of a window, in order, with their similarity."""
-    matcher = SequenceMatcher(None, quotes, window, autojunk=False)
+def _pairs_at(quotes: Sequence[str], texts: Sequence[str], shift: int, slack: int) -> list[Pair]:
+    """Return pairs of a quoted line and a row near a shift, in order."""
+    exact = [
+        at
+        for at, text in enumerate(quotes)
+        if texts[max(shift + at, 0) : shift + at + 1] == [text] and _weight(text) == 1.0
+    ]
+    if not exact:
+        return []
+    at = exact[0]
+    low, row = max(shift - slack, 0), shift + at
+    above = _pairs(quotes[:at][::-1], texts[low:row][::-1])  # the nearest lines first
+    found = [(at - 1 - one, row - 1 - other, ratio) for one, other, ratio in reversed(above)]
+    for at, end in zip(exact, [*exact[1:], len(quotes)], strict=True):
+        row, high = shift + at, shift + end + (slack if end == len(quotes) else 0)
+        below = _pairs(quotes[at + 1 : end], texts[row + 1 : high])
+        found.append((at, row, 1.0))
+        found += ((at + 1 + one, row + 1 + other, ratio) for one, other, ratio in below)
+    return found
+
+
+def _pairs(quotes: Sequence[str], texts: Sequence[str]) -> list[Pair]:
+    """Return pairs of equal lines, and of similar ones between these, in order."""
+    found: list[Pair] = []
+    matcher = SequenceMatcher(None, quotes, texts, autojunk=False)
     for tag, first, last, low, high in matcher.get_opcodes():
         if tag == "equal":
-            yield from ((at, at - first + low, 1.0) for at in range(first, last))
-        elif tag == "replace":
-            for at in range(first, last):
-                ratios = [(_similarity(quotes[at], window[row]), -row) for row in range(low, high)]
-                ratio, row = max(ratios, default=(0.0, 0))
-                if ratio >= MIN_RATIO:
-                    yield at, -row, ratio
-                    low = 1 - row
-
-
-def _move_first_down(pairs: list[tuple[int, int, float]], texts: Sequence[str]) -> None:
-    """Pair brackets above the first other line with the nearest ones, not the first ones."""
-    for place in range(len(pairs) - 2, -1, -1):
-        at, row, ratio = pairs[place]
-        if all(_weight(texts[above]) < 1.0 for _, above, _ in pairs[: place + 1]):
-            rows = range(pairs[place + 1][1] - 1, row, -1)
-            nearest = next((each for each in rows if texts[each] == texts[row]), row)
-            pairs[place] = at, nearest, ratio
+            found += ((at, at - first + low, 1.0) for at in range(first, last))
+        for at in range(first, last if tag == "replace" else first):
+            ratios = [(_similarity(quotes[at], texts[row]), -row) for row in range(low, high)]
+            ratio, row = max(ratios, default=(0.0, 0))
+            if ratio >= MIN_RATIO:
+                found.append((at, -row, ratio))
+                low = 1 - row
+    return found
 
 
 def _similarity(one: str, other: str) -> float:
@@ -117,7 +130,7 @@ def _similarity(one: str, other: str) -> float:
 def _alignment(
     texts: Sequence[str],
     quotes: Sequence[str],
-    pairs: Sequence[tuple[int, int, float]],
+    pairs: Sequence[Pair],
     rows: Sequence[int],
     marks: Sequence[int],
 ) -> Alignment:
