@@ -15,7 +15,7 @@ from typing import Final
 
 from lcursor.code import symbols
 from lcursor.edit import diff
-from lcursor.edit.apply.whole_file import has_edges
+from lcursor.edit.apply.whole_file import has_end
 from lcursor.edit.lines import has_text, indent_of, stripped, trim
 from lcursor.edit.records import Lines
 
@@ -100,10 +100,8 @@ def merge(
     rows = markers(sketch, language, base)
     if not rows:
         return tuple(sketch)
-    if rows[0] < heads[1]:
-        return None
     merged = _merge_pieces(list(base), list(sketch), rows, language, heads)
-    if merged is None or markers(merged, language, base):
+    if merged is None:
         return None
     for change in diff.changes(base, merged):
         if len(stripped(change.old)) > len(stripped(change.new)):
@@ -209,7 +207,7 @@ def _symbol_row(
     if len(same) != 1 or same[0].first < row:
         return None
     old = same[0]
-    if not has_edges(base[old.own_first : old.last], lines[new.own_first : new.last])[1]:
+    if not has_end(base[old.own_first : old.last], lines[new.own_first : new.last]):
         return None  # its end was left out as well
     first, _ = symbols.lead_rows(base, old, lines, new)
     return old.last - 1 if is_end else first

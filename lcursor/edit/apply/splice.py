@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from difflib import SequenceMatcher
+from dataclasses import replace
 from typing import Final
 
 from lcursor.code import symbols
@@ -17,14 +17,16 @@ from lcursor.edit import diff
 from lcursor.edit.apply import elision, similar, whole_file
 from lcursor.edit.apply.indents import IndentMap
 from lcursor.edit.apply.whole_file import Reading
-from lcursor.edit.lines import contains_run, has_text, indent_of, stripped, trim
+from lcursor.edit.lines import indent_of, stripped, trim
 from lcursor.edit.records import Lines
 
 MIN_PART: Final = 0.6
+"""Share of the lines of a part that are in the text."""
 MIN_GAP: Final = 0.15
-MUCH_SHORTER: Final = 0.5
+"""Minimum lead of the best place over the next one."""
 LONG_ROWS: Final = 8
-MIN_LIKE: Final = 0.5
+MIN_LENGTH: Final = 0.5
+"""Share of a long definition's lines that a replacement has."""
 IMPORT: Final = re.compile(
     r"(?:import\b|from\s+\S+\s+import\b|#include\b|use\s|using\s|require\b"
     r"|(?:local|const|var)\s+\w+\s*=\s*require\b)"
@@ -40,9 +42,8 @@ def readings(lines: Sequence[str], new: Sequence[str], language: str) -> list[Re
         return [whole]
     found = [_read_symbols(lines, new, language), whole, _read_rows(lines, new)]
     made = [one for one in found if one is not None]
-    certain = {one.lines for one in made if one.is_certain}
-    if len(certain) == 1 and whole is not None and whole.lines not in certain:
-        return [Reading(one.lines, one.why, False) for one in made]
+    if whole is not None and any(one.lines != whole.lines for one in made if one.is_certain):
+        return [replace(one, is_certain=False) for one in made]
     if not made and symbols.top(new, language):
         made.append(_append(lines, new, language))
     return made
@@ -62,94 +63,73 @@ def put(lines: Sequence[str], pieces: Sequence[tuple[int, int, Sequence[str]]]) 
 
 def merge_elided(lines: Sequence[str], new: Sequence[str], language: str) -> Lines | None:
     """Merge code with elision markers into a text: definitions, or the whole; None if unclear."""
-    return _merge_elided_symbols(lines, new, language) or elision.merge(lines, new, language)
-
-
-def _merge_elided_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Lines | None:
-    """Merge definitions and markers into the definitions of the same names."""
-    rows = elision.markers(new, language, lines)
-    known = symbols.all_of(lines, language)
-    named = symbols.top(elision.readable(new, rows, language), language, rows)
-    inside = {*rows, *(row for one in named for row in range(one.first, one.last))}
-    if not named or any(has_text(line) and row not in inside for row, line in enumerate(new)):
-        return None
-    pieces: list[tuple[int, int, Sequence[str]]] = []
-    for symbol in named:
-        own, is_certain = _find_version(lines, known, new, symbol, language)
-        if own is None or not is_certain:
-            return None
-        first, start = symbols.lead_rows(lines, own, new, symbol)
-        end = symbol.last + (symbol.last in rows)  # a marker right below leaves out its rest
-        piece = _indented(lines, own, new[start:end], new[symbol.own_first])
-        if piece is None or (pieces and first < pieces[-1][1]):
-            return None
-        base = lines[first : own.last]
-        if elision.markers(piece, language, base):
-            heads = own.head_last - first, symbol.head_last - start
-            inner = elision.merge(base, piece, language, heads)
-        else:
-            lead = new[start : symbol.own_first]
-            is_suspect = _loses_much(lines, first, own, piece, lead, new, symbol, language)
-            inner = None if is_suspect else tuple(piece)
-        if inner is None:
-            return None
-        pieces.append((first, own.last, inner))
-    made = put(lines, pieces)
-    return made if made and symbols.parses_no_worse(lines, made, language) else None
+    found = _read_symbols(lines, new, language)
+    if found is not None and found.is_certain:
+        return found.lines
+    return elision.merge(lines, new, language)
 
 
 def _read_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Reading | None:
-    """Read code as definitions that replace those of the same names."""
-    named = symbols.top(new, language)
+    """Read code as definitions that replace those of the same names, elided or not."""
+    rows = elision.markers(new, language, lines)
+    named = symbols.top(elision.readable(new, rows, language), language, rows)
     known = symbols.all_of(lines, language)
-    existing = {line.strip() for line in lines}
-    added = [line for line in whole_file.loose_lines(new, named) if line not in existing]
+    existing = set[str]() if rows else {*stripped(lines)}
+    markers = {new[row].strip() for row in rows}
+    loose = whole_file.loose_lines(new, named)
+    added = [line for line in loose if line not in existing and line not in markers]
     versions = [_find_version(lines, known, new, symbol, language) for symbol in named]
-    if any(not IMPORT.match(line) for line in added) or not any(own for own, _ in versions):
+    if any(rows or not IMPORT.match(line) for line in added) or not any(own for own, _ in versions):
         return None
-    is_certain = all(sure for _, sure in versions) and _has_loose_runs(lines, new, named)
+    is_certain = all(sure for _, sure in versions) and not added
     pieces: list[tuple[int, int, Sequence[str]]] = []
-    if added:  # after the present imports; not certain, so that the user sees it
-        row = max((row for row, line in enumerate(lines) if IMPORT.match(line)), default=-1) + 1
-        if row == 0 or any(one.first < row for one in known):
-            return None
-        pieces.append((row, row, added))
-        is_certain = False
+    if added:  # after the present imports; the user must confirm it
+        last = max((row for row, line in enumerate(lines) if IMPORT.match(line)), default=-1)
+        pieces.append((last + 1, last + 1, added))
     for place, (symbol, (own, _)) in enumerate(zip(named, versions, strict=True)):
-        if own is None:  # a new definition, next to a known one
-            after = next((one for one, _ in versions[place + 1 :] if one), None)
-            before = next((one for one, _ in reversed(versions[:place]) if one), None)
-            near = before or after
-            assert near is not None
-            made = _indented(lines, near, new[symbol.first : symbol.last], new[symbol.own_first])
-            if made is None:
-                return None
-            blanks = [""] * symbols.blank_lines(lines, symbols.top(lines, language))
-            row = before.last if before else near.first
-            pieces.append((row, row, [*blanks, *made] if before else [*made, *blanks]))
-            continue
-        first, start = symbols.lead_rows(lines, own, new, symbol)
-        made = _indented(lines, own, new[start : symbol.last], new[symbol.own_first])
-        if made is None:
+        near = own or _neighbour([one for one, _ in versions], place)
+        first, start = symbols.lead_rows(lines, near, new, symbol) if own else (0, symbol.first)
+        end = symbol.last + (symbol.last in rows)  # a marker right below leaves out its rest
+        made = _indented(lines, near, new[start:end], new[symbol.own_first])
+        if made is None or (own is None and rows):
             return None
-        lead = new[start : symbol.own_first]
-        is_certain = is_certain and not _loses_much(
-            lines, first, own, made, lead, new, symbol, language
-        )
+        if own is None:
+            pieces.append(_beside(lines, near, made, versions[:place], language))
+            continue
+        base = lines[first : own.last]
+        if elision.markers(made, language, base):
+            heads = own.head_last - first, symbol.head_last - start
+            merged = elision.merge(base, made, language, heads)
+            if merged is None:
+                return None
+            made = [*merged]
+        elif _loses_much(lines, own, new, symbol, language):
+            is_certain = False
         pieces.append((first, own.last, made))
     result = put(lines, pieces)
-    if result is None:
+    if result is None or (rows and pieces != sorted(pieces, key=lambda one: one[:2])):
         return None
     is_certain = is_certain and symbols.parses_no_worse(lines, result, language)
     return Reading(result, f"it is {', '.join(symbol.name for symbol in named)}", is_certain)
 
 
-def _has_loose_runs(lines: Sequence[str], new: Sequence[str], named: Sequence[Symbol]) -> bool:
-    """Return whether a text has the lines between definitions, without gaps."""
-    edges = [0, *(row for one in named for row in (one.first, one.last)), len(new)]
-    runs = (stripped(new[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True))
-    known = stripped(lines)
-    return all(contains_run(known, run) for run in runs)
+def _neighbour(versions: Sequence[Symbol | None], place: int) -> Symbol:
+    """Return the present version of the definition above a new one, else of the one below."""
+    return next(filter(None, [*reversed(versions[:place]), *versions[place:]]))
+
+
+def _beside(
+    lines: Sequence[str],
+    near: Symbol,
+    made: Sequence[str],
+    above: Sequence[tuple[Symbol | None, bool]],
+    language: str,
+) -> tuple[int, int, list[str]]:
+    """Return the rows and lines of a new definition next to a known one."""
+    blanks = [""] * symbols.blank_lines(lines, symbols.top(lines, language))
+    if any(own is near for own, _ in above):
+        return near.last, near.last, [*blanks, *made]
+    return near.first, near.first, [*made, *blanks]
 
 
 def _find_version(
@@ -160,31 +140,24 @@ def _find_version(
     language: str,
 ) -> tuple[Symbol | None, bool]:
     """Return the present version of a definition, None for a new one, and if that is certain."""
-    same = [one for one in known if one.name == symbol.name]
+    same = [
+        one
+        for one in known
+        if one.name == symbol.name and (not symbol.scope or one.scope == symbol.scope)
+    ]
     if not same:
         return None, True
-    if symbol.scope:
-        same = [one for one in same if one.scope == symbol.scope] or same
-    indent = indent_of(new[symbol.own_first])
+    head, indent = _head(new, symbol), indent_of(new[symbol.own_first])
     if len(same) > 1:
-        head = _head(new, symbol)
         exact = [one for one in same if _head(lines, one) == head]
-        is_one = len({one.scope for one in same}) == 1
-        is_level = len(exact) == 1 and indent_of(lines[exact[0].own_first]) == indent
-        if is_one and is_level:
-            return exact[0], True
-        return (exact or same)[0], False
+        is_certain = len({one.scope for one in same}) == 1 and len(exact) == 1
+        return (exact or same)[0], is_certain
     own = same[0]
-    is_certain = own.kind == symbol.kind and own.scope.startswith(symbol.scope)
-    is_certain = is_certain and _owner(lines, own) == _owner(new, symbol)
-    is_level = indent_of(lines[own.own_first]) == indent
+    is_certain = own.kind == symbol.kind and _owner(lines, own) == _owner(new, symbol)
     if language == "python" and symbol.is_function:
-        has_self = [_takes_self(_head(text, one)) for text, one in ((lines, own), (new, symbol))]
-        is_certain = is_certain and has_self[0] == has_self[1]
-        if not own.is_top and not any(has_self):
-            is_certain = is_certain and is_level
-    elif not own.is_top and not own.scope:
-        is_certain = is_certain and is_level
+        is_method = [_takes_self(_head(lines, own)), _takes_self(head)]
+        is_level = own.is_top or indent_of(lines[own.own_first]) == indent
+        is_certain = is_certain and (all(is_method) or (is_level and not any(is_method)))
     return own, is_certain
 
 
@@ -199,11 +172,9 @@ def _takes_self(head: Sequence[str]) -> bool:
 
 def _owner(lines: Sequence[str], symbol: Symbol) -> str:
     """Return the prefix of a name, as `M.` in Lua."""
-    for line in lines[symbol.own_first : symbol.head_last]:
-        if (at := line.find(symbol.name)) >= 0:
-            prefix = re.search(r"[\w.:]*$", line[:at])
-            return prefix[0] if prefix else ""
-    return ""
+    head = " ".join(lines[symbol.own_first : symbol.head_last])
+    found = re.search(rf"([\w.:]*[.:]){re.escape(symbol.name)}\b", head)
+    return found[1] if found else ""
 
 
 def _indented(
@@ -225,56 +196,24 @@ def _indented(
 
 
 def _loses_much(
-    lines: Sequence[str],
-    first: int,
-    own: Symbol,
-    made: Sequence[str],
-    lead: Sequence[str],
-    new: Sequence[str],
-    other: Symbol,
-    language: str,
+    lines: Sequence[str], own: Symbol, new: Sequence[str], other: Symbol, language: str
 ) -> bool:
-    """Return whether a replacement loses so much of a definition that the user must confirm it.
-
-    Args:
-        lines: of the text.
-        first: row from which on the definition is replaced.
-        own: the definition.
-        made: its replacement.
-        lead: the lines of the replacement above the definition itself.
-        new: the code of the reply.
-        other: the definition in it.
-        language: of both.
-    """
-    before = len(stripped(lines[own.own_first : own.last]))
-    after = len(stripped(made)) - len(stripped(lead))
-    if before >= LONG_ROWS and after < MUCH_SHORTER * before:
+    """Return whether a new version of a definition loses so much that the user must confirm it."""
+    old_text, new_text = lines[own.own_first : own.last], new[other.own_first : other.last]
+    before, after = len(stripped(old_text)), len(stripped(new_text))
+    if before >= LONG_ROWS and after < MIN_LENGTH * before:
         return True
-    body = {*stripped(new[other.head_last : other.last])}
-    present = {*stripped(lines[own.head_last : own.last])}
-    if body <= EMPTY and not present <= EMPTY:
+    body, present = new[other.head_last : other.last], lines[own.head_last : own.last]
+    if {*stripped(body)} <= EMPTY and not {*stripped(present)} <= EMPTY:
         return True
     if not own.is_function:
-        old_names, new_names = (
+        names, new_names = (
             {one.path for one in symbols.all_of(text, language)}
             for text in (lines[own.first : own.last], new[other.first : other.last])
         )
-        if old_names - new_names:
+        if names - new_names:
             return True
-    old_text, new_text = lines[own.own_first : own.last], new[other.own_first : other.last]
-    if not whole_file.has_edges(old_text, new_text)[1]:
-        return True
-    comments, new_comments = (
-        [line.strip() for line in part if not line.lstrip().startswith("@")]
-        for part in (lines[first : own.own_first], lead)
-    )
-    if not comments or not lead:
-        return False
-    return not any(
-        SequenceMatcher(None, one, other_line, autojunk=False).ratio() >= MIN_LIKE
-        for one in comments
-        for other_line in new_comments
-    )
+    return not whole_file.has_end(old_text, new_text)
 
 
 def _read_rows(lines: Sequence[str], new: Sequence[str]) -> Reading | None:

@@ -12,14 +12,13 @@ from typing import Final
 from lcursor.code import symbols
 from lcursor.code.symbols import Symbol
 from lcursor.edit import diff
-from lcursor.edit.lines import has_text, stripped, trim
+from lcursor.edit.lines import stripped, trim
 from lcursor.edit.records import Change, Lines
 
 MIN_KEPT: Final = 0.5
 """Share of a file's lines that a whole file keeps."""
-MAX_LOOSE_LOST: Final = 0.3
-MAX_DELETED: Final = 12
-"""Lines that may be deleted at one place; more, and a model may have left them out."""
+MIN_LOOSE: Final = 3
+"""Lines outside of definitions that a whole file keeps, if it has less than two definitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,63 +34,48 @@ class Reading:
 def read_whole(lines: Sequence[str], new: Sequence[str], language: str) -> Reading | None:
     """Read code as a whole file."""
     known, named = symbols.all_of(lines, language), symbols.all_of(new, language)
-    top, new_top = symbols.outermost(known), symbols.outermost(named)
-    alone = loose_lines(lines, top)
-    kept = [line for line in alone if line in {*loose_lines(new, new_top)}]
+    top = symbols.outermost(known)
+    alone, loose = loose_lines(lines, top), loose_lines(new, symbols.outermost(named))
+    kept = [line for line in alone if line in loose]
     changes = diff.changes(lines, new)
     gone = sum(len(stripped(change.old)) for change in changes)
-    share = 1 - gone / max(len(stripped(lines)), 1)
-    if share < MIN_KEPT or (alone and not kept):
+    if 1 - gone / max(len(stripped(lines)), 1) < MIN_KEPT or (alone and not kept):
         return None
     lost = {one.path for one in known} - {one.path for one in named}
-    lost_share = 1 - len(kept) / len(alone) if alone else 0.0
-    begins, ends = has_edges(lines, new)
-    missing = lost - _renamed(changes, known, named)
-    is_full = not missing and (lost_share <= MAX_LOOSE_LOST or (begins and ends))
-    has_much = len(top) >= 2 or len(kept) >= 3 or not top
-    if not is_full and not (begins and len(new_top) >= len(top) / 2):
-        return None
-    is_certain = is_full and has_much and begins and ends
-    if known:
-        is_certain = is_certain and all(_deleted(one) <= MAX_DELETED for one in changes)
-    else:  # nothing would show that a definition is missing
-        is_certain = is_certain and all(
-            _deleted(one) == 0 and _deleted(one, is_unindented=True) == 0 for one in changes
-        )
+    is_full = not lost - _renamed(changes, known, named)
+    is_certain = is_full and (len(kept) >= MIN_LOOSE or len(top) >= 2 or not top)
+    if not known:  # nothing would show that a definition is missing
+        is_certain = is_certain and not any(map(_deletes, changes))
+    is_certain = is_certain and has_end(lines, new) and _has_beginning(lines, changes)
     is_certain = is_certain and symbols.parses_no_worse(lines, new, language)
     why = "it is the whole file" if is_full else f"it is the file without {', '.join(sorted(lost))}"
     end, last = trim(new, 0, len(new))[1], trim(lines, 0, len(lines))[1]
     return Reading((*new[:end], *lines[last:]), why, is_certain)
 
 
-def _deleted(change: Change, *, is_unindented: bool = False) -> int:
-    """Return how many more lines a change deletes than it adds; of all, or of unindented ones."""
-    counts = [
-        sum(has_text(line) and not (is_unindented and line[:1].isspace()) for line in part)
-        for part in (change.old, change.new)
-    ]
-    return counts[0] - counts[1]
+def _deletes(change: Change) -> bool:
+    """Return whether a change has less lines after it, or less that are not indented."""
+    old, new = ([line for line in part if line.strip()] for part in (change.old, change.new))
+    outer, new_outer = ([line for line in part if not line[0].isspace()] for part in (old, new))
+    return len(new) < len(old) or len(new_outer) < len(outer)
 
 
-def has_edges(lines: Sequence[str], new: Sequence[str]) -> tuple[bool, bool]:
-    """Return whether a new text has the beginning, and the end, of the old one."""
-    lines, new = (part[: trim(part, 0, len(part))[1]] for part in (lines, new))
+def _has_beginning(lines: Sequence[str], changes: Sequence[Change]) -> bool:
+    """Return whether changes keep the first lines of a text, or replace them by as many."""
+    if not changes or stripped(lines[: changes[0].first_row]):
+        return True
+    return len(stripped(changes[0].new)) >= len(stripped(changes[0].old))
+
+
+def has_end(lines: Sequence[str], new: Sequence[str]) -> bool:
+    """Return whether a new text has the end of the old one, or rewrites it."""
     changes = diff.changes(lines, new)
-    if not changes:
-        return True, True
-    first, last = changes[0], changes[-1]
-    begins = any(map(has_text, lines[: first.first_row])) or _deleted(first) <= 0
-    ends = any(map(has_text, lines[last.last_row :])) or _is_rewritten_end(last)
-    return begins, ends
-
-
-def _is_rewritten_end(change: Change) -> bool:
-    """Return whether the last lines were rewritten, not cut off."""
-    old, new = stripped(change.old), stripped(change.new)
-    if not new:
-        return not old
+    if not changes or stripped(lines[changes[-1].last_row :]):
+        return True
+    old, made = stripped(changes[-1].old), stripped(changes[-1].new)
     leaves = ("return", "raise", "yield")
-    return len(new) >= len(old) or (old[-1].startswith(leaves) and new[-1].startswith(leaves))
+    is_left = all(part[-1:] and part[-1].startswith(leaves) for part in (old, made))
+    return len(made) >= len(old) or is_left
 
 
 def _renamed(
@@ -103,12 +87,10 @@ def _renamed(
     shift = 0
     for change in changes:
         rows = range(change.first_row, change.last_row)
-        start = change.first_row + shift
+        new_rows = range(change.first_row + shift, change.first_row + shift + len(change.new))
         gone = {one.path for one in known if one.own_first in rows} - theirs
-        rows = range(start, start + len(change.new))
-        came = {one.path for one in named if one.own_first in rows} - ours
-        if len(came) >= len(gone):
-            found |= gone
+        came = {one.path for one in named if one.own_first in new_rows} - ours
+        found |= gone if len(came) >= len(gone) else set()
         shift += len(change.new) - len(change.old)
     return found
 
@@ -116,4 +98,4 @@ def _renamed(
 def loose_lines(lines: Sequence[str], known: Sequence[Symbol]) -> list[str]:
     """Return the stripped lines that are in no symbol."""
     rows = {row for one in known for row in range(one.first, one.last)}
-    return [line.strip() for row, line in enumerate(lines) if has_text(line) and row not in rows]
+    return stripped([line for row, line in enumerate(lines) if row not in rows])
