@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,47 +16,10 @@ from lcursor.edit import diff
 from lcursor.edit.apply import match
 from lcursor.edit.apply.parse import blocks
 from lcursor.edit.apply.resolve import Ask, Refused, Resolved, resolve
-from lcursor.edit.records import Lines, digest
+from lcursor.edit.records import Lines
+from tests.unit.edit.replies import Given, done, pair, text_of
 
 UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n    return 1\n"
-ROOT = "/p/"
-
-
-class Given:
-    """Files of a project at a root."""
-
-    def __init__(self, texts: Mapping[str, str], current: str = "") -> None:
-        self._texts = {ROOT + path: tuple(text.splitlines()) for path, text in texts.items()}
-        self._current = ROOT + current if current else ""
-
-    def read(self, path: str) -> Lines | None:
-        return self._texts.get(self.absolute(path))
-
-    def current(self) -> str:
-        return self._current
-
-    def all(self) -> Sequence[str]:
-        return [path.removeprefix(ROOT) for path in self._texts]
-
-    def absolute(self, path: str) -> str:
-        return path if path.startswith("/") else ROOT + path
-
-
-def pair(old: str, new: str, path: str = "") -> str:
-    return f"{path}\n```\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```\n"
-
-
-def done(reply: str, files: Given, file: str = "") -> Resolved:
-    found = resolve(blocks(reply, file), files)
-    assert isinstance(found, Resolved), found
-    return found
-
-
-def text_of(found: Resolved, files: Given, path: str) -> str:
-    (change,) = [one for one in found.files if one.path == ROOT + path]
-    base = files.read(change.path) or ()
-    assert change.base == (digest(base) if change.kind != "create" else "")
-    return "\n".join(diff.apply(base, change.changes)) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -174,19 +137,6 @@ def test_what_is_done_already_changes_nothing() -> None:
     reply = pair("    return 1", "    log(path)\n    return 2", "util.py")
     found = done(reply, Given({"util.py": now}))
     assert all(not one.changes for one in found.files)
-
-
-def test_a_diff_of_this_very_text_goes_by_its_numbers() -> None:
-    import hashlib
-
-    text = "a = f(1)\n" * 4
-    blob = hashlib.sha1(b"blob %d\0" % len(text) + text.encode()).hexdigest()
-    hunk = "@@ -3 +3 @@\n-a = f(1)\n+a = f(2)\n"
-    reply = f"diff --git a/a.py b/a.py\nindex {blob[:9]}..1234567 100644\n--- a/a.py\n+++ b/a.py\n"
-    files = Given({"a.py": text})
-    assert text_of(done(reply + hunk, files), files, "a.py").split("\n")[2] == "a = f(2)"
-    other = reply.replace(blob[:9], "123456789")
-    assert isinstance(resolve(blocks(other + hunk), files), Ask)
 
 
 def test_a_number_that_points_at_something_alike_is_doubted() -> None:
