@@ -85,10 +85,6 @@ DEEPER = "for step in steps:\n  if step:\n    step.start()"
             "\treturn text.strip()", "\tif text:\n\t\treturn text.strip()",
         ),
         (
-            BASE, "  return False\nreturn True", "  return False\n  log()\n\nreturn True",
-            "return False\n", "return False\n                log()\n",
-        ),
-        (
             BASE, "    def run(self, steps):", "    def stop(self):\n        pass\n\n"
             "    def run(self, steps):",
             "    def run", "    def stop(self):\n        pass\n\n    def run",
