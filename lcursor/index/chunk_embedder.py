@@ -74,9 +74,9 @@ class ChunkEmbedder:
         return len(self._missing)
 
     def remarks(self) -> list[str]:
-        """Return all that went wrong with the vectors and was mended."""
+        """Return all problems with the vectors that were handled."""
         stored = self._store.remarks if self._store else []
-        return [*stored, *(self.vectors.remarks if self.vectors else [])]
+        return [*stored, *(self.vectors.remarks if self.vectors is not None else [])]
 
     def retry(self) -> None:
         """Look again for a missing embedder: it may have been downloaded meanwhile."""

@@ -225,7 +225,7 @@ class Project:
             self._pass_remarks(index)
             vectors = index.embedder.vectors
             with contextlib.suppress(IndexFailed):
-                generation = index.counter.generation
+                generation = index.counter.revision.generation
                 counts = index.counter.counts()
         languages = dict(counts.by_language)
         empty = languages.pop("", 0)

@@ -38,6 +38,7 @@ FROM symbols s JOIN files f ON f.id = s.file
 """
 PATH = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
 DIGEST = "SELECT id, digest FROM chunks"
+STATE = "SELECT path, size_bytes, mtime_ns, digest FROM files"
 LISTED = "(SELECT value FROM json_each(?))"
 NAMED = "SELECT rowid AS number, name FROM symbols s"
 PASSING = "SELECT c.id FROM chunks c"
@@ -66,7 +67,7 @@ class Reader:
 
     Raises:
         IndexFailed: from every method. When the database turns out to be damaged it is empty
-            afterwards: `state` has another identity, and every file must be put again.
+            afterwards: `revision` has another identity, and every file must be put again.
     """
 
     def __init__(self, database: Database, postings: Postings, *, is_reader: bool = True) -> None:
@@ -77,16 +78,17 @@ class Reader:
         self._passing: tuple[Revision, dict[Filters, NDArray[np.int64]]] = (NO_REVISION, {})
         self._counts: tuple[Revision, Counts] = (NO_REVISION, Counts(0, 0, 0))
 
+    def _rows(self, statement: str, *values: object) -> list[Any]:
+        with self._open() as base:
+            return base.execute(statement, values).fetchall()
+
     @property
     def revision(self) -> Revision:
         """What differs from that of any other content of this index."""
         with self._open() as base:
             return read_revision(base)
 
-    @property
-    def generation(self) -> int:
-        """A number that grows with each change."""
-        return self.revision.generation
+    # Terms
 
     def lexical(
         self, terms: Sequence[str], limit: int, filters: Filters | None = None
@@ -102,10 +104,16 @@ class Reader:
             allowed = self.allowed(filters) if filters else None
             return self._postings.search(base, terms, limit, allowed)
 
+    def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Return how many chunks have each term, and how many chunks there are."""
+        with self._open() as base:
+            return self._postings.frequencies(base, terms)
+
     def warm(self) -> None:
         """Load the terms, as the first query would do: 15 ms for 1,000 chunks."""
-        with self._open() as base:
-            self._postings.frequencies(base, ())
+        self.frequencies(())
+
+    # Symbols
 
     def symbols(self, name: str, limit: int, *, prefix: bool = False) -> list[StoredSymbol]:
         """Return the definitions of a name or a prefix, those with the same case first."""
@@ -114,55 +122,52 @@ class Reader:
         if prefix:
             where = "s.name >= ? COLLATE NOCASE AND s.name < ? COLLATE NOCASE"
             values.append(name + "\U0010ffff")
-        with self._open() as base:
-            rows = base.execute(
-                f"{SYMBOL} WHERE s.rowid IN ({BEST} ({NAMED} WHERE {where} LIMIT ?) "
-                "ORDER BY substr(name, 1, ?) = ? DESC, length(name), number LIMIT ?) "
-                "ORDER BY substr(s.name, 1, ?) = ? DESC, length(s.name), f.path, s.first_row",
-                (*values, MAX_NAMES, len(name), name, limit, len(name), name),
-            ).fetchall()
+        rows = self._rows(
+            f"{SYMBOL} WHERE s.rowid IN ({BEST} ({NAMED} WHERE {where} LIMIT ?) "
+            "ORDER BY substr(name, 1, ?) = ? DESC, length(name), number LIMIT ?) "
+            "ORDER BY substr(s.name, 1, ?) = ? DESC, length(s.name), f.path, s.first_row",
+            *(*values, MAX_NAMES, len(name), name, limit, len(name), name),
+        )
         return [_symbol(row) for row in rows]
 
     def symbols_in(self, path: str) -> list[StoredSymbol]:
         """Return the definitions in a file, by row."""
-        with self._open() as base:
-            rows = base.execute(
-                f"{SYMBOL} WHERE f.path = ? ORDER BY s.first_row, s.end_row DESC",
-                (pack(path),),
-            ).fetchall()
-        return [_symbol(row) for row in rows]
+        order = "ORDER BY s.first_row, s.end_row DESC"
+        return [
+            _symbol(row) for row in self._rows(f"{SYMBOL} WHERE f.path = ? {order}", pack(path))
+        ]
+
+    # Chunks
 
     def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """Return chunks by their ids, without removed ones."""
-        wanted = json.dumps([int(one) for one in ids])
-        with self._open() as base:
-            rows = base.execute(f"{CHUNK} WHERE c.id IN {LISTED}", (wanted,)).fetchall()
+        rows = self._rows(f"{CHUNK} WHERE c.id IN {LISTED}", _listed(ids))
         return {row[0]: stored(row) for row in rows}
 
     def paths_of(self, ids: Iterable[int]) -> dict[int, str]:
         """Return the paths of chunks by their ids, without removed ones."""
-        wanted = json.dumps([int(one) for one in ids])
-        with self._open() as base:
-            rows = base.execute(f"{PATH} WHERE c.id IN {LISTED}", (wanted,)).fetchall()
+        rows = self._rows(f"{PATH} WHERE c.id IN {LISTED}", _listed(ids))
         return {number: unpack(path) for number, path in rows}
 
     def chunks_at(self, path: str, row: int) -> list[StoredChunk]:
         """Return the chunks of a file with a row, the smallest first."""
-        with self._open() as base:
-            rows = base.execute(
-                f"{CHUNK} WHERE f.path = ? AND c.first_row <= ? AND c.end_row > ? "
-                "ORDER BY c.end_row - c.first_row, c.first_row",
-                (pack(path), row, row),
-            ).fetchall()
+        where = "f.path = ? AND c.first_row <= ? AND c.end_row > ?"
+        order = "ORDER BY c.end_row - c.first_row, c.first_row"
+        rows = self._rows(f"{CHUNK} WHERE {where} {order}", pack(path), row, row)
         return [stored(row) for row in rows]
 
     def chunks_of(self, path: str) -> list[StoredChunk]:
         """Return the chunks of a file, by row."""
-        with self._open() as base:
-            rows = base.execute(
-                f"{CHUNK} WHERE f.path = ? ORDER BY c.first_row, c.id", (pack(path),)
-            ).fetchall()
+        rows = self._rows(f"{CHUNK} WHERE f.path = ? ORDER BY c.first_row, c.id", pack(path))
         return [stored(row) for row in rows]
+
+    def chunk_ids(self) -> NDArray[np.int64]:
+        """Return the ids of all chunks, ascending."""
+        return _ids(self._rows("SELECT id FROM chunks ORDER BY id"))
+
+    def digests(self, ids: Iterable[int]) -> dict[int, bytes]:
+        """Return the digests of chunks by their ids, ascending."""
+        return dict(self._rows(f"{DIGEST} WHERE id IN {LISTED} ORDER BY id", _listed(ids)))
 
     def allowed(self, filters: Filters) -> NDArray[np.int64] | None:
         """Return the ids of the chunks that pass, ascending; None if all do."""
@@ -175,61 +180,43 @@ class Reader:
             known = self._passing[1]
             if filters not in known:
                 where, values = _where(base, filters)
-                rows = base.execute(f"{PASSING} WHERE {where} ORDER BY c.id", values).fetchall()
-                known[filters] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+                known[filters] = _ids(self._rows(f"{PASSING} WHERE {where} ORDER BY c.id", *values))
             return known[filters]
 
-    def chunk_ids(self) -> NDArray[np.int64]:
-        """Return the ids of all chunks, ascending."""
-        with self._open() as base:
-            rows = base.execute("SELECT id FROM chunks ORDER BY id").fetchall()
-        return np.fromiter((row[0] for row in rows), np.int64, len(rows))
-
-    def digests(self, ids: Iterable[int]) -> dict[int, bytes]:
-        """Return the digests of chunks by their ids, ascending."""
-        wanted = json.dumps([int(one) for one in ids])
-        with self._open() as base:
-            return dict(base.execute(f"{DIGEST} WHERE id IN {LISTED} ORDER BY id", (wanted,)))
-
-    def counts(self) -> Counts:
-        """Return the size of the index."""
-        with self._open() as base:
-            now = read_revision(base)
-            if self._counts[0] != now:
-                languages = dict(
-                    base.execute(
-                        "SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1"
-                    )
-                )
-                (chunks,) = base.execute("SELECT count(*) FROM chunks").fetchone()
-                (symbols,) = base.execute("SELECT count(*) FROM symbols").fetchone()
-                counts = Counts(sum(languages.values()), chunks, symbols, languages)
-                self._counts = (now, counts)
-            return self._counts[1]
+    # Files
 
     def state(self, path: str) -> FileState | None:
         """Return the state of a file when it was read; None for an unknown file."""
-        with self._open() as base:
-            row = base.execute(
-                "SELECT size_bytes, mtime_ns, digest FROM files WHERE path = ?",
-                (pack(path),),
-            ).fetchone()
-        return FileState(*row) if row else None
+        rows = self._rows(f"{STATE} WHERE path = ?", pack(path))
+        return FileState(*rows[0][1:]) if rows else None
 
     def files(self) -> dict[str, FileState]:
         """Return all files with their states when they were read."""
-        with self._open() as base:
-            rows = base.execute("SELECT path, size_bytes, mtime_ns, digest FROM files").fetchall()
-        return {unpack(row[0]): FileState(*row[1:]) for row in rows}
+        return {unpack(row[0]): FileState(*row[1:]) for row in self._rows(STATE)}
+
+    def counts(self) -> Counts:
+        """Return the size of the index."""
+        now = self.revision
+        if self._counts[0] != now:
+            languages = dict(
+                self._rows("SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1")
+            )
+            ((chunks,),) = self._rows("SELECT count(*) FROM chunks")
+            ((symbols,),) = self._rows("SELECT count(*) FROM symbols")
+            self._counts = (now, Counts(sum(languages.values()), chunks, symbols, languages))
+        return self._counts[1]
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
 
-    def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Return how many chunks have each term, and how many chunks there are."""
-        with self._open() as base:
-            return self._postings.frequencies(base, terms)
+
+def _listed(ids: Iterable[int]) -> str:
+    return json.dumps([int(one) for one in ids])
+
+
+def _ids(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    return np.fromiter((row[0] for row in rows), np.int64, len(rows))
 
 
 def _where(base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
