@@ -1,7 +1,8 @@
 """Ask git about a project's files: which there are, which it ignores and why.
 
 Runs git as a child process, on the caller's thread. Reads, never writes: no lock is taken, and
-nothing that a repository's configuration names is run.
+nothing that a repository's configuration names is run. All functions but `output` raise GitFailed
+where git fails, and all raise Cancelled when `cancel` returns true.
 """
 
 from __future__ import annotations
@@ -74,11 +75,7 @@ def output(
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> Output:
-    """Return the output of a git command within some limits; see `process.run`.
-
-    Raises:
-        Cancelled: `cancel` returned true.
-    """
+    """Return the output of a git command within some limits; see `process.run`."""
     return run(
         command_line(folder, *words),
         folder,
@@ -98,12 +95,7 @@ def ask(
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> bytes:
-    """Return the whole output of a git command, however long that takes.
-
-    Raises:
-        GitFailed: it cannot be run, or exits with a status that is not in `ok`.
-        Cancelled: `cancel` returned true.
-    """
+    """Return the whole output of a git command, however long that takes."""
     found = output(folder, *words, stdin=stdin, max_s=None, ok=ok, cancel=cancel)
     if found.failure:
         raise GitFailed(found.failure)
@@ -119,10 +111,6 @@ def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
     """Return the repository whose work tree a directory is in, and that does not ignore it.
 
     A home directory under git that ignores everything is not the repository of what lies in it.
-
-    Raises:
-        GitFailed: there is one, but git cannot read it.
-        Cancelled: `cancel` returned true.
     """
     words = ("rev-parse", "--show-toplevel", "--absolute-git-dir")
     try:
@@ -144,10 +132,6 @@ def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = No
 
     Args:
         excludes: patterns as in `.gitignore`; directories of these names are not looked into.
-
-    Raises:
-        GitFailed: git fails.
-        Cancelled: `cancel` returned true.
     """
     words = ("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
     data = ask(folder, *words, *_options(excludes), cancel=cancel)
@@ -163,12 +147,7 @@ def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = No
 
 
 def list_ignored(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> list[str]:
-    """List what git ignores below a directory; a directory as one path with a slash at its end.
-
-    Raises:
-        GitFailed: git fails.
-        Cancelled: `cancel` returned true.
-    """
+    """List what git ignores below a directory; a directory as one path with a slash at its end."""
     words = ("ls-files", "-z", "--others", "--ignored", "--directory", "--exclude-standard")
     listed = split(ask(folder, *words, *_options(excludes), cancel=cancel))
     # A directory is also listed where each of its files is ignored but not the directory itself.
@@ -199,10 +178,6 @@ def ignored(folder: Path, paths: Sequence[str], cancel: Cancel | None = None) ->
     """Return those of some paths that git ignores, with the rule: `.gitignore:3: build/`.
 
     A file that git tracks is not ignored.
-
-    Raises:
-        GitFailed: git fails, for example because a path lies in a submodule.
-        Cancelled: `cancel` returned true.
     """
     stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
     words = ("check-ignore", "-v", "-z", "--stdin")

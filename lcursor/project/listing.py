@@ -1,7 +1,7 @@
 """List the files of a project, and those that are left out with the reason.
 
 Reads names, sizes and times, and the content of ignore files only. Does not follow symbolic links.
-On the caller's thread; `cancel` ends it.
+On the caller's thread; raises Cancelled when `cancel` returns true.
 """
 
 from __future__ import annotations
@@ -84,7 +84,6 @@ def survey(root: Path, cancel: Cancel | None = None) -> Survey:
     Raises:
         IndexFailed: there is no such directory, or it cannot be read. Its files must not be taken
             for deleted then.
-        Cancelled: `cancel` returned true.
     """
     start_s = time.monotonic()
     try:
@@ -215,9 +214,6 @@ def walk(
     Yields:
         A path and the reason why it is left out; "" for a file that is not. A directory that is
         left out ends with a slash and stands for all that is in it.
-
-    Raises:
-        Cancelled: `cancel` returned true.
     """
     waiting = [""]
     while waiting:
@@ -274,9 +270,6 @@ def names(
 
     Args:
         root: of the project, whose ignore files count as well; by default the folder.
-
-    Raises:
-        Cancelled: `cancel` returned true.
     """
     folder = Path(os.path.realpath(folder))
     top = Path(os.path.realpath(root or folder))
