@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,42 +55,30 @@ class Report:
     """Estimate until vector search does, if nothing was embedded before."""
 
 
-def summarize(survey: Survey, secret_globs: SecretGlobs | None = None) -> Report:
+def summarize(survey: Survey, secret_globs: SecretGlobs) -> Report:
     """Return what indexing the files of a survey takes."""
-    files: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
-    ignored: Counter[str] = Counter()
-    examples: dict[str, list[str]] = {}
-
-    def leave_out(path: str, reason: str) -> None:
-        ignored[reason] += 1
-        some = examples.setdefault(reason, [])
-        if len(some) < MAX_EXAMPLES:
-            some.append(path)
-
+    sizes: defaultdict[str, list[int]] = defaultdict(list)
+    ignored: defaultdict[str, list[str]] = defaultdict(list)
     for path, reason in survey.ignored:
-        leave_out(path, _group(reason))
+        ignored[_group(reason)].append(path)
     for path, size_bytes, _ in survey.files:
-        reason = filetypes.by_name(path, size_bytes) or (
-            secret_globs.reason(path) if secret_globs else ""
-        )
-        if reason:
-            leave_out(path, _group(reason))
-            continue
-        language = languages.detect(path)
-        files[language] += 1
-        sizes[language] += size_bytes
-    total = sizes.total()
+        if reason := filetypes.by_name(path, size_bytes) or secret_globs.reason(path):
+            ignored[_group(reason)].append(path)
+        else:
+            sizes[languages.detect(path)].append(size_bytes)
+    shares = {name: Share(len(found), sum(found)) for name, found in sizes.items()}
+    files = sum(share.files for share in shares.values())
+    total = sum(share.bytes for share in shares.values())
     return Report(
-        files=files.total(),
+        files=files,
         bytes=total,
-        languages={
-            name: Share(files[name], size)
-            for name, size in sorted(sizes.items(), key=lambda one: (-one[1], one[0]))
+        languages=dict(sorted(shares.items(), key=lambda one: (-one[1].bytes, one[0]))),
+        ignored={
+            reason: len(paths)
+            for reason, paths in sorted(ignored.items(), key=lambda one: -len(one[1]))
         },
-        ignored=dict(ignored.most_common()),
-        examples=examples,
-        seconds=files.total() * FILE_S + total / BYTES_PER_S,
+        examples={reason: paths[:MAX_EXAMPLES] for reason, paths in ignored.items()},
+        seconds=files * FILE_S + total / BYTES_PER_S,
         embed_seconds=total / CHUNK_BYTES / CHUNKS_PER_S,
     )
 

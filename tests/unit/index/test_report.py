@@ -7,6 +7,7 @@ from pathlib import Path
 from lcursor.code import languages
 from lcursor.index.report import summarize
 from lcursor.project import filetypes, listing
+from lcursor.project.secrets import SecretGlobs
 from tests.unit.project.trees import write
 
 
@@ -15,7 +16,7 @@ def test_a_report_has_sizes_languages_and_reasons(tmp_path: Path) -> None:
     write(tmp_path, "c.lua", text="y" * 5000)
     write(tmp_path, ".env", text="KEY=1")
     write(tmp_path, "node_modules/m/x.js", "sub/node_modules/m/x.js")
-    report = summarize(listing.survey(tmp_path))
+    report = summarize(listing.survey(tmp_path), SecretGlobs(tmp_path))
     assert (report.files, report.bytes) == (3, 7000)
     assert {name: (part.files, part.bytes) for name, part in report.languages.items()} == {
         languages.detect("c.lua"): (1, 5000),
