@@ -5,10 +5,10 @@ Without an embedder only words and names are searched. For one thread at a time.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,17 @@ CACHED_QUERIES = 64
 NO_FILTERS = Filters()
 
 
+class _Request(NamedTuple):
+    """A question, and what all searches of it need."""
+
+    query: Query
+    unsaved: OverlayChunks
+    depth: int
+    """Results wanted from each list."""
+    allowed: NDArray[np.int64] | None
+    """The chunks that pass the filters; None if all do."""
+
+
 class Searcher:
     """Searches the chunks of a project."""
 
@@ -41,8 +52,7 @@ class Searcher:
     ) -> None:
         self.reader, self.vectors, self.embedder = reader, vectors, embedder
         self._overlay = Overlay(reader)
-        self._embedded: dict[str, NDArray[np.float32]] = {}
-        self._lock = threading.Lock()
+        self._embed = lru_cache(CACHED_QUERIES)(self._query_vector)
         self._executor = ThreadPoolExecutor(1, "lcursor-vectors")
         """Searches the vectors while this thread searches the words."""
 
@@ -72,23 +82,25 @@ class Searcher:
         """
         query = parse(text, has_filters=has_filters)
         unsaved = self._overlay.chunks(overlay or {})
+        stale = _staleness(is_stale, unsaved)
+        allowed = self.reader.allowed(query.filters)
+        request = _Request(query, unsaved, max(DEPTH, 2 * limit), allowed)
         if not query.text:
-            return self._list_all(query.filters, unsaved, limit, is_stale)
-        depth = max(DEPTH, 2 * limit)
-        allowed = None if query.filters == NO_FILTERS else self.reader.allowed(query.filters)
+            listed = self._list_all(request, limit)
+            return [_hit(Ranked(one.id), one, None, stale(one.path)) for one in listed]
         legs: dict[Leg, Scored] = {}
         definitions: dict[int, Definition] = {}
         literal: set[int] = set()
-        near = self._start_nearest(query, unsaved, depth, allowed) if mode == "hybrid" else None
+        near: Future[list[tuple[int, float]]] | None = None
+        if mode == "hybrid" and query.kind != "symbol":  # else a definition may be enough
+            near = self._executor.submit(self._nearest, request)
         if mode != "vector":
-            legs["lexical"] = self._lexical(query, unsaved, depth)
-            definitions = self._defining(query, unsaved, allowed)
+            legs["lexical"] = self._lexical(request)
+            definitions = self._defining(request)
             legs["symbol"] = [(chunk, one.certainty) for chunk, one in definitions.items()]
-            literal = self._literal(query, unsaved, depth, definitions)
+            literal = self._literal(request, definitions)
         if mode == "vector" or (mode == "hybrid" and not _is_certain(query, definitions)):
-            legs["vector"] = (
-                near.result() if near else self._nearest(query, unsaved, depth, allowed)
-            )
+            legs["vector"] = near.result() if near else self._nearest(request)
         paths = self._paths({chunk for leg in legs.values() for chunk, _ in leg}, unsaved)
         if recent:
             legs["recent"] = _by_recency(paths, recent)
@@ -103,7 +115,6 @@ class Searcher:
         }
         ranked = rank(query, legs, facts, has_rules=has_rules)[:limit]
         chunks = self._chunks({one.id for one in ranked}, unsaved)
-        stale = _staleness(is_stale, unsaved)
         return [
             _hit(one, chunks[one.id], definitions.get(one.id), stale(chunks[one.id].path))
             for one in ranked
@@ -112,81 +123,57 @@ class Searcher:
 
     # The lists
 
-    def _lexical(self, query: Query, unsaved: OverlayChunks, depth: int) -> list[tuple[int, float]]:
+    def _lexical(self, request: _Request) -> list[tuple[int, float]]:
+        query, unsaved = request.query, request.unsaved
         terms = words.terms(query.text)
-        stored = self.reader.lexical(terms, depth + len(unsaved.removed), query.filters)
-        found = [row for row in stored if row[0] not in unsaved.removed]
+        found = self._stored(request, terms)
         if unsaved.new:
             found += [
                 row
                 for row in overlay.search_terms(self.reader, unsaved.terms, terms)
-                if self._passes(unsaved, row[0], query.filters)
+                if _passes(unsaved, row[0], query.filters)
             ]
             found.sort(key=lambda row: -row[1])
-        return found[:depth]
+        return found[: request.depth]
 
-    def _literal(
-        self,
-        query: Query,
-        unsaved: OverlayChunks,
-        depth: int,
-        definitions: Mapping[int, Definition],
-    ) -> set[int]:
+    def _stored(self, request: _Request, terms: Sequence[str]) -> list[tuple[int, float]]:
+        """Return the stored chunks that have some terms."""
+        removed = request.unsaved.removed
+        found = self.reader.lexical(terms, request.depth + len(removed), request.query.filters)
+        return [row for row in found if row[0] not in removed]
+
+    def _literal(self, request: _Request, definitions: Mapping[int, Definition]) -> set[int]:
         """Return the chunks with the identifier of the question, if nothing defines it."""
-        name = words.last_name(query.name)
+        name = words.last_name(request.query.name)
         term = words.whole(name) if name else ""
         defined = {one.symbol.symbol.name.lower() for one in definitions.values()}
         if not term or name.lower() in defined:
             return set()
-        stored = self.reader.lexical([term], depth + len(unsaved.removed), query.filters)
-        found = {number for number, _ in stored if number not in unsaved.removed}
-        return found | {number for number, counts in unsaved.terms.items() if counts[term]}
+        found = {number for number, _ in self._stored(request, [term])}
+        return found | {number for number, counts in request.unsaved.terms.items() if counts[term]}
 
-    def _start_nearest(
-        self,
-        query: Query,
-        unsaved: OverlayChunks,
-        depth: int,
-        allowed: NDArray[np.int64] | None,
-    ) -> Future[list[tuple[int, float]]] | None:
-        """Start to search the vectors, unless a definition may make that needless."""
-        if query.kind == "symbol" or self.vectors is None or self.embedder is None:
-            return None
-        return self._executor.submit(self._nearest, query, unsaved, depth, allowed)
-
-    def _nearest(
-        self,
-        query: Query,
-        unsaved: OverlayChunks,
-        depth: int,
-        allowed: NDArray[np.int64] | None,
-    ) -> list[tuple[int, float]]:
+    def _nearest(self, request: _Request) -> list[tuple[int, float]]:
         if self.vectors is None or self.embedder is None:
             return []
-        vector = self._embed(query.text, self.embedder)
+        unsaved = request.unsaved
+        vector = self._embed(request.query.text)
+        depth = request.depth + len(unsaved.removed)
         found = []
-        for number, score in self.vectors.search(vector, depth + len(unsaved.removed), allowed):
+        for number, score in self.vectors.search(vector, depth, request.allowed):
             # A new chunk of a buffer has no vector; that of its predecessor is close enough.
             chunk = unsaved.successors.get(number, number) if number in unsaved.removed else number
             if chunk not in unsaved.removed:
                 found.append((chunk, score))
-        return found[:depth]
+        return found[: request.depth]
 
-    def _embed(self, text: str, embedder: Embedder) -> NDArray[np.float32]:
-        with self._lock:
-            vector = self._embedded.pop(text, None)
-            if vector is None:
-                vector = embedder.query(text)
-            self._embedded[text] = vector  # the newest last
-            while len(self._embedded) > CACHED_QUERIES:
-                del self._embedded[next(iter(self._embedded))]
-            return vector
+    def _query_vector(self, text: str) -> NDArray[np.float32]:
+        assert self.embedder is not None
+        return self.embedder.query(text)
 
-    def _defining(
-        self, query: Query, unsaved: OverlayChunks, allowed: NDArray[np.int64] | None
-    ) -> dict[int, Definition]:
+    def _defining(self, request: _Request) -> dict[int, Definition]:
         """Return the chunks that define a name of the question, the likeliest first."""
-        passing = None if allowed is None else set(allowed.tolist())
+        query, unsaved = request.query, request.unsaved
+        passing = None if request.allowed is None else set(request.allowed.tolist())
         found: dict[int, Definition] = {}
         for one in find_definitions(query, self.reader, unsaved.parsed)[:MAX_DEFINITIONS]:
             path, row = one.symbol.path, one.symbol.symbol.first_row
@@ -199,7 +186,7 @@ class Searcher:
                 if chunk.kind == "outline" or not chunk.first_row <= row < chunk.end_row:
                     continue
                 if each.id < 0:
-                    is_allowed = self._passes(unsaved, each.id, query.filters)
+                    is_allowed = _passes(unsaved, each.id, query.filters)
                 else:
                     is_allowed = passing is None or each.id in passing
                 if is_allowed:
@@ -207,12 +194,6 @@ class Searcher:
         return found
 
     # Chunks and their paths
-
-    def _passes(self, unsaved: OverlayChunks, number: int, filters: Filters) -> bool:
-        if filters == NO_FILTERS:
-            return True
-        chunk = unsaved.new[number]
-        return overlay.passes(chunk, unsaved.parsed[chunk.path], filters)
 
     def _paths(self, wanted: set[int], unsaved: OverlayChunks) -> dict[int, str]:
         fresh = {number: one.path for number, one in unsaved.all().items() if number in wanted}
@@ -223,25 +204,23 @@ class Searcher:
         found = self.reader.chunks(number for number in wanted if number not in fresh)
         return {**found, **{number: fresh[number] for number in wanted & fresh.keys()}}
 
-    def _list_all(
-        self,
-        filters: Filters,
-        unsaved: OverlayChunks,
-        limit: int,
-        is_stale: Callable[[str], bool] | None,
-    ) -> list[Hit]:
+    def _list_all(self, request: _Request, limit: int) -> list[StoredChunk]:
         """Return the chunks that pass the filters, by path, for a question without text."""
-        if filters == NO_FILTERS:
+        filters, unsaved = request.query.filters, request.unsaved
+        if request.allowed is None:
             return []
-        allowed = self.reader.allowed(filters)
-        numbers = [] if allowed is None else allowed[: limit + len(unsaved.removed)].tolist()
+        numbers = request.allowed[: limit + len(unsaved.removed)].tolist()
         wanted = {number for number in numbers if number not in unsaved.removed}
-        wanted |= {number for number in unsaved.new if self._passes(unsaved, number, filters)}
-        chunks = sorted(
-            self._chunks(wanted, unsaved).values(), key=lambda one: (one.path, one.chunk.first_row)
-        )
-        stale = _staleness(is_stale, unsaved)
-        return [_hit(Ranked(one.id), one, None, stale(one.path)) for one in chunks[:limit]]
+        wanted |= {number for number in unsaved.new if _passes(unsaved, number, filters)}
+        found = self._chunks(wanted, unsaved).values()
+        return sorted(found, key=lambda one: (one.path, one.chunk.first_row))[:limit]
+
+
+def _passes(unsaved: OverlayChunks, number: int, filters: Filters) -> bool:
+    if filters == NO_FILTERS:
+        return True
+    chunk = unsaved.new[number]
+    return overlay.passes(chunk, unsaved.parsed[chunk.path], filters)
 
 
 def _staleness(
