@@ -7,6 +7,7 @@ definition they get the signature alone. On the search thread.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -104,15 +105,10 @@ def _cut(hit: Hit, tokens: int, count: Callable[[str], int]) -> Hit | None:
     if tokens < MIN_TOKENS:
         return None
     lines = hit.text.split("\n")
-    low, high = 0, len(lines)
-    while low < high:  # the most lines that fit
-        middle = (low + high + 1) // 2
-        if count("\n".join(lines[:middle])) <= tokens:
-            low = middle
-        else:
-            high = middle - 1
-    text = "\n".join(lines[:low])
-    return replace(hit, text=text, end_row=hit.first_row + low) if text else None
+    sizes = range(len(lines) + 1)
+    kept = bisect_right(sizes, tokens, key=lambda size: count("\n".join(lines[:size]))) - 1
+    text = "\n".join(lines[:kept])
+    return replace(hit, text=text, end_row=hit.first_row + kept) if text else None
 
 
 # Around a cursor
