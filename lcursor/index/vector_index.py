@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lcursor.errors import IndexFailed
 from lcursor.index.embed import load_early
 
 EXACT_BELOW = 50_000
@@ -46,7 +45,6 @@ class VectorIndex:
         exact_below: number of chunks from which on a graph is built.
 
     Raises:
-        IndexFailed: vectors or a query of another dimension, from `update` and `search`.
         ImportError: usearch is not installed.
     """
 
@@ -96,12 +94,8 @@ class VectorIndex:
     ) -> None:
         """Remove some vectors, then add or replace some; an id may be among both."""
         numbers = np.fromiter(ids, np.int64)
-        rows = np.asarray(vectors, np.float16)
-        if len(numbers) and rows.shape != (len(numbers), self.dim):
-            raise IndexFailed(
-                f"vectors of the shape {rows.shape} do not fit {len(numbers)} chunks of {self.dim}"
-            )
-        rows = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0).reshape(-1, self.dim)
+        # A broken disk makes numbers of its own.
+        rows = np.nan_to_num(np.asarray(vectors, np.float16), nan=0.0, posinf=0.0, neginf=0.0)
         with self._lock:
             for number in removed:
                 self._remove(int(number))
@@ -142,9 +136,6 @@ class VectorIndex:
         Args:
             allowed: ids of chunks, ascending; only these are returned.
         """
-        query = np.asarray(query, np.float32).reshape(-1)
-        if len(query) != self.dim:
-            raise IndexFailed(f"a query of {len(query)} dimensions among vectors of {self.dim}")
         norm = float(np.linalg.norm(query))
         if not norm > 0 or not np.isfinite(norm) or limit <= 0:
             return []

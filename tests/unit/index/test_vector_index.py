@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lcursor.errors import IndexFailed
 from lcursor.index import vector_index as module
 from lcursor.index.vector_index import VectorIndex
 
@@ -96,13 +95,7 @@ def test_replaced_and_removed(small: VectorIndex) -> None:
     assert small.search(rows[0].astype(np.float32), 5) == []
 
 
-def test_vectors_of_another_size_are_refused(small: VectorIndex) -> None:
-    with pytest.raises(IndexFailed):
-        small.update([1], clouds(1, dim=16))
-    with pytest.raises(IndexFailed):
-        small.update([1, 2], clouds(1))
-    with pytest.raises(IndexFailed):
-        small.search(np.zeros(16, np.float32), 5)
+def test_vectors_that_are_no_directions_harm_nothing(small: VectorIndex) -> None:
     small.update([1, 2, 3], np.stack([clouds(1)[0], np.zeros(DIM), np.full(DIM, np.nan)]))
     assert small.search(np.zeros(DIM, np.float32), 5) == []
     assert small.search(np.full(DIM, np.nan, np.float32), 5) == []
