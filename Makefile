@@ -1,4 +1,4 @@
-# Everything a newcomer or a machine asks of this repository. `make help` tells.
+# The tasks of this repository; `make help` lists them.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -16,21 +16,21 @@ endef
 .PHONY: help demo try test check format docs bench lock clean
 .DEFAULT_GOAL := help
 
-help:  ## say what there is
+help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo:  ## set up, then show real ghost text, a chat and an edit in a real Neovim, without a terminal too
+demo:  ## set up, then show suggestions, a chat and an edit in a real Neovim
 	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
 	@$(RUN) -m lcursor demo $(ARGS)
 
-try:  ## set up, then leave that Neovim open for you
+try:  ## set up, then open that Neovim for you
 	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
 	@$(RUN) -m lcursor try $(ARGS)
 
-test:  ## set up, then run every test; ARGS="-k ghost" for some
+test:  ## set up, then run every test; ARGS="-k ghost" selects
 	@$(SETUP) --with neovim --with dev --model $(MODEL) --model $(EMBED)
 	@$(call tested,--ignore tests/model -n 2 --dist loadfile)
-	@$(call tested,tests/model)  # the model has the cores for itself
+	@$(call tested,tests/model)  # the model needs all cores
 
 check:  ## lint, format, types and documentation drift; changes nothing
 	@$(SETUP) --with neovim --with lint
@@ -43,25 +43,25 @@ check:  ## lint, format, types and documentation drift; changes nothing
 	luacheck --quiet lua plugin tests
 	$(RUN) scripts/gen_docs.py --check
 
-format:  ## write everything in the house's form
+format:  ## format all code
 	@$(SETUP) --with lint
 	$(RUN) -m ruff check --fix
 	$(RUN) -m ruff format
 	$(VENV)/bin/stylua lua plugin tests
 
-docs:  ## write the generated files and blocks anew
+docs:  ## write the generated files and blocks
 	@$(SETUP) --with neovim
 	$(RUN) scripts/gen_docs.py
 
-bench:  ## measure speed; ARGS=--json for a machine
+bench:  ## measure speed; ARGS=--json for programs
 	@$(SETUP) --with neovim --model $(MODEL)
 	@$(RUN) -m lcursor bench $(ARGS)
 
-lock:  ## resolve the requirements anew; needs uv
+lock:  ## resolve the requirements; needs uv
 	@for name in requirements requirements/dev requirements/build requirements/neovim; do \
 	  uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" $$name.in --output-file $$name.lock || exit 1; done
 
-clean:  ## remove the environment and all caches of the tools; models stay
+clean:  ## remove the environment and the caches of the tools; models stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find lcursor bench evals rplugin scripts tests -name __pycache__ -prune -exec rm -rf {} +

@@ -67,10 +67,10 @@ LINE = "def step_{0:04d}(value, weight):  # item {1:04d}\n    return value * wei
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="overhead, stop, turns, screen, ghost; all when none is named."),
+        typer.Argument(help="overhead, stop, turns, screen, ghost; default: all."),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="Of the chat: a name of `models list`, or a path; the small one.")
+        str, typer.Option(help="Chat model: a name of `models list`, or a path.")
     ] = "",
     as_json: Json = False,
 ) -> None:

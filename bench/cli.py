@@ -21,7 +21,7 @@ class _Group(TyperGroup):
 
 app = typer.Typer(
     cls=_Group,
-    help="Measure speed. Keep the machine quiet meanwhile.",
+    help="Measure speed, on a machine that does nothing else.",
     add_completion=False,
     rich_markup_mode=None,
 )

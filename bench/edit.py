@@ -115,10 +115,8 @@ class Pair:
 
 
 def command(
-    model: Annotated[
-        str, typer.Option(help="A name of `models list`, or a path; the small one.")
-    ] = "",
-    only: Annotated[int, typer.Option(min=0, help="As many of the edits; 0 is all of them.")] = 0,
+    model: Annotated[str, typer.Option(help="A name of `models list`, or a path.")] = "",
+    only: Annotated[int, typer.Option(min=0, help="Number of edits; 0 is all.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Rewrite functions with the original as a draft and without, on two servers in turn.

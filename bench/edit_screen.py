@@ -354,12 +354,12 @@ PARTS: dict[str, Callable[[Report, Path, str, int], None]] = {
 
 def command(
     names: Annotated[
-        list[str] | None, typer.Argument(help="draw, take, use, ask; all when none is named.")
+        list[str] | None, typer.Argument(help="draw, take, use, ask; default: all.")
     ] = None,
     suffixes: Annotated[
-        str, typer.Option(help="Of files: lua has a parser, py the rules of 'syntax', txt neither.")
+        str, typer.Option(help="Kinds of files: lua has a parser, py a syntax file, txt neither.")
     ] = "lua,txt",
-    rounds: Annotated[int, typer.Option(min=1, help="How often each.")] = 8,
+    rounds: Annotated[int, typer.Option(min=1, help="Repetitions.")] = 8,
     as_json: Json = False,
 ) -> None:
     """Draw, navigate and accept changes of 500 lines in a real Neovim, with no model.

@@ -318,7 +318,7 @@ PARTS: dict[str, Callable[[Report, Path], None]] = {
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="start, keystroke, draw, host, cancel; all when none is named."),
+        typer.Argument(help="start, keystroke, draw, host, cancel; default: all."),
     ] = None,
     as_json: Json = False,
 ) -> None:

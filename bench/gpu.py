@@ -54,15 +54,13 @@ TYPED = "values = compute(first, second)[index] + offset * factor # and the rest
 
 def command(
     shape: Annotated[
-        str, typer.Option(help="1.5b, 7b, 30b-a3b or all; tiny shows that it works.")
+        str, typer.Option(help="1.5b, 7b, 30b-a3b or all; tiny for a trial run.")
     ] = "1.5b",
-    cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, and no GPU.")] = False,
-    rounds: Annotated[
-        int, typer.Option(min=0, help="More rounds, more samples; 0 is what suits.")
-    ] = 0,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use only the CPU.")] = False,
+    rounds: Annotated[int, typer.Option(min=0, help="Repetitions; 0 chooses them.")] = 0,
     kv_type: Annotated[str, typer.Option(help="Type of the KV cache: f16 or q8_0.")] = "f16",
     folder: Annotated[
-        Path | None, typer.Option(help="Where files with random weights are kept.")
+        Path | None, typer.Option(help="Folder for files with random weights.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -42,13 +42,13 @@ PROMISED_BYTES, PROMISED_S = 32_000_000, 60.0
 
 def command(
     path: Annotated[
-        Path | None, typer.Argument(help="A project; Python's standard library if none.")
+        Path | None, typer.Argument(help="A project; default: Python's standard library.")
     ] = None,
     embed_s: Annotated[
-        float, typer.Option(min=0, help="Seconds of making vectors; 0: lexical search alone.")
+        float, typer.Option(min=0, help="Seconds of embedding; 0: lexical search only.")
     ] = 60,
     embedder: Annotated[str, typer.Option(help="A name of `models list`.")] = "",
-    seed: Annotated[int, typer.Option(help="For the choice of queries.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed for the choice of queries.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Index a copy of a project and measure reading, queries, saves, a branch switch and memory.

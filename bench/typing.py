@@ -45,14 +45,12 @@ def command(
     context: typer.Context,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="Where to type; two of CPython's library and one of Neovim's runtime if none."
-        ),
+        typer.Argument(help="Files to type into; default: two of CPython and one of Neovim."),
     ] = None,
     positions: Annotated[
-        int, typer.Option(min=1, help="How many line ends to type, over all files.")
+        int, typer.Option(min=1, help="Number of line ends to type, over all files.")
     ] = 24,
-    seed: Annotated[int, typer.Option(help="For the choice of lines.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed for the choice of lines.")] = 1,
     warm: Annotated[
         bool, typer.Option(help="Type six keys with the text around the cursor evaluated.")
     ] = True,
@@ -66,23 +64,22 @@ def command(
         bool, typer.Option(help="Ask again at each warm position with the confidence gate off.")
     ] = True,
     pace_ms: Annotated[
-        float, typer.Option(min=20, help="From one key to the next in the warm run.")
+        float, typer.Option(min=20, help="Time between two keys in the warm run.")
     ] = 120,
-    model: Annotated[
-        str, typer.Option(help="Another model: a name of `models list`, or a path.")
-    ] = "",
+    model: Annotated[str, typer.Option(help="A name of `models list`, or a path.")] = "",
     peer: Annotated[
-        str, typer.Option(metavar="llama.vim=DIR", help="Type the same into a checkout of it, too.")
+        str,
+        typer.Option(metavar="llama.vim=DIR", help="Also type into this checkout of llama.vim."),
     ] = "",
     server: Annotated[
-        str, typer.Option(metavar="URL", help="The peer's llama-server.")
+        str, typer.Option(metavar="URL", help="The llama-server for llama.vim.")
     ] = "http://127.0.0.1:8012",
     indexing: Annotated[
         bool,
-        typer.Option(help="Type the same again while the standard library is being indexed."),
+        typer.Option(help="Repeat it while the standard library is being indexed."),
     ] = False,
     limit_minutes: Annotated[
-        float, typer.Option(min=0, help="Begin no further file after that time; 0: no limit.")
+        float, typer.Option(min=0, help="Start no further file after this time; 0: no limit.")
     ] = 0,
     as_json: Json = False,
 ) -> None:

@@ -57,9 +57,7 @@ class Judged:
 
 
 def command(
-    data: Annotated[
-        Path, typer.Option(help="The folder of the replies.", show_default=False)
-    ] = DATA,
+    data: Annotated[Path, typer.Option(help="Folder of the replies.", show_default=False)] = DATA,
     form: Annotated[str, typer.Option(help="Only replies with this in their name.")] = "",
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ import typer
 from evals import apply, context, edit, fim, queries, search, splice
 
 app = typer.Typer(
-    help="Judge the completions by true texts and by tests that are run.",
+    help="Measure the quality of completions, search and edits.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -63,9 +63,9 @@ class Pair:
 
 def command(
     folder: Annotated[
-        Path | None, typer.Argument(help="A Python package; lcursor if none is given.")
+        Path | None, typer.Argument(help="A Python package; default: lcursor.")
     ] = None,
-    n: Annotated[int, typer.Option("--n", min=1, help="Cuts of each kind.")] = 50,
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of cuts of each kind.")] = 50,
     files_tokens: Annotated[
         int, typer.Option(min=-1, help="Limit for the tokens of other files; -1: the default.")
     ] = -1,
@@ -74,7 +74,7 @@ def command(
         typer.Option(help="How files are chosen: by visits to the definition, or by the index."),
     ] = "visits",
     model: Model = "",
-    seed: Annotated[int, typer.Option(help="For the choice of calls.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed for the choice of calls.")] = 1,
     cases: Cases = None,
     as_json: Json = False,
 ) -> None:

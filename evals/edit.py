@@ -56,19 +56,19 @@ _FENCE = re.compile(r"^[ ]{0,3}```[^\n]*\n(.*?)^[ ]{0,3}```", re.M | re.S)
 
 
 def command(
-    data: Annotated[Path, typer.Option(help="The folder of HumanEvalFix.", show_default=False)],
-    n: Annotated[int, typer.Option("--n", min=0, help="Tasks; 0 for all.")] = 0,
+    data: Annotated[Path, typer.Option(help="Folder of HumanEvalFix.", show_default=False)],
+    n: Annotated[int, typer.Option("--n", min=0, help="Number of tasks; 0 for all.")] = 0,
     formats: Annotated[
-        str, typer.Option(help="whole, search_replace, udiff: also asked once; comma-separated.")
+        str, typer.Option(help="Also ask once in these formats: whole,search_replace,udiff.")
     ] = "",
     model: run.Model = "",
     seed: Annotated[
-        int, typer.Option(help="For the choice of tasks; 0 takes the shortest first.")
+        int, typer.Option(help="Seed for the choice of tasks; 0: the shortest first.")
     ] = 1,
     seconds: Annotated[
-        float, typer.Option(min=0.0, help="Stop after so long; the next run continues. 0: never.")
+        float, typer.Option(min=0.0, help="Stop after this time; the next run continues. 0: never.")
     ] = 0.0,
-    cache: Annotated[Path | None, typer.Option(help="Where answers are kept.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder for answers.")] = None,
     as_json: Json = False,
 ) -> None:
     """Fix functions of HumanEvalFix, asked plainly and by the edit pipeline: pass@1 of both.

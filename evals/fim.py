@@ -45,27 +45,25 @@ BUDGET_MS = 60_000
 
 
 def command(
-    n: Annotated[int, typer.Option("--n", min=1, help="Cuts of each kind.")] = 200,
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of cuts of each kind.")] = 200,
     cut: Annotated[str, typer.Option(help="char, word, span, or all.")] = "all",
     model: Model = "",
-    seed: Annotated[int, typer.Option(help="For the choice of tasks and places.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed for the choice of tasks and places.")] = 1,
     gate: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Show nothing below this confidence.")
     ] = 0.0,
     typed: Annotated[
-        int, typer.Option(min=0, help="Keys typed before the one that is judged.")
+        int, typer.Option(min=0, help="Keys typed before the one that counts.")
     ] = TYPED,
     no_heal: Annotated[bool, typer.Option("--no-heal", help="Without token healing.")] = False,
     no_splice: Annotated[
         bool, typer.Option("--no-splice", help="Evaluate the suffix again at each key.")
     ] = False,
-    short: Annotated[
-        bool, typer.Option("--short", help="Answer from the short window alone.")
-    ] = False,
-    data: Annotated[Path | None, typer.Option(help="The folder of the benchmark.")] = None,
+    short: Annotated[bool, typer.Option("--short", help="Use only the short window.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of the benchmark.")] = None,
     source: Annotated[
         Path | None,
-        typer.Option(help="Cut lines of this file instead; no test judges them.", dir_okay=False),
+        typer.Option(help="Cut lines of this file instead, without tests.", dir_okay=False),
     ] = None,
     cases: Cases = None,
     as_json: Json = False,

@@ -95,11 +95,9 @@ def command(
     embedder: run.Embedder = "",
     threads: run.Threads = 2,
     misses: Annotated[
-        bool, typer.Option("--misses", help="Show each question whose answer is not first.")
+        bool, typer.Option("--misses", help="Show the questions whose answer is not first.")
     ] = False,
-    data: Annotated[
-        Path, typer.Option(help="The folder of the questions.", show_default=False)
-    ] = DATA,
+    data: Annotated[Path, typer.Option(help="Folder of the questions.", show_default=False)] = DATA,
     as_json: Json = False,
 ) -> None:
     """Ask questions written by hand about this project and the standard library.

@@ -86,14 +86,14 @@ class Case:
 
 def command(
     positions: Annotated[
-        int, typer.Option("--positions", min=1, help="Places, over all languages.")
+        int, typer.Option("--positions", min=1, help="Number of places, over all languages.")
     ] = 200,
     typed: Annotated[
         list[int] | None,
         typer.Option(min=1, max=64, help="Tokens since the suffix was evaluated; repeatable."),
     ] = None,
     model: Model = "",
-    seed: Annotated[int, typer.Option(help="For the choice of files and lines.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed for the choice of files and lines.")] = 1,
     cases: Cases = None,
     as_json: Json = False,
 ) -> None:

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 KINDS: Final = {
-    "buffer": "the file one is in, as it stands in the editor",
-    "file": "a file, or some of its rows: @file:a.py:10-20; or all that a glob names",
+    "buffer": "the current file, with unsaved changes",
+    "file": "a file, some of its lines (@file:a.py:10-20), or a glob",
     "dir": "all files in a folder",
-    "selection": "what is selected",
-    "screen": "the lines of code on the screen",
+    "selection": "the selection",
+    "screen": "the visible lines of code",
     "symbol": "a definition, by its name",
-    "diagnostics": "errors and warnings of the file one is in",
-    "diff": "what is not committed yet; @diff:main, @diff:--staged",
+    "diagnostics": "errors and warnings of the current file",
+    "diff": "uncommitted changes; @diff:main, @diff:--staged",
     "commit": "a commit; without a name the last one",
     "quickfix": "the quickfix list",
-    "terminal": "what a terminal shows",
-    "codebase": "what of the project has to do with the question",
-    "rules": "a file of rules that is not in by itself",
+    "terminal": "the output of a terminal",
+    "codebase": "the parts of the project that match the question",
+    "rules": "a rules file that is not included automatically",
 }
 """All kinds, in the order of the completion menu."""
 WITH_ARGUMENT: Final = frozenset({"file", "dir", "symbol", "rules"})

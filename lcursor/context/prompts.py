@@ -52,14 +52,14 @@ BUILT_IN: Final = (
         "Explain @selection. Say first in one or two sentences what it is for. Then go through it "
         "in the order in which it runs; name what is easy to get wrong, and what it relies on "
         "elsewhere. Quote only the rows that you speak about.",
-        "what it is for and how it works",
+        "explain what it does and how",
     ),
     Prompt(
         "fix",
         "Find what is wrong in @selection and fix it. What the tools say: @diagnostics\n"
         "Say in one sentence what the cause is. Then give the fixed code as a whole, in one "
         "block, with nothing else changed and in the style of what stands there.",
-        "find what is wrong, with the diagnostics, and fix it",
+        "find and fix what is wrong",
     ),
     Prompt(
         "tests",
@@ -74,21 +74,21 @@ BUILT_IN: Final = (
         "Document @selection, in the form that this language and this file use: what it does, "
         "arguments, what it returns and raises, units and limits where they matter. Say nothing "
         "that the code says itself. Give the documented code and change nothing else.",
-        "write its documentation",
+        "document it",
     ),
     Prompt(
         "review",
         "Review these changes: @diff\nLook for mistakes first, then for missed cases, "
         "security, and what a reader will not understand. For each finding name file and row, how "
         "bad it is, and what to do. Say so plainly where nothing is wrong; praise nothing.",
-        "review what is not committed, or what is named",
+        "review the uncommitted changes",
     ),
     Prompt(
         "commit",
         "Write a message for this commit: @diff:--staged\nA subject of at most 72 characters in "
         "the imperative; an empty row; then why, not how, in rows of at most 72 characters. Give "
         "the message alone, in one block.",
-        "write a commit message for what is staged",
+        "write a message for the staged changes",
     ),
     Prompt(
         "trace",

@@ -67,7 +67,7 @@ class Histories:
         chat = history.turn(params["turn"]).chat
         if chat and params["accepted"]:
             name = Sources(Path(history.root)).name(params["path"])
-            did = "taken back again" if params["is_undone"] else "accepted"
+            did = "undone" if params["is_undone"] else "accepted"
             self._on_edited(chat, [_edited_hunk(name, hunk, did) for hunk in params["accepted"]])
 
     def write(self, params: wire.EditWrite) -> wire.EditWritten:

@@ -104,7 +104,7 @@ class Dispatch:
         if params["protocol"] != protocol.PROTOCOL:
             raise ProtocolMismatch(
                 f"the plugin speaks protocol {params['protocol']}, "
-                f"its Python half {protocol.PROTOCOL}",
+                f"the host {protocol.PROTOCOL}",
                 "Update the plugin as a whole, then restart Neovim",
             )
         self._settings = config.from_table(params["config"])

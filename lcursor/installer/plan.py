@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report.fail(error.message, error.hint, output[-8:])
         return 1
     except KeyboardInterrupt:
-        report.fail("interrupted", "Run the same command again: it goes on where it stopped", [])
+        report.fail("interrupted", "Run the same command again: it continues", [])
         return INTERRUPTED
     except OSError as error:
         report.fail(*explain(error), details=[])

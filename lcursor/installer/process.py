@@ -34,7 +34,7 @@ UNWANTED_PIP = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIREMENT", "PIP_
 
 TICK_S = 0.5
 
-AGAIN = "Then run the same command again: it goes on where it stopped"
+AGAIN = "Then run the same command again: it continues"
 FREE = f"Free about 1 GB (df -h shows where). {AGAIN}"
 
 # (pattern in the tool's output, what failed, what to do); the first match is reported.

@@ -28,7 +28,7 @@ MAX_S = 10.0
 """For one message; a file that is not read by then is reported."""
 
 SECRET_NAME = "its name says that it holds secrets"  # noqa: S105
-SECRET_TEXT = "a private key stands in it"  # noqa: S105
+SECRET_TEXT = "it contains a private key"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)

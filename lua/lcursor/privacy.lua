@@ -13,7 +13,7 @@ local HEAD_LINES, HEAD_BYTES = 40, 4096 -- how much of a buffer is searched for 
 -- Messages for files that the user named.
 M.REASONS = {
   secret = "its name says that it holds secrets",
-  secret_text = "a private key stands in it",
+  secret_text = "it contains a private key",
 }
 
 -- Globs. Without a slash they match the file's name, otherwise the end of its path.

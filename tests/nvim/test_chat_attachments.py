@@ -246,8 +246,8 @@ def test_a_terminal(editor: Start, host: FakeHost) -> None:
 
 SECRETS = [
     ("secrets.yaml", "a: 1\n", "its name says that it holds secrets"),
-    ("plain.txt", "x\n" + KEY, "a private key stands in it"),
-    ("late.txt", "x\n" * 90 + KEY, "a private key stands in it"),
+    ("plain.txt", "x\n" + KEY, "it contains a private key"),
+    ("late.txt", "x\n" * 90 + KEY, "it contains a private key"),
     ("my.vault", "a\n", "its name says that it holds secrets"),
 ]
 

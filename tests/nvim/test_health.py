@@ -469,10 +469,10 @@ def test_a_host_that_gave_up(editor: Callable[..., Pilot], host: FakeHost) -> No
     host.stderr("ImportError: no module named greatness\n")
     nvim.wait_lua("return #require('lcursor.host').info().stderr > 0")
     error = {"id": 0, "code": "protocol_mismatch", "level": "error", "hint": "Update the plugin"}
-    host.send("error", {**error, "message": "the plugin speaks protocol 1, its Python half 9"})
+    host.send("error", {**error, "message": "the plugin speaks protocol 1, the host 9"})
     nvim.wait_state("failed")
     found = report(nvim)
-    advice = found.error("State: failed: the plugin speaks protocol 1, its Python half 9")
+    advice = found.error("State: failed: the plugin speaks protocol 1, the host 9")
     assert ":LCursor restart" in advice
     assert ":LCursor log" in advice
     assert "ImportError: no module named greatness" in found.section("Host")

@@ -254,7 +254,7 @@ function M.list()
     if #rows == 0 then
       rows = { { { "  no edit yet; :LCEdit asks for one", "LCursorEditBadge" } } }
     end
-    local keys = "<CR> shows what is open, u undoes, r redoes, R refreshes, q closes"
+    local keys = "<CR> show, u undo, r redo, R refresh, q close"
     list.fill(opened, rows, listed.turns, head, keys)
   end
   local function load()
@@ -280,7 +280,7 @@ function M.list()
     ["<CR>"] = function()
       local row = list.here(opened)
       if row and row.open == 0 then
-        return notify.info("nothing of it is open")
+        return notify.info("it has no open hunks")
       end
       show()
     end,

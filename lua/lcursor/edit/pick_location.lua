@@ -95,7 +95,7 @@ function M.open(question, done)
     style = "minimal",
     border = "rounded",
     title = (" %s "):format(question.text:gsub("%c", " ")),
-    footer = " <CR> selects, q none of them ",
+    footer = " <CR> choose, q none ",
     footer_pos = "right",
     zindex = 60,
   }

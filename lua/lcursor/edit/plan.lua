@@ -79,7 +79,7 @@ function M.open(planned, done)
       many(#steps, "step"),
       summary ~= "" and (": " .. summary) or ""
     )
-    local keys = "<CR> carries out, dd strikes out, o shows the place, q leaves"
+    local keys = "<CR> run, dd drop, o show, q cancel"
     list.fill(opened, M.cells(steps, dropped), steps, head, keys)
   end
   local function finish(answer)
@@ -98,7 +98,7 @@ function M.open(planned, done)
   list.map(opened, {
     ["<CR>"] = function()
       if vim.tbl_count(dropped) == #steps then
-        return notify.info("all steps are struck out; q leaves the plan")
+        return notify.info("all steps are dropped; q cancels the plan")
       end
       finish(vim.tbl_keys(dropped))
     end,

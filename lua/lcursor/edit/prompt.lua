@@ -195,7 +195,7 @@ function M.open(opts, done)
     style = "minimal",
     border = "rounded",
     title = (" %s "):format(opts.title),
-    footer = " <CR> asks, <Up> earlier, <C-c> leaves ",
+    footer = " <CR> send, <Up> history, <C-c> cancel ",
     footer_pos = "right",
   })
   local win = window.open(buf, true, config)

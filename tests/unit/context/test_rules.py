@@ -102,7 +102,7 @@ def test_a_rule_with_a_secret_in_it_is_not_read(root: Path) -> None:
     write(root, "AGENTS.md", text="-----BEGIN RSA PRIVATE KEY-----\n")
     (item,) = rules.applicable(Reader(root))
     assert item.is_left_out
-    assert item.note == "a private key stands in it"
+    assert item.note == "it contains a private key"
     (root / "AGENTS.md").unlink()
     (root / "AGENTS.md").symlink_to(root / ".env")
     write(root, ".env", text="A=1\n")
