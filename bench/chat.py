@@ -94,7 +94,7 @@ def command(
         if "screen" in parts:
             chat_neovim.stream(report, find_neovim())
         if "ghost" in parts:
-            chat_neovim.type_beside(report, find_neovim(), model)
+            chat_neovim.type_during_answer(report, find_neovim(), model)
     facts = [
         f"{name}: {report.facts[name]}" for name in ("model", "server") if name in report.facts
     ]

@@ -53,7 +53,7 @@ TEXT = """
 local session = require("lcursor.chat").current()
 return table.concat(vim.api.nvim_buf_get_lines(session.buf, 0, -1, false), "\\n")
 """
-ASK_ANEW = """
+ASK_AGAIN = """
 local chat = require("lcursor.chat")
 local session = chat.current()
 if session and session.turn then
@@ -228,11 +228,11 @@ class _WhileChatting(Lcursor):
         super().drain(editor)
 
     def _write(self, editor: Editor) -> None:
-        editor.lua(ASK_ANEW)
+        editor.lua(ASK_AGAIN)
         editor.wait_lua(IS_WRITING, timeout_s=START_S)
 
 
-def type_beside(report: Report, neovim: Path, model: str) -> None:
+def type_during_answer(report: Report, neovim: Path, model: str) -> None:
     """Type the same lines while no chat runs and while one answers."""
     source = Path(base_events.__file__)
     spots = pick_spots(read_lines(source), POSITIONS, SEED)

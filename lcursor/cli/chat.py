@@ -140,7 +140,7 @@ class _Talk:
                     self._last = params["answer"]
                 elif method == "chat.done":
                     is_stopped = params["reason"] == "stopped"
-                if method == "chat.done" or (failed is not None and self._is_refused(failed)):
+                if method == "chat.done" or (failed is not None and self._never_began(failed)):
                     break
         finally:
             shower.close()
@@ -150,7 +150,7 @@ class _Talk:
             return 1
         return INTERRUPTED if is_stopped else 0
 
-    def _is_refused(self, failed: Mapping[str, Any]) -> bool:
+    def _never_began(self, failed: Mapping[str, Any]) -> bool:
         """Return whether an error came before the turn began, so that no end follows."""
         return failed["code"] in {"chat_busy", "chat_missing", "command_unknown"}
 

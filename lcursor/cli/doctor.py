@@ -245,7 +245,7 @@ def _endpoint(config: CompletionConfig) -> Fact:
     return fact
 
 
-def _mend(environment: Fact) -> str:
+def _repair_hint(environment: Fact) -> str:
     """Return the command that repairs the packages."""
     if not environment.data.get("is_ours"):
         install = shlex.join([sys.executable, "-m", "pip", "install", "-r", str(LOCK)])
@@ -256,7 +256,7 @@ def _mend(environment: Fact) -> str:
 
 
 def _package(name: str, module: str, locked: dict[str, set[str]], environment: Fact) -> Fact:
-    hint = _mend(environment)
+    hint = _repair_hint(environment)
     is_ours = environment.data.get("is_ours", False)
     wanted = locked.get(name.replace("-", "_"), set())
     data = {"name": name, "module": module, "version": None, "locked": sorted(wanted)}

@@ -246,9 +246,9 @@ class Endpoint:
         started: float,
     ) -> None:
         suggestion, written, text, began = trim.Suggestion(cursor), "", "", 0.0
-        is_told = False
+        has_reply = False
         for found in sse.objects(call, self._client.name):
-            is_told = True
+            has_reply = True
             piece = dialect.read(found)
             self._count(piece, result)
             if piece.text and not began:
@@ -272,7 +272,7 @@ class Endpoint:
                 break
         else:  # the stream ended without a reason
             text, _ = prompt_text.before_stop(written, built.stops, is_done=True)
-        if not is_told:
+        if not has_reply:
             raise ServerGarbled(f"{self._client.name} answers with nothing", sse.HINT)
         if result.reason in {"tokens", "time"}:
             text = trim.cut(text, cursor)

@@ -100,7 +100,9 @@ class OutcomeStore:
         self.path = path or default_path()
         self.problem = ""
         self._report, self._changed = report, changed
-        self._lane = SerialExecutor("lcursor-outcomes", lambda error, _: self._give_up(repr(error)))
+        self._executor = SerialExecutor(
+            "lcursor-outcomes", lambda error, _: self._give_up(repr(error))
+        )
         self._waiting: deque[Row] = deque(maxlen=WAITING_ROWS)
         self._is_closed = False
         self._is_useless = False
@@ -126,17 +128,17 @@ class OutcomeStore:
 
     def close(self, timeout_s: float = 0.5) -> None:
         """Write the rows that wait, and end the thread."""
-        if self._lane.is_started:
+        if self._executor.is_started:
             self._is_closed = True
-            self._lane.submit(self._write)
-            self._lane.submit(self._close)
-            self._lane.close(timeout_s)
+            self._executor.submit(self._write)
+            self._executor.submit(self._close)
+            self._executor.close(timeout_s)
 
     def _do(self, work: Callable[[], None]) -> None:
         """Write the rows that wait, then call `work`, on the store's thread."""
         if not self._is_closed:
-            self._lane.submit(self._write)
-            self._lane.submit(work)
+            self._executor.submit(self._write)
+            self._executor.submit(work)
 
     def _write(self) -> None:
         if self._flush() and not self._is_closed:

@@ -103,8 +103,7 @@ class Dispatch:
         )
         if params["protocol"] != protocol.PROTOCOL:
             raise ProtocolMismatch(
-                f"the plugin speaks protocol {params['protocol']}, "
-                f"the host {protocol.PROTOCOL}",
+                f"the plugin speaks protocol {params['protocol']}, the host {protocol.PROTOCOL}",
                 "Update the plugin as a whole, then restart Neovim",
             )
         self._settings = config.from_table(params["config"])

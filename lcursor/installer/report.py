@@ -42,7 +42,7 @@ class Report:
         self.mode: Mode = mode or ("terminal" if self.out.isatty() else "plain")
         self._began = self._step_began = time.monotonic()
         self._step, self._text, self._fraction = "start", "", UNKNOWN
-        self._told = 0.0
+        self._reported = 0.0
 
     @property
     def elapsed_s(self) -> float:
@@ -53,7 +53,7 @@ class Report:
         """Start a step and say what it does."""
         self._step, self._text, self._fraction = step, text, UNKNOWN
         self._step_began = time.monotonic()
-        self._tell(since="...")
+        self._report(since="...")
 
     def move(self, fraction: float = UNKNOWN, text: str | None = None) -> None:
         """Say how far the running step is; cheap enough for every line of a compiler."""
@@ -63,14 +63,14 @@ class Report:
 
     def tick(self) -> None:
         """Let the elapsed time move on."""
-        if time.monotonic() - self._told >= EVERY_S[self.mode]:
-            self._tell()
+        if time.monotonic() - self._reported >= EVERY_S[self.mode]:
+            self._report()
 
     def end(self, text: str) -> None:
         """Say what the running step came to."""
         self._text, self._fraction = text, 1.0
         if self.mode == "json":
-            self._tell()
+            self._report()
         else:
             self._line(f"{self._step:<12} {text}  ({self._since()})\n")
 
@@ -102,8 +102,8 @@ class Report:
     def _since(self) -> str:
         return clock(time.monotonic() - self._step_began)
 
-    def _tell(self, since: str = "") -> None:
-        self._told = time.monotonic()
+    def _report(self, since: str = "") -> None:
+        self._reported = time.monotonic()
         if self.mode == "json":
             self._json(self._step, self._text, self._fraction)
             return

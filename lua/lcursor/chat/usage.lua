@@ -26,7 +26,7 @@ local NOT_DROPPED = {
 ---@field session lcursor.ChatSession
 ---@field span lcursor.ChatSpan that would be sent
 ---@field ui lcursor.List
----@field billed? lcursor.ChatBilled
+---@field counted? lcursor.ChatBilled
 ---@field id? integer of the request
 ---@field undo string[][] keys that were dropped together, the last ones at the end
 
@@ -84,9 +84,9 @@ end
 
 ---@param dropped table<string, boolean>
 ---@return string
-local function summary(billed, dropped)
-  local total, limit, is_exact = billed.total_tokens, billed.limit_tokens, true
-  for _, item in ipairs(billed.items) do
+local function summary(counted, dropped)
+  local total, limit, is_exact = counted.total_tokens, counted.limit_tokens, true
+  for _, item in ipairs(counted.items) do
     is_exact = is_exact and (item.is_exact or item.is_left_out)
     if dropped[item.key] and not item.is_left_out then
       total = total - item.tokens -- until the host has counted again
@@ -99,7 +99,7 @@ local function summary(billed, dropped)
   local percent = math.ceil(100 * total / limit)
   local text = ("%s of %s tokens, %d%%"):format(sum, format.grouped(limit), percent)
   if total > limit then
-    return text .. ": too many" .. suggest_drops(billed.items, total - limit)
+    return text .. ": too many" .. suggest_drops(counted.items, total - limit)
   end
   return text
 end
@@ -114,15 +114,15 @@ local function dropped_of(view)
 end
 
 local function draw(view)
-  local billed = view.billed
-  if not billed then
+  local counted = view.counted
+  if not counted then
     ui_list.fill(view.ui, { { { "  counting …", "LCursorChatNote" } } }, {}, "context")
     return
   end
   local dropped = dropped_of(view)
-  local rows, head = rows_of(billed.items, dropped), summary(billed, dropped)
+  local rows, head = rows_of(counted.items, dropped), summary(counted, dropped)
   local keys = "dd drop, u restore, <CR> send, gf jump, q close"
-  ui_list.fill(view.ui, rows, billed.items, head, keys)
+  ui_list.fill(view.ui, rows, counted.items, head, keys)
 end
 
 ---@return integer number of the message before the question; 0 for none
@@ -142,13 +142,13 @@ local function ask(view)
   local text = buffer.text(session, view.span)
   local params = send.params(session, text, number_before(view), {}, view.span.message)
   requests.forget(view.id)
-  view.id = requests.ask("chat.bill", params, function(billed)
+  view.id = requests.ask("chat.bill", params, function(counted)
     if current == view and ui_list.is_open(view.ui) then
-      view.billed = billed
+      view.counted = counted
       draw(view)
     end
   end, function()
-    if current == view and not view.billed then
+    if current == view and not view.counted then
       ui_list.close(view.ui)
     end
   end)
@@ -226,7 +226,7 @@ function M.preview(session)
   ---@type lcursor.ContextView
   local view = { session = session, span = span, ui = opened, undo = {} }
   if not is_new and current and current.session == session then
-    view.undo, view.billed = current.undo, current.billed
+    view.undo, view.counted = current.undo, current.counted
   end
   current = view
   local function with(fn)
