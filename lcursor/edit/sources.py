@@ -170,7 +170,7 @@ class Sources:
         why = self._reader.secret(self.absolute(path))
         if why:
             raise EditRefused(
-                f"{self.name(path)} is not given to a model: {why}",
+                f"{self.name(path)} is not sent to a model: {why}",
                 "Edit it by hand, or change completion.secrets",
             )
 

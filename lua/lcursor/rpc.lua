@@ -67,7 +67,7 @@ end
 ---@param params table
 function M.receive(from, method, params)
   if from ~= channel then
-    return log.debug("%s from a host that is gone", method)
+    return log.debug("%s from a host that has ended", method)
   end
   local fields = protocol.to_lua[method]
   if not fields or not handlers[method] or type(params) ~= "table" then

@@ -144,7 +144,7 @@ def test_an_earlier_question_that_is_changed_begins_a_branch(editor: Start, host
     nvim.press("GAnot sent yet<Esc>")
     nvim.command(str(row_of(talk, "second question")))
     nvim.press("A, please<Esc>")
-    assert "edited: <CR> asks it" in "\n".join(nvim.screen.rows())
+    assert "edited: <CR> sends it" in "\n".join(nvim.screen.rows())
     nvim.press("<CR>")
     asked = talk.heard()
     assert (asked["text"], asked["after"]) == ("second question, please", 2)

@@ -139,7 +139,7 @@ def test_a_hunk_that_is_nowhere_is_shown_where_its_lines_were(room: Room) -> Non
     assert room.nvim.lua(lines) == [1, 5, 8]
 
 
-@pytest.mark.parametrize(("touched", "said"), [(1, "1 change is"), (2, "2 changes are")])
+@pytest.mark.parametrize(("touched", "said"), [(1, "1 hunk"), (2, "2 hunks")])
 def test_what_is_left_out_is_counted_in_words(room: Room, touched: int, said: str) -> None:
     old = [f"line {i}" for i in range(12)]
     path = room.open("a.txt", old)

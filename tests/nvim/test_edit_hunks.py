@@ -440,14 +440,14 @@ def test_the_list_of_all(room: Room) -> None:
     assert texts[0] == "+1 -1 do it | + TWO"
     assert "[✗ parses]" in texts[4]
     title = "return vim.fn.getqflist({ title = 0 }).title"
-    assert room.nvim.lua(title) == "lcursor: 8 open changes"
+    assert room.nvim.lua(title) == "lcursor: 8 open hunks"
     room.nvim.command("cclose")
     room.hunks("accept_file")
     room.nvim.wait_lua("return #vim.fn.getqflist() == 4")
     room.nvim.command("silent cfirst")  # each entry that is gone to says so: two are a prompt
     assert room.nvim.lua("return vim.fn.expand('%')") == "two.txt"  # as short as can be
     room.nvim.command("silent 1,3cdo lua require('lcursor.edit.hunks').accept()")
-    room.nvim.wait_lua(f"{title} == 'lcursor: 1 open change'")
+    room.nvim.wait_lua(f"{title} == 'lcursor: 1 open hunk'")
     room.nvim.command("silent cdo lua require('lcursor.edit.hunks').accept()")
     assert room.lines() == NEW
 

@@ -119,7 +119,7 @@ def test_what_it_does_is_seen_and_goes_when_it_ends(
     desk.edited(asked, [RETURN])
     assert desk.drawn() == ""
     assert desk.nvim.lua("return vim.g.lcursor_status") == "lc"
-    assert "1 change proposed" in reach.told(desk.nvim)[-1]
+    assert "1 hunk proposed" in reach.told(desk.nvim)[-1]
     assert desk.lines()[1] == "    return x"  # nothing is done yet
 
 
@@ -239,7 +239,7 @@ def test_two_edits_of_the_same_lines_are_told_apart(
     one = desk.ask("1,2LCEdit say what it does")
     two = desk.ask("1,2LCEdit rename x", 2)
     assert "  2 edits run here  <C-c> stops them\n" in desk.drawn()
-    assert "rename x: looking at what is attached" in desk.drawn()
+    assert "rename x: reading attachments" in desk.drawn()
     for asked in (one, two):
         desk.started(asked, 0, 2)
     desk.progress(one["id"], "writing", done=1, total=2)

@@ -63,4 +63,4 @@ def test_what_is_open(editor: Start, host: FakeHost) -> None:
     nvim = editor({"a.py": "a = 1\n"})
     desk = Desk(nvim, host)
     desk.edited(desk.ask(), [change(0, ["a = 1"], ["a = 2"])])
-    assert said(nvim)[-1] == "info: Now 0 running, 1 change open in 1 file"
+    assert said(nvim)[-1] == "info: Now 0 running, 1 hunk open in 1 file"

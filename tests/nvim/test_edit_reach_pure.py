@@ -44,13 +44,13 @@ def file(changes: int, *checks: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("said", "files", "text"),
     [
-        ({}, [file(1)], "1 change proposed"),
-        ({}, [file(0)], "1 change proposed"),  # a file that is deleted has no lines to change
-        ({}, [file(2, GOOD), file(1)], "3 changes proposed in 2 files"),
-        ({"attempts": 2}, [file(1)], "1 change proposed after 2 attempts"),
-        ({"alternative": 3}, [file(1)], "1 change proposed (alternative 3)"),
+        ({}, [file(1)], "1 hunk proposed"),
+        ({}, [file(0)], "1 hunk proposed"),  # a file that is deleted has no lines to change
+        ({}, [file(2, GOOD), file(1)], "3 hunks proposed in 2 files"),
+        ({"attempts": 2}, [file(1)], "1 hunk proposed after 2 attempts"),
+        ({"alternative": 3}, [file(1)], "1 hunk proposed (alternative 3)"),
         ({}, [file(1, BAD, GOOD), file(1, BAD)], "in 2 files; not passed: parses"),
-        ({"note": "a\nb"}, [file(1)], "1 change proposed. a b"),
+        ({"note": "a\nb"}, [file(1)], "1 hunk proposed. a b"),
     ],
 )
 def test_a_proposal_in_one_line(

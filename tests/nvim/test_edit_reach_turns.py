@@ -58,7 +58,7 @@ def test_another_way_is_asked_for_and_cycled(desk: Desk) -> None:
     assert desk.nvim.lua(HUNKS) == 1  # not both
     desk.nvim.press("[H")
     desk.nvim.press("[H")
-    assert reach.told(desk.nvim)[-1] == "lcursor: this is the first one"
+    assert reach.told(desk.nvim)[-1] == "lcursor: this is the first alternative"
     desk.nvim.press("gh")
     assert desk.lines()[1] == "    return x + 1"
 

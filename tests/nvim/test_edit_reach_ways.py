@@ -383,7 +383,7 @@ def test_status_and_health_say_what_is_open(desk: Desk) -> None:
     desk.edited(desk.ask(), [RETURN])
     desk.ask(count=2)
     lines = desk.nvim.lua("return require('lcursor.commands').status_lines()")
-    assert "edits       1 running, 1 change open in 1 file" in lines
+    assert "edits       1 running, 1 hunk open in 1 file" in lines
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ local function on_text_changed(session)
   local is_edited = buffer.edited(session, span) ~= nil
   local key = config.get().chat.mappings.send
   key = key ~= "" and key or "sending"
-  local hint = message.role == "user" and "edited: %s asks it" or "edited here only: %s saves it"
+  local hint = message.role == "user" and "edited: %s sends it" or "edited here only: %s saves it"
   buffer.mark_heading(session, span, nil, is_edited and hint:format(key) or nil)
   if is_edited and message.role == "assistant" and not is_edit_explained then
     is_edit_explained = true -- the heading may be out of view

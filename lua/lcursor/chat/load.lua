@@ -113,7 +113,7 @@ function M.open(session, key)
   if not id then
     fail({
       code = "host_failed",
-      message = "the backend is not available",
+      message = "the host is not available",
       hint = "See :LCursor status",
       level = "silent",
     })

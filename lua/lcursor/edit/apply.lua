@@ -92,7 +92,7 @@ local function replace(buf, row, old, new, marks)
   if not vim.bo[buf].modifiable then
     return ("%s cannot be changed; :set modifiable allows it"):format(name)
   elseif not diff.is_same(api.nvim_buf_get_lines(buf, row, row + #old, false), old) then
-    return ("%s has other text there now"):format(name)
+    return ("%s has changed at this place"):format(name)
   elseif #old == 0 and is_blank(buf) then
     emptied = nil
     api.nvim_buf_set_lines(buf, 0, -1, true, new)
@@ -112,9 +112,9 @@ local function change_file(buf, file)
   local is_as_sent = file.tick >= 0 and api.nvim_buf_get_changedtick(buf) == file.tick
   local base = file.base ~= "" and file.base or diff.digest({})
   if not is_as_sent and diff.digest(lines) ~= base then
-    return file.name .. " was changed meanwhile; nothing was done to it"
+    return file.name .. " has changed meanwhile; it was left alone"
   elseif not diff.apply(lines, file.changes) then
-    return file.name .. " has other text than it had; nothing was done to it"
+    return file.name .. " has changed; it was left alone"
   elseif #file.changes == 0 then
     return nil
   end

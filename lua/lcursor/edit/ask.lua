@@ -117,7 +117,7 @@ function M.again(proposal, remark)
     mark = api.nvim_buf_get_extmark_by_id(run.buf, namespace, run.mark, { details = true })
   end
   if not run or not mark[1] then
-    return notify.info("this change cannot be tried again; ask for it with :LCEdit")
+    return notify.info("this edit cannot be tried again; request it with :LCEdit")
   elseif #edit.running(run.buf) > 0 then
     return notify.info("an edit of this buffer is being written")
   end
@@ -178,7 +178,7 @@ function M.list(items, instruction, model)
     notify.warn(table.concat(problems, "; "))
   end
   if #places == 0 then
-    return notify.info("there is no place in a file in this list")
+    return notify.info("no entry of this list is in a file")
   end
   local function path_of(one)
     return one.path

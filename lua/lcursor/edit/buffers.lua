@@ -117,19 +117,19 @@ function M.refusal(buf)
   if not M.is_file(buf) then
     local is_new = vim.bo[buf].buftype == "" and api.nvim_buf_get_name(buf) == ""
     return is_new and "the buffer has no name yet; :file NAME gives it one"
-      or "this is no file, so nothing can be changed in it"
+      or "this buffer is not a file"
   end
   local name = M.relative(M.path(buf))
   local why = privacy.kept_back(buf)
   if why then
-    return ("%s is not given to a model: %s"):format(name, why)
+    return ("%s is not sent to a model: %s"):format(name, why)
   elseif not vim.bo[buf].modifiable then
     return name .. " cannot be changed ('modifiable' is off)"
   elseif size(buf) > MAX_BYTES then
     return ("%s is too large: it has %.1f MB"):format(name, size(buf) / 1e6)
   end
   local has_nul = text_of(buf):find("\0", 1, true) ~= nil
-  return has_nul and name .. " is no text: it has NUL bytes" or nil
+  return has_nul and name .. " is not text: it contains NUL bytes" or nil
 end
 
 --- Return all text of a buffer, as it goes to the backend.

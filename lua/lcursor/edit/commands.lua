@@ -205,8 +205,8 @@ function M.describe()
   for _, part in ipairs(proposals.parts()) do
     files[part.file.path] = true
   end
-  local changes, where = many(open, "change"), many(vim.tbl_count(files), "file")
-  return ("%d running, %s open in %s"):format(running, changes, where)
+  local hunks, where = many(open, "hunk"), many(vim.tbl_count(files), "file")
+  return ("%d running, %s open in %s"):format(running, hunks, where)
 end
 
 return M

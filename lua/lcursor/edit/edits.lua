@@ -91,7 +91,7 @@ function M.accept(proposal)
   if #outside == 0 then
     return accept(proposal, false)
   end
-  local prompt = ("Outside of the project: %s. Do it?"):format(table.concat(outside, ", "))
+  local prompt = ("Outside the project: %s. Continue?"):format(table.concat(outside, ", "))
   vim.ui.select(
     { "Yes", "No" },
     { prompt = prompt },
@@ -123,7 +123,7 @@ function M.cycle(proposal, by)
   end
   local other = all[index + by]
   if not other then
-    return notify.info("this is the first one")
+    return notify.info("this is the first alternative")
   end
   proposals.show(other)
   notify.info(("alternative %d of %d"):format(index + by, #all))

@@ -142,7 +142,7 @@ function M.next(by)
       hunk = beyond(step > 0 and -1 or api.nvim_buf_line_count(0), step)
     end
     if not hunk then
-      return notify.info("there are no open changes")
+      return notify.info("no open hunks")
     end
     go(hunk)
   end
@@ -151,7 +151,7 @@ end
 ---@param what "accept"|"reject"
 local function decide(what, buf, hunks)
   if #hunks == 0 then
-    return notify.info("there is no open change here")
+    return notify.info("no open hunk here")
   elseif what == "reject" then
     return apply.reject(hunks)
   end
@@ -161,7 +161,7 @@ local function decide(what, buf, hunks)
   local problem = apply.accept(buf, open_hunks)
   if #open_hunks < #hunks then
     problem = #hunks == 1 and "hunk is stale: its lines changed; undo (u) restores it"
-      or many(#hunks - #open_hunks, "change is", "changes are") .. " in conflict, left out"
+      or many(#hunks - #open_hunks, "hunk") .. " in conflict, left out"
   end
   if problem then
     notify.warn(problem)
@@ -237,7 +237,7 @@ function M.accept_loaded(proposal)
     if not proposals.is_pending(part) then
       problem = nil
     elseif is_whole and part.buf and vim.bo[part.buf].modified then
-      problem = ("%s has changes that are not saved; :write it first"):format(part.file.name)
+      problem = ("%s has unsaved changes; :write it first"):format(part.file.name)
     elseif is_whole or not part.buf then
       table.insert(paths, part.file.path)
     else
@@ -248,7 +248,7 @@ function M.accept_loaded(proposal)
       end
       problem = apply.accept(part.buf, open_hunks)
       if conflicts > 0 then
-        local what = many(conflicts, "change is", "changes are")
+        local what = many(conflicts, "hunk")
         problem = ("%s: %s in conflict, left out"):format(part.file.name, what)
       end
     end
@@ -311,7 +311,7 @@ function M.edit()
   local hunk = M.at_cursor()
   local target = hunk and hunk.state == "open" and hunk.part.buf
   if not hunk or not target then
-    return notify.info("there is no open change here")
+    return notify.info("no open hunk here")
   end
   local buf = api.nvim_create_buf(false, true)
   api.nvim_buf_set_lines(buf, 0, -1, false, hunk.new)

@@ -161,7 +161,7 @@ function M.describe(msg)
       end
     end
   end
-  local text = many(hunks, "change") .. " proposed"
+  local text = many(hunks, "hunk") .. " proposed"
   if #msg.files > 1 then
     text = ("%s in %d files"):format(text, #msg.files)
   end

@@ -38,7 +38,7 @@ local function edits(name, by)
   return function()
     local proposal = M.proposal()
     if not proposal then
-      return notify.info("no changes are proposed")
+      return notify.info("no open hunks")
     end
     require("lcursor.edit.edits")[name](proposal, by)
   end

@@ -285,7 +285,7 @@ local function results(check)
       useless[key] = 0
     elseif text == check.before then
       useless[key] = (useless[key] or 0) + 1
-      log.debug("%s told nothing about a proposal", server.client.name)
+      log.debug("%s reported nothing about a proposal", server.client.name)
     end
   end
   return found

@@ -27,7 +27,7 @@ local frame = 0
 
 local PHASES = {
   server = "starting the server",
-  context = "looking at what is attached",
+  context = "reading attachments",
   reading = "reading",
   writing = "writing",
   checking = "checking",

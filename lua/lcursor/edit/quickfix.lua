@@ -139,7 +139,7 @@ end
 ---@param index? integer nil: the entry that was the current one
 local function fill(items, index)
   held = items
-  local what = { title = "lcursor: " .. many(#items, "open change"), items = items }
+  local what = { title = "lcursor: " .. many(#items, "open hunk"), items = items }
   index = index or (is_kept() and vim.fn.getqflist({ id = list, idx = 0 }).idx) or 0
   if index > 0 and #items > 0 then
     what.idx = math.min(index, #items)
@@ -159,7 +159,7 @@ end
 function M.open()
   local items, places = items_of_all()
   if #items == 0 then
-    return notify.info("there are no open changes")
+    return notify.info("no open hunks")
   end
   fill(items, nearest(items, places))
   local number = vim.fn.getqflist({ id = list, nr = 0 }).nr
