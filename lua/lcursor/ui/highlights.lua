@@ -1,5 +1,7 @@
 -- The highlight groups: links that a colour scheme or the user may override.
 
+local notify = require("lcursor.notify")
+
 local M = {}
 
 ---@type { [1]: string, [2]: string, [3]: string }[] name, what it links to, what it is for
@@ -59,47 +61,26 @@ local function is_terminal()
     end)
 end
 
----@type table<string, vim.api.keyset.get_hl_info> our definitions, to tell them from the user's
-local own = {}
 local is_listening = false
 
-local function listen()
-  is_listening = true
-  local group = vim.api.nvim_create_augroup("lcursor.highlights", {})
-  vim.api.nvim_create_autocmd({ "ColorScheme", "UIEnter" }, { group = group, callback = M.apply })
-  vim.api.nvim_create_autocmd("OptionSet", {
-    group = group,
-    pattern = "termguicolors",
-    callback = M.apply,
-  })
-end
-
----@return vim.api.keyset.get_hl_info
-local function read(name)
-  return vim.api.nvim_get_hl(0, { name = name, create = false })
-end
-
---- Define the groups, now and after each ColorScheme, which clears them.
+--- Define the groups, now and after each ColorScheme, which clears them. The user's own stay.
 function M.apply()
   if not is_listening then
-    listen()
+    is_listening = true
+    notify.autocmds("highlights")({ "ColorScheme", "UIEnter" }, M.apply)
   end
   local colours = is_terminal() and terminal_colours() or {}
   for _, group in ipairs(GROUPS) do
     local name, link = group[1], group[2]
     local newer = NEWER[name]
     link = newer and vim.fn.hlexists(newer) == 1 and newer or link
-    local now = read(name)
-    if vim.tbl_isempty(now) or now.link == link or vim.deep_equal(now, own[name]) then
-      local linked = vim.api.nvim_get_hl(0, { name = link, link = false })
-      local attributes = { link = link }
-      if colours[link] and not (linked.cterm or linked.ctermfg or linked.ctermbg) then
-        linked.default = nil
-        attributes = vim.tbl_extend("force", linked, colours[link])
-      end
-      vim.api.nvim_set_hl(0, name, attributes)
-      own[name] = read(name)
+    local linked = vim.api.nvim_get_hl(0, { name = link, link = false })
+    local attributes = { link = link }
+    if colours[link] and not (linked.cterm or linked.ctermfg or linked.ctermbg) then
+      attributes = vim.tbl_extend("force", linked, colours[link])
     end
+    attributes.default = true
+    vim.api.nvim_set_hl(0, name, attributes)
   end
 end
 
