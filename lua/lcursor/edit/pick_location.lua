@@ -67,15 +67,6 @@ local function preview(buf, win, choice)
   api.nvim_win_set_cursor(win, { math.min(first + 1, math.max(#lines, 1)), 0 })
 end
 
----@param config vim.api.keyset.win_config
----@return integer buf
----@return integer win
-local function open_window(config, is_entered)
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden, vim.bo[buf].modifiable = "wipe", false
-  return buf, window.open(buf, is_entered, config)
-end
-
 --- Ask the user to choose.
 ---@param question { text: string, choices: lcursor.EditChoice[] } the fields of `edit.question`
 ---@param done fun(choice: integer) called once: from 0, -1 for none
@@ -99,10 +90,10 @@ function M.open(question, done)
     footer_pos = "right",
     zindex = 60,
   }
-  local list, list_win = open_window(layout, true)
+  local list, list_win = window.scratch(layout, true)
   local below = { row = rows + 3, height = math.min(rest, MAX_ROWS), title = "", footer = "" }
   below.focusable = false
-  local view, view_win = open_window(vim.tbl_extend("force", layout, below), false)
+  local view, view_win = window.scratch(vim.tbl_extend("force", layout, below), false)
   vim.cmd.stopinsert()
   vim.wo[list_win].cursorline = true
   window.set_lines(list, vim.tbl_map(line_of, choices))

@@ -269,11 +269,9 @@ end
 ---@param place vim.api.keyset.win_config
 ---@return lcursor.PickerPart
 local function open_part(enter, place)
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden = "wipe"
   place.style, place.border = "minimal", "rounded"
-  local win = api.nvim_open_win(buf, enter, place)
-  vim.wo[win].wrap, vim.wo[win].foldenable = false, false
+  local buf, win = window.scratch(place, enter)
+  vim.wo[win].wrap = false
   return { buf = buf, win = win }
 end
 

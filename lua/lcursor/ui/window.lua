@@ -52,6 +52,17 @@ function M.open(buf, enter, config)
   return win
 end
 
+--- Open a window with an empty buffer, which is wiped once it is hidden.
+---@param config vim.api.keyset.win_config
+---@param enter boolean
+---@return integer buf
+---@return integer win
+function M.scratch(config, enter)
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden = "wipe"
+  return buf, M.open(buf, enter, config)
+end
+
 --- Show text in a winbar; its end is cut off where it is too long.
 ---@param win integer
 ---@param text string
@@ -67,12 +78,9 @@ function M.float(lines, title)
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line))
   end
-  local buf = api.nvim_create_buf(false, true)
-  M.set_lines(buf, lines)
-  vim.bo[buf].bufhidden = "wipe"
   width = math.min(width, vim.o.columns - 4)
   local height = math.min(#lines, vim.o.lines - 4)
-  M.open(buf, true, {
+  local buf = M.scratch({
     relative = "editor",
     width = width,
     height = height,
@@ -81,7 +89,8 @@ function M.float(lines, title)
     style = "minimal",
     border = "rounded",
     title = " " .. title .. " ",
-  })
+  }, true)
+  M.set_lines(buf, lines)
   for _, lhs in ipairs({ "q", "<Esc>" }) do
     vim.keymap.set("n", lhs, "<Cmd>close<CR>", { buffer = buf, nowait = true })
   end
