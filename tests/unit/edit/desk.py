@@ -15,7 +15,7 @@ from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Change, digest
 from lcursor.edit.service import EditService
 from lcursor.llm.pool import ModelPool
-from lcursor.protocol_edit import EditHunk
+from lcursor.protocol_edit import EditChange, EditDecided, EditHunk
 from tests.fakes.chat_server import Answer, ChatServer, say
 from tests.fakes.heard import Heard, Told, config_of
 
@@ -174,4 +174,32 @@ def hunk_at(lines: Sequence[str], row: int, old: Sequence[str], new: Sequence[st
         "new": list(new),
         "above": list(lines[max(row - 3, 0) : row]),
         "below": list(lines[end : end + 3]),
+    }
+
+
+def decision(
+    key: str,
+    path: str,
+    *accepted: EditHunk,
+    rejected: Sequence[Change] = (),
+    still_open: int = 0,
+    is_undone: bool = False,
+) -> EditDecided:
+    """Return what the editor sends when the user has accepted or rejected hunks."""
+    rows: list[EditChange] = [
+        {
+            "first_row": each.first_row,
+            "last_row": each.last_row,
+            "old": list(each.old),
+            "new": list(each.new),
+        }
+        for each in rejected
+    ]
+    return {
+        "turn": key,
+        "path": path,
+        "accepted": list(accepted),
+        "rejected": rows,
+        "open": still_open,
+        "is_undone": is_undone,
     }

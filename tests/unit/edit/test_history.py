@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from lcursor.edit.records import Change, FileChange, digest
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
 from lcursor.protocol_edit import EditDecided, EditHunk
 from tests.fakes.disk import full_disk
+from tests.unit.edit.desk import decision
 
 A, B = Change(0, 1, ("a",), ("A",)), Change(2, 3, ("c",), ("C",))
 BASE = ("a", "b", "c")
@@ -71,16 +72,7 @@ class Desk:
             }
             for change in changes
         ]
-        said: EditDecided = {
-            "turn": key,
-            "path": self.path,
-            "accepted": hunks,
-            "rejected": [],
-            "open": 0,
-            "is_undone": False,
-        }
-        said.update(more)  # type: ignore[typeddict-item]
-        return said
+        return decision(key, more.pop("path", self.path), *hunks, **more)
 
 
 @pytest.fixture
@@ -91,7 +83,7 @@ def desk(tmp_path: Path) -> Desk:
 def test_a_turn_is_there_after_a_restart(desk: Desk) -> None:
     history = desk.open()
     key = desk.begin(history, "rename  x\nto y", chat="c1")
-    history.decided(desk.decided(key, A, open=1))
+    history.decided(desk.decided(key, A, still_open=1))
     again = desk.open()
     (row,) = again.rows()
     assert row == history.rows()[0]
@@ -112,11 +104,11 @@ def test_states_of_a_turn(desk: Desk) -> None:
         return history.rows()[0]["state"]
 
     assert (state(), history.undo_key()) == ("open", "")
-    history.decided(desk.decided(key, A, open=1))
+    history.decided(desk.decided(key, A, still_open=1))
     assert (state(), history.undo_key()) == ("open", key)
-    history.decided(desk.decided(key, A, open=2, is_undone=True))
+    history.decided(desk.decided(key, A, still_open=2, is_undone=True))
     assert (state(), history.undo_key()) == ("open", "")
-    history.decided(desk.decided(key, rejected=[asdict(A), asdict(B)]))
+    history.decided(desk.decided(key, rejected=[A, B]))
     assert (state(), history.undo_key()) == ("done", "")
     history.decided(desk.decided(key, A, B))
     assert (state(), history.undo_key(), history.redo_key()) == ("done", key, "")
@@ -130,7 +122,7 @@ def test_what_is_done_last_is_undone_first(desk: Desk) -> None:
     history = desk.open()
     one, two, three = (desk.begin(history, name) for name in ("1", "2", "3"))
     for key in (two, one, three):
-        history.decided(desk.decided(key, A, open=1))
+        history.decided(desk.decided(key, A, still_open=1))
     undone = []
     while key := history.undo_key():
         desk.do(history, key, "undo")
@@ -243,7 +235,7 @@ def test_nothing_is_made_by_looking(desk: Desk) -> None:
 def test_two_editors_have_the_same_turns(desk: Desk) -> None:
     one, other = desk.open(), desk.open()
     key = desk.begin(one, "from one")
-    other.decided(desk.decided(key, A, open=1))
+    other.decided(desk.decided(key, A, still_open=1))
     second = desk.begin(other, "from the other")
     assert [row["turn"] for row in one.rows()] == [second, key]
     assert one.undo_key() == key
@@ -258,7 +250,7 @@ def test_many_writers_lose_nothing(desk: Desk) -> None:
         history = desk.open()
         for number in range(10):
             key = desk.begin(history, f"{name}.{number}")
-            history.decided(desk.decided(key, A, open=1))
+            history.decided(desk.decided(key, A, still_open=1))
             found.append(key)
 
     threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
@@ -321,7 +313,7 @@ def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
     first = desk.begin(history, "first")
     with full_disk(20):
         second = desk.begin(history, "second")
-        history.decided(desk.decided(second, A, open=1))
+        history.decided(desk.decided(second, A, still_open=1))
         assert history.undo_key() == second  # in memory
         with pytest.raises(EditUnsaved, match="cannot be written"):
             desk.begin_writing(history, second, "write")

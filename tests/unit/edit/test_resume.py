@@ -12,8 +12,7 @@ from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.undo import Resumed, resume, revert
 from lcursor.edit.records import Check, FileChange, digest
 from lcursor.errors import EditMissing
-from lcursor.protocol_edit import EditDecided
-from tests.unit.edit.desk import hunk_at
+from tests.unit.edit.desk import decision, hunk_at
 
 BASE = "".join(f"def f{number}():\n    return {number}\n\n" for number in range(6))
 CHECKS = (Check("parses", True), Check("test", False, "1 failed"))
@@ -50,36 +49,14 @@ class Desk:
         row = "\n".join(lines).split("\n".join(change.old) or "def f4")[0].count("\n")
         lines[row : row + len(change.old)] = change.new
         hunk = hunk_at(lines, row, change.old, change.new)
-        said: EditDecided = {
-            "turn": self.key,
-            "path": str(self.file),
-            "accepted": [hunk],
-            "rejected": [],
-            "open": 2,
-            "is_undone": False,
-        }
-        self.history.decided(said)
+        self.history.decided(decision(self.key, str(self.file), hunk, still_open=2))
         if is_saved:
             self.put("\n".join(lines) + "\n")
 
     def refuse(self, number: int) -> None:
         """Refuse a hunk, as the editor tells it."""
         change = self.changes[number]
-        said: EditDecided = {
-            "turn": self.key,
-            "path": str(self.file),
-            "accepted": [],
-            "rejected": [
-                {
-                    "first_row": change.first_row,
-                    "last_row": change.last_row,
-                    "old": list(change.old),
-                    "new": list(change.new),
-                }
-            ],
-            "open": 2,
-            "is_undone": False,
-        }
+        said = decision(self.key, str(self.file), rejected=[change], still_open=2)
         self.history.decided(said)
 
     def resume(self) -> Resumed:

@@ -14,8 +14,8 @@ from lcursor.edit.checkpoints.turn import Action
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, FileKind, digest
 from lcursor.errors import EditMissing, EditRefused, EditUnsaved
-from lcursor.protocol_edit import EditBuffer, EditDecided, EditHunk
-from tests.unit.edit.desk import hunk_at
+from lcursor.protocol_edit import EditBuffer
+from tests.unit.edit.desk import decision, hunk_at
 
 CODE = """\
 import os
@@ -30,18 +30,6 @@ def second(a):
 def third(a):
     return a + 3
 """
-
-
-def told(key: str, path: str, hunk: EditHunk, still_open: int = 0) -> EditDecided:
-    """Return what the editor says of a hunk that was accepted."""
-    return {
-        "turn": key,
-        "path": path,
-        "accepted": [hunk],
-        "rejected": [],
-        "open": still_open,
-        "is_undone": False,
-    }
 
 
 class Desk:
@@ -94,7 +82,7 @@ class Desk:
                 moved += len(change.new) - len(change.old)
                 hunk = hunk_at(lines, row, change.old, change.new)
                 left = len(file.changes) - number
-                self.history.decided(told(key, file.path, hunk, left))
+                self.history.decided(decision(key, file.path, hunk, still_open=left))
         return key
 
     def type(self, name: str, old: str, new: str) -> None:
@@ -187,7 +175,7 @@ def test_rows_of_another_text_are_not_believed(desk: Desk) -> None:
     lines[:0] = ["# typed before it was taken"] * 3
     row = change.changes[0].first_row + 3
     lines.insert(row, "# two")
-    desk.history.decided(told(key, path, hunk_at(lines, row, (), ("# two",))))
+    desk.history.decided(decision(key, path, hunk_at(lines, row, (), ("# two",))))
     assert desk.revert("undo").problems == ()
     del desk.buffers[path][:3]
     assert desk.buffer("a.py") + "\n" == CODE  # the base again, and the row is one of another text
@@ -381,7 +369,7 @@ def test_a_part_of_a_turn_in_a_buffer(desk: Desk) -> None:
     lines = desk.buffers[desk.path("a.py")]
     lines[change.first_row : change.last_row] = change.new
     hunk = hunk_at(lines, change.first_row, change.old, change.new)
-    desk.history.decided(told(key, desk.path("a.py"), hunk))
+    desk.history.decided(decision(key, desk.path("a.py"), hunk))
     done = desk.revert("undo")
     assert ([file.path for file in done.files], done.paths) == (
         [desk.path("a.py")],

@@ -22,8 +22,8 @@ from lcursor.errors import (
     EditStale,
     EditUnsaved,
 )
-from lcursor.protocol_edit import EditChange
 from lcursor.storage import folders
+from tests.unit.edit.desk import decision
 
 
 class Project:
@@ -306,16 +306,7 @@ def test_what_was_refused_is_not_written(project: Project) -> None:
     change = FileChange(str(project.root / "a"), base=found.digest, changes=both)
     history = History(project.root, project.data)
     key = history.begin("t", [change])
-    history.decided(
-        {
-            "turn": key,
-            "path": change.path,
-            "accepted": [],
-            "rejected": [{"first_row": 0, "last_row": 1, "old": ["a"], "new": ["A"]}],
-            "open": 1,
-            "is_undone": False,
-        }
-    )
+    history.decided(decision(key, change.path, rejected=both[:1], still_open=1))
     with pytest.raises(EditRefused, match="were rejected"):
         write((change,), history, key)
     assert project.files()["a"] == b"a\nkept\nb\n"
@@ -330,17 +321,8 @@ def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Project)
     change = FileChange(str(project.root / "a"), base=found.digest, changes=(whole,))
     history = History(project.root, project.data)
     key = history.begin("t", [change])
-    part: EditChange = {"first_row": 1, "last_row": 2, "old": ["b"], "new": ["B"]}
-    history.decided(
-        {
-            "turn": key,
-            "path": change.path,
-            "accepted": [],
-            "rejected": [part],
-            "open": 1,
-            "is_undone": False,
-        }
-    )
+    part = Change(1, 2, ("b",), ("B",))
+    history.decided(decision(key, change.path, rejected=[part], still_open=1))
     with pytest.raises(EditRefused, match="were rejected"):
         write(history.open_files(key), history, key)
     assert project.files()["a"] == b"a\nb\n"
