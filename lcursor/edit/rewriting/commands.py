@@ -259,7 +259,7 @@ class CheckCommands:
         for path, lines in self._unsaved.items():
             name = os.path.relpath(os.path.realpath(path), self._root)
             if not name.startswith(".."):
-                _write(folder / name, _data(lines, folder / name))
+                _write(folder, name, _data(lines, folder / name))
         return ""
 
     def _names(self, cancel: threading.Event) -> tuple[list[str], str]:
@@ -300,12 +300,12 @@ class CheckCommands:
     def _put(self, folder: Path, files: Mapping[str, Lines | None]) -> None:
         """Make the copy equal to the project, but for some files."""
         for name, data in self._originals.items():
-            _write(folder / name, data)
+            _write(folder, name, data)
         self._originals.clear()
         for name, lines in files.items():
             path = folder / name
             self._originals[name] = path.read_bytes() if path.is_file() else None
-            _write(path, None if lines is None else _data(lines, path))
+            _write(folder, name, None if lines is None else _data(lines, path))
 
 
 def environment() -> dict[str, str]:
@@ -317,13 +317,16 @@ def _not_run(why: str) -> CheckResults:
     return CheckResults((), f"lint and test were not run: {why}")
 
 
-def _write(path: Path, data: bytes | None) -> None:
-    if data is None or path.is_symlink():  # a command may have made it one, to a file of the user
+def _write(folder: Path, name: str, data: bytes | None) -> None:
+    """Write or delete a file of the copy, and nothing that a link made by a command leads to."""
+    path = folder / name
+    if not path.parent.resolve().is_relative_to(folder.resolve()):
+        raise OSError(0, f"a command has replaced the folder of {name}")
+    if data is None or path.is_symlink():
         path.unlink(missing_ok=True)
-    if data is None:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    if data is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 def _data(lines: Lines, path: Path) -> bytes:

@@ -233,6 +233,23 @@ def test_links_out_of_the_project_are_not_followed(root: Path, tmp_path: Path) -
     assert (root / "a.py").read_text() == "x = 1\n"
 
 
+@pytest.mark.parametrize("name", ["a.py", "sub/b.py"])
+def test_nothing_is_written_through_a_link_that_a_command_made(
+    root: Path, tmp_path: Path, name: str
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "a.py").write_text("mine")
+    (mine / "b.py").write_text("mine")
+    (root / "sub").mkdir()
+    (root / "sub/b.py").write_text("x = 1\n")
+    command = f"rm -rf a.py sub; ln -s {mine}/a.py a.py; ln -s {mine} sub"
+    with CheckCommands(root, EditConfig(test=command)) as made:
+        for _ in range(2):
+            made.run({str(root / name): ("x = 2",)}, never())
+    assert shown(mine) == {"a.py": b"mine", "b.py": b"mine"}
+
+
 def test_a_project_that_is_too_large_is_not_tried(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
