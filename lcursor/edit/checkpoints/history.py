@@ -111,12 +111,12 @@ class History:
             self._save(made)
         return key
 
-    def decided(self, said: EditDecided) -> None:
+    def decided(self, decision: EditDecided) -> None:
         """Record that the user accepted or rejected hunks in a buffer, or undid accepted ones."""
 
         def decide(turn: Turn, number: int) -> None:
-            file = turn.files[self._index(turn, said["path"])]
-            hunks, is_undone, base = said["accepted"], said["is_undone"], self.base_of(file)
+            file = turn.files[self._index(turn, decision["path"])]
+            hunks, is_undone, base = decision["accepted"], decision["is_undone"], self.base_of(file)
             pieces, is_fresh, is_lost = list(file.pieces), False, bool(hunks)
             if base is not None:
                 found = turns.place_hunks(file, base, hunks, is_undone=is_undone)
@@ -125,11 +125,11 @@ class History:
                 if file.is_undone:  # what was undone before is not in force with what is new
                     file.before, file.is_undone, file.is_made = "", False, False
                 turn.applied_n = turn.fresh_n = number
-            file.pieces, file.open = pieces, said["open"]
-            file.rejected += map(turns.change_of, said["rejected"])
+            file.pieces, file.open = pieces, decision["open"]
+            file.rejected += map(turns.change_of, decision["rejected"])
             file.is_lost = file.is_lost or is_lost
 
-        self.update(said["turn"], decide)
+        self.update(decision["turn"], decide)
 
     def rebase(self, key: str, change: FileChange, base: Lines, before: Lines | None) -> None:
         """Record that open hunks of a file are proposed again for another text.
@@ -333,8 +333,8 @@ class History:
 
     def _delete_old(self) -> None:
         """Delete the oldest turns, and the images that no other one refers to."""
-        for name in OLD_NAMES:
-            (self.folder / name).unlink(missing_ok=True)
+        for path in (*self.path.glob("*.json.*"), *(self.folder / name for name in OLD_NAMES)):
+            path.unlink(missing_ok=True)  # of killed Neovims, and of older versions
         sizes, left, kept = self.images.sizes(), MAX_BYTES, set[str]()
         for path, stat in sorted(self._files(), key=lambda each: -each[1].st_mtime):
             images = self._turns[path.stem].images() if path.stem in self._turns else set()

@@ -1,4 +1,4 @@
-"""What a model is asked to rewrite, and who hears how it goes."""
+"""The task of a rewrite, feedback on failed attempts, and the listener of its progress."""
 
 from __future__ import annotations
 
