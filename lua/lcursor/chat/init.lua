@@ -63,17 +63,11 @@ local function start()
     return
   end
   is_started = true
-  local group = api.nvim_create_augroup("lcursor.chat", {})
-  api.nvim_create_autocmd("BufEnter", {
-    group = group,
-    callback = notify.guarded(function(event)
-      sessions.remember_file(event.buf)
-    end),
-  })
-  api.nvim_create_autocmd({ "WinResized", "BufWinEnter" }, {
-    group = group,
-    callback = notify.guarded(on_resize),
-  })
+  local autocmd = notify.autocmds("chat")
+  autocmd("BufEnter", function(event)
+    sessions.remember_file(event.buf)
+  end)
+  autocmd({ "WinResized", "BufWinEnter" }, on_resize)
 end
 
 --- Show at the heading of an edited message how to send it.

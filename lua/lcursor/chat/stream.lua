@@ -75,13 +75,10 @@ local function flush(stream, wait_ms)
   end
   if wait_ms and not stream.is_scheduled then
     stream.is_scheduled = true
-    vim.defer_fn(
-      notify.guarded(function()
-        stream.is_scheduled = false
-        flush(stream)
-      end),
-      wait_ms
-    )
+    notify.later(wait_ms, function()
+      stream.is_scheduled = false
+      flush(stream)
+    end)
   end
 end
 

@@ -98,12 +98,9 @@ local function abandon(session, turn, reason, wait_ms)
   if wait_ms == 0 then
     return finish(session, turn, done)
   end
-  vim.defer_fn(
-    notify.guarded(function()
-      finish(session, turn, done)
-    end),
-    wait_ms
-  )
+  notify.later(wait_ms, function()
+    finish(session, turn, done)
+  end)
 end
 
 ---@type table<string, fun(session: lcursor.ChatSession, turn: lcursor.ChatTurn, params: table)>

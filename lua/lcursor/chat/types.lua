@@ -1,38 +1,10 @@
 ---@meta
 -- Types of the chat, for the language server. Not loaded.
 
----@class (exact) lcursor.ChatAttachment what only the editor can read
----@field kind string one of AttachmentKind of the protocol
----@field name string
----@field path string absolute; "" without a file
----@field first_row integer
----@field text string
----@field is_offered boolean it is used if a mention asks for it; else it was attached on purpose
-
----@class (exact) lcursor.ChatItem a part of a prompt
----@field key string
----@field kind string
----@field name string
----@field tokens integer
----@field is_exact boolean
----@field note string
----@field is_left_out boolean
----@field path string
----@field first_row integer
-
----@class (exact) lcursor.ChatMessage
----@field number integer 0 until the host has sent it
----@field role "user"|"assistant"|"summary"
----@field text string
----@field reasoning string
----@field branch integer
----@field branches integer
----@field is_partial boolean
----@field model string that gave the answer; "" if unknown
----@field why string it is partial; "" if unknown
----@field items lcursor.ChatItem[]
-
--- Messages of the host; lcursor/protocol_chat.py has their fields.
+-- Messages and their parts; lcursor/protocol_chat.py has their fields.
+---@alias lcursor.ChatAttachment table
+---@alias lcursor.ChatItem table a part of a prompt
+---@alias lcursor.ChatMessage table its number is 0 until the host has sent it
 ---@alias lcursor.ChatOpened table `chat.opened`
 ---@alias lcursor.ChatProgress table `chat.progress`
 ---@alias lcursor.ChatBilled table `chat.billed`

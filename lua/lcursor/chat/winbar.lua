@@ -151,14 +151,11 @@ end
 function M.watch(session)
   local turn = session.turn
   M.draw(session)
-  vim.defer_fn(
-    notify.guarded(function()
-      if turn and session.turn == turn then
-        M.watch(session)
-      end
-    end),
-    INTERVAL_MS
-  )
+  notify.later(INTERVAL_MS, function()
+    if turn and session.turn == turn then
+      M.watch(session)
+    end
+  end)
 end
 
 return M

@@ -27,13 +27,10 @@ function M.new(work, slice_ms, pause_ms)
   function self.later(delay_ms)
     if not is_due then
       is_due = true
-      vim.defer_fn(
-        notify.guarded(function()
-          is_due = false
-          self.run()
-        end),
-        delay_ms
-      )
+      notify.later(delay_ms, function()
+        is_due = false
+        self.run()
+      end)
     end
   end
 
