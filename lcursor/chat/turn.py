@@ -22,7 +22,7 @@ from lcursor.chat.kv_states import SLOT, KVStates
 from lcursor.chat.summary import PromptFitter
 from lcursor.chat.views import item_row
 from lcursor.config import ChatConfig
-from lcursor.errors import Cancelled, ChatMissing, ContextFull, LcursorError, ServerGarbled
+from lcursor.errors import Cancelled, ChatMissing, ContextFull, ServerGarbled
 from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection, ModelPool
@@ -139,7 +139,8 @@ class Turn:
         except Exception as error:  # noqa: BLE001 - the root of a thread
             known = as_lcursor_error(self._deps.notify, error, "the chat could not answer")
             self._why = known.message
-            self._report_failure(known)
+            if not self._is_ending:
+                self._deps.notify("error", error_message(known, self.number))
         self._finish(reason)
 
     def _answer_question(self) -> ChatEnd:
@@ -346,39 +347,23 @@ class Turn:
         read = event.done - event.cached
         speed = read / event.spent_ms if event.spent_ms > 0 else 0.0
         seconds = (event.total - event.done) / speed / 1000 if speed > 0 else -1.0
-        self._progress("reading", "", event.done, event.total, event.cached, seconds)
-
-    def _progress(
-        self,
-        phase: ChatPhase,
-        detail: str = "",
-        done: int = 0,
-        total: int = 0,
-        cached: int = 0,
-        seconds_left: float = -1.0,
-    ) -> None:
-        if self._is_ending:
-            return
-        self._deps.notify(
-            "chat.progress",
-            {
-                "id": self.number,
-                "phase": phase,
-                "detail": detail,
-                "done": done,
-                "total": total,
-                "cached": cached,
-                "seconds_left": seconds_left,
-            },
+        self._progress(
+            "reading",
+            done=event.done,
+            total=event.total,
+            cached=event.cached,
+            seconds_left=seconds,
         )
+
+    def _progress(self, phase: ChatPhase, detail: str = "", **numbers: float) -> None:
+        if not self._is_ending:
+            default = {"done": 0, "total": 0, "cached": 0, "seconds_left": -1.0}
+            message = {"id": self.number, "phase": phase, "detail": detail, **default, **numbers}
+            self._deps.notify("chat.progress", message)
 
     def _check_running(self) -> None:
         if self._stopped.is_set():
             raise Cancelled("the turn was stopped")
-
-    def _report_failure(self, error: LcursorError) -> None:
-        if not self._is_ending:
-            self._deps.notify("error", error_message(error, self.number))
 
     def _finish(self, reason: ChatEnd) -> None:
         """Store and report the end; only the first call does anything. Thread: any."""

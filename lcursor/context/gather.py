@@ -194,8 +194,8 @@ class _Gathering:
                 near[0], near[1] = min(near[0], first), max(near[1], end)
             else:
                 spans.setdefault(str(where), []).append([first, end])
-        for path, those in spans.items():
-            for first, end in those:
+        for path, ranges in spans.items():
+            for first, end in ranges:
                 item = self._file(Path(path), first, end, "the trace names it")
                 if not item.is_left_out:
                     self.items.append(item)
@@ -362,14 +362,14 @@ class _Gathering:
         """Return whether git ignores a file, or takes too long to say."""
         if not path:
             return False
-        said = git.output(
+        output = git.output(
             Path(path).parent,
             *("check-ignore", "--", path),
             max_bytes=1 << 16,
             ok=(0, 1),
             cancel=self.reader.cancel,
         )
-        return bool(said.data) or said.is_cut
+        return bool(output.data) or output.is_cut
 
 
 def _is_ambient(each: ChatAttachment) -> bool:

@@ -85,17 +85,17 @@ def search(
         Cancelled: the reader was canceled.
     """
     flags = [*(["-w"] if is_whole else []), *([] if keeps_case else ["-i"])]
-    said = _ask(root, words, flags, reader)
+    output = _ask(root, words, flags, reader)
     rules = Rules(root, is_in_git=True)
     found: dict[str, list[tuple[int, str]]] = {}
     is_fine: dict[str, bool] = {}
-    for path, row, line in _rows(said.data):
+    for path, row, line in _rows(output.data):
         if path not in is_fine:
             is_fine[path] = not reader.secret(root / path) and not rules.reason(path)
         rows = found.setdefault(path, [])
         if is_fine[path] and len(rows) < MAX_FILE_ROWS:
             rows.append((row, line))
-    note = f"not all of the project was searched: {said.failure}" if said.failure else ""
+    note = f"not all of the project was searched: {output.failure}" if output.failure else ""
     return {path: rows for path, rows in found.items() if rows}, note
 
 
@@ -112,9 +112,9 @@ def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader)
         [*rg, *asked, "--", "."],
         [*grep, "--no-index", "--exclude-standard", *asked, *excluded],
     )
-    said = Output(b"")
+    output = Output(b"")
     for command in commands:
-        said = run(
+        output = run(
             command,
             root,
             env=git.environment(),
@@ -123,9 +123,9 @@ def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader)
             ok=(0, 1),
             cancel=reader.cancel,
         )
-        if said.is_cut or not said.failure:
+        if output.is_cut or not output.failure:
             break
-    return said
+    return output
 
 
 def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:
@@ -149,28 +149,28 @@ def best(rows: Rows, words: Sequence[str]) -> list[tuple[str, float, list[Match]
     lower = [word.lower() for word in words]
     matches = {
         path: [
-            (row, frozenset(word for word in lower if word in line.lower())) for row, line in those
+            (row, frozenset(word for word in lower if word in line.lower())) for row, line in pairs
         ]
-        for path, those in rows.items()
+        for path, pairs in rows.items()
     }
     weight = weights(rows, words)
     found = []
-    for path, those in matches.items():
-        has = frozenset().union(*(there for _, there in those))
+    for path, pairs in matches.items():
+        has = frozenset().union(*(there for _, there in pairs))
         score = 0.0
         for word in has:
-            times = sum(word in there for _, there in those)
+            times = sum(word in there for _, there in pairs)
             score += weight[word] * (1 + math.log(times)) ** 0.5
             if word in path.lower():
                 score += weight[word]
         score *= (len(has) / len(lower)) ** 0.5 * worth(path)
-        found.append((path, score, those))
+        found.append((path, score, pairs))
     return sorted(found, key=lambda each: (-each[1], each[0]))
 
 
 def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
     """Return the weight of each word in lower case; rare words have a larger one."""
-    texts = ["\n".join(line for _, line in those).lower() for those in rows.values()]
+    texts = ["\n".join(line for _, line in pairs).lower() for pairs in rows.values()]
     found = {}
     for word in words:
         having = sum(word.lower() in text for text in texts)
@@ -224,7 +224,7 @@ def windows(
 
 
 def likely_defining(rows: Rows, name: str) -> list[str]:
-    """Sort the files that contain a name: first those that seem to define it."""
+    """Sort the files that contain a name: first pairs that seem to define it."""
 
     def order(path: str) -> tuple[int, int, str]:
         is_defined = any(_DEFINING.search(line) for _, line in rows[path])

@@ -206,7 +206,7 @@ class PathResolver:
         if not found.files:
             return Folder(refusal="there is no file in it that is not ignored")
         files: list[tuple[Path, str]] = []
-        size = read = said = unsaid = 0
+        size = read = explained = unlisted = 0
         for name in found.files:
             full = path / name
             try:
@@ -222,12 +222,12 @@ class PathResolver:
             if not why:
                 size, read = size + its, read + 1
                 files.append((full, ""))
-            elif said < MAX_EXPLAINED:
-                said += 1
+            elif explained < MAX_EXPLAINED:
+                explained += 1
                 files.append((full, why))
             else:
-                unsaid += 1
-        more = f"{unsaid:,} more files are not in" if unsaid else found.note
+                unlisted += 1
+        more = f"{unlisted:,} more files are not in" if unlisted else found.note
         lines = list(found.files[:MAX_LISTED])
         if len(found.files) > MAX_LISTED:
             lines.append(f"… and {len(found.files) - MAX_LISTED:,} more")
