@@ -151,7 +151,7 @@ class RegionReader:
         named, _ = fence_info.from_info(info)
         first = tuple(self._found[0])
         if named == "diff" != self._language or (
-            patches.has_changes(first) and not patches.has_changes(self._base)
+            patches.read(first) is not None and patches.read(self._base) is None
         ):
             raise ReplyUnusable("form", "The answer is a diff, not the new text")
         if not fence_info.are_related(named, self._language):

@@ -26,6 +26,9 @@ _FILE: Final = re.compile(r"^\*\*\* (Update|Add|Delete) File:\s*(.+?)\s*$")
 _MOVE: Final = re.compile(r"^\*\*\* Move to:\s*(.+?)\s*$")
 _NOWHERE: Final = "/dev/null"
 
+_Hunk = tuple[list[str], str, int]
+"""Lines of a hunk, the text of its heading, and the row that it names, -1 for none."""
+
 
 def begins_pair(line: str) -> bool:
     """Return whether a search/replace block begins."""
@@ -46,18 +49,6 @@ def pair_end(lines: Sequence[str], row: int) -> int:
     return 0
 
 
-def has_changes(lines: Sequence[str]) -> bool:
-    """Return whether lines have changes in one of these formats."""
-    return any(
-        begins_pair(line)
-        or (line.startswith("*** Begin Patch"))
-        or _HEADER.match(line) is not None
-        or _is_file_header(lines, row)
-        or (line.startswith("@@") and _HUNK.match(line) is not None)
-        for row, line in enumerate(lines)
-    )
-
-
 def read(lines: Sequence[str], language: str = "") -> tuple[Block, ...] | None:
     """Return the changes in the content of a fence, None if it is code."""
     filled = [row for row, line in enumerate(lines) if line.strip()]
@@ -69,10 +60,10 @@ def read(lines: Sequence[str], language: str = "") -> tuple[Block, ...] | None:
         return tuple(_patch(lines[filled[0] :]))
     first = lines[filled[0]]
     if language == "diff" or _HEADER.match(first) or _is_file_header(lines, filled[0]):
-        return tuple(_diff(lines))
+        return tuple(_diff(lines)[1])
     match = _HUNK.match(first)
-    if first.startswith("@@") and match and (match[1] or len(filled) > 1):
-        return tuple(_diff(lines))
+    if match and (match[1] or len(filled) > 1):
+        return tuple(_diff(lines)[1])
     return None
 
 
@@ -90,8 +81,8 @@ def bare_at(lines: Sequence[str], row: int) -> tuple[int, tuple[Block, ...]] | N
         stop = next(ends, len(lines) - 1) + 1
         return stop, tuple(_patch(lines[row:stop]))
     if line.startswith("diff --git ") or _is_file_header(lines, row):
-        stop = _diff_end(lines, row)
-        return stop, tuple(_diff(lines[row:stop]))
+        stop, made = _diff(lines, row, is_bare=True)
+        return stop, tuple(made)
     return None
 
 
@@ -144,8 +135,11 @@ def _names_files(lines: Sequence[str], row: int) -> bool:
     return fence_info.is_path(old) and fence_info.is_path(new)
 
 
-def _hunk_end(lines: Sequence[str], row: int) -> int:
-    """Return the row after the hunk at a row, by its counts; 0 if they are missing or wrong."""
+def _hunk_end(lines: Sequence[str], row: int, *, is_bare: bool) -> int:
+    """Return the row after the hunk at a row, by its counts; 0 if they are missing or wrong.
+
+    Lines of the text around a bare diff may look like more lines of the hunk.
+    """
     match = _HUNK.match(lines[row])
     if not match or not match[1]:
         return 0
@@ -164,86 +158,66 @@ def _hunk_end(lines: Sequence[str], row: int) -> int:
         at += 1
     rest = next((one for one in range(at, len(lines)) if lines[one].strip()), len(lines))
     has_more = rest < len(lines) and lines[rest][0] in " -+" and not _is_file_header(lines, rest)
-    return 0 if old or new or has_more else at
+    return 0 if old or new or (has_more and not is_bare) else at
 
 
-def _diff_end(lines: Sequence[str], row: int) -> int:
-    """Return the row after a diff in a text without a fence."""
-    left = -1  # old and new lines still to come, -1 if the diff has no counts
-    other = -1
-    is_in = False
-    at = row
-    while at < len(lines):
-        line = lines[at]
-        if end := _hunk_end(lines, at):
-            is_in, left, other, at = True, 0, 0, end
+def _diff(lines: Sequence[str], row: int = 0, *, is_bare: bool = False) -> tuple[int, list[Block]]:
+    """Read a diff of one or more files.
+
+    Args:
+        lines: of the diff, and those after it if it is in no fence.
+        row: where it begins.
+        is_bare: it is in no fence, and ends where a line is none of a diff.
+
+    Returns:
+        The row after it, and a block for each file.
+    """
+    files: list[tuple[list[str], list[_Hunk]]] = [([], [])]
+    is_open = not is_bare  # a hunk whose counts do not say where it ends
+    while row < len(lines):
+        line, (head, hunks) = lines[row], files[-1]
+        if match := _HUNK.match(line):
+            end = _hunk_end(lines, row, is_bare=is_bare)
+            scope = (match[5] or "").strip().removesuffix("@@").strip()
+            first = max(int(match[1]) - 1, 0) if match[1] else -1
+            hunks.append(([*lines[row + 1 : end or row + 1]], scope, first))
+            row, is_open = end or row + 1, not end
             continue
-        is_side = _is_file_header(lines, at) and (not is_in or left == 0 or _names_files(lines, at))
-        if _HEADER.match(line) or is_side:
-            is_in = False
-            at += 2 if is_side else 1
+        is_side = _is_file_header(lines, row) and (
+            not (is_open and hunks) or _names_files(lines, row)
+        )
+        is_git = line.startswith("diff --git ")
+        if is_side or is_git or (not hunks and _HEADER.match(line)):
+            if (is_side and hunks) or (is_git and (head or hunks)):
+                head, hunks = [], []
+                files.append((head, hunks))
+            stop = row + 1 + is_side
+            head += lines[row:stop]
+            row = stop
             continue
-        match = _HUNK.match(line) if line.startswith("@@") else None
-        if match:
-            is_in = True
-            left = int(match[2] or 1) if match[1] else -1
-            other = int(match[4] or 1) if match[1] else -1
-        elif not is_in or (left == 0 and other == 0 and not line.startswith("\\")):
+        is_blank = not line and _continues(lines, row)
+        if is_bare and not (is_open and (line[:1] in {" ", "+", "-", "\\"} or is_blank)):
             break
-        elif line[:1] in {" ", "+", "-", "\\"} or (not line and _continues(lines, at)):
-            if line[:1] in {" ", "-", ""} and left > 0:
-                left -= 1
-            if line[:1] in {" ", "+", ""} and other > 0:
-                other -= 1
-        else:
-            break
-        at += 1
-    return max(at, row + 1)
+        if hunks or line.strip():
+            if not hunks:
+                hunks.append(([], "", -1))
+            hunks[-1][0].append(line)
+        row += 1
+    return row, [block for head, hunks in files for block in _file_blocks(head, hunks)]
 
 
 def _continues(lines: Sequence[str], row: int) -> bool:
-    after = lines[row + 1] if row + 1 < len(lines) else ""
-    return after[:1] in {" ", "+", "-", "@"} and bool(after)
+    """Return whether a blank line belongs to a bare diff: the next one is of it."""
+    return row + 1 < len(lines) and lines[row + 1][:1] in {" ", "+", "-", "@"}
 
 
-def _diff(lines: Sequence[str]) -> Iterator[Block]:
-    """Yield a block for each file of a diff."""
-    for head, body in _files(lines):
-        block = _from_header(head)
-        pairs = tuple(_hunks(body))
-        if block.kind == "create":
-            yield replace(block, lines=tuple(line for pair in pairs for line in pair.new))
-        elif block.kind != "edit" or pairs:
-            yield replace(block, pairs=pairs)
-
-
-def _files(lines: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
-    head: list[str] = []
-    body: list[str] = []
-    row = 0
-    is_in = False  # a hunk whose counts do not say where it ends
-    while row < len(lines):
-        if end := _hunk_end(lines, row):
-            body += lines[row:end]
-            row, is_in = end, False
-            continue
-        is_in = is_in or lines[row].startswith("@@")
-        is_side = _is_file_header(lines, row) and (not is_in or _names_files(lines, row))
-        starts = lines[row].startswith("diff --git ") or (is_side and bool(body))
-        if starts and (head or body):
-            yield head, body
-            head, body, is_in = [], [], False
-        if is_side and not body:
-            head += lines[row : row + 2]
-            row += 2
-            continue
-        if not body and not lines[row].startswith("@@") and _HEADER.match(lines[row]):
-            head.append(lines[row])
-        else:
-            body.append(lines[row])
-        row += 1
-    if head or any(line.strip() for line in body):
-        yield head, body
+def _file_blocks(head: Sequence[str], hunks: Sequence[_Hunk]) -> Iterator[Block]:
+    block = _from_header(head)
+    pairs = tuple(pair for hunk in hunks for pair in _hunk(*hunk))
+    if block.kind == "create":
+        yield replace(block, lines=tuple(line for pair in pairs for line in pair.new))
+    elif block.kind != "edit" or pairs:
+        yield replace(block, pairs=pairs)
 
 
 def _from_header(head: Sequence[str]) -> Block:
@@ -290,26 +264,6 @@ def _from_header(head: Sequence[str]) -> Block:
 def _header_path(line: str) -> str:
     text = line[4:].split("\t")[0].strip()
     return text.strip('"')
-
-
-def _hunks(lines: Sequence[str]) -> Iterator[Pair]:
-    """Yield the hunks of one file."""
-    body: list[str] = []
-    scope, row = "", -1
-    is_open = False
-    for line in lines:
-        match = _HUNK.match(line) if line.startswith("@@") else None
-        if match:
-            if is_open:
-                yield from _hunk(body, scope, row)
-            body, is_open = [], True
-            scope = (match[5] or "").strip().removesuffix("@@").strip()
-            row = max(int(match[1]) - 1, 0) if match[1] else -1
-        else:
-            is_open = is_open or bool(line.strip())
-            body.append(line)
-    if is_open:
-        yield from _hunk(body, scope, row)
 
 
 def _hunk(lines: Sequence[str], scope: str, row: int = -1) -> Iterator[Pair]:
