@@ -20,7 +20,7 @@ from typing import Final, Literal
 from lcursor.edit import diff
 from lcursor.edit.apply.indents import IndentMap
 from lcursor.edit.apply.similar import Alignment, align
-from lcursor.edit.lines import has_text, indent_of, stripped
+from lcursor.edit.lines import has_text, stripped
 from lcursor.edit.records import Lines
 
 Tier = Literal["exact", "whitespace", "punctuation", "similar"]
@@ -132,8 +132,6 @@ def _certain_or_not(
         rest = tuple(each for each in made if each is not None)
         if len(rest) > 1:
             return Several(rest[:MAX_PLACES], "it is there again, further to the right")
-    if place.tier == "whitespace" and _is_off_by_one(lines, place, wanted):
-        return Several((place,), "it is indented by one space less or more")
     return Several((place,), AGAIN) if _is_applied(lines, place, wanted, new) else place
 
 
@@ -144,16 +142,6 @@ def _says_little(wanted: Sequence[str], tier: Tier) -> bool:
     if tier == "exact":
         return letters < 2 or text.rstrip(":;,") in COMMON
     return letters < MIN_LETTERS
-
-
-def _is_off_by_one(lines: Sequence[str], place: Match, wanted: Sequence[str]) -> bool:
-    """Return whether each indentation differs by one space, as in a diff that lost its marks."""
-    texts = [line for line in lines[place.first_row : place.last_row] if has_text(line)]
-    quoted = [line for line in wanted if has_text(line)]
-    return all(
-        abs(len(indent_of(text)) - len(indent_of(line))) == 1 and not text.startswith("\t")
-        for text, line in zip(texts, quoted, strict=True)
-    )
 
 
 def _is_applied(
@@ -178,7 +166,7 @@ def _merge(
 ) -> Match | None:
     """Make in the text the change that makes the new lines of the quoted ones.
 
-    Blank lines stay as they are in the text, except where the change adds or removes some.
+    Blank lines stay as they are in the text, except around lines that change.
 
     Args:
         lines: of the text.
@@ -198,32 +186,31 @@ def _merge(
     first, end = paired[0][1], paired[-1][1] + 1
     result: list[str] = []
     row = first
-    for i, i_end, j, j_end in _edits((olds, old_gaps), (news, new_gaps)):
+    for i, i_end, j, j_end in diff.spans(olds, news):
         changed = [each for each in rows[i:i_end] if each is not None]
         if len(changed) < i_end - i or not all(
             _is_same(lines[row], old) for row, old in zip(changed, olds[i:], strict=False)
         ):
             return None
         top, stop = rows[i - 1] if i else first - 1, rows[i_end] if i_end < len(rows) else end
-        if changed:
-            top = changed[0] - 1 if top is None else top
-            stop = changed[-1] + 1 if stop is None else stop
+        if changed and (top is None or any(map(has_text, lines[top + 1 : changed[0]]))):
+            top = changed[0] - 1  # next to lines that were not quoted
+        if changed and (stop is None or any(map(has_text, lines[changed[-1] + 1 : stop]))):
+            stop = changed[-1] + 1
         made = indents.fit_all(_with_gaps(news[j:j_end], new_gaps[j + 1 : j_end]))
         if top is None or stop is None or made is None:
             return None
         start = top + 1
-        result += lines[row:start]
         between = [row for row in range(start, stop) if has_text(lines[row])]
-        if between != changed:  # lines that were not quoted: new ones go to the side they touched
-            at = start if new_gaps[j] == 0 else stop
-            is_clear = (new_gaps[j] == 0) != (new_gaps[j_end] == 0)
-            if changed or not is_clear or has_text(lines[at if at == start else at - 1]):
+        if between != changed:  # lines that were not quoted: new ones go to the side they touch
+            is_above, is_below = new_gaps[j] == 0, new_gaps[j_end] == 0
+            if changed or is_above == is_below:
                 return None
-            result += [*lines[start:at], *made, *lines[at:stop]]
-        else:
-            above = lines[start : changed[0]] if changed else lines[start:stop]
-            below = lines[changed[-1] + 1 : stop] if changed else above
-            result += _between(above, below, (old_gaps[i], old_gaps[i_end]),
+            start, stop = (start, start) if is_above else (stop, stop)
+        result += lines[row:start]
+        above = lines[start : changed[0]] if changed else lines[start:stop]
+        below = lines[changed[-1] + 1 : stop] if changed else above
+        result += _between(above, below, (old_gaps[i], old_gaps[i_end]),
                                made, (new_gaps[j], new_gaps[j_end]))  # fmt: skip
         row = stop
     return Match(first, end, tier, (*result, *lines[row:end]))
@@ -247,25 +234,6 @@ def _with_gaps(texts: Sequence[str], gaps: Sequence[int]) -> list[str]:
     for text, gap in zip(texts[1:], gaps, strict=True):
         result += [*[""] * gap, text]
     return result
-
-
-def _edits(
-    old: tuple[list[str], list[int]], new: tuple[list[str], list[int]]
-) -> list[tuple[int, int, int, int]]:
-    """Return the spans that differ in lines without blank ones, or in the gaps between them."""
-    found: list[tuple[int, int, int, int]] = []
-    i = j = 0
-    end = len(old[0]) + 1, len(new[0]) + 1
-    for span in [*diff.spans(old[0], new[0]), (end[0], end[0], end[1], end[1])]:
-        while i < span[0]:
-            is_edge = bool(found) and found[-1][1] == i and found[-1][3] == j
-            if old[1][i] != new[1][j] and not is_edge:
-                found.append((i, i, j, j))
-            i, j = i + 1, j + 1
-        if (i, j) != end:
-            found.append(span)
-            i, j = span[1], span[3]
-    return found
 
 
 def _between(
