@@ -13,7 +13,7 @@ from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.apply import fence_info
 from lcursor.edit.apply.blocks import Block, Files
-from lcursor.edit.apply.paths import Paths
+from lcursor.edit.apply.paths import clean_path, find_file
 from lcursor.edit.apply.place import (
     LEAVES_OUT,
     Ambiguous,
@@ -87,7 +87,7 @@ def resolve(
     blocks, note = _without_examples(blocks, files)
     if not blocks:
         return Refused(note or "There is no code in it")
-    drafts = _Drafts(files, Paths(files), answers, attached)
+    drafts = _Drafts(files, answers, attached)
     sketches: list[tuple[str, Lines]] = []
     for number, block in enumerate(blocks):
         if not block.is_closed:
@@ -136,13 +136,19 @@ class _Draft:
     fenced: tuple[Change, ...] = ()
     """Changes of the first piece of code."""
 
+    @property
+    def kind(self) -> FileKind:
+        """What happens to the file."""
+        if self.base is None:
+            return "create"
+        return "delete" if self.lines is None else "rename" if self.to else "edit"
+
 
 @dataclass(slots=True)
 class _Drafts:
     """The files of a reply, with the blocks applied so far."""
 
     files: Files
-    paths: Paths
     answers: Mapping[str, Choice]
     attached: Callable[[str], Sequence[Seen]]
     drafts: dict[str, _Draft] = field(default_factory=dict)
@@ -157,8 +163,8 @@ class _Drafts:
             CannotApply: it cannot be applied.
         """
         renamed = {draft.to: path for path, draft in self.drafts.items() if draft.to}
-        path = renamed.get(self.paths.written(block.path))
-        path = path or self.paths.find(f"{key}.path", block, self.answers)
+        path = renamed.get(self.files.absolute(clean_path(block.path))) if block.path else None
+        path = path or find_file(f"{key}.path", block, self.files, self.answers)
         if path not in self.drafts:
             base = self.files.read(path)
             self.drafts[path] = _Draft(path, base, base)
@@ -175,7 +181,7 @@ class _Drafts:
             draft.lines = None
             return
         if block.kind == "rename":
-            to = self.paths.new(block.to)
+            to = self.files.absolute(clean_path(block.to))
             if self.files.read(to) is not None or to in self.drafts:
                 raise CannotApply(f"{block.to} is there already")
             draft.to = to
@@ -194,20 +200,17 @@ class _Drafts:
 
     def changes(self) -> tuple[FileChange, ...]:
         """Return the changes of all files."""
-        found = []
-        for draft in self.drafts.values():
-            path, base, lines = self.files.absolute(draft.path), draft.base, draft.lines
-            if lines is None and base is not None:
-                changes = diff.changes(base, ())
-                found.append(FileChange(path, "delete", base=digest(base), changes=changes))
-            elif lines is not None and base is None:
-                found.append(FileChange(path, "create", changes=diff.changes((), lines)))
-            elif lines is not None and base is not None:
-                to = self.files.absolute(draft.to) if draft.to else ""
-                changes = diff.changes(base, lines)
-                kind: FileKind = "rename" if to else "edit"
-                found.append(FileChange(path, kind, to, digest(base), changes))
-        return tuple(found)
+        return tuple(
+            FileChange(
+                self.files.absolute(draft.path),
+                draft.kind,
+                self.files.absolute(draft.to) if draft.to else "",
+                "" if draft.base is None else digest(draft.base),
+                diff.changes(draft.base or (), draft.lines or ()),
+            )
+            for draft in self.drafts.values()
+            if draft.base is not None or draft.lines is not None
+        )
 
 
 def _require_no_conflict(it: Target, draft: _Draft) -> None:
