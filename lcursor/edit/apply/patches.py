@@ -81,8 +81,8 @@ def bare_at(lines: Sequence[str], row: int) -> tuple[int, tuple[Block, ...]] | N
         stop = next(ends, len(lines) - 1) + 1
         return stop, tuple(_patch(lines[row:stop]))
     if line.startswith("diff --git ") or _is_file_header(lines, row):
-        stop, made = _diff(lines, row, is_bare=True)
-        return stop, tuple(made)
+        stop, found = _diff(lines, row, is_bare=True)
+        return stop, tuple(found)
     return None
 
 

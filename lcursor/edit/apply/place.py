@@ -243,7 +243,8 @@ def _was_read_elsewhere(attached: Sequence[Seen], lines: Lines, pair: Pair, plac
             if wanted and texts[at:end] == wanted:
                 known.append((texts[max(at - 1, 0) : at], texts[end : end + 1]))
     return bool(known) and not any(
-        not (before or after) or before == above or after == below for before, after in known
+        not (before or after) or (before and before == above) or (after and after == below)
+        for before, after in known
     )
 
 
