@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
     Tokens = Sequence[int]
 
-BATCH_TOKENS = 256
-"""Tokens of a batch on the CPU, padding included: more needs more memory and is no faster."""
 GPU_BATCH_TOKENS = 32_768
+"""Tokens of a batch, padding included. On the CPU each text is one: more are no faster."""
 PATCHES = MANIFEST.parent
 """Has a file NAME.patch.npz for a network that is to multiply bytes (scripts/make_embedder_patch.py
 makes it): 2.6 times as fast as multiplying floats, in half the memory."""
@@ -210,7 +209,8 @@ class Embedder:
         onnxruntime, tokenizers = _libraries()
         network, words = spec.files(folder)
         self.spec = spec
-        self._name, self._is_unbatched = f"{spec.name}@{spec.max_tokens}", spec.is_unbatched
+        self.name, self.dim = f"{spec.name}@{spec.max_tokens}", spec.dim
+        """Only vectors of one name are compared."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = max(1, threads)
         options.inter_op_num_threads = 1
@@ -226,8 +226,7 @@ class Embedder:
             patch_path = PATCHES / f"{spec.name}.patch.npz"
             patched = None if len(providers) > 1 else _patched(network, patch_path)
             if patched:
-                self._name += IN_BYTES
-                self._is_unbatched = True  # the scale of the bytes depends on the whole batch
+                self.name += IN_BYTES
             self._session = onnxruntime.InferenceSession(
                 patched or str(network), sess_options=options, providers=providers
             )
@@ -242,23 +241,14 @@ class Embedder:
         self._tokenizer.no_padding()
         self._inputs = {each.name for each in self._session.get_inputs()}
         self.on_gpu = self._session.get_providers()[0] != "CPUExecutionProvider"
-        self._batch_tokens = GPU_BATCH_TOKENS if self.on_gpu else BATCH_TOKENS
+        # With byte products the scale depends on the whole batch.
+        self._batch_tokens = GPU_BATCH_TOKENS if self.on_gpu and not spec.is_unbatched else 0
         found = self._run([[0, 0]]).shape[1]
         if found != spec.dim:
             raise ModelCorrupt(
                 f"The embedder {spec.name} gives vectors of {found} numbers, not {spec.dim}",
                 f"Run {store.pull_command(spec.name)}",
             )
-
-    @property
-    def name(self) -> str:
-        """The name of its vectors: only vectors of one name are compared."""
-        return self._name
-
-    @property
-    def dim(self) -> int:
-        """Dimensions of a vector."""
-        return self.spec.dim
 
     def texts(self, texts: Sequence[str], threads: int = 1) -> Vectors:
         """Return a row of length one for each text that shall be found.
@@ -285,8 +275,7 @@ class Embedder:
     def _embed(self, texts: Sequence[str], threads: int = 1) -> Vectors:
         tokens = [self._tokens(text) for text in texts]
         vectors = np.zeros((len(texts), self.spec.dim), np.float32)
-        max_tokens = 0 if self._is_unbatched else self._batch_tokens
-        groups = list(batches([len(ids) for ids in tokens], max_tokens))
+        groups = list(batches([len(ids) for ids in tokens], self._batch_tokens))
 
         def embed(group: list[int]) -> None:
             vectors[group] = self._run([tokens[number] for number in group])

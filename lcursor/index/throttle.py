@@ -39,7 +39,8 @@ class Throttle:
         self._until_s = 0.0
         self._typed_s = float("-inf")
         self._queries = 0
-        self._is_stopped = False
+        self.is_stopped = False
+        """Whether the work must end."""
 
     def typing(self) -> None:
         """Note that the user pressed a key."""
@@ -63,13 +64,8 @@ class Throttle:
     def stop(self) -> None:
         """Stop the bulk work."""
         with self._change:
-            self._is_stopped = True
+            self.is_stopped = True
             self._change.notify_all()
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the work must end."""
-        return self._is_stopped
 
     @property
     def held_s(self) -> float:
@@ -86,9 +82,9 @@ class Throttle:
         Does not wait while the user types; see `held_s`.
         """
         with self._change:
-            if self._queries and not self._is_stopped:
-                self._change.wait_for(lambda: not self._queries or self._is_stopped, QUERY_S)
-            return not self._is_stopped
+            if self._queries and not self.is_stopped:
+                self._change.wait_for(lambda: not self._queries or self.is_stopped, QUERY_S)
+            return not self.is_stopped
 
 
 def lower_priority() -> None:
