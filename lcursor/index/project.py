@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from lcursor.errors import IndexFailed, IndexRefused, LcursorError
 from lcursor.index import launch, protocol, throttle
@@ -37,8 +38,17 @@ MAX_REMARKS = 20
 CHARS_PER_TOKEN = 3.2
 """Of code, a cautious estimate."""
 
-Overlay = Mapping[str, str]
-"""Texts of unsaved buffers by path."""
+
+class EditorState(NamedTuple):
+    """What an editor has open."""
+
+    recent: Sequence[str] = ()
+    """Paths of open files, newest first."""
+    buffers: Mapping[str, str] = MappingProxyType({})
+    """Unsaved texts by path."""
+
+
+NO_EDITOR = EditorState()
 
 
 class Project:
@@ -143,17 +153,12 @@ class Project:
     # Requests
 
     def search(
-        self,
-        text: str,
-        limit: int,
-        mode: Mode,
-        recent: Sequence[str] = (),
-        overlay: Overlay | None = None,
+        self, text: str, limit: int, mode: Mode, editor: EditorState = NO_EDITOR
     ) -> dict[str, Any]:
         """Return the hits of a search, best first. On the search thread."""
         start_s = time.perf_counter()
         with self._query() as index:
-            hits = index.search(text, limit, mode, recent, overlay)
+            hits = index.search(text, limit, mode, editor)
         return {
             "hits": [asdict(hit) for hit in hits],
             "ms": (time.perf_counter() - start_s) * 1000,
@@ -167,17 +172,10 @@ class Project:
             found = index.reader.symbols(name, limit, prefix=prefix)
         return {"symbols": [protocol.from_symbol(each) for each in found]}
 
-    def retrieve(
-        self,
-        text: str,
-        tokens: int,
-        mode: Mode,
-        recent: Sequence[str] = (),
-        overlay: Overlay | None = None,
-    ) -> dict[str, Any]:
+    def retrieve(self, text: str, tokens: int, mode: Mode, editor: EditorState) -> dict[str, Any]:
         """Return the hits that fit into a prompt. On the search thread."""
         with self._query() as index:
-            hits = index.search(text, MAX_HITS, mode, recent, overlay)
+            hits = index.search(text, MAX_HITS, mode, editor)
         found = choose(hits, tokens=tokens, count=lambda part: int(len(part) / CHARS_PER_TOKEN) + 1)
         left_out = [
             {**asdict(each.hit), "text": "", "reason": each.reason} for each in found.left_out
@@ -185,19 +183,11 @@ class Project:
         used = [asdict(hit) for hit in found.used]
         return {"used": used, "left_out": left_out, "tokens": found.tokens}
 
-    def around(
-        self,
-        path: str,
-        before: str,
-        after: str,
-        recent: Sequence[str] = (),
-        overlay: Overlay | None = None,
-    ) -> dict[str, Any]:
+    def around(self, path: str, before: str, after: str, editor: EditorState) -> dict[str, Any]:
         """Return hits for a completion at a cursor. On the search thread."""
         with self._query() as index:
-            hits = find_around(
-                index.searcher(), path, before, after, recent=recent, overlay=overlay
-            )
+            searcher, (recent, buffers) = index.searcher(), editor
+            hits = find_around(searcher, path, before, after, recent=recent, overlay=buffers)
         return {"hits": [asdict(hit) for hit in hits]}
 
     def why(self, path: str) -> dict[str, Any]:
@@ -406,17 +396,15 @@ class _OpenIndex:
             self._searcher = Searcher(self.reader, self.embedder.vectors, embedder)
         return self._searcher
 
-    def search(
-        self,
-        text: str,
-        limit: int,
-        mode: Mode,
-        recent: Sequence[str],
-        overlay: Overlay | None,
-    ) -> list[Hit]:
+    def search(self, text: str, limit: int, mode: Mode, editor: EditorState) -> list[Hit]:
         """Return the hits of a search, best first. On the search thread."""
         return self.searcher().search(
-            text, limit=limit, mode=mode, recent=recent, overlay=overlay, is_stale=self._is_stale
+            text,
+            limit=limit,
+            mode=mode,
+            recent=editor.recent,
+            overlay=editor.buffers,
+            is_stale=self._is_stale,
         )
 
     def _is_stale(self, path: str) -> bool:

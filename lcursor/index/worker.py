@@ -26,7 +26,7 @@ from typing import Any
 import lcursor
 from lcursor.errors import LcursorError
 from lcursor.index import launch, protocol, throttle
-from lcursor.index.project import Project
+from lcursor.index.project import EditorState, Project
 from lcursor.storage import file_lock
 
 IDLE_S = 600.0
@@ -239,8 +239,8 @@ class Server:
             return self._loop.run_in_executor(pool, functools.partial(do, *words, **named))
 
         if name in ("search", "retrieve", "around"):
-            seen = {"recent": session.recent, "overlay": session.buffers}
-            return await run(self._search, getattr(project, name), **fields, **seen)
+            editor = EditorState(session.recent, session.buffers)
+            return await run(self._search, getattr(project, name), **fields, editor=editor)
         if name == "symbols":
             return await run(self._search, project.symbols, **fields)
         if name == "status":
