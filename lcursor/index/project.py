@@ -170,7 +170,10 @@ class Project:
         """Return definitions by their name. On the search thread."""
         with self._query() as index:
             found = index.reader.symbols(name, limit, prefix=prefix)
-        return {"symbols": [protocol.from_symbol(each) for each in found]}
+        symbols = [
+            {"path": each.path, "language": each.language, **asdict(each.symbol)} for each in found
+        ]
+        return {"symbols": symbols}
 
     def retrieve(self, text: str, tokens: int, mode: Mode, editor: EditorState) -> dict[str, Any]:
         """Return the hits that fit into a prompt. On the search thread."""

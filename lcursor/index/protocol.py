@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Literal, TypedDict, get_args, get_origin
 
 from lcursor import errors
 from lcursor.errors import LcursorError, MessageInvalid
-from lcursor.index.records import Mode, StoredSymbol
+from lcursor.index.records import Mode
 
 VERSION = 3
 """Part of each state. A client stops a worker of another version, and starts its own."""
@@ -152,11 +151,6 @@ def to_error(fields: Mapping[str, Any]) -> LcursorError:
     message, hint = str(fields.get("message", "")), str(fields.get("hint", ""))
     LcursorError.__init__(error, message, hint)
     return error
-
-
-def from_symbol(found: StoredSymbol) -> dict[str, Any]:
-    """Return the fields of a definition for a message."""
-    return {"path": found.path, "language": found.language, **asdict(found.symbol)}
 
 
 def _is_of(value: object, kind: Any) -> bool:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from lcursor import errors
 from lcursor.errors import IndexRefused, LcursorError, MessageInvalid
 from lcursor.index import protocol
-from lcursor.index.records import StoredSymbol, Symbol
 
 texts = st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape"))
 
@@ -113,16 +112,3 @@ def test_an_unknown_error_is_an_error() -> None:
     assert type(heard) is LcursorError
     assert str(heard) == "m"
     assert isinstance(protocol.to_error({"code": "index_refused"}), IndexRefused)
-
-
-def test_symbols_travel_flat() -> None:
-    stored = StoredSymbol("a.py", "python", Symbol("f", "function", 1, 3, "A"))
-    assert protocol.from_symbol(stored) == {
-        "path": "a.py",
-        "language": "python",
-        "name": "f",
-        "kind": "function",
-        "first_row": 1,
-        "end_row": 3,
-        "scope": "A",
-    }

@@ -54,9 +54,16 @@ def test_words_are_found_at_once_without_an_embedder(root: Path) -> None:
         wait_for(lambda: client.search("needle"))
         state = filled(client)
         assert paths(client, "needle7")[0] == "f7.py"
-        found = client.call("symbols", name="f7", limit=2)["symbols"]
-        assert [(one["path"], one["name"], one["kind"]) for one in found] == [
-            ("f7.py", "f7", "function")
+        assert client.call("symbols", name="f7", limit=2)["symbols"] == [
+            {
+                "path": "f7.py",
+                "language": "python",
+                "name": "f7",
+                "kind": "function",
+                "first_row": 0,
+                "end_row": 2,
+                "scope": "",
+            }
         ]
         assert state["embedder"] == ""
         assert "no embedder" in state["embedder_note"]
