@@ -157,11 +157,11 @@ class Watcher:
 
     def use(self, survey: Survey) -> None:
         """Watch what a survey lists; changes since then are reported."""
-        if self._thread is not None:
+        if self.mode == "watching":
             with self._wake:
                 self._new_survey = survey
                 self._wake.notify()
-        else:
+        elif self._thread is None:
             self._load(survey)
             self.mode = "watching"
             self._thread = threading.Thread(target=self._run, name="lcursor-watch", daemon=True)
