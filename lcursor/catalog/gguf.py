@@ -243,7 +243,7 @@ def _download_hint(path: Path) -> str:
 
 def _choose_hint() -> str:
     return (
-        "Take a model made for completion: set completion.model to a name of "
+        "Use a model made for completion: set completion.model to a name of "
         "python -m lcursor models list, for example python -m lcursor models pull "
         "qwen2.5-coder-0.5b"
     )

@@ -61,7 +61,7 @@ def look_up(model: Model) -> Remote:
         if _BLOB.fullmatch(sha256):
             sha256 = model.sha256 or ""
         if not _SHA256.fullmatch(sha256) or found.size is None:
-            raise ValueError("it gives no sha256 and size for the file: it is no such hub")
+            raise ValueError("it reports no sha256 and size of the file, so it is not a model hub")
     except FAILURES as e:
         raise _failed(model, e) from e
     if model.sha256 not in (None, sha256):

@@ -196,7 +196,7 @@ def token_rows(
         history -= system
     own, is_own_exact = counter.text(clean(question))
     rows = [
-        _row("system", "what the model is told first", system, is_system_exact),
+        _row("system", "the instructions", system, is_system_exact),
         _row("history", "the chat so far", history, is_history_exact),
         *map(item_row, items),
         _row("question", "your question", own, is_own_exact),

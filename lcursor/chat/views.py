@@ -98,7 +98,7 @@ def _markdown_parts(message: StoredMessage) -> list[str]:
     if message.text.strip():
         parts.append(message.text.strip())
     if message.is_partial:
-        reason = f"It broke off here: {message.why}." if message.why else "It was stopped here."
+        reason = f"The answer ends here: {message.why}." if message.why else "It was stopped here."
         parts.append(f"*({reason})*")
     return parts
 

@@ -284,7 +284,7 @@ def _unsaved(
         if body:
             head = "new file\n" if result.failure else ""
             text = f"diff --git a/{name} b/{name}\n{head}{body}"
-            parts[name] = _FileDiff(text, "with what is not saved yet")
+            parts[name] = _FileDiff(text, "with unsaved changes")
         else:
             parts.pop(name, None)
 

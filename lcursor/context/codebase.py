@@ -86,7 +86,7 @@ class GrepSearch:
                 part = "\n".join(lines[first:end])
                 hits.append(SearchHit(path, first, end, part, why, "", score))
         hits.sort(key=lambda hit: (-hit.score, hit.path, hit.first_row))
-        note = "found by words alone: the project is not indexed"
+        note = "full-text search only: the project is not indexed"
         return _fit(hits, tokens, f"{note}; {more}" if more else note)
 
     def symbols(
@@ -150,7 +150,7 @@ class IndexSearch:
             if self._fallback is None:
                 return SearchResult(note=str(error))
             result = self._fallback.find(text, tokens, cancel)
-            note = f"found by words alone: {error.message}"
+            note = f"full-text search only: {error.message}"
             return SearchResult(result.hits, result.omitted, result.tokens, note)
         hits = tuple(_search_hit(hit, _reason(hit)) for hit in found["used"])
         omitted = tuple(_search_hit(hit, hit["reason"]) for hit in found["left_out"])
@@ -196,7 +196,7 @@ class IndexSearch:
         if phase in {"surveying", "reading"}:
             return f"only {done} of {total} files are indexed yet"
         if phase == "embedding":
-            return f"only {done} of {total} pieces can be found by meaning yet"
+            return f"only {done} of {total} chunks are embedded yet"
         return ""
 
 

@@ -39,10 +39,10 @@ FRAME_ROWS = 20
 NOTHING: Final = {
     "buffer": "no file is open",
     "selection": "nothing is selected",
-    "screen": "no code is on the screen",
+    "screen": "no code is visible",
     "diagnostics": "there are no diagnostics",
     "quickfix": "the quickfix list is empty",
-    "terminal": "there is no terminal with anything in it",
+    "terminal": "no terminal has any output",
 }
 
 
@@ -349,7 +349,7 @@ class _Gathering:
         if self.is_command and argument == "--staged" and all(item.is_left_out for item in found):
             every = changes.diff("", self.reader)  # `/commit` before anything is staged
             if any(not item.is_left_out for item in every):
-                note = "nothing is staged, so all that is changed"
+                note = "nothing is staged: all changes"
                 return [
                     item
                     if item.is_left_out

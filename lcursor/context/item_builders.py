@@ -61,7 +61,7 @@ def symbol_items(name: str, codebase: Codebase, resolver: paths.PathResolver) ->
     if not found:
         near = list(codebase.symbols(name, 5, prefix=True, cancel=reader.cancel))
         hint = ", ".join(dict.fromkeys(one.name for one in near))
-        why = "nothing of that name is defined in the project"
+        why = "the project defines no such name"
         return [missing("symbol", name, f"{why}; there are: {hint}" if hint else why)]
     items = []
     for one in found[:MAX_DEFINITIONS]:
@@ -91,7 +91,7 @@ def codebase_items(
         secret = reader.secret(reader.root / hit.path) or reader.secret_text(hit.text)
         items.append(_hit_item(hit, reader.root, secret))
     if not result.hits:
-        nothing = "nothing of the project has to do with the question"
+        nothing = "nothing in the project matches the question"
         items.append(missing("codebase", "codebase", result.note or nothing))
     elif result.note:
         items[0] = replace(items[0], note=f"{items[0].note} ({result.note})")
@@ -124,7 +124,7 @@ def remove_overlaps(items: Sequence[Item], dropped: Collection[str]) -> list[Ite
             if (container.first_row, container.end_row) == (item.first_row, item.end_row):
                 del found[item.key]  # the same rows
             else:
-                note = f"its rows are in with {container.name}"
+                note = f"already included with {container.name}"
                 found[item.key] = replace(item, text="", note=note, is_left_out=True)
     return list(found.values())
 

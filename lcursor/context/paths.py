@@ -195,7 +195,7 @@ class PathResolver:
         found = [name for name in self._all() if test(name)]
         found = [name for name in found if not self.target_outside(self.reader.root / name)]
         if not found:
-            return Files(refusal="no file of the project is called so")
+            return Files(refusal="the project has no such file")
         rest = len(found) - MAX_FILES
         more = f"{rest} more files: over {MAX_FILES}" if rest > 0 else ""
         paths = tuple(self.reader.root / name for name in found[:MAX_FILES])
@@ -227,7 +227,7 @@ class PathResolver:
                 files.append((full, why))
             else:
                 unlisted += 1
-        more = f"{unlisted:,} more files are not in" if unlisted else found.note
+        more = f"{unlisted:,} more files are not included" if unlisted else found.note
         lines = list(found.files[:MAX_LISTED])
         if len(found.files) > MAX_LISTED:
             lines.append(f"… and {len(found.files) - MAX_LISTED:,} more")

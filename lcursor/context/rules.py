@@ -19,7 +19,7 @@ from lcursor.project.reading import Reader
 AGENTS: Final = "AGENTS.md"
 LEGACY: Final = ".cursorrules"
 FOLDERS: Final = ((".cursor/rules", ".mdc"), (".lcursor/rules", ".md"))
-LEADS_OUT: Final = "it is a link that leads out of the project"
+LEADS_OUT: Final = "it is a link to outside the project"
 """A cloned project must not choose which of the user's files are read."""
 MAX_FILE_CHARS = 24_000
 """About 7,000 tokens."""

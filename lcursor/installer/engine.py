@@ -351,6 +351,6 @@ def _compile(target: Target, source: Path, work: Path, python: Path, tools: Tool
     )
     wheel = next(wheels.glob("*.whl"), None)
     if wheel is None:
-        raise diagnose("compiling the engine", "no wheel came of it", tools.log)
+        raise diagnose("compiling the engine", "it produced no wheel", tools.log)
     tools.report.end("compiled")
     return wheel

@@ -58,12 +58,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME",
-        help="pull this model after all else; may come again",
+        help="also download this model; repeatable",
     )
     parser.add_argument(
         "--embedder",
         metavar="NAME",
-        help="pull this one too, by which the index finds by meaning; without it there are words",
+        help="also download this embedder, for semantic search",
     )
     parser.add_argument(
         "--verify",
@@ -242,8 +242,8 @@ def pull_embedder(venv: Path, name: str, tools: Tools) -> str:
         reason = f" ({error.message})"
     command = shlex.join([str(python_of(venv)), "-m", "lcursor", "models", "pull", name])
     return (
-        f"The embedder {name} did not come{reason}: the index finds by words until it is there. "
-        f"Get it later: {command}"
+        f"The embedder {name} was not downloaded{reason}, so there is no semantic search. "
+        f"Download it later: {command}"
     )
 
 

@@ -120,7 +120,7 @@ class Tools:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self.report.note(f"another installer is at work on {what}: waiting for it")
+                self.report.note(f"another installer uses {what}: waiting for it")
                 fcntl.flock(file, fcntl.LOCK_EX)
             self._locks.append(file.fileno())
             try:

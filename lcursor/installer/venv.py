@@ -220,7 +220,7 @@ class Venv:
         try:
             self._tools.run("uv", [self._uv, *arguments])
         except InstallFailed as error:
-            self._tools.report.note(f"{error.message}; taking pip instead")
+            self._tools.report.note(f"{error.message}; using pip instead")
             self._uv = None
         return bool(self._uv)
 

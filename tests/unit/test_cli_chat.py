@@ -81,7 +81,7 @@ def test_a_question_is_answered_and_gone_on_from(shell: Shell) -> None:
 def test_an_indexed_project_is_found_by_its_index(shell: Shell) -> None:
     (shell.root / "a.py").write_text("def backoff():\n    return 1\n")
     (shell.root / "b.local").write_text("backoff = 2\n")
-    plain = "found by words alone: the project is not indexed"
+    plain = "full-text search only: the project is not indexed"
     assert plain in shell.ask("--json", "@codebase backoff")[1]
     env = {name: shell.env[name] for name in ("LCURSOR_DATA",)}
     with pytest.MonkeyPatch.context() as patch:
@@ -105,7 +105,7 @@ def _ask_indexed(shell: Shell) -> None:
     rows = [json.loads(line) for line in out.splitlines()]
     (items,) = [row["items"] for row in rows if row["message"] == "chat.started"]
     found = {item["name"]: item["note"] for item in items if not item["is_left_out"]}
-    assert not any("words alone" in note for note in found.values()), found
+    assert not any("full-text search only" in note for note in found.values()), found
     assert [name for name in found if name.startswith("a.py")], found
     assert not [name for name in found if name.startswith("b.local")], found
 

@@ -119,10 +119,10 @@ def test_an_embedder_that_does_not_come_is_a_sentence(whole: Path, tmp_path: Pat
     python.chmod(0o755)
     there = run("--venv", str(whole), "--embedder", "there", HOME=str(tmp_path))
     assert there.returncode == 0
-    assert "did not come" not in there.stdout
+    assert "was not downloaded" not in there.stdout
     away = run("--venv", str(whole), "--embedder", "away", HOME=str(tmp_path))
     assert away.returncode == 0, "the rest stands"
-    assert "The embedder away did not come (No network here. Mend it)" in away.stdout
+    assert "The embedder away was not downloaded (No network here. Mend it)" in away.stdout
     assert f"{python} -m lcursor models pull away" in away.stdout
     assert f"{whole} is ready" in away.stdout.splitlines()[-1]
     editor = run(
@@ -130,7 +130,7 @@ def test_an_embedder_that_does_not_come_is_a_sentence(whole: Path, tmp_path: Pat
     )
     last = json.loads(editor.stdout.splitlines()[-1])
     assert (last["step"], editor.returncode) == ("done", 0)
-    assert last["hint"].startswith("The embedder away did not come")
+    assert last["hint"].startswith("The embedder away was not downloaded")
 
 
 def test_it_prints_which_neovim_is_used(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_without_a_sha256_of_ours_gits_digest_is_not_enough(
     tiny: Model, fake_hub: Any, notes: Any
 ) -> None:
     fake_hub.etag = GIT_BLOB
-    with pytest.raises(DownloadFailed, match="no such hub"):
+    with pytest.raises(DownloadFailed, match="not a model hub"):
         download.pull(manifest.find("tiny-hub"), notes)
 
 

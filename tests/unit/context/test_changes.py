@@ -127,7 +127,7 @@ def test_what_the_editor_has_not_saved_is_in_the_diff(root: Path) -> None:
     assert sorted(found) == ["diff fresh.py", "diff src/a.py"]
     assert "-x = 1\n+x = 3\n" in found["diff src/a.py"].text
     assert "--- /dev/null\n+++ b/fresh.py\n@@ -0,0 +1 @@\n+f = 1\n" in found["diff fresh.py"].text
-    assert found["diff src/a.py"].note == "with what is not saved yet"
+    assert found["diff src/a.py"].note == "with unsaved changes"
     write(root, ".gitignore", text="fresh.py\n")
     found = by_name(changes.diff("src fresh.py", Reader(root, unsaved=unsaved)))
     assert [item.note for item in found.values()] == ["fresh.py is neither a revision nor a path"]

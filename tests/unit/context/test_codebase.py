@@ -58,7 +58,7 @@ def test_the_rows_with_the_rarest_words_come_whole(project: Path) -> None:
     assert "return backoff" in found.hits[0].text
     assert "backoff" in found.hits[0].why
     assert {piece.path for piece in found.hits} == {"src/retry.py"}
-    assert "by words alone" in found.note
+    assert "full-text search only" in found.note
     rows = RETRY.split("\n")
     first = found.hits[0]
     assert first.text == "\n".join(rows[first.first_row : first.end_row])

@@ -128,8 +128,8 @@ def test_rows_that_are_in_already_are_not_in_twice(root: Path) -> None:
     found = gather("@file:rows.py:10-20 @file:rows.py @file:rows.py:5-30", root=root)
     assert keys(found) == ["file:rows.py"]
     assert out(found) == {
-        "rows.py:10-20": "its rows are in with rows.py",
-        "rows.py:5-30": "its rows are in with rows.py",
+        "rows.py:10-20": "already included with rows.py",
+        "rows.py:5-30": "already included with rows.py",
     }
     found = gather("@file:rows.py:10-20 @file:rows.py", root=root, dropped=["file:rows.py"])
     assert keys(found) == ["file:rows.py:10-20"]
@@ -139,7 +139,7 @@ REFUSED = [
     ("@file:nope.py", "nope.py", "there is no such file"),
     ("@file:scr/a.py", "scr/a.py", "there is no such file; did you mean src/a.py?"),
     ("@dir:scr/net", "scr/net", "there is no such folder; did you mean src/net?"),
-    ("@file:*.rs", "*.rs", "no file of the project is called so"),
+    ("@file:*.rs", "*.rs", "the project has no such file"),
     ("@file:.env", ".env", reading.SECRET_NAME),
     ("@file:key.txt", "key.txt", reading.SECRET_TEXT),
     ("@file:x.bin", "x.bin", "it is binary"),
@@ -151,10 +151,10 @@ REFUSED = [
     ("@buffer", "buffer", "no file is open"),
     ("@buffer:zz", "zz", "there is no such buffer, and there is no such file"),
     ("@selection", "selection", "nothing is selected"),
-    ("@terminal", "terminal", "there is no terminal with anything in it"),
+    ("@terminal", "terminal", "no terminal has any output"),
     ("@quickfix", "quickfix", "the quickfix list is empty"),
     ("@diagnostics", "diagnostics", "there are no diagnostics"),
-    ("@symbol:zork", "zork", "nothing of that name is defined in the project"),
+    ("@symbol:zork", "zork", "the project defines no such name"),
     ("@rules:none", "none", "there are no such rules"),
     ("@codebase", "codebase", "there is no question to search with"),
     ("@commit:zzz", "commit zzz", "there is no such commit"),
@@ -206,7 +206,7 @@ def test_a_large_folder_is_named_to_its_end(root: Path) -> None:
     assert found[0].text.count("\n") == 260
     left = out(found)
     assert left["many/f200.py"] == "the folder has over 200 files"
-    assert left["many: the rest"] == "40 more files are not in"
+    assert left["many: the rest"] == "40 more files are not included"
 
 
 def test_unsaved_text_is_what_a_file_has(root: Path) -> None:
@@ -220,7 +220,7 @@ def test_unsaved_text_is_what_a_file_has(root: Path) -> None:
     (item,) = gather("@file:src/a.py", root=root, attachments=[buffer])
     assert item.key == "buffer:src/a.py"
     whole, part = gather("@file:src/a.py:2-2", root=root, attachments=[buffer])
-    assert (whole.text, part.note) == ("unsaved\nrows\n", "its rows are in with src/a.py")
+    assert (whole.text, part.note) == ("unsaved\nrows\n", "already included with src/a.py")
     buffer["is_offered"] = True
     (item,) = gather("@file:src/a.py:2-2", root=root, attachments=[buffer])
     assert (item.text, item.note) == ("rows\n", "not saved yet")
@@ -234,7 +234,7 @@ def test_what_is_changed_is_in_the_diff_as_it_is_on_the_screen(root: Path) -> No
     unsaved = offered("buffer", "src/a.py", "x = 3\n", root / "src/a.py")
     for text in ("@diff", "/review"):
         (item,) = gather(text, root=root, attachments=[unsaved])
-        assert (item.kind, item.note) == ("diff", "with what is not saved yet")
+        assert (item.kind, item.note) == ("diff", "with unsaved changes")
         assert "-x = 1\n+x = 3\n" in item.text
 
 
@@ -365,14 +365,14 @@ def test_a_commit_message_is_about_all_where_nothing_is_staged(root: Path) -> No
     assert out(gather("/commit", root=root)) == {"diff --staged": "nothing is changed"}
     write(root, "src/a.py", text="x = 2\n")
     (item,) = gather("/commit", root=root)
-    assert (item.name, item.note) == ("diff src/a.py", "nothing is staged, so all that is changed")
+    assert (item.name, item.note) == ("diff src/a.py", "nothing is staged: all changes")
     here = attached("buffer", "src/a.py", "x = 3\n", root / "src/a.py")
     same = attached("buffer", "src/a.py", "x = 2\n", root / "src/a.py")
     saved = gather("@file:src/a.py @diff", root=root, attachments=[same])
     assert not any("saved yet" in item.note for item in saved)
     found = gather("/commit", root=root, attachments=[here])
     diff = next(item for item in found if item.kind == "diff")
-    assert diff.note == "nothing is staged, so all that is changed; with what is not saved yet"
+    assert diff.note == "nothing is staged: all changes; with unsaved changes"
     git(root, "add", "-A")
     write(root, "README.md", text="more\n")
     assert [one.name for one in gather("/commit", root=root)] == ["diff src/a.py"]
@@ -427,13 +427,13 @@ def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> Non
     assert found[0].note == "its words (only 1 of 2 files are indexed yet)"
     assert found[0].name == "src/a.py:1-1 A"
     notes = out(found)
-    assert notes["b.py:2-3"] == "its rows are in with b.py"
+    assert notes["b.py:2-3"] == "already included with b.py"
     assert notes[".env:1-1"] == reading.SECRET_NAME
     assert sum(name.startswith("c") for name in notes) == item_builders.MAX_OMITTED
     gather('@codebase:"another thing" x', root=root, codebase=knows)
     assert knows.asked[-1] == "another thing"
     none = gather("@codebase x", root=root, codebase=Knows())
-    assert out(none) == {"codebase": "nothing of the project has to do with the question"}
+    assert out(none) == {"codebase": "nothing in the project matches the question"}
 
 
 def test_without_an_index_the_project_is_searched_plainly(root: Path) -> None:

@@ -71,7 +71,7 @@ def test_an_index_that_does_not_answer_is_replaced_and_that_is_said(
     client = Answers(retrieve=error, symbols=error, status={})
     found = IndexSearch(cast(Any, client), GrepSearch(root)).find("needle", 500)
     assert [piece.path for piece in found.hits] == ["src/a.py"]
-    assert found.note == f"found by words alone: {error.message}"
+    assert found.note == f"full-text search only: {error.message}"
     assert [
         one.path for one in IndexSearch(cast(Any, client), GrepSearch(root)).symbols("needle")
     ] == ["src/a.py"]

@@ -52,7 +52,7 @@ def test_no_row_is_lost_and_none_that_one_item_covers_is_in_twice(items: list[It
 
 def test_what_is_dropped_covers_nothing() -> None:
     whole, part = item("file", "a", 0, 9), item("symbol", "a", 2, 3)
-    assert remove_overlaps([whole, part], ())[1].note == "its rows are in with a:0"
+    assert remove_overlaps([whole, part], ())[1].note == "already included with a:0"
     assert not remove_overlaps([whole, part], [whole.key])[1].is_left_out
 
 

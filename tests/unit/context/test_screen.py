@@ -51,4 +51,4 @@ def test_what_one_sees_is_dropped_whatever_it_is_called(root: Path) -> None:
 
 
 def test_no_code_on_the_screen_is_said(root: Path) -> None:
-    assert out(gather("@screen", root=root)) == {"screen": "no code is on the screen"}
+    assert out(gather("@screen", root=root)) == {"screen": "no code is visible"}

@@ -193,6 +193,6 @@ def test_the_second_waits_for_the_first_and_says_so(
     freeing = subprocess.Popen(["sh", "-c", f"sleep 0.3; kill {tool}"])
     with tools.lock(tmp_path / "lock", "the engine"):
         assert time.monotonic() - began >= 0.25
-    assert "another installer is at work on the engine: waiting" in said.getvalue()
+    assert "another installer uses the engine: waiting" in said.getvalue()
     freeing.wait(5)
     end(installer, signal.SIGTERM)
