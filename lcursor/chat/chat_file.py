@@ -97,7 +97,7 @@ class ChatFile:
                     done.append(op)
             finally:
                 self._unsaved += done
-                if not isinstance(fd, OSError) and self._unsaved:
+                if error is None and isinstance(fd, int) and self._unsaved:
                     lines = [_encode(op) for op in self._unsaved]
                     count, error = self._file.append(fd, lines, fsync=fsync)
                     del self._unsaved[:count]

@@ -12,6 +12,7 @@ import textwrap
 import threading
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,6 +21,7 @@ from lcursor.chat.archive import Archive
 from lcursor.chat.chat_file import ChatFile
 from lcursor.chat.conversation import Conversation, Op
 from lcursor.errors import ChatBusy, ChatFailed, ChatMissing, ChatUnsaved, LcursorError
+from lcursor.storage.log_file import LogFile
 from tests.fakes.disk import full_disk
 
 ROOT = "/home/me/project"
@@ -196,6 +198,21 @@ def test_what_another_editor_wrote_while_the_disk_was_full_stays(desk: Desk) -> 
     again = desk.open(chat.chat.key)
     assert again.chat == chat.chat
     assert (again.chat.title, texts(again.chat)[1:]) == ("theirs", ["unsaved", "on"])
+
+
+def test_nothing_is_written_to_a_file_that_cannot_be_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = desk.new()
+    chat.change(say)
+    desk.open(chat.chat.key).change(lambda it: [{"op": "title", "title": "theirs"}])
+    with monkeypatch.context() as patch:
+        patch.setattr(LogFile, "read_new", Mock(side_effect=OSError(5, "I/O error")))
+        chat.change(lambda it: say(it, "unsaved"))
+    assert not chat.is_saved
+    chat.change(lambda it: say(it, "on"))
+    assert chat.chat.title == "theirs"
+    assert texts(desk.open(chat.chat.key).chat)[1:] == ["unsaved", "on"]
 
 
 def test_a_folder_that_cannot_be_made_leaves_the_chat_in_memory(tmp_path: Path) -> None:
