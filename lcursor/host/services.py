@@ -66,7 +66,9 @@ class SharedModels:
 
         with self._lock:
             if self._current is None:
-                self._current = ModelPool(self._config, tell=self._log, completion=self._completion)
+                self._current = ModelPool(
+                    self._config, notify=self._log, completion=self._completion
+                )
             self._users.append(self._current)
             return self._current
 

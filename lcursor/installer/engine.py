@@ -1,11 +1,11 @@
-"""The engine: llama-cpp-python compiled for this machine, and only what the backend loads.
+"""Compile llama-cpp-python for this machine, and only the libraries that the backend loads.
 
-Takes the source package that the lock names, builds `libllama` and `libggml*` with our cmake hook
-(2 minutes on 2 cores, where a plain build takes 9), and keeps the wheel under a name that says what
-it was built for. Each stage survives an interruption: package, unpacked tree, ninja's objects.
+Downloads the source package of the lock file, builds `libllama` and `libggml*` with our cmake hook
+(2 minutes on 2 cores, where a plain build takes 9), and caches the wheel under a key of all that
+its code depends on. Each stage survives an interruption: package, unpacked tree, ninja's objects.
 
-Which instruction sets a build may use is its step: `ladder` lists them from the fastest to the one
-that runs everywhere, and `plan.py` takes the first one that passes its self-test.
+A step decides which instruction sets a build may use: `ladder` lists the steps from the fastest to
+the most portable, and `plan.py` installs the first one that passes its self-test.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
 
 
 def cpu_runs(flags: list[str], here: list[str] | None = None) -> bool:
-    """Tell whether this CPU has all instruction sets that something was compiled for."""
+    """Return whether this CPU has all instruction sets that something was compiled for."""
     return set(flags) <= set(cpu_flags() if here is None else here)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the ladder: which instruction sets of the CPU a build may use."""
+    """A step of the ladder: which instruction sets of the CPU a build may use."""
 
     name: str
     cmake_args: tuple[str, ...]
     cpu: tuple[str, ...] | None
     """The instruction sets that it needs; None for those of this machine."""
     speed: str
-    """How fast it is, for people; measured in bench/results/2026-11-22-engine-ladder.md."""
+    """For messages; measured in bench/results/2026-11-22-engine-ladder.md."""
 
 
 NATIVE = Step("native", (), None, "the fastest")
@@ -107,7 +107,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What it is called in messages and in the stamp: a step, or CUDA with one."""
+        """Its name in messages and in the stamp: a step, or CUDA with one."""
         return f"cuda, {self.step.name}" if self.nvcc else self.step.name
 
     @property
@@ -140,7 +140,7 @@ class Target:
 
 
 def ladder() -> list[Target]:
-    """Return what to try, the fastest first; `LCURSOR_ENGINE` leaves only the step it names.
+    """Return the builds to try, the fastest first; `LCURSOR_ENGINE` names a single step.
 
     Raises:
         InstallFailed: `LCURSOR_ENGINE` names no step, or one that this CPU cannot run.
@@ -173,7 +173,7 @@ def _can_run(step: Step) -> bool:
 
 
 def find_target() -> Target:
-    """Choose CUDA where its compiler and a GPU are here; `LCURSOR_CUDA=0|1` overrides."""
+    """Choose CUDA if its compiler and a GPU are here; `LCURSOR_CUDA=0|1` overrides."""
     wish = os.environ.get("LCURSOR_CUDA", "")
     if wish == "0":
         return Target(None, "", "for the CPU, as LCURSOR_CUDA=0 asks")
@@ -228,7 +228,7 @@ def wheel_of(target: Target, cache: Path) -> Path | None:
 
 
 def check_compiler() -> None:
-    """Check for a compiler before anything is downloaded."""
+    """Raise `InstallFailed` if there is no compiler, before anything is downloaded."""
     for variable, names, what in (("CC", "cc gcc clang", "C"), ("CXX", "c++ g++ clang++", "C++")):
         names = os.environ.get(variable, "").split(" ")[0] or names
         if not any(shutil.which(name) for name in names.split()):
@@ -240,11 +240,7 @@ def check_compiler() -> None:
 
 
 def check_room(directory: Path) -> None:
-    """Check early whether the build fits.
-
-    Raises:
-        InstallFailed: too little is free on the disk that holds `directory`.
-    """
+    """Raise `InstallFailed` if the disk of a directory has too little space for the build."""
     directory.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(directory).free
     if free < ROOM_BYTES:
@@ -258,13 +254,10 @@ def check_room(directory: Path) -> None:
 def build(
     target: Target, cache: Path, tools: Tools, make_venv: Callable[[Path, Path], Path]
 ) -> Path:
-    """Compile the engine, or go on with a compile that was interrupted.
+    """Compile the engine, or continue; return the wheel in the cache.
 
     Args:
-        make_venv: makes a venv from a lock file and returns its python; holds CMake and ninja.
-
-    Returns:
-        The wheel, in the cache.
+        make_venv: makes an environment from a lock file, for CMake and ninja; returns its Python.
     """
     with tools.lock(cache / "build.lock", "the engine"):
         if wheel := wheel_of(target, cache):

@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = hashlib.sha256(str(venv).encode()).hexdigest()[:8]
         tools = Tools(report, cache_dir() / "log" / f"install-{name}.log")
         with tools.lock(cache_dir() / "locks" / name, str(venv)):
-            carry_out(venv, options.extras, tools, verify=options.verify)
+            install(venv, options.extras, tools, verify=options.verify)
         for model in options.models:
             if code := pull(venv, model, tools):
                 return code
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool = False) -> None:
+def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool = False) -> None:
     """Bring an environment to where its locks want it.
 
     Args:
@@ -141,7 +141,7 @@ def carry_out(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bo
     if "neovim" in extras:
         _install_neovim(venv, tools)
     if venv_dir.parent == ROOT:
-        venv.show(ROOT)
+        venv.add_to_path(ROOT)
 
 
 def install_engine(venv: Venv, ladder: Sequence[engine.Target], tools: Tools) -> None:
@@ -180,7 +180,7 @@ def install_engine(venv: Venv, ladder: Sequence[engine.Target], tools: Tools) ->
                 "reason": "; ".join(reasons),
                 "selftest": outcome.detail,
             }
-            venv.enter("engine", ladder[0].key)
+            venv.record_part("engine", ladder[0].key)
             tools.report.end(f"the {target.name} engine {outcome.sentence}")
             return
         reasons.append(f"The {target.name} engine {outcome.sentence}")
@@ -297,7 +297,7 @@ def _install_stylua(venv: Venv, tools: Tools) -> None:
     link = venv.path / "bin" / "stylua"
     link.unlink(missing_ok=True)
     link.symlink_to(Path("..", "node", "node_modules", ".bin", "stylua"))
-    venv.enter("stylua", STYLUA)
+    venv.record_part("stylua", STYLUA)
     tools.report.end(f"stylua {STYLUA}")
 
 

@@ -1,8 +1,8 @@
-"""Runs the tools of the set-up (pip, uv, the compiler) and turns their failures into one sentence.
+"""Run the tools of an installation (pip, uv, the compiler), and explain their failures.
 
-Every line they print goes to one log file; the caller sees the lines as they come. A tool never
-outlives us unless we are killed outright, and then it still holds our locks. Standard library
-only; main thread, with one reader thread for each tool.
+Every line that they print goes to one log file and to the caller as it comes. If this process is
+killed, a tool that runs on still holds its locks. Standard library only; main thread, with one
+reader thread for each tool.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 Listener = Callable[[str], None]
 
-# What would send a tool to another Python or another place than the one we name.
+# Variables that make a tool use another Python or another folder.
 UNWANTED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "CONDA_PREFIX")
 UNWANTED_PIP = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIREMENT", "PIP_CONSTRAINT")
 
@@ -85,7 +85,7 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
 
 
 def diagnose(what: str, output: str, log: Path) -> InstallFailed:
-    """Name the cause of a tool's failure from the end of its output."""
+    """Return the cause of a tool's failure, from the end of its output."""
     for pattern, message, hint in CAUSES:
         if re.search(pattern, output):
             return InstallFailed(f"{what}: {message}", hint)
@@ -93,12 +93,7 @@ def diagnose(what: str, output: str, log: Path) -> InstallFailed:
 
 
 class Tools:
-    """Runs one tool after the other, with one log and the locks that we hold.
-
-    Args:
-        report: gets ticks while a tool runs.
-        log: file for each command and its output; replaced if it exists.
-    """
+    """Runs tools one after the other, with one log, which is replaced if it exists."""
 
     def __init__(self, report: Report, log: Path) -> None:
         self.report = report
@@ -110,10 +105,10 @@ class Tools:
 
     @contextlib.contextmanager
     def lock(self, path: Path, what: str) -> Iterator[None]:
-        """Hold `path` for us alone, waiting for others first.
+        """Hold a lock file, after waiting for others.
 
-        The tools inherit the lock: when we are killed outright, whoever comes next still waits
-        for the compiler that we left behind.
+        The tools inherit the lock: if this process is killed, the next installation waits for the
+        compiler that goes on.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+") as file:
@@ -140,7 +135,7 @@ class Tools:
         """Run a tool to its end.
 
         Args:
-            what: names it in a failure, for example "installing packages".
+            what: for failures, such as "installing packages".
             listen: gets each line of its output.
             env: added to the environment.
 
@@ -204,7 +199,7 @@ class Tools:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return our environment without what would lead a tool astray."""
+    """Return the environment without variables that redirect a tool."""
     env = {key: value for key, value in os.environ.items() if key not in UNWANTED + UNWANTED_PIP}
     return env | {
         "LC_ALL": "C.UTF-8" if sys.platform == "linux" else "en_US.UTF-8",
@@ -219,7 +214,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Stop a tool and all that it started; ninja tidies up when it is asked first."""
+    """Stop a tool and all that it started; ninja cleans up when it is interrupted first."""
     for signum, patience_s in ((signal.SIGINT, 5.0), (signal.SIGKILL, 5.0)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signum)

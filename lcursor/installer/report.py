@@ -1,7 +1,7 @@
-"""Shows how far the set-up is: one line that moves on a terminal, a line now and then elsewhere.
+"""Show the progress of an installation: one moving line on a terminal, else a line now and then.
 
-With `--progress json` each line of stdout is an object that lua/lcursor/install.lua reads. Owns
-the clock of the run; decides nothing. Main thread only.
+With `--progress json` each line of stdout is an object that lua/lcursor/install.lua reads. Main
+thread only.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Literal, TextIO
 Mode = Literal["terminal", "plain", "json"]
 
 EVERY_S: dict[Mode, float] = {"terminal": 0.2, "plain": 10.0, "json": 0.5}
-"""Least time between two lines about the same step."""
+"""Minimum time between two lines about the same step."""
 
 UNKNOWN = -1.0
 """The fraction of a step of unknown length."""
 
 
 def clock(seconds: float) -> str:
-    """Return a length of time for people: `8.2 s`, `2 min 07 s`."""
+    """Return a duration as text: `8.2 s`, `2 min 07 s`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -33,8 +33,8 @@ class Report:
     """Reports the steps of one run to a terminal, a log or the editor.
 
     Args:
-        mode: how to tell it; None looks whether `out` is a terminal.
-        out: where to; stdout when None.
+        mode: None decides by whether `out` is a terminal.
+        out: stdout when None.
     """
 
     def __init__(self, mode: Mode | None = None, out: TextIO | None = None) -> None:
@@ -42,7 +42,7 @@ class Report:
         self.mode: Mode = mode or ("terminal" if self.out.isatty() else "plain")
         self._began = self._step_began = time.monotonic()
         self._step, self._text, self._fraction = "start", "", UNKNOWN
-        self._reported = 0.0
+        self._printed_s = 0.0
 
     @property
     def elapsed_s(self) -> float:
@@ -50,32 +50,32 @@ class Report:
         return time.monotonic() - self._began
 
     def begin(self, step: str, text: str) -> None:
-        """Start a step and say what it does."""
+        """Start a step, and show what it does."""
         self._step, self._text, self._fraction = step, text, UNKNOWN
         self._step_began = time.monotonic()
-        self._report(since="...")
+        self._print(since="...")
 
     def move(self, fraction: float = UNKNOWN, text: str | None = None) -> None:
-        """Say how far the running step is; cheap enough for every line of a compiler."""
+        """Show the progress of the running step; may be called for every line of a compiler."""
         self._fraction = fraction
         self._text = self._text if text is None else text
         self.tick()
 
     def tick(self) -> None:
-        """Let the elapsed time move on."""
-        if time.monotonic() - self._reported >= EVERY_S[self.mode]:
-            self._report()
+        """Update the elapsed time."""
+        if time.monotonic() - self._printed_s >= EVERY_S[self.mode]:
+            self._print()
 
     def end(self, text: str) -> None:
-        """Say what the running step came to."""
+        """Show the result of the running step."""
         self._text, self._fraction = text, 1.0
         if self.mode == "json":
-            self._report()
+            self._print()
         else:
             self._line(f"{self._step:<12} {text}  ({self._since()})\n")
 
     def note(self, text: str) -> None:
-        """Say something that is worth keeping on the screen."""
+        """Show a line that stays on the screen."""
         if self.mode == "json":
             self._json(self._step, text, UNKNOWN)
         else:
@@ -91,7 +91,7 @@ class Report:
         self._line(f"lcursor: {text}  ({clock(self.elapsed_s)} in all)\n")
 
     def fail(self, message: str, hint: str, details: list[str]) -> None:
-        """Say what failed, what to do about it, and the last lines of the log, if any."""
+        """Show what failed, what to do about it, and the last lines of the log."""
         if self.mode == "json":
             self._json("failed", message, UNKNOWN, hint=hint)
             return
@@ -102,8 +102,8 @@ class Report:
     def _since(self) -> str:
         return clock(time.monotonic() - self._step_began)
 
-    def _report(self, since: str = "") -> None:
-        self._reported = time.monotonic()
+    def _print(self, since: str = "") -> None:
+        self._printed_s = time.monotonic()
         if self.mode == "json":
             self._json(self._step, self._text, self._fraction)
             return

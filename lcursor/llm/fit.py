@@ -274,14 +274,14 @@ def resolve_model(setting: str) -> tuple[str, Path]:
     return (path.stem if is_path else setting), path
 
 
-def choose_model(setting: str, here: Hardware, tell: Callable[[str], None]) -> tuple[str, Path]:
+def choose_model(setting: str, here: Hardware, notify: Callable[[str], None]) -> tuple[str, Path]:
     """Return the name and the file of the model to serve.
 
     Args:
         setting: a name of the manifest or a path; "" is the recommended one if it is here, else
             the best that is, the embedded small one at last.
         here: as `usable_hardware` returns it.
-        tell: gets a message if it is not the recommended one.
+        notify: gets a message if it is not the recommended one.
 
     Raises:
         ModelError: there is no such model, or not on this machine.
@@ -295,7 +295,7 @@ def choose_model(setting: str, here: Hardware, tell: Callable[[str], None]) -> t
         except ModelMissing:
             continue
         if name != best:
-            tell(f"{name} answers; this machine could run {best}: {store.pull_command(best)}")
+            notify(f"{name} answers; this machine could run {best}: {store.pull_command(best)}")
         return name, path
     raise ModelMissing(
         "There is no model for the chat on this machine",

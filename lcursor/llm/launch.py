@@ -40,11 +40,11 @@ class Launcher:
         self,
         config: ChatConfig,
         folder: ServerFolder,
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
         completion: str,
         idle_s: float,
     ) -> None:
-        self._config, self._folder, self._tell = config, folder, tell
+        self._config, self._folder, self._notify = config, folder, notify
         self._completion, self._idle_s = completion, idle_s
         self._engine: Engine | None = None
         self._plan: Plan | None = None
@@ -60,12 +60,12 @@ class Launcher:
             LcursorError: it cannot be started, or there is no use in another attempt.
         """
         self._folder.clear_state()
-        engine = self._engine or choose_engine(self._config, self._tell)
-        plan = self._plan or make_plan(self._config, engine, self._completion, self._tell)
+        engine = self._engine or choose_engine(self._config, self._notify)
+        plan = self._plan or make_plan(self._config, engine, self._completion, self._notify)
         if self._child is not None:
             plan = self._smaller(self._child, plan)
         self._engine, self._plan = engine, plan
-        self._tell(f"starting {plan.describe()}, with {engine.name}")
+        self._notify(f"starting {plan.describe()}, with {engine.name}")
         self._child = spawn(self._folder, lock, engine, plan, self._config.speculate, self._idle_s)
 
     def _smaller(self, ended: Child, plan: Plan) -> Plan:
@@ -73,12 +73,12 @@ class Launcher:
         error, less = failure(ended, plan), fit.smaller_plan(plan)
         ran_out = NO_MEMORY.search(ended.output()) is not None
         if ran_out and less and not self._config.context_tokens:
-            self._tell(f"{error}: trying {less.context_tokens:,} tokens")
+            self._notify(f"{error}: trying {less.context_tokens:,} tokens")
             return less
         raise error
 
 
-def choose_engine(config: ChatConfig, tell: Callable[[str], None]) -> Engine:
+def choose_engine(config: ChatConfig, notify: Callable[[str], None]) -> Engine:
     """Return the program that serves: a `llama-server`, else the package `xllamacpp`.
 
     Raises:
@@ -102,7 +102,7 @@ def choose_engine(config: ChatConfig, tell: Callable[[str], None]) -> Engine:
             broken.append(error.message)
         else:
             for words in broken:
-                tell(words)
+                notify(words)
             return found
     others = discovery.running()
     hint = "Put llama-server of llama.cpp on PATH, or run :LCursor install"
@@ -114,7 +114,7 @@ def choose_engine(config: ChatConfig, tell: Callable[[str], None]) -> Engine:
 
 
 def make_plan(
-    config: ChatConfig, engine: Engine, completion: str, tell: Callable[[str], None]
+    config: ChatConfig, engine: Engine, completion: str, notify: Callable[[str], None]
 ) -> Plan:
     """Choose model and context for an engine on this machine.
 
@@ -124,12 +124,12 @@ def make_plan(
     """
     here = hardware.detect()
     if here.gpu is not None and not engine.devices:
-        tell(
+        notify(
             f"{engine.name} cannot use the {here.gpu}: the chat runs on the CPU. "
             "A llama-server on PATH that was built for it would be used instead"
         )
     here = fit.usable_hardware(here, engine.devices)
-    name, path = fit.choose_model(config.model, here, tell)
+    name, path = fit.choose_model(config.model, here, notify)
     return fit.make_plan(
         fit.measure(name, path), fit.memory_budget(here, completion), config.context_tokens
     )

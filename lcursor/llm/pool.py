@@ -24,7 +24,7 @@ from lcursor.llm.tokens import Counter
 from lcursor.protocol_chat import ServerTold
 
 MIN_READ_TOKENS = 64
-"""A shorter prompt does not tell how fast prompts are read."""
+"""A shorter prompt does not show how fast prompts are read."""
 PROBE_S = 60.0
 """For the local server to say what it is: after sleeping it may load the model from disk."""
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class ModelPool:
     Args:
         config: the settings.
         folder: of the local server; None for the usual one.
-        tell: gets what the local server does, in words, if no listener waits for it.
+        notify: gets what the local server does, in words, if no listener waits for it.
         completion: name or path of the completion model, whose memory stays free.
     """
 
@@ -66,13 +66,13 @@ class ModelPool:
         self,
         config: ChatConfig,
         folder: Path | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        notify: Callable[[str], None] = lambda _: None,
         completion: str = "",
     ) -> None:
         self.config = config
         self._listeners: list[Listener] = []
         self._asked: list[Callable[[], None]] = []
-        self._folder, self._tell, self._completion = folder, tell, completion
+        self._folder, self._notify, self._completion = folder, notify, completion
         self._known: dict[str, Connection] = {}
         self._speeds: dict[str, float] = {}
         self._servers: dict[str, LocalServer] = {}
@@ -254,7 +254,7 @@ class ModelPool:
         with self._lock:
             listeners = list(self._listeners)
         if not any(listener(words) for listener in listeners):
-            self._tell(words)
+            self._notify(words)
 
     def _run(self) -> str:
         """Return what identifies this run of the local server."""

@@ -36,7 +36,7 @@ from lcursor.storage import folders
 
 State = Literal["none", "starting", "running", "sleeping", "failed", "foreign"]
 STEP_S = 0.05
-TELL_S = 1.0
+NOTIFY_S = 1.0
 LOAD_S = 900.0
 """A large model from a slow disk takes minutes."""
 CLOSE_S = 1.0
@@ -69,7 +69,7 @@ class LocalServer:
     Args:
         config: the chat's settings.
         folder: `default_folder()` except in tests.
-        tell: gets progress messages, on the thread of the call.
+        notify: gets progress messages, on the thread of the call.
         completion: name or path of the completion model, whose memory stays free; "" for none.
         idle_s: None for what the settings say.
     """
@@ -78,11 +78,11 @@ class LocalServer:
         self,
         config: ChatConfig,
         folder: Path,
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
         completion: str = "",
         idle_s: float | None = None,
     ) -> None:
-        self._config, self._tell, self._completion = config, tell, completion
+        self._config, self._notify, self._completion = config, notify, completion
         self._folder = ServerFolder(folder)
         self._idle_s = config.idle_minutes * 60.0 if idle_s is None else idle_s
         self._lock = threading.Lock()
@@ -208,9 +208,11 @@ class LocalServer:
             raise Cancelled("the server is not waited for any more")
 
     def _find_or_start(self, cancel: threading.Event, stops: int) -> Target:
-        launcher = Launcher(self._config, self._folder, self._tell, self._completion, self._idle_s)
+        launcher = Launcher(
+            self._config, self._folder, self._notify, self._completion, self._idle_s
+        )
         suitable: ServerState | None = None  # the server that was found to suit the settings
-        started_s = told_s = time.monotonic()
+        started_s = notified_s = time.monotonic()
         while True:
             self._check_wanted(cancel, stops)
             running = self._folder.running()
@@ -235,9 +237,9 @@ class LocalServer:
                         "minutes",
                         "See :LCursor server log, or run :LCursor server restart",
                     )
-                if time.monotonic() - told_s > TELL_S:
-                    told_s = time.monotonic()
-                    self._tell(f"loading {running.model}: {waited_s:.0f} s")
+                if time.monotonic() - notified_s > NOTIFY_S:
+                    notified_s = time.monotonic()
+                    self._notify(f"loading {running.model}: {waited_s:.0f} s")
             cancel.wait(STEP_S)
 
     def _suits(self, running: ServerState) -> bool:
@@ -277,7 +279,7 @@ class LocalServer:
                 f"the local server is writing an answer with {running.model}",
                 "Wait for its end or stop it, then ask again",
             )
-        self._tell(f"{running.model} is replaced: the settings differ")
+        self._notify(f"{running.model} is replaced: the settings differ")
         self._end()
 
     def _end(self) -> bool:

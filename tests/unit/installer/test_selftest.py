@@ -69,7 +69,7 @@ def venv(tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> Venv:
         return Path(target.name)
 
     def install(self: Venv, part: str, wheel: Path) -> None:
-        self.strike(part)
+        self.discard_part(part)
         (self.path / "installed").write_text(wheel.name)
 
     monkeypatch.setattr(engine, "build", build)
@@ -150,11 +150,11 @@ def test_a_forced_step_replaces_a_fallback(venv: Venv, monkeypatch: pytest.Monke
     monkeypatch.setenv("LCURSOR_ENGINE", "native")
     monkeypatch.setenv("LCURSOR_CUDA", "0")
     venv.stamp.engine = {"step": "avx2", "reason": "The native engine crashes"}
-    venv.enter("engine", engine.ladder()[0].key)
-    plan.carry_out(venv.path, [], venv._tools)
+    venv.record_part("engine", engine.ladder()[0].key)
+    plan.install(venv.path, [], venv._tools)
     assert read_stamp(venv.path).engine["step"] == "native"
     (venv.path / "installed").unlink()
-    plan.carry_out(venv.path, [], venv._tools)
+    plan.install(venv.path, [], venv._tools)
     assert not (venv.path / "installed").exists(), "there is nothing left to do"
 
 

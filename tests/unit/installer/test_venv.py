@@ -207,8 +207,8 @@ def test_uv_that_fails_leaves_the_work_to_pip(
 def test_the_checkout_is_importable_from_anywhere(venv: Callable[[], Venv], tmp_path: Path) -> None:
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "ours.py").write_text("")
-    venv().show(tmp_path / "checkout")
-    venv().show(tmp_path / "checkout")
+    venv().add_to_path(tmp_path / "checkout")
+    venv().add_to_path(tmp_path / "checkout")
     code = "import ours, sys; sys.exit(sys.path.count(ours.__file__[:-8]) != 1)"
     subprocess.run([venv().python, "-I", "-c", code], check=True)
 
