@@ -2,7 +2,7 @@
 
 Standard library only. Any thread may send requests; a thread of the client reads the answers. When
 the worker dies the client connects again, starts another worker if needed, and repeats what the
-old one was told: secrets, buffers, open files and the subscription to events.
+old one was sent: secrets, buffers, open files and the subscription to events.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Client:
         self._is_closed = False
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._listener: Callable[[Event], None] = self._events.put
-        self._told: dict[tuple[str, str], Mapping[str, Any]] = {}
-        """What each new worker is told: the parameters by request and path."""
+        self._repeated: dict[tuple[str, str], Mapping[str, Any]] = {}
+        """What is sent to each new worker: the parameters by request and path."""
 
     @classmethod
     def connect(cls, root: Path, start: bool = True, embedder: str = "") -> Client:
@@ -114,7 +114,7 @@ class Client:
 
     def events(self, timeout_s: float | None = None) -> Iterator[Event]:
         """Yield events until the client is closed or none comes in time."""
-        if SUBSCRIBE not in self._told:
+        if SUBSCRIBE not in self._repeated:
             self.call("subscribe")
         return iter(functools.partial(self._next_event, timeout_s), None)
 
@@ -147,9 +147,9 @@ class Client:
         if do in REPEATED:
             key = (do, params.get("path", ""))
             with self._lock:
-                self._told.pop(key, None)
+                self._repeated.pop(key, None)
                 if do != "buffer" or params["text"] is not None:
-                    self._told[key] = params
+                    self._repeated[key] = params
 
     def _connected(self) -> _Connection:
         with self._connecting:
@@ -208,12 +208,12 @@ class Client:
 
     def _restore(self, connection: _Connection) -> None:
         with self._lock:
-            told = sorted(self._told.items(), key=lambda one: REPEATED.index(one[0][0]))
-        for (do, _), params in told:
+            repeated = sorted(self._repeated.items(), key=lambda one: REPEATED.index(one[0][0]))
+        for (do, _), params in repeated:
             connection.send({"id": next(self._numbers), "do": do, **params})
 
     def _on_event(self, event: Event) -> None:
-        if SUBSCRIBE in self._told:
+        if SUBSCRIBE in self._repeated:
             self._listener(event)
 
 

@@ -130,9 +130,9 @@ class VectorStore:
         try:
             yield
         except IndexFailed as error:
-            is_told = len(self._database.remarks) > known or error.message in self._failures
+            is_reported = len(self._database.remarks) > known or error.message in self._failures
             # A file that another process holds for long is tried again with the next call.
-            if not is_told and not database.is_busy(error.__cause__):
+            if not is_reported and not database.is_busy(error.__cause__):
                 self._failures.append(error.message)
 
 

@@ -2,7 +2,7 @@
 
 ---@meta
 
----@class (exact) lcursor.Error what the user is told
+---@class (exact) lcursor.Error what is shown to the user
 ---@field code string one of protocol.levels
 ---@field message string what failed
 ---@field hint string what to do about it, or ""
@@ -84,7 +84,7 @@
 ---@field single_line boolean only its first line is wanted
 ---@field text string all that the model has said, from the anchor on
 ---@field is_done boolean the model will say no more
----@field is_told boolean the User event was fired
+---@field is_announced boolean the User event was fired
 ---@field texts? string[] all that may be shown here, `text` among them; nil until asked for
 ---@field steps? integer how far to go among them when they come; nil when nobody waits for them
 

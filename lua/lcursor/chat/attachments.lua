@@ -20,7 +20,7 @@ local MAX_TERMINAL_LINES = 400
 local MAX_SCREEN_ROWS, MAX_SCREEN_BYTES = 120, 16000
 local SEVERITIES = { "error", "warning", "info", "hint" }
 
-local function report_refused(name, why)
+local function report_unattached(name, why)
   notify.warn(("%s is not attached: %s"):format(name, why))
 end
 
@@ -61,7 +61,7 @@ end
 ---@return lcursor.ChatAttachment? nil if it must not be sent, which is reported
 local function attachment(kind, name, text, path, first_row)
   if privacy.has_private_key(text) then
-    return report_refused(name, privacy.REASONS.secret_text)
+    return report_unattached(name, privacy.REASONS.secret_text)
   end
   return M.with_defaults({
     kind = kind,
@@ -79,9 +79,9 @@ local function rows_of(kind, name, buf, first, last)
   local why = privacy.kept_back(buf)
   local bytes = size_of(buf, first, last)
   if why then
-    return report_refused(name, why)
+    return report_unattached(name, why)
   elseif bytes > MAX_BYTES then
-    return report_refused(name, ("it has %.1f MB; attach some of its lines"):format(bytes / 1e6))
+    return report_unattached(name, ("it has %.1f MB; attach some of its lines"):format(bytes / 1e6))
   end
   local text = table.concat(api.nvim_buf_get_lines(buf, first, last, false), "\n")
   return attachment(kind, name, kind == "buffer" and text .. "\n" or text, path_of(buf), first)
@@ -195,7 +195,7 @@ local function diagnostics(buf)
   if #found == 0 then
     return nil
   elseif why then
-    return report_refused("diagnostics of " .. name, why)
+    return report_unattached("diagnostics of " .. name, why)
   end
   table.sort(found, function(a, b)
     return a.lnum == b.lnum and a.col < b.col or a.lnum < b.lnum
@@ -236,7 +236,7 @@ local function quickfix()
     end
   end
   if secrets > 0 then
-    report_refused(("%d quickfix entries"):format(secrets), privacy.REASONS.secret)
+    report_unattached(("%d quickfix entries"):format(secrets), privacy.REASONS.secret)
   end
   if #lines > MAX_ENTRIES then
     local more = ("(%d more)"):format(#lines - MAX_ENTRIES)

@@ -45,13 +45,13 @@ end
 local function rows_of(items, dropped)
   local rows = vim.tbl_map(function(item)
     local is_dropped = dropped[item.key] == true
-    local is_refused = item.is_left_out and not is_dropped
-    local is_sent = not is_dropped and not is_refused
-    local sign = is_dropped and "−" or is_refused and "✗" or " "
+    local is_unreadable = item.is_left_out and not is_dropped
+    local is_sent = not is_dropped and not is_unreadable
+    local sign = is_dropped and "−" or is_unreadable and "✗" or " "
     local tokens = (item.is_exact and "" or "~") .. format.grouped(item.tokens)
     local note = is_dropped and "dropped" or item.note
     return {
-      { sign .. " ", is_refused and "LCursorChatFailed" or "LCursorChatNote" },
+      { sign .. " ", is_unreadable and "LCursorChatFailed" or "LCursorChatNote" },
       { format.FIXED[item.kind] or item.kind, "LCursorChatNote" },
       { "  " .. shorten(item.name), is_sent and "Normal" or "LCursorChatNote" },
       { "  " .. (is_sent and tokens or "-"), is_sent and "LCursorChatTokens" or "LCursorChatNote" },

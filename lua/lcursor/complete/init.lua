@@ -109,8 +109,8 @@ local function show(s, rest, count)
   keys.map(config.for_buffer(s.buf).keymaps, press)
   outcome.shown(s, rest)
   why.note(s.buf, "shown")
-  if not s.is_told then
-    s.is_told = true
+  if not s.is_announced then
+    s.is_announced = true
     status.emit("LCursorCompletionShow", { buf = s.buf, text = rest })
   end
 end

@@ -34,7 +34,7 @@ function M.new(id, buf, row, col, single_line)
     single_line = single_line,
     text = "",
     is_done = false,
-    is_told = false,
+    is_announced = false,
   }
 end
 
