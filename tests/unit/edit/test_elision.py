@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.edit.apply import elision, splice
+from lcursor.edit.apply.parse import blocks
+from lcursor.edit.apply.resolve import Refused
+from tests.unit.edit.replies import applied
 
 BASE = '''\
 import os
@@ -36,13 +38,17 @@ def main(args):
     store.save()
     return 0
 '''
-LINES = BASE.splitlines()
 
 
-def merge(sketch: str) -> str | None:
-    """Return the text then."""
-    merged = elision.merge(LINES, sketch.splitlines(), "python")
-    return None if merged is None else "\n".join(merged) + "\n"
+def is_elided(code: str) -> bool:
+    """Return whether a reply leaves something out."""
+    (block,) = blocks(f"```python\n{code}\n```")
+    return block.is_elided
+
+
+def merged(sketch: str) -> object:
+    """Return the text after a reply, or why that is not certain."""
+    return applied(BASE, f"```python\n{sketch}```")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +70,7 @@ def merge(sketch: str) -> str | None:
     ],
 )
 def test_omissions(line: str) -> None:
-    assert elision.is_marker(line)
+    assert is_elided(line)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +90,12 @@ def test_omissions(line: str) -> None:
     ],
 )
 def test_what_is_no_omission(line: str) -> None:
-    assert not elision.is_marker(line)
+    assert not is_elided(line)
 
 
 def test_a_stub_is_no_omission() -> None:
-    stub = ["class P:", "    def f(self):", "        ...", "", "    def g(self): ..."]
-    assert not elision.markers(stub, "python")
-    assert elision.markers(["def f():", "    a()", "    ..."], "python")
+    assert not is_elided("class P:\n    def f(self):\n        ...\n\n    def g(self): ...")
+    assert is_elided("def f():\n    a()\n    ...")
 
 
 GAP = "# ... existing code ...\n"
@@ -135,13 +140,7 @@ LAST = "            file.writelines(self.rows)\n"
 )
 def test_what_is_left_out_is_taken_from_the_text(sketch: str, old: str, new: str) -> None:
     assert BASE.count(old) == 1
-    merged = splice.merge_elided(LINES, sketch.splitlines(), "python")
-    assert merged is not None
-    assert "\n".join(merged) + "\n" == BASE.replace(old, new)
-
-
-def test_all_left_out_is_no_change() -> None:
-    assert merge(GAP) == BASE
+    assert merged(sketch) == BASE.replace(old, new)
 
 
 @pytest.mark.parametrize(
@@ -153,21 +152,22 @@ def test_all_left_out_is_no_change() -> None:
         f"{GAP}\ndef go(args):\n    store = Store(args[0])\n    store.load()\n"
         "    report(store)\n    store.save()\n    return 0\n",
         f"{GAP}\ndef new(a):\n    return a\n\n{GAP}",
-        f"{GAP}\ndef load(self):\n    return 1\n",
         "import os\n# ...\n    def load(self):\n        with open(path) as file:\n# ...\n"
         "    return 0\n",
+        GAP,
+        # A new line beside a marker.
+        "import json\n# ... existing code ...\n",
+        "# ... existing code ...\n    return 0\n\n\nif __name__:\n    main(sys.argv)\n",
+        "def main(args):\n    check(args)\n    # ... existing code ...\n",
+        # It changes nothing, or loses lines without a word.
+        "import os\nimport sys\n\n# ...\n\ndef main(args):\n    store = Store(args[0])\n"
+        "    # ...\n",
     ],
 )
-def test_what_is_not_sure_is_refused(sketch: str) -> None:
-    assert merge(sketch) is None
-
-
-def test_a_new_line_beside_a_marker_is_refused() -> None:
-    assert merge("import json\n# ... existing code ...\n") is None
-    sketch = "# ... existing code ...\n    return 0\n\n\nif __name__:\n    main(sys.argv)\n"
-    assert merge(sketch) is None
-    lines = ["def main(args):", "    check(args)", "    # ... existing code ..."]
-    assert splice.merge_elided(LINES, lines, "python") is None
+def test_what_is_not_certain_is_a_sketch_for_the_rewriter(sketch: str) -> None:
+    found = merged(sketch)
+    assert isinstance(found, Refused)
+    assert found.sketches == (("/p/a.py", tuple(sketch.splitlines())),)
 
 
 def test_the_rest_of_a_function_that_is_cut_stays() -> None:
@@ -175,17 +175,4 @@ def test_the_rest_of_a_function_that_is_cut_stays() -> None:
         "# ... existing code ...\n\ndef main(args):\n    store = Store(args[1])\n    store.load()\n"
         "\n# ... existing code ...\n"
     )
-    merged = splice.merge_elided(LINES, sketch.splitlines(), "python")
-    assert merged is not None
-    assert "\n".join(merged) + "\n" == BASE.replace("Store(args[0])", "Store(args[1])")
-
-
-def test_nothing_is_lost_without_a_word() -> None:
-    sketch = (
-        "import os\nimport sys\n\n# ...\n\ndef main(args):\n    store = Store(args[0])\n    # ...\n"
-    )
-    assert merge(sketch) == BASE
-
-
-def test_a_text_without_omissions_is_itself() -> None:
-    assert elision.merge(["a", "b"], ["a", "c"], "") == ("a", "c")
+    assert merged(sketch) == BASE.replace("Store(args[0])", "Store(args[1])")

@@ -371,6 +371,8 @@ def test_lines_that_only_look_like_those_that_were_read_are_asked_about() -> Non
     found = resolve(reply, Given({"a.py": lines}), None, lambda _: [read])
     assert isinstance(found, Ask)
     assert "may be another place" in found.text
+    ended = reply, Given({"a.py": lines.removesuffix("    return x\n")})
+    assert isinstance(resolve(*ended, None, lambda _: [read]), Ask)
     moved = lines.replace("    stay(x)\n", "").replace("def two", "def one")  # it only moved
     assert isinstance(resolve(reply, Given({"a.py": moved}), None, lambda _: [read]), Resolved)
     other = Seen("/p/a.py", 0, ("def three(x):", "    pass"), 1)
