@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from lcursor.edit.lines import has_text, indent_of
 
@@ -29,10 +30,11 @@ class IndentMap:
         self._known: dict[str, str] = {}
         for quoted, line in known:
             self._known.setdefault(indent_of(quoted), indent_of(line))
+        widths = sorted((_width(here), _width(there)) for here, there in self._known.items())
         self.is_consistent = all(
             self._known[indent_of(quoted)] == indent_of(line) for quoted, line in known
-        )
-        """Whether each indentation of the reply is always the same one in the text."""
+        ) and all(one[1] < other[1] or one[0] == other[0] for one, other in pairwise(widths))
+        """Whether each indentation of the reply is one in the text, and deeper ones are deeper."""
         self._is_escaped = any(
             quoted.strip() != line.strip() == html.unescape(quoted.strip())
             for quoted, line in known

@@ -249,6 +249,8 @@ def _between(
         end = below if new_gaps[1] == old_gaps[1] else [""] * new_gaps[1]
         return [*top, *made, *end]
     gap = new_gaps[0]
+    if gap == sum(old_gaps) and above is not below:
+        return [*above, *below]
     return [*(above if gap == old_gaps[0] else below if gap == old_gaps[1] else [""] * gap)]
 
 
