@@ -84,6 +84,8 @@ DEEPER = "for step in steps:\n  if step:\n    step.start()"
             "    def run(self, steps):",
             "    def run", "    def stop(self):\n        pass\n\n    def run",
         ),
+        # Blank lines that were not quoted stay.
+        ("a = 1\nb = 2\n\n\nc = 3\n", "a = 1\nb = 2\nc = 3", "a = 1\nc = 3", "b = 2\n", ""),
         # A browser's marks.
         (BASE, "log(&quot;it failed&quot;)", "log(&quot;a &amp; b&quot;)", "it failed", "a & b"),
         # What the reply only quotes stays as it is.
