@@ -233,8 +233,9 @@ def _places(
     def score(at: int, row: int) -> tuple[bool, int, bool]:
         is_whole = (changes[at].old, changes[at].new) == text and pieces[at] == was
         row += firsts[at]
-        near = [*zip(hunk["above"][::-1], lines[:row][::-1], strict=False)]
-        near += zip(hunk["below"], lines[row + len(was) :], strict=False)
+        end, above, below = row + len(was), hunk["above"], hunk["below"]
+        near = [*zip(above[::-1], lines[max(row - len(above), 0) : row][::-1], strict=False)]
+        near += zip(below, lines[end : end + len(below)], strict=False)
         return is_whole, sum(one == other for one, other in near), row == hunk["row"]
 
     scores = {
@@ -244,7 +245,8 @@ def _places(
         for row in range(len(piece) - len(was) + 1)
         if piece[row : row + len(was)] == was
     }
-    return [place for place in scores if scores[place] == max(scores.values())]
+    best = max(scores.values(), default=None)
+    return [place for place in scores if scores[place] == best]
 
 
 # The stored form.
