@@ -182,7 +182,7 @@ def test_what_came_out_of_a_chat_is_noted_there(desk: Desk) -> None:
     assert "accepted" in edit["what"]
     decided(desk, found, is_undone=True)
     turns(desk)
-    assert "back" in desk.edited[-1][1][0]["what"]
+    assert "undone" in desk.edited[-1][1][0]["what"]
 
 
 def test_a_ledger_that_cannot_be_written_is_told_and_edits_go_on(
