@@ -32,7 +32,8 @@ end
 _G.slices = 0
 local defer = vim.defer_fn
 vim.defer_fn = function(...)
-  if debug.getinfo(2, "S").source:find("ui/slices.lua", 1, true) then
+  local caller = debug.getinfo(3, "S") -- behind notify.later
+  if caller and caller.source:find("ui/slices.lua", 1, true) then
     _G.slices = _G.slices + 1
   end
   return defer(...)

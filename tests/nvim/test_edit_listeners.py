@@ -48,7 +48,7 @@ count(vim.fn, "getqflist", "getqflist", function(what) -- not those that keep th
   return what.id == 0
 end)
 count(vim, "defer_fn", "slices", function() -- not those of colours that were asked for before
-  local caller = debug.getinfo(4, "f")
+  local caller = debug.getinfo(5, "f")
   return caller and caller.func == require("lcursor.edit.render").refresh
 end)
 """

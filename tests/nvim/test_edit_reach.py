@@ -75,7 +75,7 @@ REFUSED = [
     ({"k.txt": "-----BEGIN RSA PRIVATE KEY-----\n"}, "edit k.txt", "private key"),
     ({"n.txt": b"a\0b\n"}, "edit n.txt", "NUL"),
     ({}, "enew", "no name yet"),
-    ({}, "help", "no file"),
+    ({}, "help", "not a file"),
 ]
 
 
