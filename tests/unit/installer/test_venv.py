@@ -201,7 +201,7 @@ def test_uv_that_fails_leaves_the_work_to_pip(
     one = venv()
     one.install("runtime", "packages", lock)
     assert list(one.path.glob("lib/python*/site-packages/alpha.py"))
-    assert said.getvalue().count("taking pip instead") == 1
+    assert said.getvalue().count("using pip instead") == 1
 
 
 def test_the_checkout_is_importable_from_anywhere(venv: Callable[[], Venv], tmp_path: Path) -> None:
