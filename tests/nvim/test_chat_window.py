@@ -98,7 +98,7 @@ def test_from_message_to_message(editor: Start, host: FakeHost) -> None:
     nvim.press("ge")
     assert nvim.lua("return vim.fn.getline('.')") == "second question"
     nvim.press("g?")
-    assert "Stop the answer" in "\n".join(nvim.screen.rows())
+    assert "Stop answer" in "\n".join(nvim.screen.rows())
 
 
 def test_opening_it_leaves_the_window_one_is_in_alone(editor: Start, host: FakeHost) -> None:
