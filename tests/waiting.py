@@ -11,6 +11,10 @@ import pytest
 
 Value = TypeVar("Value")
 POLL_S = 0.01
+BUDGET_MS = 60_000
+"""Of a completion: none is cut short because the machine is busy."""
+WAIT_S = 300.0
+"""Longest wait for something a model does: benches measure times, tests do not."""
 
 
 def wait_for(predicate: Callable[[], Value], timeout_s: float = 30.0, what: str = "") -> Value:

@@ -12,7 +12,7 @@ from lcursor.config import ChatConfig, ModelConfig
 from tests.fakes.chat_server import ChatServer
 
 Told = Mapping[str, Any]
-WAIT_S = 20.0
+WAIT_S = 120.0
 
 
 def config_of(*servers: ChatServer, **more: Any) -> ChatConfig:

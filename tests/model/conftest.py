@@ -10,8 +10,19 @@ import pytest
 from lcursor.catalog import store
 from lcursor.config import CompletionConfig
 from lcursor.fim.engine import Engine
+from tests.waiting import BUDGET_MS
 
 MODEL = "qwen2.5-coder-0.5b"
+TIMEOUT_S = 900
+"""Of one test, on a machine that does other work as well."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder more time than others."""
+    folder = Path(__file__).parent
+    for item in items:
+        if item.path.parent == folder:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")
@@ -23,9 +34,8 @@ def model_path() -> Path:
 @pytest.fixture(scope="session")
 def loaded(model_path: Path) -> Iterator[Engine]:
     """Load it once."""
-    engine = Engine(
-        model_path, "qwen2.5-coder", CompletionConfig(min_confidence=0.0), lambda fraction: True
-    )
+    config = CompletionConfig(min_confidence=0.0, budget_ms=BUDGET_MS)
+    engine = Engine(model_path, "qwen2.5-coder", config, lambda fraction: True)
     while engine.idle():
         pass
     yield engine

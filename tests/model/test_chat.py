@@ -17,9 +17,8 @@ from lcursor.drive.editor import Editor
 from lcursor.llm import llama_server
 from lcursor.llm.records import Target
 from lcursor.llm.server import LocalServer
-from tests.waiting import wait_for
+from tests.waiting import WAIT_S, wait_for
 
-pytestmark = pytest.mark.timeout(240)
 MODEL = "qwen2.5-coder-0.5b"
 TOKENS = 4096
 CODE = "".join(
@@ -112,7 +111,7 @@ def ask(editor: Editor, command: str) -> dict[str, Any]:
     """Ask with an Ex command; return what the host says when the answer is whole."""
     before = editor.lua(f"return (function() {LAST_ID} end)()")
     editor.command(command)
-    editor.wait_lua(f"return (function() {LAST_ID} end)() > ...", before, timeout_s=120)
+    editor.wait_lua(f"return (function() {LAST_ID} end)() > ...", before, timeout_s=WAIT_S)
     found: dict[str, Any] = editor.lua(LAST)
     return found
 
@@ -120,7 +119,7 @@ def ask(editor: Editor, command: str) -> dict[str, Any]:
 def ready(editor: Editor) -> Editor:
     """Begin a chat, and wait until the host is there."""
     editor.lua("require('lcursor.chat').open({ enter = false })")
-    editor.wait_lua("return require('lcursor.chat').current().chat ~= ''", timeout_s=60)
+    editor.wait_lua("return require('lcursor.chat').current().chat ~= ''", timeout_s=WAIT_S)
     return editor
 
 
@@ -160,7 +159,7 @@ def test_a_conversation_is_read_once_and_taken_up_after_a_restart(home: Home) ->
 def test_a_stop_frees_the_server_and_keeps_what_was_said(home: Home) -> None:
     editor = ready(home.open(max_tokens=0))
     editor.command("LCChat Count from 1 to 1000 in words.")
-    editor.wait_lua(WRITES, timeout_s=120)
+    editor.wait_lua(WRITES, timeout_s=WAIT_S)
     (server,) = home.servers()
     target = server.ensure()
     assert is_busy(target)
@@ -179,12 +178,12 @@ def test_what_was_said_is_summarized_and_can_be_had_back(home: Home) -> None:
     ask(editor, "LCChat We call the project Heron. What is a heron?")
     ask(editor, "LCChat And where does it live?")
     editor.lua(COMPACT)
-    summed = editor.wait_lua("return said['chat.summed']", timeout_s=120)
+    summed = editor.wait_lua("return said['chat.summed']", timeout_s=WAIT_S)
     assert summed["messages"] == 2  # the last question and its answer stay as they are
     assert summed["text"].strip()
-    editor.wait_lua("return said['chat.done'] ~= nil", timeout_s=30)
+    editor.wait_lua("return said['chat.done'] ~= nil", timeout_s=WAIT_S)
     editor.lua(EXPAND, summed["number"])
-    opened = editor.wait_lua("return said['chat.opened']", timeout_s=30)
+    opened = editor.wait_lua("return said['chat.opened']", timeout_s=WAIT_S)
     assert [each["role"] for each in opened["messages"]] == ["user", "assistant"] * 2
 
 

@@ -15,7 +15,6 @@ from lcursor.llm import llama_server
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.server import LocalServer
 
-pytestmark = pytest.mark.timeout(240)
 MODEL = "qwen2.5-coder-0.5b"
 AREA = "def area(width, height):\n    return width * height\n"
 CHANGES = {

@@ -17,8 +17,8 @@ from lcursor.config import ChatConfig
 from lcursor.drive.editor import Editor
 from lcursor.llm import llama_server
 from lcursor.llm.server import LocalServer
+from tests.waiting import WAIT_S
 
-pytestmark = pytest.mark.timeout(240)
 MODEL = "qwen2.5-coder-0.5b"
 TOKENS = 4096
 CODE = """\
@@ -103,11 +103,11 @@ def ask(editor: Editor) -> None:
     """Ask for an edit, and wait until it is proposed."""
     editor.command(f"{RANGE}LCEdit {INSTRUCTION}")
     try:
-        editor.wait_lua(PROPOSED, timeout_s=120)
+        editor.wait_lua(PROPOSED, timeout_s=WAIT_S)
     except TimeoutError as error:
         messages = editor.lua("return vim.fn.execute('messages')")
         raise AssertionError(f"nothing was proposed: {messages}") from error
-    editor.wait_lua(IDLE, timeout_s=20)
+    editor.wait_lua(IDLE, timeout_s=WAIT_S)
 
 
 def turns(editor: Editor) -> dict[str, Any]:

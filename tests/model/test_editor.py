@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lcursor.drive.editor import Editor
-from tests.waiting import is_running, wait_for
+from tests.waiting import WAIT_S, is_running, wait_for
 
 PROGRAM = '''\
 def add(a, b):
@@ -47,7 +47,7 @@ def real(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
 def begin(editor: Editor) -> dict[str, Any]:
     """Start the host by entering insert mode; return what is known of it when it is ready."""
     editor.keys("2Gi")
-    editor.wait_state("ready", timeout_s=120)
+    editor.wait_state("ready", timeout_s=WAIT_S)
     editor.keys("<Esc>")
     info: dict[str, Any] = editor.lua(HOST)
     return info
@@ -57,8 +57,8 @@ def test_an_accepted_completion_makes_a_file_that_runs(real: Editor, tmp_path: P
     begin(real)
     real.keys("o")
     real.type("return")
-    ghost = real.wait_ghost(timeout_s=120)
-    real.wait_lua("return require('lcursor.complete').is_settled()", timeout_s=60)
+    ghost = real.wait_ghost(timeout_s=WAIT_S)
+    real.wait_lua("return require('lcursor.complete').is_settled()", timeout_s=WAIT_S)
     ghost = real.ghost()
     real.keys("<Tab>")
     real.wait_lua("return vim.api.nvim_get_current_line() ~= '    return'")
@@ -78,10 +78,10 @@ def test_a_killed_host_comes_back_and_completes(real: Editor) -> None:
     first = begin(real)
     os.kill(first["pid"], signal.SIGKILL)
     real.wait_lua(f"local i = {HOST[7:]}; return i.pid ~= nil and i.pid ~= ...", first["pid"])
-    real.wait_state("ready", timeout_s=120)
+    real.wait_state("ready", timeout_s=WAIT_S)
     real.keys("o")
     real.type("return")
-    assert real.wait_ghost(timeout_s=120)
+    assert real.wait_ghost(timeout_s=WAIT_S)
 
 
 def test_the_model_file_may_be_deleted_while_it_runs(
@@ -94,10 +94,10 @@ def test_the_model_file_may_be_deleted_while_it_runs(
     copy.unlink()
     real.keys("o")
     real.type("return")
-    assert real.wait_ghost(timeout_s=120)
+    assert real.wait_ghost(timeout_s=WAIT_S)
     real.keys("<Esc>")
     real.command("LCursor restart")
-    real.wait_state("failed", timeout_s=60)
+    real.wait_state("failed", timeout_s=WAIT_S)
     assert "lcursor: " in real.lua("return vim.fn.execute('messages')")
     assert "copy.gguf" in "\n".join(
         real.lua("return vim.fn.readfile(require('lcursor.log').path())")

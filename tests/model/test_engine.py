@@ -18,7 +18,9 @@ from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.llama import Model
 from lcursor.fim.prompt import Source
 from lcursor.fim.reader import GROW_AFTER
+from tests.waiting import BUDGET_MS
 
+CONFIG = CompletionConfig(min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS)
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
 AFTER = "\n\n\nprint(add(2, 3))\n"
 NEARLY_EQUAL = 0.5
@@ -51,7 +53,7 @@ def test_a_model_that_does_not_fit_the_gpu_runs_on_the_cpu(
 
     monkeypatch.setattr(llama, "Model", refuse)
     monkeypatch.setattr(llama, "has_gpu", lambda: True)
-    engine = Engine(model_path, "", CompletionConfig(), lambda _: True)
+    engine = Engine(model_path, "", CompletionConfig(budget_ms=BUDGET_MS), lambda _: True)
     try:
         do_idle_work(engine)
         assert complete(engine)[0].text == "a + b"
@@ -72,7 +74,9 @@ def test_what_is_free_in_the_gpu_decides_where_the_model_runs(
     monkeypatch.setattr(llama, "has_gpu", lambda: True)
     monkeypatch.setattr(devices, "free_bytes", lambda number: free)
     # This build has no GPU with a number; "all of them" is none, and the model runs all the same.
-    config = CompletionConfig(main_gpu=-1, min_confidence=0.0, save_cache=False)
+    config = CompletionConfig(
+        main_gpu=-1, min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS
+    )
     engine = Engine(model_path, "", config, lambda _: True)
     try:
         do_idle_work(engine)
@@ -86,7 +90,9 @@ def test_what_is_free_in_the_gpu_decides_where_the_model_runs(
 
 
 def test_a_quantized_cache_completes_with_half_the_memory(model_path: Path, engine: Engine) -> None:
-    config = CompletionConfig(kv_type="q8_0", min_confidence=0.0, save_cache=False)
+    config = CompletionConfig(
+        kv_type="q8_0", min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS
+    )
     small = Engine(model_path, "", config, lambda _: True)
     try:
         do_idle_work(small)
@@ -374,7 +380,9 @@ def test_a_window_larger_than_the_cache_is_cut(model_path: Path) -> None:
 def test_where_memory_runs_out_the_window_shrinks(
     model_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = CompletionConfig(context_tokens=1024, min_confidence=0.0, save_cache=False)
+    config = CompletionConfig(
+        context_tokens=1024, min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS
+    )
     short = Engine(model_path, "", config, lambda fraction: True)
     try:
         short.reader.window = "full"
@@ -415,7 +423,9 @@ def test_a_tokenizer_that_changes_text_is_told_and_not_healed(
         "tokenize",
         lambda self, text, special=False: tokenize(self, text.replace("\t", " "), special),
     )
-    config = CompletionConfig(context_tokens=512, min_confidence=0.0, save_cache=False)
+    config = CompletionConfig(
+        context_tokens=512, min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS
+    )
     odd = Engine(model_path, "", config, lambda fraction: True)
     try:
         [warning] = odd.warnings

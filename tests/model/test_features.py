@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.drive.editor import Editor
+from tests.waiting import WAIT_S
 
 AREAS = "".join(f"def area_{n}(w, h):\n    return w * h * {n}\n\n\n" for n in range(9))
 SHAPES = f'"""Areas of things."""\n\n{AREAS}def total(values):\n    \n\n\nprint(total([1, 2]))\n'
@@ -25,9 +26,6 @@ BUFFERS = """
     end
     return table.concat(lines, "\\n")
 """
-
-
-pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture
@@ -46,15 +44,15 @@ def real(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
     with Editor(neovim, home, init=init, files=(project / "shapes.py",), cwd=project) as editor:
         row = SHAPES[: SHAPES.index("def total")].count("\n") + 2
         editor.keys(f"{row}GA")
-        editor.wait_state("ready", timeout_s=120)
-        editor.wait_lua(SETTLED, timeout_s=120)
+        editor.wait_state("ready", timeout_s=WAIT_S)
+        editor.wait_lua(SETTLED, timeout_s=WAIT_S)
         yield editor
 
 
 def test_another_suggestion_is_shown_and_taken(real: Editor) -> None:
     real.type("return")
-    real.wait_lua(SETTLED, timeout_s=120)
-    first = real.wait_ghost(timeout_s=60)
+    real.wait_lua(SETTLED, timeout_s=WAIT_S)
+    first = real.wait_ghost(timeout_s=WAIT_S)
     real.keys("<M-]>")
     assert real.screen.wait(lambda screen: any("(2/" in row for row in screen.rows()), 120)
     second = real.ghost()
@@ -67,12 +65,12 @@ def test_another_suggestion_is_shown_and_taken(real: Editor) -> None:
 
 def test_a_restart_reads_next_to_nothing(real: Editor, tmp_path: Path) -> None:
     kept = str(tmp_path / "home/cache/lcursor/kv/*/*.kv")
-    real.wait_lua("return vim.fn.glob(...) ~= ''", kept, timeout_s=60)
+    real.wait_lua("return vim.fn.glob(...) ~= ''", kept, timeout_s=WAIT_S)
     real.keys("<Esc>")
     real.command("LCursor restart")
-    real.wait_state("ready", timeout_s=60)
+    real.wait_state("ready", timeout_s=WAIT_S)
     real.keys("A")
-    real.wait_lua(SETTLED, timeout_s=60)
+    real.wait_lua(SETTLED, timeout_s=WAIT_S)
     stats = real.lua(ANSWER)["stats"]
     assert stats["prompt_tokens"] > 150
     assert stats["reused_tokens"] > 0.9 * stats["prompt_tokens"]
@@ -80,13 +78,13 @@ def test_a_restart_reads_next_to_nothing(real: Editor, tmp_path: Path) -> None:
 
 def test_what_became_of_a_ghost_is_counted(real: Editor) -> None:
     real.type("return")
-    real.wait_lua(SETTLED, timeout_s=120)
-    real.wait_ghost(timeout_s=60)
+    real.wait_lua(SETTLED, timeout_s=WAIT_S)
+    real.wait_ghost(timeout_s=WAIT_S)
     real.keys("<Tab>")
     real.wait_lua("return vim.api.nvim_get_current_line() ~= '    return'")
     real.keys("<Esc>")
     real.command("LCursor stats")
-    real.wait_lua("return (function() " + BUFFERS + " end)():find('python')", timeout_s=20)
+    real.wait_lua("return (function() " + BUFFERS + " end)():find('python')", timeout_s=WAIT_S)
     rows = [re.split(" {2,}", line.strip()) for line in real.lua(BUFFERS).splitlines()]
     (heads,) = [row for row in rows if row[:2] == ["filetype", "shown"]]
     (cells,) = [dict(zip(heads, row, strict=True)) for row in rows if row[0] == "python"]

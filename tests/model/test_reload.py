@@ -18,13 +18,12 @@ from lcursor.fim.engine import Engine
 from lcursor.host.backends import open_backend
 from tests.fakes.engine import request
 from tests.fakes.heard import Heard
+from tests.waiting import WAIT_S
 
 CHANGES = 12
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
 ALLOWANCE = 0.15
 """Of the model's memory: what allocators keep, and what the first request alone needs."""
-
-pytestmark = pytest.mark.timeout(300)
 
 
 class Desk(Heard):
@@ -49,7 +48,7 @@ class Desk(Heard):
     def wait_ready(self, count: int) -> None:
         """Wait until a model was loaded so often."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self.loads() >= count, 60), self.sent[-12:]
+            assert self._changed.wait_for(lambda: self.loads() >= count, WAIT_S), self.sent[-12:]
 
     def loads(self) -> int:
         return [told["state"] for told in self.told("state")].count("ready")

@@ -13,8 +13,7 @@ import pytest
 
 from lcursor.drive.editor import Editor
 from tests.model.test_features import BUFFERS, SETTLED
-
-pytestmark = pytest.mark.timeout(240)
+from tests.waiting import WAIT_S
 
 HARBOURS = '''"""Harbours."""
 
@@ -45,11 +44,11 @@ def indexed(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
     )
     with Editor(neovim, home, init=init, files=(project / "trip.py",), cwd=project) as editor:
         editor.keys("GA")
-        editor.wait_state("ready", timeout_s=120)
-        editor.wait_lua(SETTLED, timeout_s=120)
+        editor.wait_state("ready", timeout_s=WAIT_S)
+        editor.wait_lua(SETTLED, timeout_s=WAIT_S)
         editor.keys("<Esc>")
         editor.command("LCursor index begin")
-        editor.wait_lua(f"{INDEX} return state and state.phase == 'ready'", timeout_s=60)
+        editor.wait_lua(f"{INDEX} return state and state.phase == 'ready'", timeout_s=WAIT_S)
         yield editor
         pid = editor.lua(f"{INDEX} return state.pid")
     os.kill(pid, signal.SIGTERM)  # only now, or the host would start another one
@@ -58,11 +57,11 @@ def indexed(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
 def test_a_definition_from_a_file_that_nobody_opened_is_in_the_prompt(indexed: Editor) -> None:
     indexed.keys("O    quay = 7")
     head = "def moor_vessel(vessel, quay_number, mooring_lines=4):"
-    deadline_s = time.monotonic() + 120
+    deadline_s = time.monotonic() + WAIT_S
     while head not in (shown := prompt(indexed)):
         assert time.monotonic() < deadline_s, shown
         indexed.keys("a7")
-        indexed.wait_lua(SETTLED, timeout_s=60)
+        indexed.wait_lua(SETTLED, timeout_s=WAIT_S)
         time.sleep(REST_S)
     assert shown.index("harbours.py") < shown.index(head) < shown.index("def arrive")
 
@@ -78,7 +77,7 @@ def prompt(editor: Editor) -> str:
         shown = str(editor.lua(BUFFERS))
         return "def arrive" in shown
 
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + WAIT_S
     while not is_there():
         assert time.monotonic() < deadline_s, "no prompt is shown"
     editor.keys("q")

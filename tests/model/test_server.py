@@ -22,7 +22,6 @@ from lcursor.llm.server_state import ServerFolder
 from tests.unit.llm.serving import write_gguf
 from tests.waiting import is_running, wait_for
 
-pytestmark = pytest.mark.timeout(240)
 MODEL = "qwen2.5-coder-0.5b"
 TOKENS = 2048
 
