@@ -117,7 +117,7 @@ def test_another_server_answers_after_a_change_of_settings(
         assert editor.wait_ghost(lambda ghost: "other()" in ghost)
         editor.lua("require('lcursor').setup(...)", settings(other, max_tokens=3))
         editor.type("z")
-        wait_for(lambda: other.asked[-1][3]["n_predict"] == 3)
+        wait_for(lambda: other.asked[-1][3].get("n_predict") == 3)
         assert other.paths().count("/props") == 1
     assert editor.lua(PID) == pid
 
