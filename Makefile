@@ -13,7 +13,7 @@ define tested
 $(RUN) -m pytest $(1) $(ARGS) $(if $(ARGS),|| [ $$? -eq 5 ])
 endef
 
-.PHONY: help demo try test check format docs bench lock clean
+.PHONY: help demo try test check format docs pictures bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -52,6 +52,10 @@ format:  ## format all code
 docs:  ## write the generated files and blocks
 	@$(SETUP) --with neovim
 	$(RUN) scripts/gen_docs.py
+
+pictures:  ## record the pictures of the README
+	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
+	@$(RUN) scripts/pictures.py
 
 bench:  ## measure speed; ARGS=--json for programs
 	@$(SETUP) --with neovim --model $(MODEL)

@@ -20,6 +20,8 @@ class Screen:
     def __init__(self) -> None:
         self._cells: list[list[Cell]] = []
         self._groups: dict[int, tuple[str, ...]] = {0: ()}
+        self.looks: dict[int, dict[str, Any]] = {0: {}}
+        """Colours and styles by highlight id; those of id 0 are the defaults."""
         self._changed = threading.Condition()
         self.cursor = (0, 0)
         self.flushed_s = 0.0
@@ -45,6 +47,11 @@ class Screen:
         """Return the text of each row, without trailing blanks."""
         with self._changed:
             return ["".join(text for text, _ in row).rstrip() for row in self._cells]
+
+    def cells(self) -> list[list[Cell]]:
+        """Return a copy of the grid."""
+        with self._changed:
+            return [list(row) for row in self._cells]
 
     def has(self, group: str) -> bool:
         """Whether any cell is drawn with that highlight group."""
@@ -120,7 +127,11 @@ class Screen:
         for row in order:
             self._cells[row][left:right] = self._cells[row + rows][left:right]
 
-    def _on_hl_attr_define(self, number: int, _rgb: Any, _cterm: Any, info: list[Any]) -> None:
+    def _on_default_colors_set(self, foreground: int, background: int, *_: Any) -> None:
+        self.looks[0] = {"foreground": foreground, "background": background}
+
+    def _on_hl_attr_define(self, number: int, rgb: Any, _cterm: Any, info: list[Any]) -> None:
+        self.looks[number] = rgb
         self._groups[number] = tuple(entry["hi_name"] for entry in info if entry.get("hi_name"))
 
     def _on_flush(self) -> None:
