@@ -26,7 +26,7 @@ from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT, Editor, prepare_home
 from lcursor.fim.completer import Completer
 from lcursor.host.backends import open_backend
-from lcursor.protocol import FimRequest
+from lcursor.protocol.fim import FimRequest
 
 STARTS, HOST_STARTS = 15, 5
 KEYS = 200

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lcursor.errors import LcursorError
-from lcursor.protocol import ErrorMessage
+from lcursor.protocol.session import ErrorMessage
 
 Notify = Callable[[str, Mapping[str, Any]], None]
 """Sends a message to Neovim; callable on any thread, never waits."""

@@ -1,7 +1,7 @@
 """Write every generated file and block: the Lua protocol, the options and keys in the help.
 
 `python scripts/gen_docs.py` rewrites them; `--check` only says which differ and exits with 1.
-Each fact has one source: `lcursor/protocol.py`, `lcursor/errors.py`, `lua/lcursor/schema.lua`,
+Each fact has one source: `lcursor/protocol/`, `lcursor/errors.py`, `lua/lcursor/schema.lua`,
 `commands.lua`, `chat/keys.lua`, `edit/keymaps.lua`, `status.lua` and `ui/highlights.lua`.
 """
 
@@ -35,7 +35,7 @@ BLOCK = r"(?P<open>^[^\n]*generated: {name}[^\n]*\n).*?(?P<close>^[^\n]*end: {na
 def lua_protocol() -> str:
     """Return `lua/lcursor/protocol.lua`: what the Lua side checks of the messages that it gets."""
     lines = [
-        "-- Generated from lcursor/protocol.py and lcursor/errors.py by `make docs`: do not edit.",
+        "-- Generated from lcursor/protocol/ and lcursor/errors.py by `make docs`: do not edit.",
         "-- The protocol's version, the fields of each message from Python, the levels of errors.",
         "",
         "local M = {}",

@@ -18,7 +18,7 @@ from pathlib import Path
 from lcursor.chat.chat_file import ChatFile
 from lcursor.chat.conversation import Conversation, preview_of
 from lcursor.errors import ChatFailed, ChatMissing
-from lcursor.protocol_chat import ChatRow
+from lcursor.protocol.chat import ChatRow
 from lcursor.storage import folders
 
 SUFFIX = ".jsonl"

@@ -19,7 +19,7 @@ from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen, count_rows
 from lcursor.errors import CommandUnknown
 from lcursor.llm.tokens import Counter, digest
-from lcursor.protocol_chat import ChatAttachment, ChatBill, ChatItem, ChatSend
+from lcursor.protocol.chat import ChatAttachment, ChatBill, ChatItem, ChatSend
 
 REPEATED = "in the chat already, unchanged"
 FILE_KINDS: Final = frozenset(

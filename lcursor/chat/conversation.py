@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from lcursor.context.items import Item
 from lcursor.errors import ChatFailed
-from lcursor.protocol_chat import ChatAttachment, ChatEnd
+from lcursor.protocol.chat import ChatAttachment, ChatEnd
 
 Op = dict[str, Any]
 T = TypeVar("T")

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from lcursor import protocol_chat as wire
 from lcursor.chat import prompt
 from lcursor.chat.attachments import OpenCodebase, question_of, token_rows
 from lcursor.chat.chat_file import ChatFile
@@ -23,6 +22,7 @@ from lcursor.llm import tokens
 from lcursor.llm.pool import status_message
 from lcursor.llm.tokens import Counter
 from lcursor.project.root import root_of
+from lcursor.protocol import chat as wire
 
 
 class ChatQueries:

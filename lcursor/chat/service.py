@@ -1,4 +1,4 @@
-"""The chats of an editor: a method for each message of `protocol_chat`.
+"""The chats of an editor: a method for each message of `protocol.chat`.
 
 Owns the open chats and the running turns. Every method returns at once: reading and writing files
 happens on one thread in the order of the requests, each turn has its own thread, and requests that
@@ -14,7 +14,6 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lcursor import protocol_chat as wire
 from lcursor.chat import archive, attachments
 from lcursor.chat.archive import Archive
 from lcursor.chat.attachments import Gatherer, OpenCodebase
@@ -31,6 +30,7 @@ from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
 from lcursor.project.root import root_of
+from lcursor.protocol import chat as wire
 from lcursor.reporting import Notify, error_message, report_error
 
 STOP_S = 0.1
@@ -59,7 +59,7 @@ class ChatService:
     """The chats of one editor or one command line.
 
     Args:
-        notify: sends a message of `protocol_chat.TO_LUA`, `error` or `log`, from any thread.
+        notify: sends a message of `protocol.chat.TO_LUA`, `error` or `log`, from any thread.
         codebase: returns the search of a project; None for a search without an index.
         secrets: globs of files that are never read, besides the built-in ones.
         models: shared with others; None to create a pool.

@@ -20,7 +20,7 @@ from lcursor.errors import ContextFull
 from lcursor.llm import tokens
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Event, Message, Text
-from lcursor.protocol_chat import ChatItem
+from lcursor.protocol.chat import ChatItem
 
 Count = Callable[[Sequence[Message]], int]
 

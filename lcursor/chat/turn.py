@@ -37,7 +37,7 @@ from lcursor.llm.records import (
     Usage,
 )
 from lcursor.llm.tokens import Counter
-from lcursor.protocol_chat import ChatEnd, ChatPhase
+from lcursor.protocol.chat import ChatEnd, ChatPhase
 from lcursor.reporting import Notify, as_lcursor_error, error_message, log_exception
 
 PROGRESS_S = 0.1

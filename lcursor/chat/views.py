@@ -7,7 +7,7 @@ from typing import cast
 
 from lcursor.chat.conversation import Conversation, StoredMessage, Summary
 from lcursor.context.items import Item
-from lcursor.protocol_chat import ChatItem, ChatMessage, ChatOpened
+from lcursor.protocol.chat import ChatItem, ChatMessage, ChatOpened
 
 INTERRUPTED = "Neovim or its Python host ended while it was written"
 

@@ -20,7 +20,7 @@ from lcursor.context.items import Item, count_rows, missing
 from lcursor.process.run import Output
 from lcursor.project import filetypes, git
 from lcursor.project.reading import Reader
-from lcursor.protocol_chat import AttachmentKind
+from lcursor.protocol.chat import AttachmentKind
 
 MAX_BYTES = 4 << 20
 MAX_FILE_BYTES = 128 << 10

@@ -14,7 +14,7 @@ from lcursor.context import changes, file_names, mentions, prompts, rules
 from lcursor.context.codebase import Codebase
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.project.reading import Reader
-from lcursor.protocol_chat import ChatWord
+from lcursor.protocol.chat import ChatWord
 
 MAX = 50
 MAX_S = 1.5

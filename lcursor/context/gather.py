@@ -27,7 +27,7 @@ from lcursor.context.mentions import Mention
 from lcursor.process.run import Cancel
 from lcursor.project import git
 from lcursor.project.reading import MAX_BYTES, MAX_S, Reader
-from lcursor.protocol_chat import AttachmentKind, ChatAttachment
+from lcursor.protocol.chat import AttachmentKind, ChatAttachment
 
 CODEBASE_TOKENS = 4000
 """Default limit of `@codebase`."""

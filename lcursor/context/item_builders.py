@@ -14,7 +14,7 @@ from typing import Final
 from lcursor.context import paths
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, SearchHit, count_rows, missing
-from lcursor.protocol_chat import AttachmentKind
+from lcursor.protocol.chat import AttachmentKind
 
 MAX_QUESTION_CHARS = 2000
 MAX_DEFINITIONS = 5

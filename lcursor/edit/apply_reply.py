@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from lcursor import protocol_edit as wire
 from lcursor.code import symbols
 from lcursor.context.items import Seen
 from lcursor.edit import diff
@@ -25,6 +24,7 @@ from lcursor.edit.run import Outcome, Run, RunListener
 from lcursor.edit.sources import Sources
 from lcursor.edit.workspace import EditServices, Workspace, clean, counter, language_of
 from lcursor.errors import Cancelled, LcursorError
+from lcursor.protocol import edit as wire
 
 MAX_QUESTIONS = 20
 """About one reply."""

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lcursor import protocol_edit as wire
 from lcursor.context import changes, layout, rules
 from lcursor.context.items import Item
 from lcursor.edit.completion import complete, raise_if_cancelled
@@ -24,6 +23,7 @@ from lcursor.errors import EditFailed, NothingStaged
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Message, SamplingParams
 from lcursor.project.reading import Reader
+from lcursor.protocol import edit as wire
 
 ANSWER_TOKENS: Final = 400
 FOLLOW_UP_TOKENS: Final = 256

@@ -15,7 +15,7 @@ from typing import Final
 from lcursor.edit.records import Check, Lines
 from lcursor.edit.rewriting.retry import DiagnosticsCheck
 from lcursor.edit.run import Run
-from lcursor.protocol_edit import EditProblem, EditServer
+from lcursor.protocol.edit import EditProblem, EditServer
 
 NAME: Final = "diagnostics"
 MAX_ROWS: Final = 20_000

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lcursor import protocol_edit as wire
 from lcursor.edit.checkpoints import undo
 from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.write import recover, write
 from lcursor.edit.records import FileChange, Lines
 from lcursor.edit.sources import Sources, project_of
 from lcursor.errors import EditMissing, LcursorError
+from lcursor.protocol import edit as wire
 
 ChatEdited = Callable[[str, Sequence[Mapping[str, Any]]], None]
 """Called with the key of a chat, and what was done with its changes."""

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 
-from lcursor import protocol_edit as wire
 from lcursor.edit import diff
 from lcursor.edit.records import Check, FileChange, Lines, Region, digest
 from lcursor.edit.rewriting import retry
@@ -29,6 +28,7 @@ from lcursor.edit.workspace import (
 )
 from lcursor.errors import Cancelled, LcursorError, ServerError
 from lcursor.llm.pool import Connection
+from lcursor.protocol import edit as wire
 
 MAX_WORKERS = 8
 """Files that are rewritten at once, however many slots a server has."""

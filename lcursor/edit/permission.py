@@ -18,7 +18,7 @@ from lcursor.config import EditConfig
 from lcursor.edit.checkpoints import history
 from lcursor.edit.run import Run
 from lcursor.errors import LcursorError
-from lcursor.protocol_edit import EditChoice
+from lcursor.protocol.edit import EditChoice
 from lcursor.storage import folders
 
 NAME: Final = "commands.json"

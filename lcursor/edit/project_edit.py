@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lcursor import protocol_edit as wire
 from lcursor.edit import plan
 from lcursor.edit.multi_edit import Batch, FileJob, Target
 from lcursor.edit.plan import Plan, Step
@@ -22,6 +21,7 @@ from lcursor.edit.workspace import (
 )
 from lcursor.errors import LcursorError
 from lcursor.llm.pool import Connection
+from lcursor.protocol import edit as wire
 
 NEW_FILE = "a new file"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from lcursor import protocol_edit as wire
 from lcursor.edit.records import Lines, lines_of
 from lcursor.edit.rewriting.task import Task
 from lcursor.edit.run import Outcome, Run, RunListener
@@ -15,6 +14,7 @@ from lcursor.edit.workspace import (
     counter,
     language_of,
 )
+from lcursor.protocol import edit as wire
 
 SAME = "The model wrote what was there already"
 ALTERNATIVE_TEMPERATURE = 0.7

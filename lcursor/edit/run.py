@@ -18,7 +18,7 @@ from lcursor.edit.records import Lines, Region
 from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress, add_usage
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
-from lcursor.protocol_edit import EditChoice, EditEnd, EditLooked, EditPhase, EditStep
+from lcursor.protocol.edit import EditChoice, EditEnd, EditLooked, EditPhase, EditStep
 from lcursor.reporting import Notify, as_lcursor_error, error_message
 
 NO_CODE = frozenset({"empty", "prose"})

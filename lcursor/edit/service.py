@@ -1,4 +1,4 @@
-"""The service of edits: each message of `protocol_edit` has a method here.
+"""The service of edits: each message of `protocol.edit` has a method here.
 
 Every method returns at once. Each edit runs on a thread of its own; the history and files are
 written on one other thread, in the order of the messages. Files are only changed when the editor
@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lcursor import protocol_edit as wire
 from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
@@ -27,6 +26,7 @@ from lcursor.edit.workspace import EditServices
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
+from lcursor.protocol import edit as wire
 from lcursor.reporting import Notify, error_message, report_error
 
 STOP_S = 0.1
@@ -41,7 +41,7 @@ class EditService:
 
     Args:
         config: the settings.
-        send: sends a message of `protocol_edit.TO_LUA`, `error` or `log`, from any thread.
+        send: sends a message of `protocol.edit.TO_LUA`, `error` or `log`, from any thread.
         models: shared with the chat, and closed by their owner.
         codebase: returns the search of a project; None for a plain one.
         secrets: globs of files that are never read, in addition to the built-in ones.

@@ -17,7 +17,7 @@ from lcursor.errors import EditRefused, LcursorError
 from lcursor.project import listing
 from lcursor.project.reading import Reader
 from lcursor.project.root import root_of
-from lcursor.protocol_edit import EditBuffer, EditFile
+from lcursor.protocol.edit import EditBuffer, EditFile
 
 DISK = -1
 """The tick of a text on disk."""

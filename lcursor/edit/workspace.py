@@ -29,8 +29,8 @@ from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task
 from lcursor.edit.run import Run
 from lcursor.edit.sources import Sources
 from lcursor.llm.pool import Connection, ModelPool
-from lcursor.protocol_chat import ChatAttachment
-from lcursor.protocol_edit import EditBuffer
+from lcursor.protocol.chat import ChatAttachment
+from lcursor.protocol.edit import EditBuffer
 
 T = TypeVar("T")
 CONTEXT_SHARE = 2

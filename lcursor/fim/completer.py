@@ -24,7 +24,7 @@ from lcursor.fim.context_ring import ContextRing, Retriever
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import Result
 from lcursor.fim.scheduler import Job, Scheduler
-from lcursor.protocol import (
+from lcursor.protocol.fim import (
     ContextChunk,
     FimAlternatives,
     FimDone,
@@ -32,11 +32,11 @@ from lcursor.protocol import (
     FimRequest,
     FimStats,
     FimWarm,
-    HostState,
     Prompt,
     PromptPiece,
     StopReason,
 )
+from lcursor.protocol.session import HostState
 from lcursor.reporting import Notify, error_message, log_exception
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from lcursor.fim.outcomes import Row
-from lcursor.protocol import Stats, StatsRow
+from lcursor.protocol.fim import Stats, StatsRow
 
 ACCEPTS = {"accepted", "partial", "typed"}
 MIN_OUTCOMES = 30

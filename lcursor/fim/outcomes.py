@@ -48,8 +48,8 @@ class Row:
 
     Attributes:
         at_s: when it disappeared, in seconds since 1970.
-        outcome: a `protocol.Outcome`.
-        source: a `protocol.TextSource`.
+        outcome: a `protocol.fim.Outcome`.
+        source: a `protocol.fim.TextSource`.
         through_keys: typed keys that matched it, so that no request was sent for them.
         latency_ms: from the key to the ghost text; -1 if it waited for something besides the model.
         confidence: -1 if the suggestion disappeared before the model had finished.

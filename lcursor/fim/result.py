@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lcursor.fim.prompt import Source
-from lcursor.protocol import FimStats
+from lcursor.protocol.fim import FimStats
 
 Reason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled", "unsure"]
 Origin = Literal["model", "cache", "speculation"]

@@ -24,7 +24,8 @@ from lcursor.host.project import Projects
 from lcursor.host.retriever import IndexRetriever
 from lcursor.host.services import LazyChat, LazyEdit, SharedModels
 from lcursor.http import endpoint
-from lcursor.protocol import FimOutcome, Hello
+from lcursor.protocol.fim import FimOutcome
+from lcursor.protocol.session import Hello
 from lcursor.reporting import Notify, error_message, report_error
 
 Handler = Callable[[Any], None]
@@ -109,7 +110,7 @@ class Dispatch:
         self._settings = config.from_table(params["config"])
         self._configure()
 
-    def _config(self, params: protocol.ConfigChanged) -> None:
+    def _config(self, params: protocol.session.ConfigChanged) -> None:
         self._settings = config.from_table(params["config"])
         self._configure()
 

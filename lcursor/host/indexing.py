@@ -59,7 +59,7 @@ class Indexing:
         for project in self._all():
             project.close()
 
-    def enter(self, params: protocol.IndexPath) -> None:
+    def enter(self, params: protocol.index.IndexPath) -> None:
         """Connect to the index of an entered file's project, if there is one."""
         path = params["path"]
 
@@ -70,12 +70,12 @@ class Indexing:
 
         self._in_project(path, connect)
 
-    def saved(self, params: protocol.IndexPath) -> None:
+    def saved(self, params: protocol.index.IndexPath) -> None:
         """Report a saved file."""
         path = params["path"]
         self._in_project(path, lambda it: it.tell("changed", paths=[it.name_of(path)]))
 
-    def begin(self, params: protocol.IndexBegin) -> None:
+    def begin(self, params: protocol.index.IndexBegin) -> None:
         """Index a project."""
         options = {"confirmed": params["is_confirmed"], "rebuild": params["rebuild"]}
 
@@ -84,7 +84,7 @@ class Indexing:
 
         self._in_project(params["path"], begin, params["id"])
 
-    def report(self, params: protocol.IndexAsk) -> None:
+    def report(self, params: protocol.index.IndexAsk) -> None:
         """Report what an index of a project would contain."""
 
         def report(project: Project) -> None:
@@ -93,12 +93,12 @@ class Indexing:
 
         self._in_project(params["path"], report, params["id"])
 
-    def why(self, params: protocol.IndexAsk) -> None:
+    def why(self, params: protocol.index.IndexAsk) -> None:
         """Report why a file is not in the index."""
 
         def explain(project: Project) -> None:
             name = project.name_of(params["path"])
-            answer: protocol.IndexExplained = {
+            answer: protocol.index.IndexExplained = {
                 "id": params["id"],
                 "path": name,
                 "root": str(project.root),
@@ -108,12 +108,12 @@ class Indexing:
 
         self._in_project(params["path"], explain, params["id"])
 
-    def search(self, params: protocol.IndexSearch) -> None:
+    def search(self, params: protocol.index.IndexSearch) -> None:
         """Search for a text, unless a newer search has come meanwhile."""
         options = {"text": params["text"], "limit": params["limit"], "mode": params["mode"]}
         self._search(params["id"], params["path"], params["text"], "search", "hits", options)
 
-    def symbols(self, params: protocol.IndexSymbols) -> None:
+    def symbols(self, params: protocol.index.IndexSymbols) -> None:
         """Find definitions by the start of their name, unless a newer search has come."""
         name = params["name"]
         options = {"name": name, "limit": params["limit"], "prefix": True}
@@ -136,7 +136,7 @@ class Indexing:
 
         self._in_project(path, find)
 
-    def buffer(self, params: protocol.IndexBuffer) -> None:
+    def buffer(self, params: protocol.index.IndexBuffer) -> None:
         """Send the unsaved text of a buffer, so that searches find it."""
         path, text = params["path"], params["text"] if params["is_changed"] else None
         self._in_project(path, lambda it: it.tell("buffer", path=it.name_of(path), text=text))
@@ -172,7 +172,7 @@ class Indexing:
                 return
             started_s = time.monotonic()
             found = project.ask(method, **options)
-            answer: protocol.IndexFound = {
+            answer: protocol.index.IndexFound = {
                 "id": number,
                 "root": str(project.root),
                 "query": query,

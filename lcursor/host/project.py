@@ -176,7 +176,7 @@ class Project:
             self._fetch_state()
 
 
-def state_message(root: Path, state: Mapping[str, Any]) -> protocol.IndexState:
+def state_message(root: Path, state: Mapping[str, Any]) -> protocol.index.IndexState:
     """Return a worker's state as a message."""
     return {
         "root": str(root),
@@ -198,10 +198,14 @@ def state_message(root: Path, state: Mapping[str, Any]) -> protocol.IndexState:
     }
 
 
-def report_message(number: int, root: Path, report: Mapping[str, Any]) -> protocol.IndexReported:
+def report_message(
+    number: int, root: Path, report: Mapping[str, Any]
+) -> protocol.index.IndexReported:
     """Return a worker's report as a message."""
 
-    def row(name: str, files: int, size_bytes: int, examples: Sequence[str]) -> protocol.IndexRow:
+    def row(
+        name: str, files: int, size_bytes: int, examples: Sequence[str]
+    ) -> protocol.index.IndexRow:
         return {"name": name, "files": files, "bytes": size_bytes, "examples": list(examples)}
 
     languages, ignored = report["languages"], report["ignored"]
@@ -220,7 +224,7 @@ def report_message(number: int, root: Path, report: Mapping[str, Any]) -> protoc
     }
 
 
-def hit_message(root: Path, hit: Mapping[str, Any]) -> protocol.IndexHit:
+def hit_message(root: Path, hit: Mapping[str, Any]) -> protocol.index.IndexHit:
     """Return a search hit as a message; a definition is a hit without a score."""
     return {
         "path": str(root / hit["path"]),

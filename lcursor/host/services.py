@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from lcursor import protocol_chat, protocol_edit
+from lcursor import protocol
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.errors import ConfigInvalid, LcursorError
 from lcursor.executor import SerialExecutor
@@ -210,7 +210,7 @@ class LazyChat(LazyService[ChatConfig, "ChatService"]):
     """The chat service."""
 
     THREAD = "lcursor-chat-service"
-    MESSAGES = protocol_chat.TO_PYTHON
+    MESSAGES = protocol.chat.TO_PYTHON
     DISABLED = ("the chat is switched off", "Set chat.enabled to true")
     FAILED = "the chat could not do that"
 
@@ -257,7 +257,7 @@ class LazyEdit(LazyService[EditConfig, "EditService"]):
     """The edit service; it reads chats whose code blocks it applies."""
 
     THREAD = "lcursor-edit-service"
-    MESSAGES = protocol_edit.TO_PYTHON
+    MESSAGES = protocol.edit.TO_PYTHON
     DISABLED = ("edits are switched off", "Set edit.enabled to true")
     FAILED = "the edit could not be done"
 

@@ -21,7 +21,7 @@ from lcursor.llm.records import Served, Target, Usage
 from lcursor.llm.server import LocalServer, Status, default_folder
 from lcursor.llm.server_state import ServerFolder
 from lcursor.llm.tokens import Counter
-from lcursor.protocol_chat import ServerTold
+from lcursor.protocol.chat import ServerTold
 
 MIN_READ_TOKENS = 64
 """A shorter prompt does not show how fast prompts are read."""

@@ -1,4 +1,4 @@
--- Generated from lcursor/protocol.py and lcursor/errors.py by `make docs`: do not edit.
+-- Generated from lcursor/protocol/ and lcursor/errors.py by `make docs`: do not edit.
 -- The protocol's version, the fields of each message from Python, the levels of errors.
 
 local M = {}
@@ -9,6 +9,8 @@ M.version = 6
 M.to_lua = {
   ["ready"] = { "protocol", "version", "python", "pid" },
   ["state"] = { "state", "detail", "progress" },
+  ["error"] = { "id", "code", "message", "hint", "level" },
+  ["log"] = { "level", "message" },
   ["fim.partial"] = { "id", "buf", "tick", "text" },
   ["fim.done"] = { "id", "buf", "tick", "text", "replaces", "reason", "stats" },
   ["fim.improved"] = { "id", "buf", "tick", "text", "replaces", "stats" },
@@ -49,8 +51,6 @@ M.to_lua = {
   ["edit.reverted"] = { "id", "turn", "title", "do", "files", "paths", "problems" },
   ["edit.turned"] = { "id", "turns", "undo", "redo" },
   ["edit.message"] = { "id", "text", "note" },
-  ["error"] = { "id", "code", "message", "hint", "level" },
-  ["log"] = { "level", "message" },
 }
 
 M.levels = {

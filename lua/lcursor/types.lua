@@ -115,7 +115,7 @@
 ---@field source "model"|"cache"|"speculation"
 ---@field is_other? boolean an alternative was chosen in its place
 
--- Messages of the protocol; lcursor/protocol.py describes their fields.
+-- Messages of the protocol; lcursor/protocol/ describes their fields.
 ---@alias lcursor.Request table<string, any> `fim.request`
 ---@alias lcursor.Outcome table<string, any> `fim.outcome`
 ---@alias lcursor.StatsRow table<string, any> one filetype in `stats`

@@ -18,8 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = {
     "errors": 0,
     "protocol": 0,
-    "protocol_chat": 0,
-    "protocol_edit": 0,
     "config": 0,
     "install": 1,
     "installer": 1,

@@ -35,7 +35,7 @@ def wait_for(event: threading.Event) -> Act:
 def request(number: int, filetype: str = "") -> Any:
     """Return a request from an empty buffer."""
     kinds: dict[object, object] = {int: 1, str: "", bool: False}
-    found = protocol.fields(protocol.FimRequest).items()
+    found = protocol.fields(protocol.fim.FimRequest).items()
     fields = {name: kinds.get(kind, "auto") for name, kind in found}
     return fields | {"id": number, "filetype": filetype}
 

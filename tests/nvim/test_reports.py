@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcursor.drive.editor import Editor
 from lcursor.fim import outcome_stats
-from lcursor.protocol import PromptPiece
+from lcursor.protocol.fim import PromptPiece
 from tests.fakes.control import STATS, FakeHost
 from tests.nvim.pilot import Pilot
 from tests.nvim.test_commands import NOTES, notes

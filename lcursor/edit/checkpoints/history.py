@@ -25,7 +25,7 @@ from lcursor.edit.checkpoints.images import Images
 from lcursor.edit.checkpoints.turn import FileTurn, Turn
 from lcursor.edit.records import FileChange, Lines
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
-from lcursor.protocol_edit import EditDecided, EditTurnRow
+from lcursor.protocol.edit import EditDecided, EditTurnRow
 from lcursor.storage import file_lock, folders
 
 OLD_NAMES: Final = ("turns.jsonl", "history.jsonl")

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from lcursor.edit import diff
 from lcursor.edit.records import Change, Check, FileChange, Lines
-from lcursor.protocol_edit import EditHunk, TurnState
+from lcursor.protocol.edit import EditHunk, TurnState
 
 VERSION: Final = 3
 """Of the stored form."""

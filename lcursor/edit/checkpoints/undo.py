@@ -23,7 +23,7 @@ from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.checkpoints.turn import Action, FileTurn
 from lcursor.edit.records import Change, FileChange, Lines, digest, lines_of
 from lcursor.errors import EditFailed, EditMissing
-from lcursor.protocol_edit import EditBuffer
+from lcursor.protocol.edit import EditBuffer
 
 STAYS: Final = "stays as it is"
 CHANGED: Final = f"was changed since, and {STAYS}"

@@ -25,7 +25,7 @@ from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Finished, Message, Progress, Reasoning, SamplingParams, Text, Usage
-from lcursor.protocol_edit import EditPhase
+from lcursor.protocol.edit import EditPhase
 
 GROWTH: Final = 3
 """An answer may have so many times the tokens of the region, plus `SPARE_TOKENS`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from lcursor.edit.records import Format, Lines, Region
 from lcursor.llm.records import Usage
-from lcursor.protocol_edit import EditPhase
+from lcursor.protocol.edit import EditPhase
 
 
 @dataclass(frozen=True, slots=True)

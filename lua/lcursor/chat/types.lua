@@ -1,7 +1,7 @@
 ---@meta
 -- Types of the chat, for the language server. Not loaded.
 
--- Messages and their parts; lcursor/protocol_chat.py has their fields.
+-- Messages and their parts; lcursor/protocol/chat.py has their fields.
 ---@alias lcursor.ChatAttachment table
 ---@alias lcursor.ChatItem table a part of a prompt
 ---@alias lcursor.ChatMessage table its number is 0 until the host has sent it

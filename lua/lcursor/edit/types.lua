@@ -80,7 +80,7 @@
 ---@field lines string[] written at this attempt
 ---@field message? string what the message line shows
 
--- Structures of the protocol; lcursor/protocol_edit.py describes their fields.
+-- Structures of the protocol; lcursor/protocol/edit.py describes their fields.
 ---@alias lcursor.EditChange table<string, any> `EditChange`
 ---@alias lcursor.EditFile table<string, any> `EditFile`
 ---@alias lcursor.EditProposed table<string, any> `edit.proposed`

@@ -11,7 +11,7 @@ from lcursor.context import mentions
 from lcursor.context.complete import MAX, complete
 from lcursor.context.items import SearchResult, SymbolLocation
 from lcursor.process.run import Cancel
-from lcursor.protocol_chat import ChatWord
+from lcursor.protocol.chat import ChatWord
 from tests.unit.project.trees import git, write
 
 

@@ -14,7 +14,7 @@ from lcursor.context.items import DROPPED, Item, SearchHit, SearchResult, Symbol
 from lcursor.errors import Cancelled
 from lcursor.process.run import Cancel
 from lcursor.project import reading
-from lcursor.protocol_chat import AttachmentKind, ChatAttachment
+from lcursor.protocol.chat import AttachmentKind, ChatAttachment
 from tests.unit.project.test_reading import KEY
 from tests.unit.project.trees import git, write
 

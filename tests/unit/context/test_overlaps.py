@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lcursor.context.item_builders import remove_overlaps
 from lcursor.context.items import Item
-from lcursor.protocol_chat import AttachmentKind
+from lcursor.protocol.chat import AttachmentKind
 
 KINDS: list[AttachmentKind] = ["file", "dir", "buffer", "symbol", "codebase", "selection"]
 

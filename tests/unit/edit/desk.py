@@ -15,7 +15,7 @@ from lcursor.edit.permission import Permissions
 from lcursor.edit.records import Change, digest
 from lcursor.edit.service import EditService
 from lcursor.llm.pool import ModelPool
-from lcursor.protocol_edit import EditChange, EditDecided, EditHunk
+from lcursor.protocol.edit import EditChange, EditDecided, EditHunk
 from tests.fakes.chat_server import Answer, ChatServer, say
 from tests.fakes.heard import Heard, Told, config_of
 

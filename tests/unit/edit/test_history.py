@@ -21,7 +21,7 @@ from lcursor.edit.checkpoints.turn import Action, Turn, Writing
 from lcursor.edit.checkpoints.write import recover
 from lcursor.edit.records import Change, FileChange, digest
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
-from lcursor.protocol_edit import EditDecided, EditHunk
+from lcursor.protocol.edit import EditDecided, EditHunk
 from tests.fakes.disk import full_disk
 from tests.unit.edit.desk import decision
 

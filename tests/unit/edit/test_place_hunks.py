@@ -6,7 +6,7 @@ import pytest
 
 from lcursor.edit.checkpoints.turn import FileTurn, place_hunks
 from lcursor.edit.records import Change, FileChange, Lines, digest
-from lcursor.protocol_edit import EditHunk
+from lcursor.protocol.edit import EditHunk
 from tests.unit.edit.desk import hunk_at
 
 BASE: Lines = ("a", "b", "a", "b", "c", "d", "e")

@@ -14,7 +14,7 @@ from lcursor.edit.checkpoints.turn import Action
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, FileKind, digest
 from lcursor.errors import EditMissing, EditRefused, EditUnsaved
-from lcursor.protocol_edit import EditBuffer
+from lcursor.protocol.edit import EditBuffer
 from tests.unit.edit.desk import decision, hunk_at
 
 CODE = """\

@@ -14,7 +14,8 @@ from lcursor.errors import Cancelled
 from lcursor.fim.completer import Completer
 from lcursor.fim.context_ring import Query
 from lcursor.fim.files import File
-from lcursor.protocol import ChunkKind, ContextChunk, check
+from lcursor.protocol import check
+from lcursor.protocol.fim import ChunkKind, ContextChunk
 from tests.fakes.engine import Act, Models, fail, request
 from tests.unit.fim.conftest import Start
 
@@ -123,7 +124,7 @@ def stats(models: Models, completer: Completer, number: int, filetype: str) -> M
     """Complete in a buffer of that filetype; return the statistics of the answer."""
     completer.request(request(number, filetype))
     done: dict[str, Any] = models.wait("fim.done", number)["stats"]
-    assert set(done) == set(protocol.fields(protocol.FimStats))
+    assert set(done) == set(protocol.fields(protocol.fim.FimStats))
     return done
 
 

@@ -26,7 +26,7 @@ def completer(start: Start) -> Completer:
 
 def place(number: int) -> Any:
     """Return what `fim.warm` tells of an empty buffer."""
-    fields = protocol.fields(protocol.FimWarm)
+    fields = protocol.fields(protocol.fim.FimWarm)
     return {name: value for name, value in request(number).items() if name in fields}
 
 
@@ -117,7 +117,7 @@ def test_a_better_answer_belongs_to_the_last_request(models: Models, completer: 
     completer.request(request(7))
     told = models.wait("fim.improved")
     assert (told["id"], told["text"], told["replaces"]) == (7, "one more", 1)
-    assert set(told["stats"]) == set(protocol.fields(protocol.FimStats))
+    assert set(told["stats"]) == set(protocol.fields(protocol.fim.FimStats))
     assert told["stats"]["decoded_tokens"] == 4
     assert told["stats"]["passes"] == 2
     assert told["stats"]["window"] == "full"

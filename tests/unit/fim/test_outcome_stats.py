@@ -64,7 +64,7 @@ def test_what_is_learned(outcome: str, confidence: float, learned: list[Any]) ->
 
 
 def test_every_outcome_of_the_wire_is_counted() -> None:
-    for outcome in get_args(protocol.Outcome):
+    for outcome in get_args(protocol.fim.Outcome):
         total = cast(
             "dict[str, Any]", outcome_stats.stats([row(outcome=outcome)], {}, "/x")["total"]
         )

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lcursor import protocol_chat
 from lcursor.config import ChatConfig
 from lcursor.host.indexing import Indexing
 from lcursor.host.services import LazyChat, SharedModels
+from lcursor.protocol import chat as messages
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
 from tests.fakes.heard import Heard, config_of
 
@@ -74,7 +74,7 @@ def server() -> Iterator[ChatServer]:
 
 
 def test_every_message_of_the_chat_has_a_handler(server: ChatServer) -> None:
-    assert set(Desk(config_of(server)).handlers) == set(protocol_chat.TO_PYTHON)
+    assert set(Desk(config_of(server)).handlers) == set(messages.TO_PYTHON)
 
 
 def test_a_question_goes_through_the_host(data: Path, server: ChatServer) -> None:

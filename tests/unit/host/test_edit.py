@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from lcursor import protocol, protocol_edit
+from lcursor import protocol
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.host.services import LazyChat, LazyEdit, SharedModels
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
@@ -88,7 +88,7 @@ def server() -> Iterator[ChatServer]:
 
 def test_every_message_of_edits_has_a_handler(server: ChatServer) -> None:
     desk = Desk(config_of(server))
-    assert set(desk.editing.handlers()) == set(protocol_edit.TO_PYTHON)
+    assert set(desk.editing.handlers()) == set(protocol.edit.TO_PYTHON)
 
 
 def test_an_edit_goes_through_the_host_and_the_index_rests(path: Path, server: ChatServer) -> None:

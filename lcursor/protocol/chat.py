@@ -1,4 +1,4 @@
-"""The messages of chats and of the local server, a part of `protocol.py`.
+"""The messages of chats and of the local server.
 
 Each request has an `id`; all its answers carry it. A chat is named by its key, a message by its
 number in the chat, from 1; 0 is before the first.

@@ -1,4 +1,4 @@
-"""The messages of edits, a part of `protocol.py`.
+"""The messages of edits.
 
 Each request has an `id`; all its answers carry it. The result of an edit is a *turn*, named by its
 key in the history: files, each with changes of whole lines. Rows are those of the base, the text
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from lcursor.protocol_chat import ChatAttachment
+from lcursor.protocol.chat import ChatAttachment
 
 EditScope = Literal["region", "project"]
 """One region of a buffer; or all files, after a plan."""
