@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, get_args
 
@@ -194,7 +195,7 @@ class Judge:
         lines = tuple(bug.source.rstrip("\n").split("\n"))
         head = f"def {bug.entry_point}("
         row = next(at for at, line in enumerate(lines) if line.startswith(head))
-        count = self._reached.counter.known
+        count = partial(self._reached.client.count, may_ask=False)
         region = grow(lines, "python", row, row, self._config.region_tokens, lambda t: count(t)[0])
         return Task(NAME, NAME, "python", lines, region, instruction(bug), "", form)
 

@@ -18,7 +18,7 @@ from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen, count_rows
 from lcursor.errors import CommandUnknown
-from lcursor.llm.tokens import Counter, digest
+from lcursor.llm.tokens import Countable, digest
 from lcursor.protocol.chat import ChatAttachment, ChatBill, ChatItem, ChatSend
 
 REPEATED = "in the chat already, unchanged"
@@ -27,6 +27,8 @@ FILE_KINDS: Final = frozenset(
 )
 """Kinds of items whose text is rows of a file."""
 OpenCodebase = Callable[[Path], Codebase]
+Count = Callable[[Countable], tuple[int, bool]]
+"""Returns the tokens of a text or a prompt, and whether that is exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,8 @@ class QuestionContext:
         items = [each for each in self.items if (each.kind, each.note) != ("rules", REPEATED)]
         return clean(layout.message(self.text, items))
 
-    def attached(self, count: Callable[[str], tuple[int, bool]]) -> list[Item]:
-        """Return the items without their text, with their tokens and places in the message.
-
-        Args:
-            count: returns the tokens of a text, and whether that is exact.
-        """
+    def attached(self, count: Count) -> list[Item]:
+        """Return the items without their text, with their tokens and places in the message."""
         found, sent = list[Item](), self.sent_text()
         if self.note:
             name = self.text.split()[0]
@@ -185,16 +183,16 @@ def check_command(text: str, root: str) -> None:
 
 
 def token_rows(
-    chat: Conversation, last: int, question: str, items: Sequence[Item], counter: Counter
+    chat: Conversation, last: int, question: str, items: Sequence[Item], count: Count
 ) -> tuple[list[ChatItem], int]:
     """Return the parts of a prompt with their tokens, and the total; may ask the server."""
     before = prompt.messages(chat, last)
-    system, is_system_exact = counter.messages(before[:1])
+    system, is_system_exact = count(before[:1])
     history, is_history_exact = (0, True)
     if len(before) > 1:
-        history, is_history_exact = counter.messages(before)
+        history, is_history_exact = count(before)
         history -= system
-    own, is_own_exact = counter.text(clean(question))
+    own, is_own_exact = count(clean(question))
     rows = [
         _row("system", "the instructions", system, is_system_exact),
         _row("history", "the chat so far", history, is_history_exact),

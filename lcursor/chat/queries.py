@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +20,6 @@ from lcursor.context import complete
 from lcursor.errors import LcursorError
 from lcursor.executor import OnError, SerialExecutor
 from lcursor.llm import tokens
-from lcursor.llm.pool import status_message
-from lcursor.llm.tokens import Counter
 from lcursor.project.root import root_of
 from lcursor.protocol import chat as wire
 
@@ -87,9 +86,9 @@ class ChatQueries:
         )
         if known is None:
             self._run_in_thread(partial(self._warm_up, name))
-        counter = known.counter if known else Counter()
-        rows, _ = token_rows(chat, last, found.text, found.attached(counter.text), counter)
-        total, _ = counter.messages(prompt.with_question(chat, last, found.sent_text()))
+        count = known.client.count if known else tokens.estimated
+        rows, _ = token_rows(chat, last, found.text, found.attached(count), count)
+        total, _ = count(prompt.with_question(chat, last, found.sent_text()))
         answer: wire.ChatBilled = {
             "id": params["id"],
             "chat": params["chat"],
@@ -126,7 +125,7 @@ class ChatQueries:
             server.stop()
         elif action == "restart":
             server.restart(cancel)
-        self._deps.notify("server.told", status_message(server.status(), params["id"]))
+        self._deps.notify("server.told", {"id": params["id"], **asdict(server.status())})
 
     def _run_in_thread(self, job: Callable[[], None], number: int = 0) -> None:
         def run() -> None:

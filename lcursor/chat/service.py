@@ -99,7 +99,7 @@ class ChatService:
         self._queries = ChatQueries(
             self._deps, self._open_file, self._open_codebase, self._on_error
         )
-        self._models.add_listener(self._on_server_report, self._kv_states.cancel_save)
+        self._models.before_use.append(self._kv_states.cancel_save)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return the method for each message."""
@@ -276,7 +276,7 @@ class ChatService:
         self._kv_states.close(CLOSE_S if is_leaving else 0.0)
         for file in files:
             file.close()
-        self._models.remove_listener(self._on_server_report)
+        self._models.before_use.remove(self._kv_states.cancel_save)
         if self._owns_models:
             self._models.close()
 
@@ -318,15 +318,6 @@ class ChatService:
             is_last = self._turns.pop(turn.number, None) is not None and not self._turns
         if is_last:
             self._on_busy(False)
-
-    def _on_server_report(self, words: str) -> bool:
-        """Pass a report to the turn on whose thread it is made; return whether there is one."""
-        thread = threading.current_thread()
-        with self._lock:
-            turns = [turn for turn in self._turns.values() if turn.runs_on(thread)]
-        for turn in turns:
-            turn.report_server(words)
-        return bool(turns)
 
     def _log(self, words: str) -> None:
         self._notify("log", {"level": "info", "message": words})

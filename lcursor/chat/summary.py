@@ -110,8 +110,8 @@ class PromptFitter:
         if total > limit:
             chat = self._file.snapshot()
             asked = chat.messages[question]
-            counter = self._connection.counter
-            items, _ = token_rows(chat, asked.parent, asked.text, asked.items, counter)
+            count = self._connection.client.count
+            items, _ = token_rows(chat, asked.parent, asked.text, asked.items, count)
             check_fits(items, total, limit)
         return messages
 
@@ -144,7 +144,7 @@ class PromptFitter:
         return True
 
     def _count(self, messages: Sequence[Message]) -> int:
-        return self._connection.counter.messages(messages)[0]
+        return self._connection.client.count(messages)[0]
 
     def _messages(self, question: int) -> list[Message]:
         return prompt.messages(self._file.snapshot(), question)
@@ -162,7 +162,7 @@ def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None
     ends = [at for at, each in enumerate(rest) if each.role == "assistant"]
     if len(ends) > 1:
         kept = prompt.alternate(rest[ends[-2] + 1 : ends[-1] + 1])
-        if tokens.estimate_messages(kept) <= KEPT_SHARE * limit:
+        if tokens.estimate(kept) <= KEPT_SHARE * limit:
             ends.pop()
     for at in reversed(ends):
         number = rest[at].number

@@ -22,7 +22,7 @@ from lcursor.chat.kv_states import SLOT, KVStates
 from lcursor.chat.summary import PromptFitter
 from lcursor.chat.views import item_row
 from lcursor.config import ChatConfig
-from lcursor.errors import Cancelled, ChatMissing, ContextFull, ServerGarbled
+from lcursor.errors import Cancelled, ChatMissing, ServerGarbled
 from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection, ModelPool
@@ -36,7 +36,6 @@ from lcursor.llm.records import (
     Text,
     Usage,
 )
-from lcursor.llm.tokens import Counter
 from lcursor.protocol.chat import ChatEnd, ChatPhase
 from lcursor.reporting import Notify, as_lcursor_error, error_message, log_exception
 
@@ -122,14 +121,6 @@ class Turn:
             self._finish("stopped")
             self._is_over.wait(wait_s)  # if its own thread was about to
 
-    def runs_on(self, thread: threading.Thread) -> bool:
-        """Return whether a thread is the turn's."""
-        return thread is self._thread
-
-    def report_server(self, words: str) -> None:
-        """Report what the local server does. Thread: the turn's."""
-        self._progress("server", words)
-
     def _run(self) -> None:
         reason: ChatEnd = "failed"
         try:
@@ -210,12 +201,12 @@ class Turn:
             known.context_tokens if known else 0,
             with_screen=models.may_see(model, question.text),
         )
-        counter = known.counter if known else Counter()
+        count = partial(known.client.count, may_ask=False) if known else tokens.estimated
         op: Op = {
             "op": "attach",
             "number": self.asked,
             "sent": found.sent_text(),
-            "items": [asdict(each) for each in found.attached(counter.known)],
+            "items": [asdict(each) for each in found.attached(count)],
             "attachments": list(found.kept),
         }
         self._change(lambda _: [op], fsync=False)
@@ -234,7 +225,8 @@ class Turn:
     def _connect(self, model: str) -> Connection:
         if self._deps.models.known(model) is None:
             self._progress("server")
-        connection = self._deps.models.connect(model, self._stopped)
+        report = partial(self._progress, "server")
+        connection = self._deps.models.connect(model, self._stopped, report)
         self._check_running()
         self._server = connection.server
         self._cost = replace(self._cost, context_tokens=connection.context_tokens)
@@ -259,9 +251,8 @@ class Turn:
         self._deps.notify("chat.summed", {"id": self.number, "chat": self.key, **summary})
 
     def _stream_answer(self, connection: Connection, messages: Sequence[Message]) -> ChatEnd:
-        models = self._deps.models
         started_s = reported_s = time.monotonic()
-        cost = replace(self._cost, prompt_tokens=tokens.estimate_messages(messages))
+        cost = replace(self._cost, prompt_tokens=tokens.estimate(messages))
         self._report_estimate(connection, messages)
         reason: ChatEnd = "failed"
         max_tokens = self._deps.config.max_tokens
@@ -280,12 +271,8 @@ class Turn:
                         self._report_reading(event)
                 elif isinstance(event, Finished):
                     cost, reason = _with_usage(cost, event.usage), event.reason
-                    models.record_usage(connection.name, event.usage)
         except ServerGarbled:
-            models.invalidate(connection)
-            raise
-        except ContextFull as error:  # the next turn summarizes
-            models.record_context(connection.name, error.context_tokens)
+            self._deps.models.invalidate(connection)
             raise
         finally:
             if reason == "failed":
@@ -332,14 +319,14 @@ class Turn:
     def _report_estimate(self, connection: Connection, messages: Sequence[Message]) -> None:
         """Report about how long the reading takes, before the server says anything."""
         chat = self._file.snapshot()
-        total, cached = tokens.estimate_messages(messages), 0
+        total, cached = tokens.estimate(messages), 0
         counted = [each for each in chat.branch(self.asked) if each.cost.is_exact]
         if counted:
             known = prompt.messages(chat, counted[-1].number)
             if known == messages[: len(known)]:  # without a summary in between
                 cached = counted[-1].cost.prompt_tokens + counted[-1].cost.answer_tokens
-                total = cached + tokens.estimate_messages(messages[len(known) :])
-        speed = self._deps.models.prompt_speed(connection.name)
+                total = cached + tokens.estimate(messages[len(known) :])
+        speed = connection.client.prompt_speed
         seconds = (total - cached) / speed / 1000 if speed > 0 else -1.0
         self._progress("reading", total=total, seconds_left=seconds)
 

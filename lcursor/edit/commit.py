@@ -196,7 +196,7 @@ def _prompt(
     """Return the prompt with as much of the diff as fits, and a note on the rest."""
 
     def count(text: str) -> int:
-        return reached.counter.text(text)[0]
+        return reached.client.count(text)[0]
 
     is_small = is_tiny(reached.served.model)
     budget = (reached.context_tokens or UNKNOWN_TOKENS) - ANSWER_TOKENS - FOLLOW_UP_TOKENS

@@ -122,7 +122,7 @@ class Batch:
                         problems.append(f"{name}, {what}: {error.message}")
 
         workers = max(min(self.reached.served.slots, len(jobs), MAX_WORKERS), 1)
-        with ThreadPoolExecutor(workers, "lcursor-edit", run.add_thread) as pool:
+        with ThreadPoolExecutor(workers, "lcursor-edit") as pool:
             for future in as_completed([pool.submit(rewrite_file, job) for job in jobs]):
                 if (error := future.exception()) is not None:
                     failures.append(error)

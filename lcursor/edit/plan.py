@@ -196,7 +196,7 @@ def _fitting_list(
 
     def is_over(shown: Sequence[Sequence[str]]) -> bool:
         text = "\n".join(line for lines in shown for line in lines)
-        return reached.counter.known(text)[0] > limit_tokens
+        return reached.client.count(text, may_ask=False)[0] > limit_tokens
 
     shown: list[list[str]] = []
     for count in (candidates.MAX_SYMBOLS, 16, 6, 0):
@@ -305,7 +305,7 @@ class _StepReader:
 
     def _is_short(self, one: Candidate) -> bool:
         text = "\n".join(self._sources.read(one.path) or ())
-        return self._reached.counter.known(text)[0] <= self._limit_tokens
+        return self._reached.client.count(text, may_ask=False)[0] <= self._limit_tokens
 
     def _find(self, wanted: str) -> tuple[Candidate, Entry]:
         """Return what a model names by its id, else by a path or a name that is unique."""

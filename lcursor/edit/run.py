@@ -72,7 +72,6 @@ class Run:
         self._is_over = threading.Event()
         self._began_s = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="lcursor-edit", daemon=True)
-        self._threads = {self._thread}
 
     def start(self) -> None:
         """Start the thread."""
@@ -104,14 +103,6 @@ class Run:
         with self._lock:
             if 0 <= found["look"] < len(self._diagnostics):
                 self._diagnostics[found["look"]].put(found)
-
-    def runs_on(self, thread: threading.Thread) -> bool:
-        """Return whether a thread works for it."""
-        return thread in self._threads
-
-    def add_thread(self) -> None:
-        """Note that the current thread works for it."""
-        self._threads.add(threading.current_thread())
 
     def check(self) -> None:
         """Raise `Cancelled` if it was stopped."""

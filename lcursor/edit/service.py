@@ -73,7 +73,7 @@ class EditService:
             tuple(secrets),
             self._histories,
             Permissions(folder),
-            partial(models.claim_cache, self._on_server_status),
+            models.claim_cache,
             chat_seen,
         )
         self._lock = threading.Lock()
@@ -81,7 +81,6 @@ class EditService:
         self._working = 0
         self._alternatives: OrderedDict[int, Alternatives] = OrderedDict()
         self._writer = SerialExecutor("lcursor-edits", self._on_writer_error)
-        models.add_listener(self._on_server_status)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return the method for each message."""
@@ -139,7 +138,6 @@ class EditService:
             run.stop()
         for run in runs:
             run.leave(LEAVE_S)
-        self._models.remove_listener(self._on_server_status)
 
     def _start(self, params: Any, edit: Callable[[Run, EditServices, Any], Outcome]) -> None:
         def work(run: Run) -> Outcome:
@@ -176,15 +174,6 @@ class EditService:
         """Thread: any."""
         with self._lock:
             self._runs.pop(run.number, None)
-
-    def _on_server_status(self, status: str) -> bool:
-        """Thread: the one that waits for the server."""
-        thread = threading.current_thread()
-        with self._lock:
-            runs = [run for run in self._runs.values() if run.runs_on(thread)]
-        for run in runs:
-            run.progress("server", status)
-        return bool(runs)
 
     def _warn(self, message: str) -> None:
         self._send("log", {"level": "warn", "message": message})

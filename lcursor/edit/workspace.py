@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -157,7 +158,8 @@ class Workspace:
         name = services.models.choose(model or setting or self.config.model, "", "")
         if services.models.known(name) is None:
             self.run.progress("server")
-        reached = services.models.connect(name, self.run.cancel)
+        report = partial(self.run.progress, "server")
+        reached = services.models.connect(name, self.run.cancel, report)
         self.run.check()
         services.on_model_use()
         return reached
@@ -219,7 +221,6 @@ class Workspace:
             return loop.run(task, listener, run.cancel, remark, before=failed)
 
         made = self.with_retry(reached, write)
-        self.services.models.record_usage(reached.name, made.usage)
         run.add_cost(made.usage, made.attempts)
         run.check()
         return made
@@ -297,7 +298,7 @@ def context_budget(reached: Connection, old: Lines = ()) -> int:
 
 def counter(reached: Connection) -> Callable[[str], int]:
     """Return a function that counts the tokens of a text without waiting for a server."""
-    return lambda text: reached.counter.known(text)[0]
+    return lambda text: reached.client.count(text, may_ask=False)[0]
 
 
 def language_of(path: str, lines: Lines, filetype: str = "") -> str:

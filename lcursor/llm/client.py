@@ -49,6 +49,10 @@ MAX_BYTES = 256 << 20
 """Of one answer: 300 bytes a token, and contexts of a million."""
 SAVE_S = 120.0
 """Time limit for saving a slot to disk, and for reading it back."""
+MAX_COUNTS = 512
+"""Of remembered token counts."""
+MIN_READ_TOKENS = 64
+"""A shorter prompt does not show how fast prompts are read."""
 LOCAL = "chat"
 """`Target.setting` of the local server."""
 DEFAULTS = SamplingParams()
@@ -73,7 +77,7 @@ class Stream:
 
     def usage(self) -> Usage:
         """Return token counts so far; exact if the server sends them with each token."""
-        prompt_tokens = tokens.estimate_messages(self._messages)
+        prompt_tokens = tokens.estimate(self._messages)
         return self._reader.usage(prompt_tokens) if self._reader else Usage(prompt_tokens)
 
     def close(self) -> None:
@@ -111,12 +115,13 @@ class Stream:
             raise Cancelled("the answer was stopped")
 
     def _events(self) -> Iterator[Event]:
+        client = self._client
         started, first = time.perf_counter(), 0.0
         while True:
-            self._reader = reader = ResponseReader(self._client.name)
-            call = self._client.begin(self, self._messages, self._wish)
+            self._reader = reader = ResponseReader(client.name)
+            call = client.begin(self, self._messages, self._wish)
             try:
-                for found in sse.objects(self._lines(call), self._client.name):
+                for found in sse.objects(self._lines(call), client.name):
                     for event in reader.feed(found):
                         if not first and isinstance(event, (Text, Reasoning)):
                             first = time.perf_counter()
@@ -127,17 +132,17 @@ class Stream:
             except LcursorError as e:
                 if reader.reason is not None:
                     break  # what follows the end is counts at most
-                if reader.has_begun or self._is_closed or not self._client.adapt(e):
+                if reader.has_begun or self._is_closed or not client.adapt(e):
                     raise
         yield from reader.finish()
         if not reader.has_begun:
-            raise ServerGarbled(f"{self._client.name} answers with nothing", self._client.advice)
+            raise ServerGarbled(f"{client.name} answers with nothing", client.advice)
         if reader.reason is None and not self._has_ended:
-            text = f"{self._client.name} broke off its answer"
-            raise ServerGarbled(text, self._client.advice)
+            raise ServerGarbled(f"{client.name} broke off its answer", client.advice)
         call.drain()
-        usage = reader.usage(tokens.estimate_messages(self._messages))
-        yield Finished(reader.reason or "stop", _timed(usage, started, first))
+        usage = _timed(self.usage(), started, first)
+        client.record_speed(usage)
+        yield Finished(reader.reason or "stop", usage)
 
     def _lines(self, call: Call) -> Iterator[bytes]:
         """Pass on lines, and note the end mark."""
@@ -166,11 +171,14 @@ class ChatClient:
         self._http = Client(root, target.key, target.setting, limits, advice, name)
         self.name = self._http.name
         """The server's address, for messages; of our own what it is."""
-        self._lock = threading.Lock()
         self.served: Served | None = None
         """What the server can do; None before it was asked."""
+        self.prompt_speed = 0.0
+        """Tokens of a prompt that it reads per millisecond; 0 before the first answer."""
         self._quirks: frozenset[providers.Quirk] = frozenset()
         self._can_count = True
+        self._counts: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Drop the connections; what runs is stopped."""
@@ -189,15 +197,24 @@ class ChatClient:
         """Return an answer; iterating it raises `ServerError`, `ContextFull`, `ConfigInvalid`."""
         return Stream(self, messages, wish)
 
-    def count(self, messages: Sequence[Message]) -> tuple[int, bool]:
-        """Return how many tokens a prompt has, and whether the server's own tokenizer counted."""
-        exact = self._exact(messages)
-        return (tokens.estimate_messages(messages), False) if exact is None else (exact, True)
+    def count(self, what: tokens.Countable, *, may_ask: bool = True) -> tuple[int, bool]:
+        """Return how many tokens something has, and whether the server's tokenizer counted them.
 
-    def count_text(self, text: str) -> tuple[int, bool]:
-        """Return how many tokens a text has by itself, and whether that is exact."""
-        exact = self._exact(text)
-        return (tokens.estimate(text), False) if exact is None else (exact, True)
+        Remembers counts, so that a file in two prompts is counted once.
+
+        Args:
+            may_ask: wait for the server if the count is not known yet.
+        """
+        rows = what if isinstance(what, str) else [(each.role, each.text) for each in what]
+        name = tokens.digest(repr(rows))
+        with self._lock:
+            count = self._counts.get(name)
+        if count is None and may_ask and what and (count := self._ask_count(what)) is not None:
+            with self._lock:
+                self._counts[name] = count
+                if len(self._counts) > MAX_COUNTS:
+                    self._counts.pop(next(iter(self._counts)))  # the oldest
+        return tokens.estimated(what) if count is None else (count, True)
 
     def save_slot(self, slot: int, filename: str) -> bool:
         """Save the server's KV cache of a slot to a file in its own folder."""
@@ -239,19 +256,24 @@ class ChatClient:
         self._quirks |= {quirk}
         return True
 
+    def record_speed(self, usage: Usage) -> None:
+        """Remember how fast a prompt was read."""
+        read = usage.prompt_tokens - usage.cached_tokens
+        if read >= MIN_READ_TOKENS and usage.prompt_ms > 0:
+            self.prompt_speed = read / usage.prompt_ms
+
     def _probe(self, stream: Stream | None) -> Served:
         def ask(path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
             call = self._http.request(path, body)
             return (stream.adopt(call) if stream else call).json()
 
         try:
-            served = providers.probe(self.target, self._api, ask, self.name)
+            self.served = providers.probe(self.target, self._api, ask, self.name)
         except ServerError as e:
             raise self.explain(e) from None
-        self.served = served
-        return served
+        return self.served
 
-    def _exact(self, what: str | Sequence[Message]) -> int | None:
+    def _ask_count(self, what: tokens.Countable) -> int | None:
         """Return the server's count, None if it cannot count."""
         if not self._can_count:
             return None
@@ -259,15 +281,13 @@ class ChatClient:
             served = self.served or self._probe(None)
             if not served.can_count:
                 return None
-            count = providers.count_tokens(served, what, self._quirks, self._ask)
+            return providers.count_tokens(
+                served, what, self._quirks, lambda *words: self._http.request(*words).json()
+            )
         except LcursorError as e:
             # It may be away for a moment; what it lacks it lacks for good.
             self._can_count = not (isinstance(e, ServerError) and e.status in (400, 404, 405, 501))
             return None
-        return count
-
-    def _ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        return self._http.request(path, body).json()
 
     def _slot_action(self, slot: int, action: str, filename: str) -> bool:
         try:

@@ -1,7 +1,6 @@
 """The models that chats and edits use, with their clients: found or started on first use.
 
-Shared by all users of models: what a server reports while it starts goes to the one that waits for
-it. All calls block, on any thread.
+Shared by all users of models. All calls block, on any thread.
 """
 
 from __future__ import annotations
@@ -17,20 +16,15 @@ from lcursor.config import ChatConfig
 from lcursor.errors import Cancelled, LcursorError, ServerSlow, ServerUnreachable
 from lcursor.llm import models
 from lcursor.llm.client import ChatClient
-from lcursor.llm.records import Served, Target, Usage
-from lcursor.llm.server import LocalServer, Status, default_folder
+from lcursor.llm.records import Served
+from lcursor.llm.server import LocalServer, default_folder
 from lcursor.llm.server_state import ServerFolder
-from lcursor.llm.tokens import Counter
-from lcursor.protocol.chat import ServerTold
 
-MIN_READ_TOKENS = 64
-"""A shorter prompt does not show how fast prompts are read."""
 PROBE_S = 60.0
 """For the local server to say what it is: after sleeping it may load the model from disk."""
 T = TypeVar("T")
-Listener = Callable[[str], bool]
-"""Gets what a server reports of its start, on the thread that waits for it; returns whether that
-thread is its own."""
+Report = Callable[[str], None]
+"""Gets what the local server does, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +32,16 @@ class Connection:
     """A model that is ready to use."""
 
     name: str
-    target: Target
     client: ChatClient
     served: Served
-    counter: Counter
     server: str = ""
     """Identifies the run of the local server: another run has nothing in its cache."""
 
     @property
     def context_tokens(self) -> int:
         """Of prompt and answer: the smaller of what user and server say; 0 if neither does."""
-        said = (self.target.context_tokens, self.served.context_tokens)
+        served = self.client.served or self.served  # which it may have corrected
+        said = (self.client.target.context_tokens, served.context_tokens)
         return min((each for each in said if each > 0), default=0)
 
 
@@ -58,7 +51,7 @@ class ModelPool:
     Args:
         config: the settings.
         folder: of the local server; None for the usual one.
-        notify: gets what the local server does, in words, if no listener waits for it.
+        notify: gets reports of the local server that nobody waits for.
         completion: name or path of the completion model, whose memory stays free.
     """
 
@@ -66,38 +59,22 @@ class ModelPool:
         self,
         config: ChatConfig,
         folder: Path | None = None,
-        notify: Callable[[str], None] = lambda _: None,
+        notify: Report = lambda _: None,
         completion: str = "",
     ) -> None:
         self.config = config
-        self._listeners: list[Listener] = []
-        self._asked: list[Callable[[], None]] = []
+        self.before_use: list[Callable[[], None]] = []
+        """Called before a model is used, which may replace what is in a server's cache."""
         self._folder, self._notify, self._completion = folder, notify, completion
         self._known: dict[str, Connection] = {}
-        self._speeds: dict[str, float] = {}
         self._servers: dict[str, LocalServer] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def add_listener(self, listener: Listener, asked: Callable[[], None] = lambda: None) -> None:
-        """Register a listener; `asked` is called when another one fills the server's cache."""
-        with self._lock:
-            self._listeners.append(listener)
-            self._asked.append(asked)
-
-    def remove_listener(self, listener: Listener) -> None:
-        """Unregister a listener."""
-        with self._lock:
-            at = self._listeners.index(listener)
-            del self._listeners[at], self._asked[at]
-
-    def claim_cache(self, listener: Listener) -> None:
-        """Tell the other listeners that one uses a model now."""
-        with self._lock:
-            pairs = zip(self._listeners, self._asked, strict=True)
-            others = [asked for each, asked in pairs if each != listener]
-        for asked in others:
-            asked()
+    def claim_cache(self) -> None:
+        """Call what is to be done before a model is used."""
+        for call in list(self.before_use):
+            call()
 
     def names(self) -> list[str]:
         """Return the names of all models; the first is that of a new chat."""
@@ -137,34 +114,40 @@ class ModelPool:
         with self._lock:
             return self._known.get(name)
 
-    def connect(self, name: str, cancel: threading.Event) -> Connection:
+    def connect(
+        self, name: str, cancel: threading.Event, report: Report | None = None
+    ) -> Connection:
         """Return a model that is ready to use, after finding or starting its server.
+
+        Args:
+            report: gets what the local server does meanwhile; None for the pool's own.
 
         Raises:
             Cancelled: `cancel` was set.
             LcursorError: there is no such model, or no server for it.
         """
+        report = report or self._notify
         found, run = self.known(name), ""
         if models.is_remote(self.config, name):
             if found is not None:
                 return found
             target = models.target(self.config, name)
         else:
-            target = self.server(_own(name)).ensure(cancel)
+            target = self.server(_own(name)).ensure(cancel, report)
             run = self._run()
-            if found is not None and (found.target, found.server) == (target, run):
+            if found is not None and (found.client.target, found.server) == (target, run):
                 return found
         client = ChatClient(target)
         try:
-            served = self._served(client, bool(run), cancel)
+            served = self._served(client, bool(run), cancel, report)
             if cancel.is_set():
                 raise Cancelled("the turn was stopped")
             with self._lock:
                 if self._is_closed:
                     raise Cancelled("the models are closed")
                 old = self._known.get(name)
-                connection = Connection(name, target, client, served, Counter(client), run)
-                if old is not None and (old.target, old.server) == (target, run):
+                connection = Connection(name, client, served, run)
+                if old is not None and (old.client.target, old.server) == (target, run):
                     old, connection = connection, old  # another thread was faster
                 self._known[name] = connection
         except BaseException:
@@ -173,24 +156,6 @@ class ModelPool:
         if old is not None:
             old.client.close()
         return connection
-
-    def record_usage(self, name: str, usage: Usage) -> None:
-        """Remember how fast a model read a prompt."""
-        read = usage.prompt_tokens - usage.cached_tokens
-        if read >= MIN_READ_TOKENS and usage.prompt_ms > 0:
-            self._speeds[name] = read / usage.prompt_ms
-
-    def record_context(self, name: str, context_tokens: int) -> None:
-        """Remember the context that a server named when it refused a prompt."""
-        with self._lock:
-            found = self._known.get(name)
-            if found is not None and context_tokens > 0:
-                served = replace(found.served, context_tokens=context_tokens)
-                self._known[name] = replace(found, served=served)
-
-    def prompt_speed(self, name: str) -> float:
-        """Return how many tokens a model reads per millisecond; 0 if that is not known yet."""
-        return self._speeds.get(name, 0.0)
 
     def with_retry(
         self,
@@ -225,7 +190,7 @@ class ModelPool:
             if model not in self._servers:
                 config = replace(self.config, model=model)
                 self._servers[model] = LocalServer(
-                    config, self.server_folder, self._report, completion=self._completion
+                    config, self.server_folder, self._notify, completion=self._completion
                 )
             return self._servers[model]
 
@@ -238,7 +203,9 @@ class ModelPool:
         """The folder of the local server."""
         return self._folder or default_folder()
 
-    def _served(self, client: ChatClient, is_ours: bool, cancel: threading.Event) -> Served:
+    def _served(
+        self, client: ChatClient, is_ours: bool, cancel: threading.Event, report: Report
+    ) -> Served:
         """Ask a server what it is; the local one may have to load its model from disk first."""
         ends_s = time.monotonic() + (PROBE_S if is_ours else 0.0)
         while True:
@@ -247,14 +214,7 @@ class ModelPool:
             except ServerSlow:
                 if cancel.is_set() or time.monotonic() > ends_s:
                     raise
-                self._report("it is slow to answer")
-
-    def _report(self, words: str) -> None:
-        """Pass on what the server reports, on the thread that waits for it."""
-        with self._lock:
-            listeners = list(self._listeners)
-        if not any(listener(words) for listener in listeners):
-            self._notify(words)
+                report("it is slow to answer")
 
     def _run(self) -> str:
         """Return what identifies this run of the local server."""
@@ -284,19 +244,6 @@ class ModelPool:
             each.client.close()
         for server in servers:
             server.close()
-
-
-def status_message(status: Status, number: int) -> ServerTold:
-    """Return a server's status as a message."""
-    return {
-        "id": number,
-        "state": status.state,
-        "lines": list(status.lines),
-        "url": status.url,
-        "pid": status.pid,
-        "model": status.model,
-        "log": status.log,
-    }
 
 
 def _own(name: str) -> str:

@@ -34,6 +34,8 @@ from lcursor.llm.records import Target
 from lcursor.llm.server_state import ServerFolder, ServerState, User
 from lcursor.storage import folders
 
+Notify = Callable[[str], None]
+"""Gets progress messages, on the thread of the call."""
 State = Literal["none", "starting", "running", "sleeping", "failed", "foreign"]
 STEP_S = 0.05
 NOTIFY_S = 1.0
@@ -49,7 +51,7 @@ class Status:
     """How the local server is."""
 
     state: State
-    lines: tuple[str, ...]
+    lines: list[str]
     """For the user."""
     url: str = ""
     pid: int = 0
@@ -69,7 +71,6 @@ class LocalServer:
     Args:
         config: the chat's settings.
         folder: `default_folder()` except in tests.
-        notify: gets progress messages, on the thread of the call.
         completion: name or path of the completion model, whose memory stays free; "" for none.
         idle_s: None for what the settings say.
     """
@@ -78,7 +79,7 @@ class LocalServer:
         self,
         config: ChatConfig,
         folder: Path,
-        notify: Callable[[str], None],
+        notify: Notify,
         completion: str = "",
         idle_s: float | None = None,
     ) -> None:
@@ -97,10 +98,13 @@ class LocalServer:
         """Where the server writes its log."""
         return self._folder.log_path
 
-    def ensure(self, cancel: threading.Event | None = None) -> Target:
+    def ensure(self, cancel: threading.Event | None = None, notify: Notify | None = None) -> Target:
         """Return where the server answers; starts it if none runs.
 
         Cost: under a millisecond while it runs.
+
+        Args:
+            notify: None for the usual one.
 
         Raises:
             Cancelled: `cancel` was set, and the server goes on loading; or it was stopped.
@@ -123,7 +127,7 @@ class LocalServer:
             self._folder.create()
             self._user = self._user or self._folder.join()
             self._is_starting = True
-            target = self._find_or_start(cancel, stops)
+            target = self._find_or_start(cancel, stops, notify or self._notify)
             self._failure = ""
             return target
         except Cancelled:
@@ -149,16 +153,16 @@ class LocalServer:
         running = self._folder.running()
         if running is None:
             if self._failure:
-                return Status("failed", (self._failure,), log=log)
+                return Status("failed", [self._failure], log=log)
             if self._is_starting:
-                return Status("starting", ("The local server is being started",), log=log)
+                return Status("starting", ["The local server is being started"], log=log)
             others = discovery.running()
             if others:
                 lines = ["No server of ours runs; there is one that lcursor did not start:"]
                 lines += [each.describe() for each in others]
                 lines.append(discovery.advice(others[0]))
-                return Status("foreign", tuple(lines), url=others[0].url, log=log)
-            return Status("none", ("No local server runs; the first question starts one",), log=log)
+                return Status("foreign", lines, url=others[0].url, log=log)
+            return Status("none", ["No local server runs; the first question starts one"], log=log)
         state = _activity(running)
         users = len(self._folder.users())
         where = f" {running.place}" if running.place else ""
@@ -168,7 +172,7 @@ class LocalServer:
             f"{running.engine}, process {running.pid}, at {running.url}",
             f"{state}; used by {users} process{'es' if users != 1 else ''}",
         ]
-        return Status(state, tuple(lines), running.url, running.pid, running.model, log)
+        return Status(state, lines, running.url, running.pid, running.model, log)
 
     def stop(self) -> bool:
         """End the server, whoever uses it or waits for it; return whether one ran.
@@ -207,10 +211,8 @@ class LocalServer:
         if cancel.is_set() or self._is_closed or self._stops != stops:
             raise Cancelled("the server is not waited for any more")
 
-    def _find_or_start(self, cancel: threading.Event, stops: int) -> Target:
-        launcher = Launcher(
-            self._config, self._folder, self._notify, self._completion, self._idle_s
-        )
+    def _find_or_start(self, cancel: threading.Event, stops: int, notify: Notify) -> Target:
+        launcher = Launcher(self._config, self._folder, notify, self._completion, self._idle_s)
         suitable: ServerState | None = None  # the server that was found to suit the settings
         started_s = notified_s = time.monotonic()
         while True:
@@ -223,7 +225,7 @@ class LocalServer:
                     finally:
                         os.close(lock)
             elif running != suitable and not self._suits(running):
-                self._make_room(running)
+                self._make_room(running, notify)
                 continue
             elif _answers(running):
                 self._known = (running, _target(running))
@@ -239,7 +241,7 @@ class LocalServer:
                     )
                 if time.monotonic() - notified_s > NOTIFY_S:
                     notified_s = time.monotonic()
-                    self._notify(f"loading {running.model}: {waited_s:.0f} s")
+                    notify(f"loading {running.model}: {waited_s:.0f} s")
             cancel.wait(STEP_S)
 
     def _suits(self, running: ServerState) -> bool:
@@ -263,7 +265,7 @@ class LocalServer:
             return False
         return min(most, self._config.context_tokens) > running.context_tokens
 
-    def _make_room(self, running: ServerState) -> None:
+    def _make_room(self, running: ServerState, notify: Notify) -> None:
         """End a server that does not suit the settings, unless it is in use."""
         if self._config.model:
             fit.resolve_model(self._config.model)  # raises if the model that is wanted is not there
@@ -279,7 +281,7 @@ class LocalServer:
                 f"the local server is writing an answer with {running.model}",
                 "Wait for its end or stop it, then ask again",
             )
-        self._notify(f"{running.model} is replaced: the settings differ")
+        notify(f"{running.model} is replaced: the settings differ")
         self._end()
 
     def _end(self) -> bool:

@@ -1,14 +1,12 @@
-"""Count the tokens of texts: with a server's tokenizer, or by an estimate that says that it is one.
+"""Estimate how many tokens a text has, and how many a prompt may have. Pure.
 
-Remembers counts, so that a file in two prompts is counted once. Any thread.
+`client.ChatClient.count` counts with the server's tokenizer.
 """
 
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from lcursor.llm.records import Message
 
@@ -21,61 +19,24 @@ MESSAGE_TOKENS = 4
 ANSWER_SHARE = 8
 """An answer without a limit is left one part in so many of the context."""
 MAX_ANSWER_TOKENS = 2048
-MAX_REMEMBERED = 512
+
+Countable = str | Sequence[Message]
+"""A text by itself, or a prompt."""
 
 
-class Counter:
-    """Counts with a server if there is one.
-
-    Args:
-        client: a `client.ChatClient`, which imports this module; None estimates.
-    """
-
-    def __init__(self, client: Any = None) -> None:
-        self.client = client
-        self._counts: dict[str, tuple[int, bool]] = {}
-        self._lock = threading.Lock()
-
-    def messages(self, messages: Sequence[Message]) -> tuple[int, bool]:
-        """Return the tokens of a prompt, and whether that is exact. Waits for the server."""
-        if self.client is None:
-            return estimate_messages(messages), False
-        counted: tuple[int, bool] = self.client.count(messages)
-        return counted
-
-    def text(self, text: str) -> tuple[int, bool]:
-        """Return the tokens of a text, and whether that is exact. Waits for the server."""
-        if self.client is None or not text:
-            return self.known(text)
-        name = digest(text)
-        with self._lock:
-            found = self._counts.get(name)
-        if found is None:
-            found = self.client.count_text(text)
-            with self._lock:
-                self._counts[name] = found
-                if len(self._counts) > MAX_REMEMBERED:
-                    self._counts.pop(next(iter(self._counts)))  # the oldest
-        return found
-
-    def known(self, text: str) -> tuple[int, bool]:
-        """Return what is known without asking the server, else an estimate."""
-        with self._lock:
-            found = self._counts.get(digest(text)) if self._counts and text else None
-        return found or (estimate(text), False)
+def estimate(what: str | Iterable[Message]) -> int:
+    """Return about how many tokens a text or a prompt has."""
+    if not isinstance(what, str):
+        return sum(estimate(message.text) + MESSAGE_TOKENS for message in what)
+    return -int(-len(what.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
-def estimate(text: str) -> int:
-    """Return about how many tokens a text has by itself."""
-    return -int(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+def estimated(what: Countable) -> tuple[int, bool]:
+    """Return an estimate as `ChatClient.count` returns a count."""
+    return estimate(what), False
 
 
-def estimate_messages(messages: Iterable[Message]) -> int:
-    """Return about how many tokens a prompt has."""
-    return sum(estimate(message.text) + MESSAGE_TOKENS for message in messages)
-
-
-def upper_bound(messages: Sequence[Message]) -> int:
+def upper_bound(messages: Iterable[Message]) -> int:
     """Return a number of tokens that a prompt hardly exceeds."""
     sizes = (len(each.text.encode("utf-8", "replace")) for each in messages)
     return sum(round(size / MIN_BYTES_PER_TOKEN) + 2 * MESSAGE_TOKENS for size in sizes)

@@ -108,7 +108,7 @@ class Rewriter:
             found = prompt.messages(task, feedback, remark, around=share)
             if not limit or tokens.upper_bound(found) + answer <= limit:
                 return found
-            needed = self.reached.counter.messages(found)[0] + answer
+            needed = self.reached.client.count(found)[0] + answer
             if needed <= limit:
                 return found
         error = ContextFull(
@@ -126,7 +126,7 @@ class Rewriter:
         return min(self._count(text) * GROWTH + SPARE_TOKENS, limit) if text.strip() else limit
 
     def _count(self, text: str) -> int:
-        return self.reached.counter.known(text)[0]
+        return self.reached.client.count(text, may_ask=False)[0]
 
 
 def is_tiny(model: str) -> bool:

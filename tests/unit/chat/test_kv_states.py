@@ -12,8 +12,7 @@ from lcursor.chat.conversation import Conversation
 from lcursor.chat.kv_states import IDLE_S, KVStates, branch_of, file_name
 from lcursor.llm import slots
 from lcursor.llm.pool import Connection
-from lcursor.llm.records import Served, Target
-from lcursor.llm.tokens import Counter
+from lcursor.llm.records import Served
 from tests.unit.chat.test_summary import chat_of
 
 CLOSE_S = 30.0
@@ -75,8 +74,7 @@ class Desk:
 
     def reached(self, server: str, can_keep: bool = True) -> Connection:
         served = Served("llama.cpp", "m", 4096, can_keep=can_keep)
-        target = Target("m", "http://127.0.0.1:1")
-        return Connection("m", target, self.client, served, Counter(), server)  # type: ignore[arg-type]
+        return Connection("m", self.client, served, server)  # type: ignore[arg-type]
 
     def files(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob("*.kv"))

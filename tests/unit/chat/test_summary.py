@@ -285,3 +285,22 @@ def test_an_overflow_that_only_the_server_sees_is_told(tmp_path: Path) -> None:
         assert (done["reason"], error["code"]) == ("failed", "context_full")
         assert "4096" in error["message"]
         assert desk.open(desk.chat)["context_tokens"] == 4096  # and the next turn makes room
+
+
+def test_a_long_chat_is_counted_at_most_once_a_turn(tmp_path: Path, clerk: Clerk) -> None:
+    limit, done = int(0.85 * 4096), {"answer": 0}
+    with Desk(tmp_path, config_of(clerk.server)) as desk:
+        desk.open()
+        for number in range(12):
+            before, summaries = clerk.server.paths().count("/tokenize"), clerk.summaries
+            extra = [attachment("text", f"part {number}", f"{number}\n" * 500)]
+            done = dict(desk.turn("And?", after=done["answer"], attachments=extra))
+            if clerk.summaries > summaries:
+                break
+            counts = clerk.server.paths().count("/tokenize") - before
+            rows = clerk.server.bodies[-1]["messages"]
+            bound = tokens.upper_bound([Message("user", each["content"]) for each in rows])
+            assert counts == (bound > limit), "only the server knows whether it fits"
+        else:
+            pytest.fail("the chat never became long")
+        assert clerk.server.paths().count("/tokenize") > 1

@@ -15,7 +15,6 @@ from lcursor.errors import Cancelled, EditFailed, NothingStaged
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target
-from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer as Said
 from tests.fakes.chat_server import ChatServer, Hang, say
 from tests.waiting import wait_for
@@ -58,7 +57,7 @@ def reach() -> Iterator[Reach]:
             stack.enter_context(server)
             client = ChatClient(Target("fake", server.url))
             stack.callback(client.close)
-            return Connection("fake", client.target, client, client.probe(), Counter(client))
+            return Connection("fake", client, client.probe())
 
         yield reached
 

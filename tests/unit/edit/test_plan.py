@@ -21,7 +21,6 @@ from lcursor.errors import Cancelled, ReplyUnusable
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target
-from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer, ChatServer, Hang, Script, say
 
 FILES = {
@@ -39,7 +38,7 @@ class Desk:
     def __init__(self, root: Path, server: ChatServer) -> None:
         self.root, self.server = root, server
         client = ChatClient(Target("fake", server.url))
-        self.reached = Connection("fake", client.target, client, client.probe(), Counter(None))
+        self.reached = Connection("fake", client, client.probe())
         self.cancel = threading.Event()
 
     def ask(self, instruction: str = "Rename parse to parse_text", **more: Any) -> Plan:
@@ -327,7 +326,7 @@ def test_a_small_context_gets_a_short_list(desk: Any, root: Path) -> None:
         body = "".join(f"def parse_{number}_{n}(text):\n    pass\n\n\n" for n in range(30))
         (root / f"parse_{number}.py").write_text(body)
     it = desk([say(answer())])
-    it.reached = replace(it.reached, served=replace(it.reached.served, context_tokens=1500))
+    it.reached.client.served = replace(it.reached.served, context_tokens=1500)
     it.ask("Rename parse")
     assert len(it.prompt()) < 1500 / 3 * 4 + 500
     assert "app/main.py" in it.prompt()

@@ -18,7 +18,6 @@ from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target, Usage
-from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer, ChatServer, Hang, delta, refuse, say
 from tests.fakes.loopback import sse
 from tests.waiting import wait_for
@@ -74,7 +73,7 @@ def reach() -> Iterator[Reach]:
         def begin(server: ChatServer) -> Connection:
             client = ChatClient(Target("big", server.url))
             stack.callback(client.close)
-            return Connection("big", client.target, client, client.probe(), Counter(client))
+            return Connection("big", client, client.probe())
 
         yield begin
 

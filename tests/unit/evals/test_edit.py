@@ -21,7 +21,6 @@ from lcursor.errors import LcursorError
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target
-from lcursor.llm.tokens import Counter
 from tests.fakes.chat_server import Answer, ChatServer, delta, say
 from tests.fakes.loopback import sse
 
@@ -167,7 +166,7 @@ def judge(stack: ExitStack, place: Path, *script: Answer) -> tuple[edit.Judge, C
     server = stack.enter_context(ChatServer(script))
     client = ChatClient(Target("fake", server.url))
     stack.callback(client.close)
-    reached = Connection("fake", client.target, client, client.probe(), Counter(client))
+    reached = Connection("fake", client, client.probe())
     return edit.Judge(reached, edit_answers.AnswerCache(place / "answers.jsonl")), server
 
 

@@ -110,7 +110,7 @@ def test_what_the_server_does_not_count_is_estimated_and_timed(make: Make) -> No
         *_, last = make(server).stream(MESSAGES)
     assert isinstance(last, Finished)
     assert not last.usage.is_exact
-    assert last.usage.prompt_tokens == tokens.estimate_messages(MESSAGES)
+    assert last.usage.prompt_tokens == tokens.estimate(MESSAGES)
     assert last.usage.answer_tokens == 2
     assert last.usage.prompt_ms >= 15, "two pauses before the first word"
     assert last.usage.answer_ms > 0
@@ -242,8 +242,13 @@ def test_the_server_counts(make: Make) -> None:
     with ChatServer() as server:
         client = make(server)
         rows = [{"role": one.role, "content": one.text} for one in MESSAGES]
-        assert client.count(MESSAGES) == (server.tokens(server.template(rows)), True)
-        assert client.count_text("abcdefgh") == (2, True)
+        for _ in range(2):
+            assert client.count(MESSAGES) == (server.tokens(server.template(rows)), True)
+            assert client.count("abcdefgh") == (2, True)
+        assert server.paths().count("/tokenize") == 2, "counts are remembered"
+        assert client.count("abcdefgh", may_ask=False) == (2, True)
+        assert client.count("another", may_ask=False) == (tokens.estimate("another"), False)
+        assert server.paths().count("/tokenize") == 2
 
 
 def test_a_vllm_counts(make: Make) -> None:
@@ -252,15 +257,15 @@ def test_a_vllm_counts(make: Make) -> None:
         server.extra["/tokenize"] = (200, {"count": 12, "max_model_len": 100})
         client = make(server)
         assert client.count(MESSAGES) == (12, True)
-        assert client.count_text("a") == (12, True)
+        assert client.count("a") == (12, True)
 
 
 @pytest.mark.parametrize("kind", ["ollama", "openai"])
 def test_others_are_estimated(make: Make, kind: Any) -> None:
     with ChatServer(kind=kind) as server:
         client = make(server)
-        assert client.count(MESSAGES) == (tokens.estimate_messages(MESSAGES), False)
-        assert client.count_text("a" * 32) == (10, False)
+        assert client.count(MESSAGES) == (tokens.estimate(MESSAGES), False)
+        assert client.count("a" * 32) == (10, False)
 
 
 def test_a_server_that_cannot_count_is_asked_once(make: Make) -> None:
@@ -275,7 +280,7 @@ def test_a_server_that_cannot_count_is_asked_once(make: Make) -> None:
 def test_nothing_is_counted_where_nobody_answers(make: Make) -> None:
     with ChatServer() as server:
         client = make(server)
-    assert client.count(MESSAGES) == (tokens.estimate_messages(MESSAGES), False)
+    assert client.count(MESSAGES) == (tokens.estimate(MESSAGES), False)
     assert client.save_slot(0, "a") is False
 
 
@@ -284,7 +289,7 @@ def test_nothing_is_counted_where_nobody_answers(make: Make) -> None:
 )
 def test_estimates(said: str, count: int) -> None:
     assert tokens.estimate(said) == count
-    assert tokens.estimate_messages([Message("user", said)] * 2) == 2 * (count + 4)
+    assert tokens.estimate([Message("user", said)] * 2) == 2 * (count + 4)
 
 
 def test_slots_are_kept_and_read_back(make: Make) -> None:

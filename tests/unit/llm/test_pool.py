@@ -1,4 +1,4 @@
-"""ModelPool that several share: who waits for a server hears its words, who has a cache is told."""
+"""A pool of models that several share: who waits for a server, and what is done if it has ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -32,59 +32,18 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
         yield made
 
 
-def mine(name: str, heard: list[str]) -> Callable[[str], bool]:
-    """Return a listener that takes what is said on a thread of that name."""
-
-    def says(words: str) -> bool:
-        is_mine = threading.current_thread().name == name
-        if is_mine:
-            heard.append(words)
-        return is_mine
-
-    return says
-
-
-def started(models: ModelPool, name: str) -> None:
-    """Have the server there, on a thread of that name."""
-    thread = threading.Thread(target=models.local_server().ensure, name=name)
-    thread.start()
-    thread.join(20)
-    assert not thread.is_alive()
-
-
-def test_who_waits_for_a_server_hears_its_words(machine: Machine) -> None:
-    chat, edit, nobody = list[str](), list[str](), list[str]()
-    models = ModelPool(ChatConfig(model=str(machine.model)), machine.folder, nobody.append)
-    models.add_listener(mine("chat", chat))
-    models.add_listener(mine("edit", edit))
-    started(models, "edit")
-    assert edit[0].startswith("starting toy")
-    assert (chat, nobody) == ([], [])
-    models.local_server().stop()
-    started(models, "other")
-    assert nobody[0].startswith("starting toy")
-    assert chat == []
-    models.local_server().stop()
-    models.close()
-
-
-def test_the_others_are_told_who_fills_the_cache_now(machine: Machine) -> None:
-    models = ModelPool(ChatConfig(), machine.folder)
-    told: list[str] = []
-    chat, edit = mine("chat", []), mine("edit", [])
-    models.add_listener(chat, lambda: told.append("chat"))
-    models.add_listener(edit, lambda: told.append("edit"))
-    models.claim_cache(edit)
-    assert told == ["chat"]
-    models.remove_listener(chat)
-    models.claim_cache(edit)
-    assert told == ["chat"]
+def test_a_caller_gets_the_reports_of_the_server_that_it_waits_for(machine: Machine) -> None:
+    heard, others = list[str](), list[str]()
+    models = ModelPool(ChatConfig(model=str(machine.model)), machine.folder, others.append)
+    models.connect(models.names()[0], threading.Event(), heard.append)
+    assert heard[0].startswith("starting toy")
+    assert others == []
     models.close()
 
 
 def pid_of(reached: Connection) -> int:
     """Return the process of a server, which answers itself."""
-    client = Client(reached.target.url, reached.target.key, "chat")
+    client = Client(reached.client.target.url, reached.client.target.key, "chat")
     try:
         return int(json.loads(b"".join(client.request("/props")))["pid"])
     finally:
@@ -113,7 +72,9 @@ def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
         assert machine.server().stop()
     else:
         os.kill(before, signal.SIGKILL)  # its keeper has not seen it yet
-        wait_for(lambda: is_refused(first.target.url), what="it accepts no connection any more")
+        wait_for(
+            lambda: is_refused(first.client.target.url), what="it accepts no connection any more"
+        )
     asked: list[int] = []
 
     def ask(reached: Connection) -> int:
