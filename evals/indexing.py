@@ -52,9 +52,9 @@ def temporary_index(
             chunks = reader.chunks(reader.chunk_ids().tolist())
             texts = {one.chunk.digest: text_of(one.path, one.chunk) for one in chunks.values()}
             found = _vectors(texts, embedder, on_progress)
-            with closing(VectorIndex(None, embedder.dim)) as vectors:
-                vectors.add({number: one.chunk.digest for number, one in chunks.items()}, found)
-                yield Searcher(reader, vectors, embedder)
+            vectors = VectorIndex(embedder.dim)
+            vectors.add({number: one.chunk.digest for number, one in chunks.items()}, found)
+            yield Searcher(reader, vectors, embedder)
 
 
 def _vectors(

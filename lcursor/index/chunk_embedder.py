@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from lcursor.index.records import StoredChunk
 from lcursor.index.vector_index import VectorIndex
 from lcursor.index.vector_store import VectorStore
 
-GRAPH_FILE = "vectors.usearch"
 WINDOW = 256
 """Chunks fetched at once; those of about the same length are embedded together."""
 BATCH = 4
@@ -45,13 +43,9 @@ class ChunkEmbedder:
     """
 
     def __init__(
-        self,
-        name: str,
-        folder: Path,
-        reader: Reader,
-        is_quiet: Callable[[], bool] = lambda: False,
+        self, name: str, reader: Reader, is_quiet: Callable[[], bool] = lambda: False
     ) -> None:
-        self._wanted, self._folder, self._reader = name, folder, reader
+        self._wanted, self._reader = name, reader
         self.embedder: embed.Embedder | None = None
         self.vectors: VectorIndex | None = None
         self.note = "no embedder" if name == NONE else "the embedder is not loaded yet"
@@ -75,8 +69,7 @@ class ChunkEmbedder:
 
     def remarks(self) -> list[str]:
         """Return all problems with the vectors that were handled."""
-        stored = self._store.remarks if self._store else []
-        return [*stored, *(self.vectors.remarks if self.vectors is not None else [])]
+        return self._store.remarks if self._store else []
 
     def retry(self) -> None:
         """Look again for a missing embedder: it may have been downloaded meanwhile."""
@@ -91,7 +84,7 @@ class ChunkEmbedder:
         try:
             spec = embed.find(self._wanted or embed.DEFAULT)
             embedder = embed.Embedder(spec)
-            vectors = VectorIndex(self._folder / GRAPH_FILE, embedder.dim)
+            vectors = VectorIndex(embedder.dim)
         except (LcursorError, ImportError) as error:
             self.note = f"lexical search only: {error}"
             return
@@ -137,7 +130,7 @@ class ChunkEmbedder:
             self._queue.clear()
             self._missing.clear()
             self._ids = np.empty(0, np.int64)
-            self.vectors.clear()
+            self.vectors.remove(self.vectors.ids.tolist())
         ids = self._reader.chunk_ids()
         gone = np.setdiff1d(self._ids, ids, assume_unique=True).tolist()
         self._forget(gone)
@@ -150,8 +143,6 @@ class ChunkEmbedder:
 
     def close(self) -> None:
         """Close the files; after the pipeline's end."""
-        if self.vectors is not None:
-            self.vectors.close()
         if self._store is not None:
             self._store.close()
         self._reader.close()
@@ -182,8 +173,8 @@ class ChunkEmbedder:
         numbers = [*gone]
         for number in numbers:
             self._missing.pop(number, None)
-        if numbers and self.vectors is not None:
-            self.vectors.update([], np.empty((0, self.vectors.dim), np.float16), numbers)
+        if self.vectors is not None:
+            self.vectors.remove(numbers)
 
     def _give_up(self, reason: str) -> None:
         """Embed nothing more; what has a vector is still found by it."""

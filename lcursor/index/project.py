@@ -365,7 +365,7 @@ class _OpenIndex:
         self.store = Store(project.folder)
         self.reader, self.counter = self.store.reader(), self.store.reader()
         self.embedder = ChunkEmbedder(
-            project.embedder_name, project.folder, self.store.reader(), self._throttle.is_quiet
+            project.embedder_name, self.store.reader(), self._throttle.is_quiet
         )
         self.watcher = Watcher(
             project.root,

@@ -70,7 +70,7 @@ def with_vectors(store: Store) -> Searcher:
     reader = store.reader()
     chunks = reader.chunks(reader.chunk_ids().tolist())
     made = embedder.texts([one.chunk.text for one in chunks.values()]).astype(np.float16)
-    vectors = VectorIndex(None, DIM)
+    vectors = VectorIndex(DIM)
     vectors.update(chunks, made)
     return Searcher(reader, vectors, embedder)
 

@@ -72,7 +72,7 @@ class Bench:
 
     def new(self, name: str, embedder: str = "") -> tuple[Store, ChunkEmbedder]:
         store = Store(self.folder / name)
-        one = store, ChunkEmbedder(embedder, self.folder / name, store.reader())
+        one = store, ChunkEmbedder(embedder, store.reader())
         self.open.append(one)
         return one
 
@@ -196,16 +196,6 @@ def test_a_rebuilt_store_has_no_old_vectors(bench: Bench, asked: list[str]) -> N
     ((number, score),) = embedding.vectors.search(embedding.embedder.query(text), 1)
     assert store.reader().chunks([number])[number].path == "f7.py"
     assert score == pytest.approx(1, abs=0.01)
-
-
-def test_problems_with_the_vectors_are_among_the_remarks(bench: Bench) -> None:
-    store, embedding = bench.new("one")
-    fill(store, 3)
-    run(embedding)
-    assert embedding.remarks() == []
-    assert embedding.vectors is not None
-    embedding.vectors.remarks.append("the graph was damaged")
-    assert embedding.remarks() == ["the graph was damaged"]
 
 
 def test_an_embedder_that_breaks_is_a_note(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

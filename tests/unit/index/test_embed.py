@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -98,24 +97,6 @@ def test_pooling_by_the_first_token_is_another_vector(embedder: Embedder) -> Non
     assert float(other.texts([CODE])[0] @ embedder.texts([CODE])[0]) < 0.99
 
 
-def test_several_threads_may_ask_at_once(embedder: Embedder) -> None:
-    expected = embedder.texts([CODE, "x"])
-    wrong: list[float] = []
-
-    def ask() -> None:
-        for _ in range(5):
-            found = embedder.texts([CODE, "x"])
-            wrong.append(float(np.abs(found - expected).max()))
-
-    threads = [threading.Thread(target=ask) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(wrong) == 15
-    assert max(wrong) < 1e-5
-
-
 def test_two_threads_share_the_work_and_change_nothing(embedder: Embedder) -> None:
     texts = [f"{CODE} # {number}" * (number % 7 + 1) for number in range(30)]
     assert np.abs(embedder.texts(texts, 2) - embedder.texts(texts)).max() < 1e-5
@@ -169,7 +150,7 @@ def test_it_is_loaded_beside_usearch_in_any_order() -> None:
         "from lcursor.index.embed import Embedder\n"
         "from lcursor.index.embed import EMBEDDERS\n"
         "from lcursor.index.vector_index import VectorIndex\n"
-        "vectors = VectorIndex(None, 384)\n"
+        "vectors = VectorIndex(384)\n"
         "rows = numpy.random.default_rng(1).standard_normal((300, 384)).astype('float16')\n"
         "vectors.update(range(300), rows)\n"
         "vectors.search(rows[0].astype('float32'), 5)\n"

@@ -37,7 +37,7 @@ class Line:
         self.throttle = throttle or Throttle()
         self.remarks: list[str] = []
         self.phases: list[str] = []
-        self.embedder = ChunkEmbedder("none", folder, self.reader)
+        self.embedder = ChunkEmbedder("none", self.reader)
         self.pipe = self.pipeline("watching")
 
     def pipeline(self, mode: str) -> Pipeline:
