@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lcursor.context import changes, file_names, mentions, prompts, rules
 from lcursor.context.codebase import Codebase
 from lcursor.llm.tokens import BYTES_PER_TOKEN
+from lcursor.project import listing
 from lcursor.project.reading import Reader
 from lcursor.protocol.chat import ChatWord
 
@@ -118,12 +120,7 @@ def _folders(reader: Reader, typed: str) -> list[ChatWord]:
     if typed.startswith(("/", "~", "../")):
         return [one for one in _elsewhere(reader, typed, "dir") if one["kind"] == "dir"]
     names = file_names.cached(reader.root)
-    counts: dict[str, int] = {}
-    for name in names:
-        at = name.find("/")
-        while at > 0:
-            counts[name[:at]] = counts.get(name[:at], 0) + 1
-            at = name.find("/", at + 1)
+    counts = Counter(folder for name in names for folder in listing.folders_of(name))
     wanted = file_names.ranked(counts, typed.removeprefix("./").rstrip("/"), MAX)
     return [_word(mentions.spell("dir", name), "dir", f"{counts[name]:,} files") for name in wanted]
 

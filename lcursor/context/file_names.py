@@ -34,13 +34,7 @@ def cached(root: Path, cancel: Cancel | None = None) -> tuple[str, ...]:
 
 def folders(names: Iterable[str]) -> list[str]:
     """Return the folders of files, sorted."""
-    found: set[str] = set()
-    for name in names:
-        at = name.rfind("/")
-        while at > 0 and name[:at] not in found:
-            found.add(name[:at])
-            at = name.rfind("/", 0, at)
-    return sorted(found)
+    return sorted({folder for name in names for folder in listing.folders_of(name)})
 
 
 def ending_in(names: Sequence[str], tail: str) -> list[str]:

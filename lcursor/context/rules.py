@@ -13,6 +13,7 @@ from typing import Final
 
 from lcursor.context import front_matter
 from lcursor.context.items import Item
+from lcursor.project import listing
 from lcursor.project.globs import path_test
 from lcursor.project.reading import Reader
 
@@ -140,11 +141,8 @@ def inside(root: Path, path: Path | str) -> str:
 
 def _folders(names: Sequence[str]) -> list[str]:
     """Return the folders above some files, the root first as ""."""
-    all_of = {""}
-    for name in names:
-        parts = name.split("/")[:-1]
-        all_of |= {"/".join(parts[:end]) + "/" for end in range(1, len(parts) + 1)}
-    return sorted(all_of, key=lambda folder: (folder.count("/"), folder))
+    found = {"", *(f"{folder}/" for name in names for folder in listing.folders_of(name))}
+    return sorted(found, key=lambda folder: (folder.count("/"), folder))
 
 
 def _files(folder: Path, ending: str) -> Iterator[Path]:

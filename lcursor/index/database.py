@@ -214,16 +214,9 @@ class Connection:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Give the SQLite connection in a transaction: all of it is done or nothing."""
-        with self.open() as base:
+        with self.open() as base, base:
             base.execute("BEGIN IMMEDIATE")
-            try:
-                yield base
-                base.execute("COMMIT")
-            except BaseException:
-                if base.in_transaction:  # SQLite may have rolled back by itself
-                    with contextlib.suppress(sqlite3.Error):
-                        base.execute("ROLLBACK")
-                raise
+            yield base
 
     def disconnect(self) -> None:
         """Connect again when it is used next."""

@@ -6,14 +6,14 @@ Used on the pipeline's thread alone, but for `store`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lcursor.index.parse import NOTHING, Content, ParseResult, parse_file, read_file
 from lcursor.index.records import FileState
 from lcursor.index.store import Entry, Store
-from lcursor.project.listing import Survey
+from lcursor.project.listing import Survey, folders_of
 from lcursor.project.secrets import SecretGlobs
 
 
@@ -153,18 +153,10 @@ class IndexWriter:
         """Remove the files below paths that do not exist: those may have been directories."""
         folders = {path for path in unknown if not os.path.lexists(os.path.join(self.root, path))}
         if folders:
-            self.forget([path for path in self.known if not folders.isdisjoint(_above(path))])
+            self.forget([path for path in self.known if not folders.isdisjoint(folders_of(path))])
 
     def tidy(self) -> None:
         """Clean the store up if it was written to."""
         if self.is_untidy:
             self.is_untidy = False
             self.store.tidy()
-
-
-def _above(path: str) -> Iterator[str]:
-    """Yield the directories that a path is in, without the root."""
-    at = path.find("/")
-    while at >= 0:
-        yield path[:at]
-        at = path.find("/", at + 1)

@@ -11,7 +11,6 @@ by chance, and then a chunk scores a little high.
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 import threading
 import zlib
@@ -190,18 +189,16 @@ class Postings:
     def _follow(self, base: sqlite3.Connection) -> None:
         if read_revision(base) == self._revision:
             return
-        base.execute("BEGIN")  # read all of it as of one moment
         try:
-            revision = read_revision(base)
-            if revision.identity != self._revision.identity:
-                self._clear()
-            self._read(base)
-            self._revision = revision
-            base.execute("COMMIT")
+            with base:
+                base.execute("BEGIN")  # read all of it as of one moment
+                revision = read_revision(base)
+                if revision.identity != self._revision.identity:
+                    self._clear()
+                self._read(base)
+                self._revision = revision
         except BaseException:
             self._clear()
-            with contextlib.suppress(sqlite3.Error):  # raise the first error
-                base.execute("ROLLBACK")
             raise
         self._merge_if_due()
 

@@ -202,10 +202,14 @@ class Watcher:
     def _run(self) -> None:
         try:
             self._watches = open_watches(self._root, self._on_entry, self._on_lost)
-            self._watch_all(self._watches)
-            self._is_ready.set()
-            while self._step(self._watches):
-                pass
+            try:
+                self._watch_all(self._watches)
+                self._is_ready.set()
+                while self._step(self._watches):
+                    pass
+            finally:
+                self._watches.close()
+                self._watches = None
         except Cancelled:
             pass
         except Exception as error:  # noqa: BLE001 - the root of a thread
@@ -215,9 +219,6 @@ class Watcher:
             self._on_survey()
         finally:
             self._is_ready.set()
-            if self._watches:
-                self._watches.close()
-                self._watches = None
 
     def _step(self, watches: Watches) -> bool:
         """Wait for changes and report them; return whether to go on."""
@@ -369,12 +370,7 @@ class Watcher:
 
     def _watch_all(self, watches: Watches) -> None:
         """Watch all directories of the survey; add what changed since it was made."""
-        trusted = {""}
-        for path in self._known:
-            folder = path.rpartition("/")[0]
-            while folder not in trusted:
-                trusted.add(folder)
-                folder = folder.rpartition("/")[0]
+        trusted = {"", *(folder for path in self._known for folder in listing.folders_of(path))}
         before = watches.names
         if self._survey.git_folder:
             watches.add(GIT, self._survey.git_folder)

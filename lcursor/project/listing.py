@@ -75,6 +75,14 @@ def found(root: Path, path: str) -> Found | None:
     return Found(path, status.st_size, status.st_mtime_ns)
 
 
+def folders_of(path: str) -> Iterator[str]:
+    """Yield the directories that a relative path is in, outermost first, without the root."""
+    at = path.find("/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
 def survey(root: Path, cancel: Cancel | None = None) -> Survey:
     """List all files of a project.
 
@@ -145,7 +153,7 @@ class _Scan:
             if number % CANCEL_EVERY == 0:
                 check(self._cancel)
             full = inside + path
-            if number >= len(listed.tracked) and marked and _is_below(path, marked):
+            if number >= len(listed.tracked) and marked and not marked.isdisjoint(folders_of(path)):
                 continue
             folder = full.rpartition("/")[0]
             if reason := rules.reason(f"{folder}/"):
@@ -310,12 +318,3 @@ def _is_ignored(folder: Path, cancel: Cancel | None) -> bool:
         return bool(git.ignored(folder, ["./"], cancel))
     except GitFailed:
         return False
-
-
-def _is_below(path: str, folders: set[str]) -> bool:
-    at = path.find("/")
-    while at >= 0:
-        if path[:at] in folders:
-            return True
-        at = path.find("/", at + 1)
-    return False
