@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcursor.context import front_matter
 
@@ -49,15 +47,6 @@ GLOBS = [
 @pytest.mark.parametrize(("value", "globs"), GLOBS)
 def test_globs(value: str | list[str] | None, globs: list[str]) -> None:
     assert front_matter.globs(value) == globs
-
-
-@given(st.text("-\n:a[],{}'\" #>|", max_size=60))
-def test_no_head_fails(text: str) -> None:
-    head, _ = front_matter.split(f"---\n{text}\n---\nrest")
-    for value in head.values():
-        front_matter.globs(value)
-        front_matter.words(value)
-        front_matter.is_true(value)
 
 
 def test_many_braces_are_written_out_only_so_far() -> None:

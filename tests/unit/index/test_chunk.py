@@ -253,13 +253,13 @@ LINES = st.sampled_from(
     st.booleans(),
 )
 @example("a.py", ["y" * 1600, "", "y" * 1600], False)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_every_row_is_in_one_chunk(path: str, rows: list[str], has_end: bool) -> None:
     check(path, "\n".join(rows) + ("\n" if has_end else ""))
 
 
 @given(st.text(max_size=400), st.sampled_from([sample.path for sample in SAMPLES]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_text_fails(text: str, path: str) -> None:
     check(path, text)
 
@@ -297,54 +297,11 @@ def test_a_parser_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch
     assert {item.kind for item in read("a.py", text).chunks} == {"code"}
 
 
-def test_other_threads_run_while_a_large_file_is_parsed() -> None:
-    data = (STDLIB / "typing.py").read_bytes() * 4
-    turns, is_over = 0, threading.Event()
-
-    def turn() -> None:
-        nonlocal turns
-        while not is_over.wait(0.0001):
-            turns += 1
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(0.0005)
-    thread = threading.Thread(target=turn)
-    thread.start()
-    try:
-        root = grammars.parse("python", data)
-        assert root is not None
-        during_parse, turns = turns, 0
-        found = grammars.definitions("python", root, data)
-    finally:
-        is_over.set()
-        thread.join()
-        sys.setswitchinterval(before)
-    assert len(found) > 1000
-    assert during_parse > 10
-    assert turns > 3
-
-
 @pytest.mark.parametrize("text", ["(" * 60_000, "*" * 60_000 + "\n", "- " * 60_000])
 def test_garbage_costs_little(text: str) -> None:
     before_s = time.thread_time()
     check("a.c", text)
     assert time.thread_time() - before_s < 5
-
-
-def test_threads_get_the_same() -> None:
-    files = [(str(path), path.read_text()) for path in sorted((STDLIB / "email").glob("*.py"))]
-    expected = [read(*item) for item in files]
-    got: dict[int, list[Parsed]] = {}
-
-    def work(name: int) -> None:
-        got[name] = [read(*item) for item in files]
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(got[name] == expected for name in range(4))
 
 
 def test_nothing_of_tree_sitter_is_loaded_at_import() -> None:

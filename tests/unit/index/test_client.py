@@ -201,6 +201,7 @@ def test_a_listener_that_fails_does_not_cut_off_the_next_question(
     with pytest.raises(IndexAway, match="ended"):  # twice: the event comes each time
         client.call("why", path="a")
     wait_for(lambda: not client.is_connected, what="the connection counts as lost")
+    wait_for(lambda: "lcursor-index" not in {one.name for one in threading.enumerate()})
     assert client.call("status") == STATUS
 
 

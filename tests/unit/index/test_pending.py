@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcursor.index.watch import (
     FEW_PATHS,
@@ -94,16 +92,3 @@ def test_too_many_paths_are_a_survey() -> None:
         pending.add_entry("out", str(number), False, 100.0)
     assert pending.survey_due_s(0.0, 0.1) == pytest.approx(100.0 + QUIET_S)
     assert len(pending.paths) < MAX_PENDING
-
-
-@given(st.lists(st.tuples(st.text("abc", max_size=2), st.floats(0, 0.5)), min_size=1))
-def test_no_path_waits_longer_than_the_longest(changes: list[tuple[str, float]]) -> None:
-    pending = Pending()
-    now_s = first_s = 100.0
-    for name, pause_s in changes:
-        pending.add_entry("", f"{name}.py", False, now_s)
-        due_s = pending.paths_due_s()
-        assert due_s is not None
-        assert now_s < due_s or due_s == first_s + MAX_WAIT_S
-        assert due_s <= first_s + MAX_WAIT_S
-        now_s += pause_s

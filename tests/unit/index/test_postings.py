@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lcursor.index import postings
 from lcursor.index.postings import term_vector
@@ -98,37 +96,6 @@ def test_it_finds_what_fts5_finds_through_many_changes(
     reader.close()
 
 
-CHANGES = st.lists(
-    st.tuples(
-        st.sampled_from("abcd"),
-        st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=8), max_size=4) | st.none(),
-    ),
-    max_size=8,
-)
-
-
-@settings(max_examples=40, deadline=None)
-@given(changes=CHANGES)
-def test_any_sequence_of_changes(
-    tmp_path_factory: pytest.TempPathFactory,
-    changes: list[tuple[str, list[list[str]] | None]],
-) -> None:
-    store = Store(tmp_path_factory.mktemp("index"), split, version=1)
-    try:
-        reader = store.reader()
-        for path, texts in changes:
-            if texts is None:
-                store.remove([path])
-            else:
-                store.put(*entry(path, *map(" ".join, texts)))
-            agree(reader, WORDS[:3])
-        agree(reader, WORDS[:6], 100)
-        agree(reader, ["w1"], 100)
-        reader.close()
-    finally:
-        store.close()
-
-
 def test_how_often_words_are(store: Store) -> None:
     reader = store.reader()
     reader.warm()
@@ -204,12 +171,3 @@ def test_a_term_vector_is_small_and_takes_any_words() -> None:
     assert len(term_vector("one two one")) == 10
     assert term_vector("one " * 1000)[-1] == 255
     assert len(term_vector("é \udcff 日本")) == 15
-
-
-def test_there_is_a_term_vector_for_each_chunk(store: Store) -> None:
-    store.put(*entry("a.py", "one", "two"))
-    store.put(*entry("a.py", "two", "three"))
-    base = sqlite3.connect(store.path)
-    vectors = {row[0] for row in base.execute("SELECT vector FROM terms")}
-    base.close()
-    assert vectors == {term_vector("two"), term_vector("three")}

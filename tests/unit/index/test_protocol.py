@@ -35,16 +35,6 @@ def test_a_message_has_an_end() -> None:
         protocol.decode(b'"' + b"x" * protocol.MAX_BYTES + b'"')
 
 
-@given(st.binary())
-def test_no_line_breaks_the_worker(line: bytes) -> None:
-    try:
-        protocol.parse_request(protocol.decode(line))
-    except MessageInvalid:
-        pass
-    else:
-        pytest.fail("nobody asks that")
-
-
 @pytest.mark.parametrize(
     ("said", "fields"),
     [

@@ -76,7 +76,7 @@ def whole(store: Store) -> None:
 def test_killed_at_any_moment_nothing_is_half(folder: Path) -> None:
     dice = random.Random(5)
     code = WRITER.format(root=str(ROOT))
-    for turn in range(8):
+    for turn in range(4):
         run = subprocess.Popen(
             [sys.executable, "-c", code, str(folder), str(turn)],
             stdout=subprocess.PIPE,
@@ -94,25 +94,6 @@ def test_killed_at_any_moment_nothing_is_half(folder: Path) -> None:
         store.close()
 
 
-@pytest.mark.process
-def test_files_stored_before_a_kill_are_there(folder: Path) -> None:
-    code = (
-        f"import os, sys; sys.path.insert(0, {str(ROOT)!r}); from pathlib import Path\n"
-        "from tests.unit.index.pieces import entry\n"
-        "from lcursor.index.store import Store\n"
-        "store = Store(Path(sys.argv[1]), version=1)\n"
-        "def some():\n"
-        "    for number in range(100): yield entry(f'{number}.py', f'word{number}')\n"
-        "    os.kill(os.getpid(), 9)\n"
-        "store.put_many(some())\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code, str(folder)], cwd=ROOT, check=False)
-    assert run.returncode == -signal.SIGKILL
-    store = Store(folder, version=1)
-    assert len(store.files()) == 64, "whole batches"
-    store.close()
-
-
 def filled(store: Store, files: int = 40) -> None:
     store.put_many(
         entry(f"d/{number}.py", f"alpha word{number} " * 40, "beta\n" * 300)
@@ -126,7 +107,7 @@ def test_a_truncated_index_is_rebuilt_with_one_remark(opened: Open, folder: Path
     store.close()
     path = folder / store_module.FILE
     size = path.stat().st_size
-    for share in (0.9, 0.5, 0.1, 0.001, 0):
+    for share in (0.9, 0.1, 0):
         os.truncate(path, int(size * share))
         store = opened()
         assert store.files() == {}, share
@@ -143,7 +124,7 @@ def test_a_truncated_index_is_rebuilt_with_one_remark(opened: Open, folder: Path
         store.close()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) -> None:
     """Wherever the flip is: an answer, or one clear error after which it works again.
 

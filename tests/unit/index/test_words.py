@@ -174,14 +174,6 @@ def test_words_of_a_text_find_it(text: str) -> None:
     assert set(words.terms(text)) <= stored
 
 
-@given(text=st.text())
-def test_a_chunk_has_the_same_words_each_time(text: str) -> None:
-    once = words.index_text("a.py", chunk(text))
-    words._forms.clear()
-    assert words.index_text("a.py", chunk(text)) == once
-    assert "\n" not in once
-
-
 @pytest.mark.parametrize(
     ("question", "is_name"),
     [

@@ -138,13 +138,13 @@ def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) ->
     pids = set()
     with connect(root) as client:
         client.call("begin")
-        for _ in range(8):
+        for _ in range(4):
             time.sleep(dice.random() * 0.3)
             pid = client.call("status")["pid"]
             pids.add(pid)
             os.kill(pid, signal.SIGKILL)
             client.notify("typing")  # into the void
-        assert len(pids) == 8
+        assert len(pids) == 4
         state = filled(client)
         assert (state["chunks"], state["symbols"]) == (FILES, FILES * 41)
         assert state["remarks"] == []
@@ -320,11 +320,11 @@ def test_secrets_that_cannot_be_stored_are_reported_and_retried(root: Path) -> N
 def test_nothing_secret_is_read_in_the_first_place(root: Path) -> None:
     with connect(root) as client:
         client.call("secrets", globs=["f1*.py", "[z-a]"])
-        assert client.call("report")["languages"]["python"]["files"] == FILES - 31
+        assert client.call("report")["languages"]["python"]["files"] == FILES - 11
         assert not begun_path(root).exists()
         client.call("begin")
         wait_for(lambda: client.call("status")["phase"] == "ready")
-        assert client.call("status")["files"] == FILES - 31
+        assert client.call("status")["files"] == FILES - 11
         assert json.loads(begun_path(root).read_bytes())["secrets"] == ["[z-a]", "f1*.py"]
 
 

@@ -13,7 +13,8 @@ from lcursor.index import launch
 from lcursor.index.client import Client
 from tests.waiting import wait_for
 
-FILES = 120
+FILES = 40
+"""Too few for processes that parse: those take a second to start."""
 
 
 def make(root: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -81,40 +79,6 @@ def test_the_limit_of_instances(
     seen = watched(plain)
     assert seen.watcher.mode == "polling"
     assert "limit of inotify instances is reached" in seen.said[0]
-
-
-LIMITED = """
-import sys
-from pathlib import Path
-from lcursor.project import listing
-from lcursor.index.watch import Watcher
-root = Path(sys.argv[1])
-remarks = []
-watcher = Watcher(root, set, set, remarks.append)
-watcher.use(listing.survey(root))
-assert watcher.wait_ready(30)
-print(watcher.mode == "polling", *remarks)
-watcher.stop()
-"""
-
-
-@pytest.mark.parametrize("limit", ["watches", "instances"])
-def test_the_kernels_own_limits(plain: Path, limit: str) -> None:
-    """Not simulated: set in a user namespace of the test's own, where one may be made."""
-    number = 3 if limit == "watches" else 0
-    script = f'echo {number} > /proc/sys/user/max_inotify_{limit} && exec "$@"'
-    command = ["unshare", "-Ur", "sh", "-c", script, "sh"]
-    if subprocess.run([*command, "true"], capture_output=True).returncode:
-        pytest.skip("user namespaces are not allowed here")
-    for folder in "xyz":
-        write(plain, f"{folder}/a.py")
-    told = subprocess.run(
-        [*command, sys.executable, "-c", LIMITED, str(plain)],
-        capture_output=True,
-        text=True,
-        cwd=Path(listing.__file__).parents[2],
-    )
-    assert told.stdout.startswith(f"True the limit of inotify {limit} is reached"), told.stderr
 
 
 def test_a_project_takes_no_more_than_half_of_the_users_watches(
