@@ -9,7 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import lcursor
@@ -20,9 +20,8 @@ from lcursor.fim.completer import Completer
 from lcursor.fim.outcomes import OutcomeStore, Row, Rows
 from lcursor.host.backends import open_backend
 from lcursor.host.indexing import Indexing
-from lcursor.host.project import Projects
 from lcursor.host.retriever import IndexRetriever
-from lcursor.host.services import LazyChat, LazyEdit, SharedModels
+from lcursor.host.services import Services
 from lcursor.http import endpoint
 from lcursor.protocol.fim import FimOutcome
 from lcursor.protocol.session import Hello
@@ -43,10 +42,8 @@ class Dispatch:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
         self._outcomes = OutcomeStore(self._report, self._update_thresholds)
-        self._index = index = Indexing(send, Projects())
-        self._models = SharedModels(send)
-        self._chat = LazyChat(send, index, self._models)
-        self._edit = LazyEdit(send, index, self._models, self._chat)
+        self._index = index = Indexing(send)
+        self._services = Services(send, index)
         self.handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
@@ -71,8 +68,7 @@ class Dispatch:
             "index.symbols": index.symbols,
             "index.buffer": index.buffer,
             "index.typing": lambda _: index.typing(),
-            **self._chat.handlers(),
-            **self._edit.handlers(),
+            **self._services.handlers(),
         }
         self._settings = config.Config()
         self._key_warning = ""
@@ -86,8 +82,7 @@ class Dispatch:
 
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
-        self._edit.close()  # decisions of the user first,
-        self._chat.close()  # then their messages, then statistics
+        self._services.close()
         self._outcomes.close()
         self._index.close()
         return self._completer is None or self._completer.close()
@@ -119,10 +114,7 @@ class Dispatch:
         self._warn_of_exposed_keys()
         slot = self._settings.completion
         self._index.configure(self._settings.index, slot.secrets)
-        here = slot.model if slot.backend == "inproc" else ""
-        self._models.configure(self._settings.chat, here)
-        self._chat.configure(self._settings.chat, slot.secrets, here)
-        self._edit.configure(self._settings.edit, slot.secrets, (self._settings.chat, here))
+        self._services.configure(self._settings)
         own = replace(slot, secrets=())  # the editor sends no text of such files
         if self._completer:
             self._completer.configure(own)
@@ -148,20 +140,9 @@ class Dispatch:
         self._key_warning = words
 
     def _outcome(self, params: FimOutcome) -> None:
-        self._outcomes.add(
-            Row(
-                at_s=time.time(),
-                filetype=params["filetype"],
-                outcome=params["outcome"],
-                source=params["source"],
-                shown_chars=params["shown_chars"],
-                kept_chars=params["kept_chars"],
-                through_keys=params["through_keys"],
-                shown_ms=params["shown_ms"],
-                latency_ms=params["latency_ms"],
-                confidence=params["confidence"],
-            )
-        )
+        names = {each.name for each in fields(Row)}
+        told: dict[str, Any] = {name: value for name, value in params.items() if name in names}
+        self._outcomes.add(Row(**{**told, "at_s": time.time()}))
 
     def _update_thresholds(self, rows: Rows) -> None:
         """Thread: the outcome store's."""

@@ -14,11 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lcursor import protocol
 from lcursor.config import IndexConfig
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
-from lcursor.host.project import Project, Projects, hit_message, report_message
+from lcursor.host.project import Project, hit_message, open_client, report_message
+from lcursor.project.root import is_begun, root_of
+from lcursor.protocol import index as wire
 from lcursor.reporting import Notify, report_error
 
 if TYPE_CHECKING:
@@ -33,11 +34,13 @@ class Indexing:
 
     Args:
         notify: sends a message to Neovim, from any thread.
-        projects: finds projects, and opens their clients.
+        open_client: returns a client, by a project's root and the embedder's name.
     """
 
-    def __init__(self, notify: Notify, projects: Projects) -> None:
-        self._notify, self._projects = notify, projects
+    def __init__(
+        self, notify: Notify, open_client: Callable[[Path, str], Client] = open_client
+    ) -> None:
+        self._notify, self._open_client = notify, open_client
         self._config = IndexConfig()
         self._secrets: tuple[str, ...] = ()
         self._executor = SerialExecutor("lcursor-projects", self._on_error)
@@ -49,7 +52,6 @@ class Indexing:
     def configure(self, config: IndexConfig, secrets: Sequence[str] = ()) -> None:
         """Set the settings; running workers get the secrets only."""
         self._config = config
-        self._projects.configure(config)
         if self._secrets != tuple(secrets):
             self._secrets = tuple(secrets)
             self._submit_to_all(lambda project: project.set_secrets(secrets))
@@ -59,23 +61,23 @@ class Indexing:
         for project in self._all():
             project.close()
 
-    def enter(self, params: protocol.index.IndexPath) -> None:
+    def enter(self, params: wire.IndexPath) -> None:
         """Connect to the index of an entered file's project, if there is one."""
         path = params["path"]
 
         def connect(project: Project) -> None:
-            if self._config.auto and self._projects.is_begun(project.root):
+            if self._config.auto and is_begun(project.root):
                 project.connect()
                 project.enter(path)
 
         self._in_project(path, connect)
 
-    def saved(self, params: protocol.index.IndexPath) -> None:
+    def saved(self, params: wire.IndexPath) -> None:
         """Report a saved file."""
         path = params["path"]
         self._in_project(path, lambda it: it.tell("changed", paths=[it.name_of(path)]))
 
-    def begin(self, params: protocol.index.IndexBegin) -> None:
+    def begin(self, params: wire.IndexBegin) -> None:
         """Index a project."""
         options = {"confirmed": params["is_confirmed"], "rebuild": params["rebuild"]}
 
@@ -84,7 +86,7 @@ class Indexing:
 
         self._in_project(params["path"], begin, params["id"])
 
-    def report(self, params: protocol.index.IndexAsk) -> None:
+    def report(self, params: wire.IndexAsk) -> None:
         """Report what an index of a project would contain."""
 
         def report(project: Project) -> None:
@@ -93,12 +95,12 @@ class Indexing:
 
         self._in_project(params["path"], report, params["id"])
 
-    def why(self, params: protocol.index.IndexAsk) -> None:
+    def why(self, params: wire.IndexAsk) -> None:
         """Report why a file is not in the index."""
 
         def explain(project: Project) -> None:
             name = project.name_of(params["path"])
-            answer: protocol.index.IndexExplained = {
+            answer: wire.IndexExplained = {
                 "id": params["id"],
                 "path": name,
                 "root": str(project.root),
@@ -108,12 +110,12 @@ class Indexing:
 
         self._in_project(params["path"], explain, params["id"])
 
-    def search(self, params: protocol.index.IndexSearch) -> None:
+    def search(self, params: wire.IndexSearch) -> None:
         """Search for a text, unless a newer search has come meanwhile."""
         options = {"text": params["text"], "limit": params["limit"], "mode": params["mode"]}
         self._search(params["id"], params["path"], params["text"], "search", "hits", options)
 
-    def symbols(self, params: protocol.index.IndexSymbols) -> None:
+    def symbols(self, params: wire.IndexSymbols) -> None:
         """Find definitions by the start of their name, unless a newer search has come."""
         name = params["name"]
         options = {"name": name, "limit": params["limit"], "prefix": True}
@@ -136,7 +138,7 @@ class Indexing:
 
         self._in_project(path, find)
 
-    def buffer(self, params: protocol.index.IndexBuffer) -> None:
+    def buffer(self, params: wire.IndexBuffer) -> None:
         """Send the unsaved text of a buffer, so that searches find it."""
         path, text = params["path"], params["text"] if params["is_changed"] else None
         self._in_project(path, lambda it: it.tell("buffer", path=it.name_of(path), text=text))
@@ -172,7 +174,7 @@ class Indexing:
                 return
             started_s = time.monotonic()
             found = project.ask(method, **options)
-            answer: protocol.index.IndexFound = {
+            answer: wire.IndexFound = {
                 "id": number,
                 "root": str(project.root),
                 "query": query,
@@ -196,15 +198,20 @@ class Indexing:
         """Find the project of a path, and run a job on its thread."""
 
         def find() -> None:
-            root = self._projects.root_of(path)
+            root = root_of(Path(path))
             project = self._known.get(root)
             if project is None:
-                project = Project(root, self._projects, self._notify, self._on_error, self._secrets)
+                project = Project(
+                    root, self._new_client, self._notify, self._on_error, self._secrets
+                )
                 with self._lock:
                     self._known[root] = project
             project.executor.submit(partial(job, project), number)
 
         self._executor.submit(find, number)
+
+    def _new_client(self, root: Path) -> Client:
+        return self._open_client(root, self._config.embedder or "none")
 
     def _on_error(self, error: Exception, number: int) -> None:
         report_error(self._notify, error, number, "the index could not answer")

@@ -7,15 +7,14 @@ project's executor and call `Project.close`.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from lcursor import protocol
-from lcursor.config import IndexConfig
 from lcursor.errors import IndexRefused
 from lcursor.executor import OnError, SerialExecutor
-from lcursor.project.root import is_begun, relative_name, root_of
+from lcursor.project.root import is_begun, relative_name
+from lcursor.protocol import index
 from lcursor.reporting import Notify
 
 if TYPE_CHECKING:
@@ -24,31 +23,31 @@ if TYPE_CHECKING:
 MAX_RECENT = 16
 MAX_RESTARTS, RESTARTS_S = 3, 60.0
 """So many ended workers are replaced in that time; after that only a question starts one."""
+NO_STATE: index.IndexState = {
+    "root": "",
+    "phase": "absent",
+    "detail": "",
+    "done": 0,
+    "total": 0,
+    "seconds_left": -1.0,
+    "files": 0,
+    "chunks": 0,
+    "symbols": 0,
+    "embedded": 0,
+    "embedder": "",
+    "embedder_note": "",
+    "watching": "",
+    "remarks": [],
+    "memory_bytes": 0,
+    "pid": 0,
+}
 
 
-class Projects:
-    """Finds projects, and opens clients of their workers; the index is imported when needed."""
+def open_client(root: Path, embedder: str) -> Client:
+    """Return a client; its first call connects, and starts a worker if none runs."""
+    from lcursor.index.client import Client
 
-    def __init__(self) -> None:
-        self._embedder = ""
-
-    def configure(self, config: IndexConfig) -> None:
-        """Set the settings with which workers are started."""
-        self._embedder = config.embedder or "none"
-
-    def root_of(self, path: str) -> Path:
-        """Return the root of the project of a path."""
-        return root_of(Path(path))
-
-    def is_begun(self, root: Path) -> bool:
-        """Return whether the user asked for an index of a project."""
-        return is_begun(root)
-
-    def client(self, root: Path) -> Client:
-        """Return a client; its first call connects, and starts a worker if none runs."""
-        from lcursor.index.client import Client
-
-        return Client(root, embedder=self._embedder)
+    return Client(root, embedder=embedder)
 
 
 class Project:
@@ -56,7 +55,7 @@ class Project:
 
     Args:
         root: of the project.
-        projects: opens its client.
+        new_client: opens a client of the project.
         notify: sends a message to Neovim, from any thread.
         on_error: see `SerialExecutor`.
         secrets: the user's globs, sent to every worker.
@@ -65,7 +64,7 @@ class Project:
     def __init__(
         self,
         root: Path,
-        projects: Projects,
+        new_client: Callable[[Path], Client],
         notify: Notify,
         on_error: OnError,
         secrets: Sequence[str] = (),
@@ -73,7 +72,7 @@ class Project:
         self.root = root
         self.executor = SerialExecutor(f"lcursor-index-{root.name}", on_error)
         self.is_connected = False
-        self._notify, self._projects = notify, projects
+        self._notify, self._open_client = notify, new_client
         self._secrets = list(secrets)
         self._client = self._new_client()
         self._state: Mapping[str, Any] = {}
@@ -94,7 +93,7 @@ class Project:
         Raises:
             IndexRefused: the user never asked for an index.
         """
-        if not self.is_connected and not self._projects.is_begun(self.root):
+        if not self.is_connected and not is_begun(self.root):
             raise IndexRefused(f"{self.root.name} is not indexed", "Run :LCursor index")
         return self.connect().call(method, **params)
 
@@ -103,7 +102,7 @@ class Project:
         try:
             return self.connect().call(method, **params)
         finally:
-            if not self._projects.is_begun(self.root):
+            if not is_begun(self.root):
                 self.close()
                 self._client = self._new_client()
 
@@ -144,7 +143,7 @@ class Project:
         return ""
 
     def _new_client(self) -> Client:
-        client = self._projects.client(self.root)
+        client = self._open_client(self.root)
         if self._secrets:
             client.notify("secrets", globs=self._secrets)
         return client
@@ -171,41 +170,21 @@ class Project:
         now_s = time.monotonic()
         self._restarts_s = [at_s for at_s in self._restarts_s if now_s - at_s < RESTARTS_S]
         is_allowed = len(self._restarts_s) < MAX_RESTARTS
-        if is_allowed and self.is_connected and self._projects.is_begun(self.root):
+        if is_allowed and self.is_connected and is_begun(self.root):
             self._restarts_s.append(now_s)
             self._fetch_state()
 
 
-def state_message(root: Path, state: Mapping[str, Any]) -> protocol.index.IndexState:
+def state_message(root: Path, state: Mapping[str, Any]) -> index.IndexState:
     """Return a worker's state as a message."""
-    return {
-        "root": str(root),
-        "phase": state.get("phase", "absent"),
-        "detail": state.get("detail", ""),
-        "done": state.get("done", 0),
-        "total": state.get("total", 0),
-        "seconds_left": float(state.get("seconds_left", -1)),
-        "files": state.get("files", 0),
-        "chunks": state.get("chunks", 0),
-        "symbols": state.get("symbols", 0),
-        "embedded": state.get("embedded", 0),
-        "embedder": state.get("embedder", ""),
-        "embedder_note": state.get("embedder_note", ""),
-        "watching": state.get("watching", ""),
-        "remarks": list(state.get("remarks", ())),
-        "memory_bytes": state.get("memory_bytes", 0),
-        "pid": state.get("pid", 0),
-    }
+    known = {name: value for name, value in state.items() if name in NO_STATE}
+    return cast("index.IndexState", {**NO_STATE, **known, "root": str(root)})
 
 
-def report_message(
-    number: int, root: Path, report: Mapping[str, Any]
-) -> protocol.index.IndexReported:
+def report_message(number: int, root: Path, report: Mapping[str, Any]) -> index.IndexReported:
     """Return a worker's report as a message."""
 
-    def row(
-        name: str, files: int, size_bytes: int, examples: Sequence[str]
-    ) -> protocol.index.IndexRow:
+    def row(name: str, files: int, size_bytes: int, examples: Sequence[str]) -> index.IndexRow:
         return {"name": name, "files": files, "bytes": size_bytes, "examples": list(examples)}
 
     languages, ignored = report["languages"], report["ignored"]
@@ -224,7 +203,7 @@ def report_message(
     }
 
 
-def hit_message(root: Path, hit: Mapping[str, Any]) -> protocol.index.IndexHit:
+def hit_message(root: Path, hit: Mapping[str, Any]) -> index.IndexHit:
     """Return a search hit as a message; a definition is a hit without a score."""
     return {
         "path": str(root / hit["path"]),

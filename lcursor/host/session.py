@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pynvim
 
 from lcursor.host.dispatch import Dispatch
-from lcursor.host.sender import Sender
+
+RECEIVE = "require('lcursor.rpc').receive(...)"
 
 
 def run() -> None:
@@ -21,8 +23,15 @@ def run() -> None:
     Ends the process with `os._exit`, because llama.cpp may be computing on another thread.
     """
     nvim: Any = pynvim.attach("stdio")
-    sender = Sender(nvim)
-    dispatch = Dispatch(sender.send, nvim.stop_loop)
+
+    def send_now(method: str, params: dict[str, Any]) -> None:
+        nvim.exec_lua(RECEIVE, nvim.channel_id, method, params, async_=True)
+
+    def send(method: str, params: Mapping[str, Any]) -> None:
+        """Send a message in the order of the calls, without waiting. Thread: any."""
+        nvim.async_call(send_now, method, dict(params))
+
+    dispatch = Dispatch(send, nvim.stop_loop)
     try:
         nvim.run_loop(
             lambda name, args: None,

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lcursor.config import ChatConfig
+from lcursor import protocol
+from lcursor.config import ChatConfig, CompletionConfig, Config
 from lcursor.host.indexing import Indexing
-from lcursor.host.services import LazyChat, SharedModels
-from lcursor.protocol import chat as messages
+from lcursor.host.services import THREAD, Services
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
 from tests.fakes.heard import Heard, config_of
 
@@ -33,19 +33,17 @@ class Index:
 
 
 class Desk(Heard):
-    """A `LazyChat`, and what it sent."""
+    """The services, and what they sent."""
 
     def __init__(self, config: ChatConfig) -> None:
         self.index = Index()
         super().__init__()
-        self.models = SharedModels(self._tell)
-        self.chatting = LazyChat(self._tell, self.index, self.models)  # type: ignore[arg-type]
+        self.services = Services(self._tell, self.index)  # type: ignore[arg-type]
         self.configure(config)
-        self.handlers = self.chatting.handlers()
+        self.handlers = self.services.handlers()
 
     def configure(self, config: ChatConfig, secrets: tuple[str, ...] = ()) -> None:
-        self.models.configure(config, "")
-        self.chatting.configure(config, secrets, "")
+        self.services.configure(Config(CompletionConfig(secrets=secrets), chat=config))
 
     def open(self, number: int, path: Path) -> str:
         self.handlers["chat.open"]({"id": number, "chat": "", "path": str(path)})
@@ -73,8 +71,9 @@ def server() -> Iterator[ChatServer]:
         yield fake
 
 
-def test_every_message_of_the_chat_has_a_handler(server: ChatServer) -> None:
-    assert set(Desk(config_of(server)).handlers) == set(messages.TO_PYTHON)
+def test_every_message_of_the_services_has_a_handler(server: ChatServer) -> None:
+    names = set(Desk(config_of(server)).handlers)
+    assert names == {*protocol.chat.TO_PYTHON, *protocol.edit.TO_PYTHON}
 
 
 def test_a_question_goes_through_the_host(data: Path, server: ChatServer) -> None:
@@ -83,7 +82,7 @@ def test_a_question_goes_through_the_host(data: Path, server: ChatServer) -> Non
     desk.send(2, chat)
     assert desk.wait("chat.done", 2)["reason"] == "stop"
     assert desk.index.rests >= 1  # the index gave way
-    desk.chatting.close()
+    desk.services.close()
     assert [path.stem for path in (data.parent / "data/chats").glob("*/*.jsonl")] == [chat]
 
 
@@ -95,14 +94,14 @@ def test_a_handler_does_not_wait_for_the_slot(data: Path, server: ChatServer) ->
         has_begun.set()
         assert may_go_on.wait(20)
 
-    desk.chatting._executor.submit(block)
+    desk.services._executor.submit(block)
     assert has_begun.wait(20)
     desk.handlers["chat.open"]({"id": 1, "chat": "", "path": str(data)})
     desk.handlers["chat.stop"]({"id": 7})
     assert not desk.sent  # nothing was done on this thread
     may_go_on.set()
     desk.wait("chat.opened", 1)
-    desk.chatting.close()
+    desk.services.close()
 
 
 def test_the_index_is_asked_where_it_runs(data: Path, server: ChatServer) -> None:
@@ -123,7 +122,7 @@ def test_the_index_is_asked_where_it_runs(data: Path, server: ChatServer) -> Non
     names = [each["name"] for each in desk.wait("chat.started", 2)["items"]]
     assert any("deep/clock.py" in name for name in names)
     desk.wait("chat.done", 2)
-    desk.chatting.close()
+    desk.services.close()
 
 
 def test_other_settings_stop_what_runs_and_hold_from_then_on(data: Path) -> None:
@@ -139,7 +138,7 @@ def test_other_settings_stop_what_runs_and_hold_from_then_on(data: Path) -> None
         assert desk.wait("chat.done", 2)["reason"] == "stopped"
         desk.handlers["chat.open"]({"id": 4, "chat": chat, "path": str(data)})
         assert desk.wait("chat.opened", 4)["messages"][1]["text"] == "So"
-        desk.chatting.close()
+        desk.services.close()
 
 
 def test_closing_keeps_what_was_asked_just_now(data: Path) -> None:
@@ -147,7 +146,7 @@ def test_closing_keeps_what_was_asked_just_now(data: Path) -> None:
         desk = Desk(config_of(slow))
         chat = desk.open(1, data)
         desk.send(2, chat, "Is this kept?")
-        desk.chatting.close()  # the answer never ends, so nobody waits for its end
+        desk.services.close()  # the answer never ends, so nobody waits for its end
         (path,) = (data.parent / "data/chats").glob("*/*.jsonl")
         assert "Is this kept?" in path.read_text()
         assert not list(path.parent.glob("*.lock"))
@@ -164,11 +163,9 @@ def test_an_unused_chat_costs_no_thread(server: ChatServer) -> None:
     desk = Desk(config_of(server))
     desk.configure(ChatConfig(), ("*.x",))
     names = {thread.name for thread in set(threading.enumerate()) - before}
-    assert LazyChat.THREAD not in names
-    desk.chatting.close()
+    assert THREAD not in names
+    desk.services.close()
 
 
 def test_the_index_tells_its_workers_only_while_they_run(tmp_path: Path) -> None:
-    from lcursor.host.project import Projects
-
-    assert Indexing(lambda method, params: None, Projects()).client_of(tmp_path) is None
+    assert Indexing(lambda method, params: None).client_of(tmp_path) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,8 +12,8 @@ from typing import Any, cast
 import pytest
 
 from lcursor import protocol
-from lcursor.config import ChatConfig, EditConfig
-from lcursor.host.services import LazyChat, LazyEdit, SharedModels
+from lcursor.config import ChatConfig, Config, EditConfig
+from lcursor.host.services import Services
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
 from tests.fakes.heard import Heard, config_of
 
@@ -41,20 +40,15 @@ class Desk(Heard):
     def __init__(self, chat: ChatConfig, edit: EditConfig | None = None) -> None:
         self.index = cast("Any", Index())
         super().__init__()
-        self.models = SharedModels(self._tell)
-        self.chatting = LazyChat(self._tell, self.index, self.models)
-        self.editing = LazyEdit(self._tell, self.index, self.models, self.chatting)
+        self.services = Services(self._tell, self.index)
         self.configure(chat, edit or EditConfig())
-        self.handlers = {**self.chatting.handlers(), **self.editing.handlers()}
+        self.handlers = self.services.handlers()
 
     def configure(self, chat: ChatConfig, edit: EditConfig) -> None:
-        self.models.configure(chat, "")
-        self.chatting.configure(chat, (), "")
-        self.editing.configure(edit, (), (chat, ""))
+        self.services.configure(Config(chat=chat, edit=edit))
 
     def close(self) -> None:
-        self.editing.close()
-        self.chatting.close()
+        self.services.close()
 
     def do(self, method: str, **params: Any) -> None:
         self.handlers[method](protocol.check(method, params))
@@ -86,11 +80,6 @@ def server() -> Iterator[ChatServer]:
         yield fake
 
 
-def test_every_message_of_edits_has_a_handler(server: ChatServer) -> None:
-    desk = Desk(config_of(server))
-    assert set(desk.editing.handlers()) == set(protocol.edit.TO_PYTHON)
-
-
 def test_an_edit_goes_through_the_host_and_the_index_rests(path: Path, server: ChatServer) -> None:
     desk = Desk(config_of(server))
     desk.ask(1, path)
@@ -101,21 +90,35 @@ def test_an_edit_goes_through_the_host_and_the_index_rests(path: Path, server: C
     desk.close()
 
 
-def test_chat_and_edits_have_the_same_models_until_the_last_one_leaves(
-    path: Path, server: ChatServer
-) -> None:
+def test_chat_and_edits_have_the_same_models(path: Path, server: ChatServer) -> None:
     desk = Desk(config_of(server))
     desk.ask(1, path)
     desk.wait("edit.done", 1)
-    one = desk.models.acquire()
+    models = desk.services._models
+    assert models is not None
     desk.do("chat.open", id=2, chat="", path=str(path))
     desk.wait("chat.opened", 2)
-    assert desk.models.acquire() is one
-    assert one.known("fake") is not None
+    assert desk.services._models is models
+    assert models.known("fake") is not None
     desk.close()
-    for _ in range(2):
-        desk.models.release(one)
-    assert one.known("fake") is None  # closed, and let go of
+    assert models.known("fake") is None  # closed
+
+
+def test_other_settings_of_edits_leave_the_chat_alone(path: Path) -> None:
+    with ChatServer([Answer([Hang()])]) as slow:
+        desk = Desk(config_of(slow))
+        desk.do("chat.open", id=1, chat="", path=str(path))
+        chat = desk.wait("chat.opened", 1)["chat"]
+        desk.do(
+            "chat.send", id=2, chat=chat, after=0, text="Hi", path="", attachments=[], dropped=[],
+            model="", again=0,
+        )  # fmt: skip
+        desk.wait("chat.started", 2)
+        desk.configure(config_of(slow), EditConfig(region_tokens=9))
+        desk.do("edit.turns", id=3, path=str(path))
+        desk.wait("edit.turned", 3)
+        assert not desk.told("chat.done")
+        desk.close()
 
 
 def test_other_settings_of_the_chat_stop_edits_and_give_them_other_models(path: Path) -> None:
@@ -187,6 +190,7 @@ def test_what_the_model_read_is_changed_and_nothing_that_looks_like_it(
     desk.wait("chat.done", 2)
     if not is_open:  # the chat is read from its file
         desk.close()
+        desk = Desk(config_of(server))
 
     def apply(number: int, text: str, key: str) -> None:
         here = {"path": str(path), "tick": 3, "text": text.removesuffix("\n")}
@@ -216,30 +220,4 @@ def test_edits_that_are_switched_off_say_so(path: Path, server: ChatServer) -> N
     desk = Desk(config_of(server), EditConfig(enabled=False))
     desk.ask(1, path)
     assert "edit.enabled" in desk.wait("error", 1)["hint"]
-    desk.close()
-
-
-def test_edits_that_nobody_uses_cost_no_thread(path: Path, server: ChatServer) -> None:
-    before = set(threading.enumerate())
-    desk = Desk(config_of(server))
-    names = {thread.name for thread in set(threading.enumerate()) - before}
-    assert LazyEdit.THREAD not in names
-    desk.close()
-
-
-def test_a_handler_does_not_wait_for_the_slot(path: Path, server: ChatServer) -> None:
-    desk = Desk(config_of(server))
-    may_go_on, has_begun = threading.Event(), threading.Event()
-
-    def block() -> None:
-        has_begun.set()
-        assert may_go_on.wait(20)
-
-    desk.editing._executor.submit(block)
-    assert has_begun.wait(20)
-    desk.ask(1, path)
-    desk.do("edit.stop", id=1)
-    assert not desk.sent  # nothing was done on this thread
-    may_go_on.set()
-    assert desk.wait("edit.done", 1)["reason"] in ("stopped", "proposed")
     desk.close()

@@ -11,6 +11,7 @@ import pytest
 
 from lcursor.config import IndexConfig
 from lcursor.errors import IndexAway, IndexRefused
+from lcursor.host import indexing, project
 from lcursor.host.indexing import Indexing
 from tests.fakes.heard import Heard
 
@@ -86,18 +87,9 @@ class Desk(Heard):
     def __init__(self, root: Path) -> None:
         self.root, self.begun, self.clients = root, {root}, list[Client]()
         super().__init__()
-        self.indexing = Indexing(self._tell, cast(Any, self))
+        self.indexing = Indexing(self._tell, cast(Any, self._open_client))
 
-    def configure(self, config: IndexConfig) -> None:
-        self.config = config
-
-    def root_of(self, path: str) -> Path:
-        return self.root.parent / Path(path).relative_to(self.root.parent).parts[0]
-
-    def is_begun(self, root: Path) -> bool:
-        return root in self.begun
-
-    def client(self, root: Path) -> Client:
+    def _open_client(self, root: Path, _embedder: str) -> Client:
         self.clients.append(Client(root))
         return self.clients[-1]
 
@@ -118,10 +110,12 @@ class Desk(Heard):
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     root = tmp_path.resolve() / "project"
-    root.mkdir()
+    (root / ".git").mkdir(parents=True)
     desk = Desk(root)
+    for module in (indexing, project):
+        monkeypatch.setattr(module, "is_begun", lambda root: root in desk.begun)
     yield desk
     desk.indexing.close()
 
@@ -340,6 +334,7 @@ def test_a_worker_that_died_is_followed_by_another_but_not_for_ever(desk: Desk) 
 
 def test_each_project_has_its_own_worker_and_waits_for_no_other(desk: Desk) -> None:
     other = desk.root.parent / "other"
+    (other / ".git").mkdir(parents=True)
     desk.begun.add(other)
     desk.enter("a.py")
     slow = desk.settle()

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from lcursor.config import IndexConfig
+import pytest
+
 from lcursor.fim.chunks import Chunk
 from lcursor.fim.context_ring import Query
+from lcursor.host import indexing
+from lcursor.host import project as host_project
 from lcursor.host.indexing import Indexing
 from lcursor.host.retriever import IndexRetriever, chunks
 from tests.unit.host.test_indexing import HIT, Client
@@ -17,32 +20,22 @@ from tests.unit.host.test_indexing import HIT, Client
 PLACE = {"prefix": "def f():\n    thing(", "suffix": "\n"}
 
 
-class Projects:
-    """One project, whose worker is `client`."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.worker = root, Client(root)
-        self.worker.answers["around"] = {"hits": [HIT]}
-
-    def configure(self, config: IndexConfig) -> None:
-        pass
-
-    def root_of(self, path: str) -> Path:
-        return self.root
-
-    def is_begun(self, root: Path) -> bool:
-        return True
-
-    def client(self, root: Path) -> Client:
-        return self.worker
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have one project, whose index was begun."""
+    (tmp_path / ".git").mkdir()
+    for module in (indexing, host_project):
+        monkeypatch.setattr(module, "is_begun", lambda root: True)
 
 
 class Desk:
     """An indexing, and who asks it."""
 
     def __init__(self, root: Path) -> None:
-        self.projects = Projects(root)
-        self.indexing = Indexing(lambda method, params: None, cast(Any, self.projects))
+        self.worker = Client(root)
+        self.worker.answers["around"] = {"hits": [HIT]}
+        open_client = cast(Any, lambda root, embedder: self.worker)
+        self.indexing = Indexing(lambda method, params: None, open_client)
         self.retriever = IndexRetriever(self.indexing)
         self.answers: list[Sequence[Chunk]] = []
         self.has_answer = threading.Event()
@@ -55,7 +48,7 @@ class Desk:
         self.retriever.ask(Query(path, **{**PLACE, **more}, root=self.root), self._found)
 
     def asked(self) -> list[dict[str, Any]]:
-        return [params for do, params in self.projects.worker.said if do == "around"]
+        return [params for do, params in self.worker.said if do == "around"]
 
     def _found(self, found: Sequence[Chunk]) -> None:
         self.answers.append(found)
@@ -92,10 +85,10 @@ def test_a_long_file_is_not_sent_whole(tmp_path: Path) -> None:
 def test_of_many_places_only_the_newest_is_asked_about(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.wake()
-    desk.projects.worker.hold.clear()
+    desk.worker.hold.clear()
     for number in range(20):
         desk.ask(prefix="\n" * number)
-    desk.projects.worker.hold.set()
+    desk.worker.hold.set()
     assert desk.has_answer.wait(10)
     desk.has_answer.clear()
     desk.ask(prefix="last")
