@@ -24,8 +24,7 @@ from evals.indexing import temporary_index
 from evals.rates import first_line, margin
 from evals.run import Cases, Model, collect
 from lcursor.code.headers import header_lines
-from lcursor.fim.chunks import Chunk
-from lcursor.fim.context_ring import AROUND_LINES, ContextRing, Found, Query
+from lcursor.fim.context_ring import AROUND_LINES, Chunk, ContextRing, Found, Query
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import File, Source
 from lcursor.host.retriever import MAX_CHARS, chunks
@@ -208,7 +207,7 @@ class _Index:
         """Find chunks for a position."""
         before, after = query.prefix[-MAX_CHARS:], query.suffix[:MAX_CHARS]
         hits = find_around(self._searcher, query.path, before, after)
-        found(chunks("/", Path("/"), [asdict(hit) for hit in hits], 0.0))
+        found(chunks("/", Path("/"), [asdict(hit) for hit in hits]))
 
 
 def _describe(found: Sequence[Pair]) -> str:

@@ -19,8 +19,7 @@ from lcursor.code.headers import header_lines
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
 from lcursor.fim import outcome_stats
-from lcursor.fim.chunks import Chunk
-from lcursor.fim.context_ring import ContextRing, Retriever
+from lcursor.fim.context_ring import Chunk, ContextRing, Retriever
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import Result
 from lcursor.fim.scheduler import Job, Scheduler
@@ -81,6 +80,9 @@ NEEDS_SERVER = (
 )
 """Settings that need the connection to the server to be opened again."""
 
+FAR_ROWS = 64
+"""Rows between two cursors whose prompts share little."""
+
 Progress = Callable[[float], bool]
 """Called with how far a load is, 0 to 1; returning False stops it."""
 OpenBackend = Callable[[CompletionConfig, Progress], Any]
@@ -127,7 +129,8 @@ class Completer:
         self._shown_percent = -1
         self._connection_error: str | None = None  # None before the first attempt
         self.ring = ContextRing(retriever)
-        self._answered: FimRequest | None = None  # the last one, if the engine has its answer
+        self._running: FimRequest | None = None  # the last one that ran
+        self._answered: FimRequest | None = None  # the same, if the engine has its answer
         self._learning = threading.Lock()
         self._history: Sequence[tuple[str, float, bool]] = ()
         self._base = 0.0  # the configured threshold
@@ -177,8 +180,7 @@ class Completer:
         path, text = params["name"] or params["path"], params["text"]
         if params["kind"] == "import":
             text = header_lines(path, text, params["symbols"])
-        now_ms = time.monotonic() * 1000
-        self.ring.add(Chunk(path, params["first_row"], text, params["kind"], now_ms))
+        self.ring.add(Chunk(path, params["first_row"], text, params["kind"]))
 
     def learn(self, history: Sequence[tuple[str, float, bool]]) -> None:
         """Adapt the thresholds to earlier outcomes: filetype, confidence, whether accepted."""
@@ -311,7 +313,7 @@ class Completer:
         if isinstance(job.work, Alternatives):
             return self._run_alternatives(job)
         request = job.work
-        self._answered = None
+        self._answered, self._running = None, request
         began = time.perf_counter()
         threshold = self.thresholds.get(request["filetype"], self.thresholds[""])
         self._engine.threshold = threshold
@@ -443,10 +445,14 @@ class Completer:
             if job:
                 self._done(job, "failed")
 
-    def _abort(self) -> None:
+    def _abort(self, newer: Job[Work] | None = None) -> None:
         self._is_stopped.set()
-        engine = self._engine  # the engine's thread may be closing it
-        if engine is not None:
+        engine, running = self._engine, self._running  # the engine's thread may replace them
+        if engine is None:
+            return
+        if newer and running and _is_far(newer.work, running):
+            engine.abort.set(immediately=True)  # what the running batch computes is of no use
+        else:
             engine.abort.set()
 
     def _resume(self) -> None:
@@ -477,6 +483,13 @@ def _source(place: FimRequest | FimWarm) -> Source:
         top=place["top"],
         root=path.removesuffix(name) if name else "",
     )
+
+
+def _is_far(work: Work, running: FimRequest) -> bool:
+    """Whether a request is for another file, or for lines far away."""
+    if isinstance(work, Alternatives | Warm):
+        return False
+    return work["path"] != running["path"] or abs(work["row"] - running["row"]) > FAR_ROWS
 
 
 def _no_stats(job: Job[Work], read_tokens: int = 0) -> FimStats:

@@ -8,26 +8,25 @@ Source: the ring of llama.vim, with another order and other borders of chunks.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Protocol
 
-from lcursor.fim.chunks import (
-    AROUND_CURSOR,
-    MIN_LINES,
-    SINGLE,
-    Chunk,
-    Words,
-    clip,
-    dice,
-    share_in,
-    words,
-)
 from lcursor.fim.files import File, cut, other_files_budget
 from lcursor.fim.prompt import Source
 
+Kind = Literal["visited", "edited", "yanked", "import", "retrieved"]
+Words = Counter[str]
+
+AROUND_CURSOR = frozenset({"visited", "edited"})
+"""Kinds that are lines around a cursor, so that their ends are arbitrary."""
+MIN_LINES, MAX_LINES = 3, 64
+"""Lines of a chunk; imported headers may have fewer."""
 MAX_CHUNKS = 16
 MAX_PER_FILE = 3
 MAX_SIMILARITY = 0.9
@@ -38,12 +37,31 @@ MAX_REDUNDANCY = 0.5
 """A chunk that resembles the text at the cursor more than this only makes the model repeat it."""
 AROUND_LINES = 32
 """Lines before and after the cursor that a chunk is compared with."""
-SHORT_LIVED_MS = 300_000.0
-"""Lifetime of diagnostics and changes."""
 RETRY_MS = 5_000.0
 """Time after which the retriever is asked again about the same line: the index may have changed."""
 MARKER_TOKENS = 4
 """Estimated tokens of the markers and newlines of one file."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of a file.
+
+    Attributes:
+        path: the path that the model sees, relative to the project.
+        first_row: row of its first line in the file.
+        kind: of imports a file has one chunk: a newer one replaces it, an empty one removes it.
+    """
+
+    path: str
+    first_row: int
+    text: str
+    kind: Kind
+
+    @cached_property
+    def words(self) -> Words:
+        """The words of the text."""
+        return words(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +96,12 @@ class Retriever(Protocol):
         """
 
 
-class NoRetriever:
-    """Finds nothing: there is no index."""
-
-    def ask(self, query: Query, found: Found) -> None:
-        """Do nothing."""
-
-
-@dataclass(eq=False, slots=True)
-class _Piece:
-    """A chunk and its words, for comparisons."""
-
-    chunk: Chunk
-    words: Words
-
-
 class ContextRing:
     """The known chunks, and the layout of those that the model sees.
 
     Args:
-        retriever: searched in idle time.
-        clock_ms: the clock of `Chunk.at_ms`.
+        retriever: searched in idle time; None where there is no index.
+        clock_ms: decides when the retriever is asked again.
 
     Attributes:
         on_change: called on any thread when the retriever has found something new.
@@ -109,13 +112,13 @@ class ContextRing:
         retriever: Retriever | None = None,
         clock_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
     ) -> None:
-        self.retriever: Retriever = retriever or NoRetriever()
+        self.retriever = retriever
         self.on_change: Callable[[], None] = lambda: None
         self._clock_ms = clock_ms
         self._lock = threading.Lock()  # of the queue and the pool
-        self._queue: list[_Piece] = []
-        self._pool: list[_Piece] = []
-        self._layout: list[_Piece] = []
+        self._queue: list[Chunk] = []
+        self._pool: list[Chunk] = []
+        self._layout: list[Chunk] = []
         self._hits: list[Chunk] = []
         self._found: Sequence[Chunk] = ()
         self._has_news = False
@@ -126,26 +129,26 @@ class ContextRing:
     def add(self, chunk: Chunk) -> None:
         """Put a chunk into the queue, unless it is known already or too small. Thread: any."""
         chunk = clip(chunk)
-        if chunk.kind not in SINGLE and chunk.text.count("\n") + 1 < MIN_LINES:
+        if chunk.kind != "import" and chunk.text.count("\n") + 1 < MIN_LINES:
             return
-        piece = _Piece(chunk, words(chunk.text))
         with self._lock:
-            if any(_is_equal(piece, other) for other in self._queue):
+            if any(_is_equal(chunk, other) for other in self._queue):
                 return
-            self._queue = [other for other in self._queue if not _replaces(piece, other)]
-            if chunk.text and any(_is_equal(piece, other) for other in self._pool):
+            self._queue = [other for other in self._queue if not _replaces(chunk, other)]
+            if chunk.text and any(_is_equal(chunk, other) for other in self._pool):
                 return
-            self._queue = [*self._queue, piece][-MAX_CHUNKS:]
+            self._queue = [*self._queue, chunk][-MAX_CHUNKS:]
 
     def retrieve(self, query: Query) -> None:
         """Ask the retriever about a place, unless its line was asked about recently."""
         place, now_ms = (query.root + query.path, query.prefix.count("\n")), self._clock_ms()
-        if place != self._asked or now_ms - self._asked_ms > RETRY_MS:
+        is_due = place != self._asked or now_ms - self._asked_ms > RETRY_MS
+        if self.retriever is not None and is_due:
             self._asked, self._asked_ms = place, now_ms
             self.retriever.ask(query, self._take)
 
     def _take(self, found: Sequence[Chunk]) -> None:
-        """Thread: any."""
+        """Keep what the retriever has found. Thread: any."""
         clipped = [clip(chunk) for chunk in found]
         with self._lock:
             if [*self._found] == clipped:
@@ -164,14 +167,14 @@ class ContextRing:
             is_news, self._has_news = self._has_news, False
             if not self._queue:
                 return is_news
-            piece = self._queue.pop(0)
-            self._pool = [other for other in self._pool if not _replaces(piece, other)]
-            if piece.chunk.text:
-                self._pool.append(piece)
-                of_file = [other for other in self._pool if _is_of_file(other, piece.chunk.path)]
-                for old in [*of_file[:-MAX_PER_FILE], *self._pool[:-MAX_CHUNKS]]:
-                    if old in self._pool:
-                        self._pool.remove(old)
+            chunk = self._queue.pop(0)
+            pool = [other for other in self._pool if not _replaces(chunk, other)]
+            if chunk.text:
+                pool.append(chunk)
+                of_file = [it for it in pool if it.path == chunk.path and it.kind != "import"]
+                dropped = [*of_file[:-MAX_PER_FILE], *pool[:-MAX_CHUNKS]]
+                pool = [it for it in pool if it not in dropped]
+            self._pool = pool
             return True
 
     def layout(
@@ -190,66 +193,47 @@ class ContextRing:
             if not self._may_change:
                 return self._files
             self._may_change = False
-            now_ms = self._clock_ms()
-            self._pool = [piece for piece in self._pool if not _is_expired(piece.chunk, now_ms)]
             pool, retrieved = list(self._pool), self._found
         budget = other_files_budget(files_tokens)
         near = words(_around(query))
-        window = {line.strip() for line in (query.prefix + query.suffix).split("\n")}
-        found = self._retrieved(retrieved, window)
-        fitting = [piece for piece in pool if not _is_redundant(piece, near, window)]
-        order = [piece for piece in self._layout if piece in fitting]
-        order += [piece for piece in fitting if piece not in order]
-        others = {line.strip() for piece in order for line in piece.chunk.text.split("\n")}
-        found = [chunk for chunk in found if share_in(chunk.text, others) <= MAX_REDUNDANCY]
+        window = _stripped_lines(query.prefix + query.suffix)
+        found = [it for it in retrieved if share_in(it.text, window) <= MAX_REDUNDANCY]
+        # Hits of the last layout stay in their order.
+        found = [it for it in self._hits if it in found] + [
+            it for it in found if it not in self._hits
+        ]
+        self._hits = found
+        fitting = [it for it in pool if not _is_redundant(it, near, window)]
+        order = [it for it in self._layout if it in fitting]
+        order += [it for it in fitting if it not in order]
+        others = _stripped_lines("\n".join(it.text for it in order))
+        found = [it for it in found if share_in(it.text, others) <= MAX_REDUNDANCY]
         hits, left = _fill(found, budget // 2, count)
         shown, dropped = _fit(order, budget - (budget // 2 - left if hits else 0), count)
         with self._lock:  # drop what does not fit, or it would come and go
-            self._pool = [piece for piece in self._pool if piece not in dropped]
-        self._layout = [piece for piece in order if piece not in dropped]
+            self._pool = [it for it in self._pool if it not in dropped]
+        self._layout = [it for it in order if it not in dropped]
         self._files = (*shown, *hits)
         return self._files
 
-    def _retrieved(self, found: Sequence[Chunk], window: set[str]) -> list[Chunk]:
-        """Return the retriever's hits, those of the last layout first and in their order."""
-        found = [chunk for chunk in found if share_in(chunk.text, window) <= MAX_REDUNDANCY]
-        known = [chunk for chunk in self._hits if chunk in found]
-        self._hits = known + [chunk for chunk in found if chunk not in known]
-        return self._hits
+
+def _is_equal(one: Chunk, other: Chunk) -> bool:
+    return one.text == other.text and (one.kind != "import" or other.kind == "import")
 
 
-def _is_equal(one: _Piece, other: _Piece) -> bool:
-    return one.chunk.text == other.chunk.text and (
-        one.chunk.kind == other.chunk.kind or one.chunk.kind not in SINGLE
+def _replaces(new: Chunk, old: Chunk) -> bool:
+    if "import" in {new.kind, old.kind}:
+        return (new.kind, new.path) == (old.kind, old.path)
+    is_overlapping = (
+        old.path == new.path and share_in(old.text, _stripped_lines(new.text)) > MAX_OVERLAP
     )
+    return is_overlapping or dice(new.words, old.words) > MAX_SIMILARITY
 
 
-def _replaces(new: _Piece, old: _Piece) -> bool:
-    if new.chunk.kind in SINGLE:
-        return (new.chunk.kind, new.chunk.path) == (old.chunk.kind, old.chunk.path)
-    if old.chunk.kind in SINGLE:
-        return False
-    if old.chunk.path == new.chunk.path:  # they may overlap
-        lines = {line.strip() for line in new.chunk.text.split("\n")}
-        if share_in(old.chunk.text, lines) > MAX_OVERLAP:
-            return True
-    return dice(new.words, old.words) > MAX_SIMILARITY
-
-
-def _is_of_file(piece: _Piece, path: str) -> bool:
-    return piece.chunk.path == path and piece.chunk.kind not in SINGLE
-
-
-def _is_expired(chunk: Chunk, now_ms: float) -> bool:
-    return chunk.kind in {"diagnostics", "changes"} and now_ms - chunk.at_ms > SHORT_LIVED_MS
-
-
-def _is_redundant(piece: _Piece, near: Words, window: set[str]) -> bool:
+def _is_redundant(chunk: Chunk, near: Words, window: set[str]) -> bool:
     """Whether the text around the cursor has the chunk, or something very similar."""
-    return (
-        share_in(piece.chunk.text, window) > MAX_REDUNDANCY
-        or dice(piece.words, near) > MAX_REDUNDANCY
-    )
+    is_there = share_in(chunk.text, window) > MAX_REDUNDANCY
+    return is_there or dice(chunk.words, near) > MAX_REDUNDANCY
 
 
 def _around(query: Query) -> str:
@@ -259,8 +243,8 @@ def _around(query: Query) -> str:
 
 
 def _fit(
-    order: list[_Piece], budget: int, count: Callable[[str], int]
-) -> tuple[list[File], list[_Piece]]:
+    order: list[Chunk], budget: int, count: Callable[[str], int]
+) -> tuple[list[File], list[Chunk]]:
     """Drop chunks from the front until the rest fits; no chunk gets more than half of the budget.
 
     Imported headers and other chunks share the budget: the front of the group that takes more is
@@ -269,15 +253,14 @@ def _fit(
     Returns:
         The files to show, and the chunks that were dropped.
     """
-    made = [(piece, *_sized(piece.chunk, budget // 2, count)) for piece in order]
-    once = {
-        file: piece for piece, file, _ in reversed(made) if file.text
-    }  # cut, two may be the same
-    dropped = [piece for piece, file, _ in made if once.get(file) is not piece]
+    made = [(chunk, *_sized(chunk, budget // 2, count)) for chunk in order]
+    # Two that were cut may be the same; the last one stays.
+    once = {file: chunk for chunk, file, _ in reversed(made) if file.text}
+    dropped = [chunk for chunk, file, _ in made if once.get(file) is not chunk]
     made = [each for each in made if each[0] not in dropped]
     while sum(size for _, _, size in made) > budget:
-        headers = [each for each in made if each[0].chunk.kind == "import"]
-        others = [each for each in made if each[0].chunk.kind != "import"]
+        headers = [each for each in made if each[0].kind == "import"]
+        others = [each for each in made if each[0].kind != "import"]
         heavier = max(headers, others, key=lambda group: sum(size for _, _, size in group))
         dropped.append(heavier[0][0])
         made.remove(heavier[0])
@@ -303,3 +286,69 @@ def _sized(chunk: Chunk, limit: int, count: Callable[[str], int]) -> tuple[File,
     names = count(chunk.path) + MARKER_TOKENS
     text = cut(chunk.text, limit - names, count, from_middle=chunk.kind in AROUND_CURSOR)
     return File(chunk.path, text), names + (count(text) if text else 0)
+
+
+def clip(chunk: Chunk) -> Chunk:
+    """Cut a chunk to size, at borders of the code where that loses few lines."""
+    lines = chunk.text.split("\n")
+    first, end = 0, len(lines)
+    if end > MAX_LINES:
+        first = (end - MAX_LINES) // 2 if chunk.kind in AROUND_CURSOR else 0
+        end = first + MAX_LINES
+    if chunk.kind in AROUND_CURSOR:
+        first, end = _at_borders(lines, first, end, chunk.first_row == 0)
+    while first < end and not lines[first].strip():
+        first += 1
+    while first < end and not lines[end - 1].strip():
+        end -= 1
+    text = "\n".join(lines[first:end])
+    return replace(chunk, text=text, first_row=chunk.first_row + first)
+
+
+def _at_borders(lines: list[str], first: int, end: int, is_top: bool) -> tuple[int, int]:
+    """Move both ends inwards to a border, by at most a quarter of the lines.
+
+    A border is before a line without indentation that begins something, or else after a blank line.
+    """
+    slack = (end - first) // 4
+    if not (is_top and first == 0):
+        first = _first_border(lines, range(first, first + slack + 1), first)
+    return first, _first_border(lines, range(end, end - slack - 1, -1), end)
+
+
+def _first_border(lines: list[str], rows: range, otherwise: int) -> int:
+    for begins in (_begins, _follows_blank):
+        found = next((row for row in rows if row < len(lines) and begins(lines, row)), None)
+        if found is not None:
+            return found
+    return otherwise
+
+
+def _begins(lines: list[str], row: int) -> bool:
+    starts_here = re.match(r"[^\s)\]}]", lines[row]) is not None
+    return starts_here and (row == 0 or re.match(r"[^\s@#/\-*]", lines[row - 1]) is None)
+
+
+def _follows_blank(lines: list[str], row: int) -> bool:
+    return bool(lines[row].strip()) and row > 0 and not lines[row - 1].strip()
+
+
+def words(text: str) -> Words:
+    """Count the words of a text."""
+    return Counter(re.findall(r"\w+", text))
+
+
+def dice(one: Words, other: Words) -> float:
+    """Return the Dice similarity of two texts by their words, 0 to 1."""
+    total = one.total() + other.total()
+    return 2 * (one & other).total() / total if total else 0.0
+
+
+def share_in(text: str, window: Container[str]) -> float:
+    """Return the share of the lines of a text that are in a window as well."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return sum(line in window for line in lines) / len(lines) if lines else 0.0
+
+
+def _stripped_lines(text: str) -> set[str]:
+    return {line.strip() for line in text.split("\n")}

@@ -42,8 +42,11 @@ class Abort:
         self._is_set = False
         self._call: Call | None = None
 
-    def set(self) -> None:
-        """Stop the running request, and those to come until `clear`. Any thread."""
+    def set(self, *, immediately: bool = False) -> None:
+        """Stop the running request, and those to come until `clear`, at once in any case.
+
+        Thread: any.
+        """
         with self._lock:
             self._is_set = True
             call = self._call

@@ -246,11 +246,12 @@ class Abort:
 
     llama.cpp calls `strlen` on two bytes of ours: 0 goes on, 1 stops. Set from any thread; seen
     within one node of the compute graph on a CPU, or after the batch inside `between_batches`.
+    A batch that was stopped leaves none of its cells.
     """
 
     def __init__(self) -> None:
         self._polled = ctypes.create_string_buffer(2)
-        self._is_set = False
+        self._is_set = self._is_immediate = False
         self._holds = 0
         self._lock = threading.Lock()
 
@@ -259,18 +260,18 @@ class Abort:
         poll = ctypes.cast(_libc.strlen, L.ggml_abort_callback)
         L.llama_set_abort_callback(context, poll, ctypes.cast(self._polled, ctypes.c_void_p))
 
-    def set(self) -> None:
-        """Stop the running decode."""
+    def set(self, *, immediately: bool = False) -> None:
+        """Stop the running decode; `immediately` also inside `between_batches`."""
         with self._lock:
             self._is_set = True
-            if not self._holds:
-                self._polled[0] = b"\x01"
+            self._is_immediate = self._is_immediate or immediately
+            self._update()
 
     def clear(self) -> None:
         """Clear the flag, before the next piece of work."""
         with self._lock:
-            self._is_set = False
-            self._polled[0] = b"\x00"
+            self._is_set = self._is_immediate = False
+            self._update()
 
     def is_set(self) -> bool:
         """Whether the flag is set."""
@@ -279,16 +280,20 @@ class Abort:
     @contextmanager
     def between_batches(self) -> Iterator[None]:
         """Let running decodes finish; `is_set` tells whether the flag was set meanwhile."""
-        with self._lock:
-            self._holds += 1
-            self._polled[0] = b"\x00"
+        self._hold(1)
         try:
             yield
         finally:
-            with self._lock:
-                self._holds -= 1
-                if self._is_set and not self._holds:
-                    self._polled[0] = b"\x01"
+            self._hold(-1)
+
+    def _hold(self, by: int) -> None:
+        with self._lock:
+            self._holds += by
+            self._update()
+
+    def _update(self) -> None:
+        stops = self._is_set and (self._is_immediate or not self._holds)
+        self._polled[0] = b"\x01" if stops else b"\x00"
 
 
 @dataclass(frozen=True, slots=True)

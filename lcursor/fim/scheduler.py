@@ -48,7 +48,8 @@ class Scheduler(Generic[Work]):
         prepare: called on the thread before the first job (loads the model), and again after
             `prepare_again`.
         run: called for each job that was not superseded.
-        abort: makes a running `run` or `idle` return soon; called on any thread.
+        abort: makes a running `run` or `idle` return soon; called on any thread, with the job that
+            supersedes it, if any.
         resume: clears the abort; called on the thread before the next job.
         idle: does one step of work in advance; returns the seconds after which it is called again,
             None for not before the next job or call.
@@ -63,7 +64,7 @@ class Scheduler(Generic[Work]):
         *,
         prepare: Callable[[], None],
         run: Callable[[Job[Work]], None],
-        abort: Callable[[], None],
+        abort: Callable[[Job[Work] | None], None],
         resume: Callable[[], None],
         idle: Step,
         dropped: Callable[[Job[Work]], None],
@@ -98,7 +99,7 @@ class Scheduler(Generic[Work]):
                 return
             self._waiting = job
             if self._is_idling or (running and (running.is_ahead or not job.is_ahead)):
-                self._abort()
+                self._abort(job)
             self._changed.notify()
         if older:
             self._dropped(older)
@@ -110,7 +111,7 @@ class Scheduler(Generic[Work]):
             if self._waiting and self._waiting.id == number:
                 older, self._waiting = self._waiting, None
             elif self._running and self._running.id == number:
-                self._abort()
+                self._abort(None)
         if older:
             self._dropped(older)
 
@@ -124,7 +125,7 @@ class Scheduler(Generic[Work]):
         with self._changed:
             self._calls.append(work)
             if interrupts and self._is_idling:
-                self._abort()
+                self._abort(None)
             self._changed.notify()
 
     def prepare_again(self, *, interrupts: bool) -> None:
@@ -136,7 +137,7 @@ class Scheduler(Generic[Work]):
         with self._changed:
             self._must_prepare = True
             if interrupts:
-                self._abort()
+                self._abort(None)
             self._changed.notify()
 
     def close(self, timeout_s: float = 1.0) -> bool:
@@ -144,7 +145,7 @@ class Scheduler(Generic[Work]):
         with self._changed:
             self._is_closed = True
             older, self._waiting = self._waiting, None
-            self._abort()
+            self._abort(None)
             self._changed.notify()
         if older:
             self._dropped(older)

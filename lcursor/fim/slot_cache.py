@@ -309,7 +309,10 @@ class SlotCache:
         shadow.has_marker = False
 
     def _shift(self, start: int, end: int, by: int) -> None:
-        """Shift positions of the suffix; the next decode carries it out and is not aborted."""
+        """Shift positions of the suffix; the next decode carries it out.
+
+        It is aborted only if what it computes is of no use, and then the suffix is dropped.
+        """
         self._context.move(self.sequences.full, start, end, by)
         self._has_pending_shift = True
 

@@ -7,14 +7,12 @@ engine's, the rest on the project's.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lcursor.fim.chunks import Chunk
-from lcursor.fim.context_ring import Found, Query
+from lcursor.fim.context_ring import Chunk, Found, Query
 from lcursor.host.indexing import Indexing
 from lcursor.host.project import Project
 
@@ -41,19 +39,16 @@ class IndexRetriever:
     def _on_hits(
         self, root: str, found: Found, project: Project, hits: Iterable[Mapping[str, Any]]
     ) -> None:
-        found(chunks(root, project.root, hits, time.monotonic() * 1000))
+        found(chunks(root, project.root, hits))
 
 
-def chunks(
-    root: str, project: Path, hits: Iterable[Mapping[str, Any]], now_ms: float
-) -> list[Chunk]:
+def chunks(root: str, project: Path, hits: Iterable[Mapping[str, Any]]) -> list[Chunk]:
     """Return hits as chunks of a prompt.
 
     Args:
         root: the base of the prompt's paths.
         project: the base of the index's paths; they differ in a repository with several parts.
         hits: as the worker sends them.
-        now_ms: the time.
     """
     is_same = os.path.realpath(root) == str(project)
     found = []
@@ -62,5 +57,5 @@ def chunks(
         if not is_same:
             path = os.path.relpath(project / path, os.path.realpath(root)).replace(os.sep, "/")
         if not path.startswith("../"):
-            found.append(Chunk(path, hit["first_row"], hit["text"], "retrieved", now_ms))
+            found.append(Chunk(path, hit["first_row"], hit["text"], "retrieved"))
     return found

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 from lcursor.protocol.session import Empty
 
 Trigger = Literal["auto", "manual"]
-ChunkKind = Literal["visited", "edited", "yanked", "import", "diagnostics", "changes"]
+ChunkKind = Literal["visited", "edited", "yanked", "import"]
 StopReason = Literal["end", "line", "tokens", "time", "trimmed", "unsure", "cancelled", "failed"]
 """Why a completion ended: the model ended it, one line was requested, a limit was reached, a rule
 of `fim/trim/` cut it, its confidence was below the threshold, a newer request came, or the engine

@@ -40,6 +40,16 @@ def request(number: int, filetype: str = "") -> Any:
     return fields | {"id": number, "filetype": filetype}
 
 
+class FakeAbort(threading.Event):
+    """A flag that remembers whether it was set for the running batch too."""
+
+    is_immediate = False
+
+    def set(self, *, immediately: bool = False) -> None:
+        self.is_immediate = immediately
+        super().set()
+
+
 class FakeEngine:
     """Completes with the name of its model.
 
@@ -63,7 +73,7 @@ class FakeEngine:
         self.family = SimpleNamespace(ids={"prefix": 900, "suffix": 901})
         self.model = SimpleNamespace(path=Path(config.model))
         self.description = config.model
-        self.abort = threading.Event()
+        self.abort = FakeAbort()
 
     def _act(self, name: str) -> None:
         self._models.note(name, self.config)

@@ -28,10 +28,15 @@ LIKELY, OTHER = 0.9, 0.05
 
 
 class Flag:
-    """An abort flag that sets itself after it was read a number of times."""
+    """An abort flag that sets itself after it was read a number of times.
+
+    Attributes:
+        is_immediate: whether it is set also between two batches.
+    """
 
     def __init__(self) -> None:
         self.looks_left = -1
+        self.is_immediate = False
         self._holds = 0
 
     @contextmanager
@@ -43,7 +48,7 @@ class Flag:
             self._holds -= 1
 
     def is_set(self) -> bool:
-        if self._holds:
+        if self._holds and not self.is_immediate:
             return False
         if self.looks_left > 0:
             self.looks_left -= 1

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lcursor.fim.chunks import Chunk
-from lcursor.fim.context_ring import ContextRing
+from lcursor.fim.context_ring import Chunk, ContextRing
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import File, Source
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -308,12 +309,14 @@ def test_a_block_begins_on_the_next_line(
         assert rest.removeprefix(indent)[:1].isspace()
 
 
-def test_a_cancelled_request_leaves_the_cache_true(engine: Engine) -> None:
+@pytest.mark.parametrize("immediately", [False, True])
+def test_a_cancelled_request_leaves_the_cache_true(engine: Engine, immediately: bool) -> None:
     """Stop at many moments; afterwards the answer is that of an undisturbed engine."""
+    stop = partial(engine.abort.set, immediately=immediately)
     wanted, _ = complete(engine)
     filler = "".join(f"value_{n} = {n}\n" for n in range(60))
     for number in range(6):
-        timer = threading.Timer(0.03 + number * 0.04, engine.abort.set)
+        timer = threading.Timer(0.03 + number * 0.04, stop)
         timer.start()
         with pytest.raises(Cancelled):  # for how long it may go on then, the bench has a number
             for turn in range(100):

@@ -194,55 +194,6 @@ def test_switched_off_nothing_is_sent(editor: Start, host: FakeHost) -> None:
     assert host.messages("context.chunk") == []
 
 
-def test_diagnostics_where_they_are_wanted(editor: Start, host: FakeHost) -> None:
-    nvim = editor(ALIKE, config={"completion": {"with_diagnostics": True}})
-    nvim.insert("A")
-    nvim.lua(
-        """
-        local space = vim.api.nvim_create_namespace("t")
-        vim.diagnostic.set(space, 0, vim.tbl_map(function(row)
-          return { lnum = row, col = 0, message = "wrong " .. row .. "\\nmore" }
-        end, { 150, 3, 4, 5, 6, 7 }))
-        """
-    )
-    nvim.lua("return require('lcursor.complete.gather').rest()")
-    told = wait_chunk(host, "diagnostics")
-    assert told["text"].split("\n") == [f"a.py:{row + 1}: wrong {row}" for row in range(3, 8)]
-    nvim.lua("vim.diagnostic.reset()")
-    nvim.lua("return require('lcursor.complete.gather').rest()")
-    wait_chunk(host, "diagnostics", text="")
-
-
-def test_changes_where_they_are_wanted(editor: Start, host: FakeHost) -> None:
-    nvim = editor({"a.py": "a = 1\nb = 2\n"}, config={"completion": {"with_changes": True}})
-    nvim.insert("A")
-    nvim.press("<Esc>")
-    nvim.lua("return require('lcursor.complete.gather').rest()")
-    nvim.press("ggcca = 3<Esc>")
-    nvim.lua("return require('lcursor.complete.gather').rest()")
-    wait_chunk(host, "changes", text="@@ a.py:1\n-a = 1\n+a = 3")
-    nvim.press("u")
-    nvim.lua("return require('lcursor.complete.gather').rest()")
-    wait_chunk(host, "changes", text="")
-
-
-def test_neither_is_told_by_itself(editor: Start, host: FakeHost) -> None:
-    nvim = editor(ALIKE)
-    nvim.insert("A")
-    nvim.press("<Esc>")
-    nvim.lua(
-        """
-        local space = vim.api.nvim_create_namespace('t')
-        vim.diagnostic.set(space, 0, { { lnum = 0, col = 0, message = 'wrong' } })
-        """
-    )
-    for _ in range(2):
-        nvim.press("ox<Esc>")
-        nvim.lua("return require('lcursor.complete.gather').rest()")
-    nvim.settle()
-    assert chunks(host, "diagnostics") == chunks(host, "changes") == []
-
-
 def test_a_key_reads_nothing(editor: Start, host: FakeHost) -> None:
     """All that a key does here is to start the timer anew."""
     nvim = editor(ALIKE)
@@ -303,34 +254,3 @@ def test_where_imports_lead_to(editor: Start) -> None:
         ]
         assert fitting, (text, found)
     assert nvim.lua(code, "import a", "cobol", "/r", "/r") == []
-
-
-def test_changes_near_each_other_are_one(editor: Start) -> None:
-    nvim = editor()
-    between = "return require('lcursor.complete.changes').between(...)"
-    old = [str(n) for n in range(40)]
-    new = [*old]
-    new[3], new[10], new[30] = "three", "ten", "thirty"
-    del new[35]
-    new.append("end")
-    found = nvim.lua(between, "\n".join(old) + "\n", "\n".join(new) + "\n", "a", 0)
-    assert [(each["row"], len(each["old"]), len(each["new"])) for each in found] == [
-        (3, 8, 8),
-        (30, 10, 10),
-    ]
-    assert found[0]["new"][0] == "three"
-    assert found[1]["new"][-1] == "end"
-
-
-def test_old_changes_are_forgotten_and_the_last_five_stay(editor: Start) -> None:
-    nvim = editor()
-    add = "return require('lcursor.complete.changes').add(...)"
-
-    def change(row: int, at_ms: int) -> dict[str, Any]:
-        return {"name": "a", "row": row, "old": [str(row)], "new": ["x"], "at_ms": at_ms}
-
-    now_ms = 400_000
-    kept = nvim.lua(add, [change(1, 0)], [change(row, now_ms) for row in range(2, 9)], now_ms)
-    assert [each["row"] for each in kept] == [4, 5, 6, 7, 8]
-    undone = {**change(6, now_ms), "old": ["x"], "new": ["6"]}
-    assert [each["row"] for each in nvim.lua(add, kept, [undone], now_ms)] == [4, 5, 7, 8]

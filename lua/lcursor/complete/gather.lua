@@ -2,7 +2,6 @@
 -- read at a key: keys only restart a timer. What requests never read is not read here either. The
 -- Python host decides what the model sees.
 
-local changes = require("lcursor.complete.changes")
 local config = require("lcursor.config")
 local context = require("lcursor.context")
 local files = require("lcursor.files")
@@ -22,21 +21,14 @@ local MAX_BYTES = 8 * 1024
 local MAX_FILE_BYTES = 64 * 1024
 local TOP_LINES = 80 -- in which imports are looked for
 local MAX_IMPORTS, MAX_PATHS = 8, 300
-local MAX_DIAGNOSTICS = 5
-local MAX_DIFFED_BYTES = 128 * 1024
 local REST_MS, ENTER_MS, GIT_MS = 1000, 100, 200
 
 ---@class lcursor.Gathered what was sent of a buffer
 ---@field picked? integer row of its last changes
 ---@field imported? string the imports that were sent
----@field snapshot? string its text when changes were compared last
 
 ---@type table<integer, lcursor.Gathered>
 local known = {}
----@type lcursor.Change[]
-local changed = {}
----@type table<string, string> kind -> what was sent last
-local said = {}
 ---@type uv.uv_timer_t?
 local timer
 
@@ -168,61 +160,17 @@ local function follow_imports(buf)
   end)
 end
 
---- Send diagnostics or changes, if they differ from those sent last.
----@param kind "diagnostics"|"changes"
----@param chunk string "" removes it
-local function send_once(kind, name, chunk)
-  if said[kind] ~= chunk and (said[kind] or chunk ~= "") then
-    said[kind] = chunk
-    send(kind, "", name, 0, chunk)
-  end
-end
-
-local function send_diagnostics(buf)
-  local row, name = api.nvim_win_get_cursor(0)[1] - 1, context.place(buf).name
-  local found = vim.diagnostic.get(buf)
-  table.sort(found, function(one, other)
-    return math.abs(one.lnum - row) < math.abs(other.lnum - row)
-  end)
-  local lines = vim.tbl_map(function(it)
-    return ("%s:%d: %s"):format(name, it.lnum + 1, text.first_line(it.message))
-  end, vim.list_slice(found, 1, MAX_DIAGNOSTICS))
-  send_once("diagnostics", "diagnostics.txt", table.concat(lines, "\n"))
-end
-
-local function send_changes(buf)
-  local count, own = api.nvim_buf_line_count(buf), of(buf)
-  if api.nvim_buf_get_offset(buf, count) > MAX_DIFFED_BYTES then
-    own.snapshot = nil
-    return
-  end
-  local now = text.join(api.nvim_buf_get_lines(buf, 0, count, false)) .. "\n"
-  local before, now_ms = own.snapshot, vim.uv.now()
-  own.snapshot = now
-  if before and before ~= now then
-    local found = changes.between(before, now, context.place(buf).name, now_ms)
-    changed = changes.add(changed, found, now_ms)
-    send_once("changes", "changes.diff", changes.text(changed))
-  end
-end
-
 --- Send what is worth keeping of the current buffer, after a pause in typing.
 function M.rest()
   local buf = api.nvim_get_current_buf()
   when_allowed(buf, function()
-    local own, settings = of(buf), config.for_buffer(buf).completion
+    local own = of(buf)
     local row = api.nvim_buf_get_mark(buf, ".")[1] - 1 -- of the last change
     if own.picked and row >= 0 and math.abs(row - own.picked) > AROUND_LINES then
       pick(buf, own.picked, "edited") -- the place of the current changes is in the prompt
       own.picked = nil
     end
     own.picked = own.picked or (row >= 0 and row or nil)
-    if settings.with_diagnostics and buf == api.nvim_get_current_buf() then
-      send_diagnostics(buf)
-    end
-    if settings.with_changes then
-      send_changes(buf)
-    end
     follow_imports(buf)
   end)
 end
@@ -247,7 +195,6 @@ local function send_all()
   for _, own in pairs(known) do
     own.imported = nil
   end
-  said = {}
   local infos = vim.fn.getbufinfo({ buflisted = 1, bufloaded = 1 })
   table.sort(infos, function(one, other)
     return one.lastused < other.lastused
@@ -267,7 +214,7 @@ end
 
 function M.start()
   local on = notify.autocmds("gather")
-  on({ "TextChanged", "TextChangedI", "DiagnosticChanged" }, wait_for_rest)
+  on({ "TextChanged", "TextChangedI" }, wait_for_rest)
   on("BufEnter", function(event)
     notify.later(ENTER_MS, function()
       enter(event.buf)

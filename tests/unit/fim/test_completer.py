@@ -88,7 +88,7 @@ def offered(kind: ChunkKind, text: str = TEXT, symbols: tuple[str, ...] = ()) ->
     return [file.text for file in files]
 
 
-@pytest.mark.parametrize("kind", ["visited", "edited", "yanked", "diagnostics", "changes"])
+@pytest.mark.parametrize("kind", ["visited", "edited", "yanked"])
 def test_text_is_shown_as_it_came(kind: ChunkKind) -> None:
     (text,) = offered(kind)
     assert text in TEXT
@@ -167,3 +167,21 @@ def test_there_is_no_prompt_without_a_model(models: Models, start: Start) -> Non
     models.acts["open"] = fail
     start(CONFIG).prompt()
     assert models.wait("prompt") == {"pieces": []}
+
+
+@pytest.mark.parametrize(
+    ("place", "immediately"),
+    [({}, False), ({"row": 30}, False), ({"row": 900}, True), ({"path": "/other.py"}, True)],
+)
+def test_a_request_for_another_place_stops_the_running_batch(
+    start: Start, models: Models, place: dict[str, Any], immediately: bool
+) -> None:
+    completer = start(CompletionConfig())
+    engine = models.engine
+    assert engine is not None
+    models.acts["complete"] = engine.wait_abort
+    completer.request(request(1))
+    models.wait_call("complete")
+    completer.request(request(2) | place)
+    assert models.wait("fim.done", 1)["reason"] == "cancelled"
+    assert engine.abort.is_immediate == immediately

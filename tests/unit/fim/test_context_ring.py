@@ -9,15 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.chunks import MAX_LINES, MIN_LINES, Chunk, Kind, clip, dice, words
 from lcursor.fim.context_ring import (
     MAX_CHUNKS,
+    MAX_LINES,
     MAX_PER_FILE,
+    MIN_LINES,
     RETRY_MS,
-    SHORT_LIVED_MS,
+    Chunk,
     ContextRing,
     Found,
+    Kind,
     Query,
+    clip,
+    dice,
+    words,
 )
 from lcursor.fim.files import other_files_budget
 from lcursor.fim.prompt import File
@@ -31,8 +36,8 @@ def body(name: str, lines: int = 5) -> str:
     return "\n".join(f"{name}{row} = {name}call{row}()" for row in range(lines))
 
 
-def chunk(name: str, kind: Kind = "yanked", text: str = "", **more: float) -> Chunk:
-    return Chunk(f"{name}.py", 0, text or body(name), kind, **more)
+def chunk(name: str, kind: Kind = "yanked", text: str = "") -> Chunk:
+    return Chunk(f"{name}.py", 0, text or body(name), kind)
 
 
 def paths(files: Sequence[File]) -> str:
@@ -40,11 +45,10 @@ def paths(files: Sequence[File]) -> str:
 
 
 class Desk:
-    """A ring with a clock, asked for its slots as the engine does when nobody types."""
+    """A ring, asked for its slots as the engine does when nobody types."""
 
     def __init__(self, *chunks: Chunk) -> None:
-        self.now_ms = 0.0
-        self.ring = ContextRing(clock_ms=lambda: self.now_ms)
+        self.ring = ContextRing()
         self.take(*chunks)
 
     def take(self, *chunks: Chunk) -> None:
@@ -153,23 +157,14 @@ def test_so_has_the_queue() -> None:
     assert sum(1 for _ in iter(ring.admit, False)) == MAX_CHUNKS
 
 
-@pytest.mark.parametrize("kind", ["import", "diagnostics", "changes"])
-def test_of_some_kinds_a_file_has_one_and_an_empty_one_takes_it_away(kind: Kind) -> None:
+def test_a_file_has_one_import_and_an_empty_one_takes_it_away() -> None:
+    kind: Kind = "import"
     desk = Desk(chunk("a", kind, "one"), chunk("b"), chunk("a", kind, "two"))
     assert [file.text for file in desk.files()] == [body("b"), "two"]
     desk.take(Chunk("a.py", 0, "", kind))
     assert desk.order() == "b"
     desk.take(chunk("a", kind, "two"))
     assert desk.order() == "ba"
-
-
-def test_diagnostics_and_changes_grow_old() -> None:
-    desk = Desk(chunk("a", "diagnostics", "wrong"), chunk("b"), chunk("c", "changes", "+x"))
-    assert desk.order() == "abc"
-    desk.now_ms = SHORT_LIVED_MS + 1
-    assert desk.order() == "abc"
-    desk.ring.admit()
-    assert desk.order() == "b"
 
 
 def test_where_room_is_short_the_oldest_goes_for_good() -> None:

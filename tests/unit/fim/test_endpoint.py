@@ -27,8 +27,7 @@ from lcursor.errors import (
     ServerModelMissing,
     ServerUnreachable,
 )
-from lcursor.fim.chunks import Chunk
-from lcursor.fim.context_ring import ContextRing
+from lcursor.fim.context_ring import Chunk, ContextRing
 from lcursor.fim.endpoint import Endpoint
 from lcursor.fim.prompt import Source
 from tests.fakes.loopback import sse
@@ -144,7 +143,7 @@ def test_other_files_are_in_the_prompt(server: ModelServer, make: Make) -> None:
     endpoint = make()
     endpoint.ring = ContextRing()
     text = "".join(f"def helper_{n}():\n    return {n}\n" for n in range(4))
-    endpoint.ring.add(Chunk("lib.py", 0, text, "visited", 0.0))
+    endpoint.ring.add(Chunk("lib.py", 0, text, "visited"))
     while endpoint.idle():
         pass
     endpoint.complete(SOURCE, nobody)

@@ -16,8 +16,7 @@ from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled
 from lcursor.fim import llama
-from lcursor.fim.chunks import Chunk
-from lcursor.fim.context_ring import ContextRing
+from lcursor.fim.context_ring import Chunk, ContextRing
 from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import Result

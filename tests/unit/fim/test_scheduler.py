@@ -55,7 +55,7 @@ class Desk:
             act()
             self._changed.notify_all()
 
-    def _abort(self) -> None:
+    def _abort(self, newer: Job[str] | None) -> None:
         self._note(self._aborted.set)
 
     def _drop(self, job: Job[str]) -> None:
@@ -231,7 +231,7 @@ def test_idle_work_says_when_it_wants_to_be_called_again() -> None:
     scheduler: Scheduler[None] = Scheduler(
         prepare=lambda: None,
         run=lambda job: None,
-        abort=lambda: None,
+        abort=lambda _: None,
         resume=lambda: None,
         idle=idle,
         dropped=lambda job: None,

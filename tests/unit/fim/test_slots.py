@@ -85,7 +85,7 @@ def test_any_edits_and_aborts(
         elif kind == "below":
             after = [*after[: -len(some)], *some[:2]]
         wanted = spm(before) if kind == "spm" else prompt(before, after)
-        memory.abort.looks_left = patience
+        memory.abort.looks_left, memory.abort.is_immediate = patience, patience % 2 == 0
         try:
             cache.prefill(wanted, exact=kind == "idle")
             if kind == "write":
@@ -197,7 +197,7 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
             there = slots.current
             assert slots.restore(there.shadow.copy(), there.state(1 << 20))
         wanted = prompt(before, after)
-        memory.abort.looks_left = patience
+        memory.abort.looks_left, memory.abort.is_immediate = patience, patience % 2 == 0
         try:
             if kind in {"again", "move"}:  # reads ahead, and comes back or stays
                 here = slots.current

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from lcursor.fim.chunks import Chunk
-from lcursor.fim.context_ring import Query
+from lcursor.fim.context_ring import Chunk, Query
 from lcursor.host import indexing
 from lcursor.host import project as host_project
 from lcursor.host.indexing import Indexing
@@ -109,12 +108,12 @@ def test_paths_are_those_that_the_model_sees(tmp_path: Path) -> None:
     part = tmp_path / "pkg"
     part.mkdir()
     hits = [HIT, {**HIT, "path": "other/z.py"}]
-    assert [one.path for one in chunks(f"{tmp_path}/", tmp_path, hits, 0)] == [
+    assert [one.path for one in chunks(f"{tmp_path}/", tmp_path, hits)] == [
         "pkg/a.py",
         "other/z.py",
     ]
-    assert [one.path for one in chunks(f"{part}/", tmp_path, hits, 0)] == ["a.py"]
-    assert [one.path for one in chunks(f"{tmp_path}/", part, hits, 0)] == [
+    assert [one.path for one in chunks(f"{part}/", tmp_path, hits)] == ["a.py"]
+    assert [one.path for one in chunks(f"{tmp_path}/", part, hits)] == [
         "pkg/pkg/a.py",
         "pkg/other/z.py",
     ]
