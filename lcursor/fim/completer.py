@@ -18,7 +18,7 @@ from lcursor.catalog import hardware
 from lcursor.code.headers import header_lines
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
-from lcursor.fim import outcome_stats
+from lcursor.fim import outcomes
 from lcursor.fim.context_ring import Chunk, ContextRing, Retriever
 from lcursor.fim.prompt import Source
 from lcursor.fim.result import Result
@@ -186,7 +186,7 @@ class Completer:
         """Adapt the thresholds to earlier outcomes: filetype, confidence, whether accepted."""
         with self._learning:
             self._history = history
-            self.thresholds = outcome_stats.thresholds(self._base, history)
+            self.thresholds = outcomes.thresholds(self._base, history)
 
     def prompt(self) -> None:
         """Send the last prompt, once the engine is free; `prompt` follows."""

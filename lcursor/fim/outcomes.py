@@ -1,23 +1,32 @@
-"""The outcomes of suggestions that were shown: a small SQLite file that never leaves the machine.
+"""The outcomes of suggestions that were shown, and what is learned from them.
 
-Owns the file and the one thread (`lcursor-outcomes`) that accesses it. It holds numbers, filetypes
-and outcomes; no text of a buffer, no file names. A file that cannot be used is reported once, and
-everything else works without it. Several Neovims share one file.
+`OutcomeStore` owns a small SQLite file that never leaves the machine, and the one thread
+(`lcursor-outcomes`) that accesses it. The file holds numbers, filetypes and outcomes; no text of a
+buffer, no file names. A file that cannot be used is reported once, and everything else works
+without it. Several Neovims share one file.
+
+The confidence threshold follows the rule of Cursor's Tab: a suggestion is worth showing if one of
+four like it is accepted (accept +0.75, reject -0.25, not shown 0; cursor.com/blog/tab-rl). What
+lies just above the threshold decides, not the average: a user who accepts everything certain tells
+nothing about what is not. So the range from the base to either bound is divided into steps, and the
+threshold takes a step only on the evidence of the outcomes in it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.errors import JournalFailed, LcursorError
 from lcursor.executor import SerialExecutor
+from lcursor.protocol.fim import Stats, StatsRow
 
 if TYPE_CHECKING:
     import sqlite3
@@ -40,6 +49,23 @@ CREATE TABLE IF NOT EXISTS outcome (
     shown_ms REAL NOT NULL, latency_ms REAL NOT NULL, confidence REAL NOT NULL
 )
 """
+INSERT = "INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+NEWEST = "SELECT * FROM outcome ORDER BY at_s DESC, rowid DESC LIMIT ?"
+PRUNE = (
+    "DELETE FROM outcome WHERE at_s < ? OR rowid NOT IN "
+    "(SELECT rowid FROM outcome ORDER BY at_s DESC, rowid DESC LIMIT ?)"
+)
+
+ACCEPTS = {"accepted", "partial", "typed"}
+MIN_OUTCOMES = 30
+"""Accepts needed to lower the threshold, and rejections needed to raise it."""
+STEPS = 5
+"""Steps from the base to each of the bounds."""
+TARGET = 0.25
+"""Share of accepts at which showing a suggestion is worth as much as not showing it."""
+DOUBT = 12
+"""Outcomes that each step is assumed to have had, so that chance moves nothing. Half of them count
+as accepts before the step is closed, none before the step below is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +94,6 @@ class Row:
 
 
 Rows = list[Row]
-INSERT = "INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-NEWEST = "SELECT * FROM outcome ORDER BY at_s DESC, rowid DESC LIMIT ?"
 
 
 def default_path() -> Path:
@@ -105,7 +129,6 @@ class OutcomeStore:
         )
         self._waiting: deque[Row] = deque(maxlen=WAITING_ROWS)
         self._is_closed = False
-        self._is_useless = False
         self._unpruned = PRUNE_EVERY
         self._base: sqlite3.Connection | None = None
 
@@ -141,33 +164,22 @@ class OutcomeStore:
             self._executor.submit(work)
 
     def _write(self) -> None:
-        if self._flush() and not self._is_closed:
-            self._changed(self._rows(NEWEST_ROWS))
+        """Write the rows that wait; they go on waiting while another Neovim writes."""
+        rows = list(self._waiting)
 
-    def _flush(self) -> bool:
-        """Write the rows that wait; return whether the file has changed."""
-        rows = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        if not rows or self._is_useless:
-            return False
-
-        def write(base: sqlite3.Connection) -> bool:
+        def insert(base: sqlite3.Connection) -> bool:
             base.executemany(INSERT, map(astuple, rows))
             self._unpruned += len(rows)
             if self._unpruned >= PRUNE_EVERY:
-                base.execute("DELETE FROM outcome WHERE at_s < ?", (time.time() - KEEP_S,))
-                base.execute(
-                    "DELETE FROM outcome WHERE rowid NOT IN "
-                    "(SELECT rowid FROM outcome ORDER BY at_s DESC, rowid DESC LIMIT ?)",
-                    (KEEP_ROWS,),
-                )
+                base.execute(PRUNE, (time.time() - KEEP_S, KEEP_ROWS))
                 self._unpruned = 0
             return True
 
-        if self._with(write):
-            return True
-        if not self._is_useless:  # locked: these rows are the first of the next write
-            self._waiting.extendleft(reversed(rows))
-        return False
+        if rows and self._with(insert):
+            for _ in rows:
+                self._waiting.popleft()
+            if not self._is_closed:
+                self._changed(self._rows(NEWEST_ROWS))
 
     def _rows(self, limit: int) -> Rows:
         if not self.path.exists():
@@ -176,15 +188,12 @@ class OutcomeStore:
         return (found or [])[::-1]
 
     def _delete_all(self, then: Callable[[Rows], None]) -> None:
-        def empty(base: sqlite3.Connection) -> bool:
-            base.execute("DELETE FROM outcome")
-            return True
-
-        if not self._with(empty) and self._is_useless:  # then no other process can use it
+        self._with(lambda base: base.execute("DELETE FROM outcome"))
+        if self.problem:  # then no other process can use it
             for end in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     self.path.with_name(self.path.name + end).unlink()
-            self._is_useless, self.problem = False, ""
+            self.problem = ""
         rows = self._rows(KEEP_ROWS)
         self._changed(rows)
         then(rows)
@@ -193,7 +202,7 @@ class OutcomeStore:
         """Call `work` in one transaction; return None if the file cannot be used."""
         import sqlite3  # 5 ms that the start of the host need not pay
 
-        if self._is_useless:
+        if self.problem:
             return None
         try:
             if not self.path.exists():
@@ -211,8 +220,9 @@ class OutcomeStore:
 
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-        base = sqlite3.connect(self.path, timeout=2.0)
-        try:
+        with contextlib.ExitStack() as opened:
+            base = sqlite3.connect(self.path, timeout=2.0)
+            opened.callback(base.close)
             (version,) = base.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, not {VERSION}")
@@ -221,25 +231,148 @@ class OutcomeStore:
             with base:
                 base.execute(TABLE)
                 base.execute(f"PRAGMA user_version = {VERSION}")
-        except sqlite3.Error:
-            base.close()
-            raise
+            opened.pop_all()
         return base
 
     def _give_up(self, reason: str) -> None:
         self._close()
-        if self._is_useless:
-            return
-        self._is_useless = True
-        self.problem = f"{self.path} cannot be used ({reason})"
-        self._report(
-            JournalFailed(
-                f"{self.problem}; what you accept is not remembered",
-                "Run :LCursor stats reset, or see who may write there",
+        if not self.problem:
+            self.problem = f"{self.path} cannot be used ({reason})"
+            self._waiting.clear()
+            self._report(
+                JournalFailed(
+                    f"{self.problem}; what you accept is not remembered",
+                    "Run :LCursor stats reset, or see who may write there",
+                )
             )
-        )
 
     def _close(self) -> None:
         if self._base:
             self._base.close()
             self._base = None
+
+
+def history(rows: Iterable[Row]) -> list[tuple[str, float, bool]]:
+    """Return what `thresholds` learns from: filetype, confidence, whether it was accepted.
+
+    An ignored suggestion is no evidence, nor is one without a confidence: servers report none,
+    which is stored as 0.
+    """
+    return [
+        (row.filetype, row.confidence, row.outcome in ACCEPTS)
+        for row in rows
+        if row.outcome != "ignored" and row.confidence > 0
+    ]
+
+
+def stats(
+    rows: Sequence[Row], thresholds: Mapping[str, float], path: str, problem: str = ""
+) -> Stats:
+    """Return the message with the statistics, per filetype and in total.
+
+    Args:
+        rows: stored outcomes, oldest first.
+        thresholds: result of `thresholds`.
+        path: file of the store.
+        problem: why the file cannot be used, "" if it can.
+    """
+    by_filetype: dict[str, list[Row]] = {}
+    for row in rows:
+        by_filetype.setdefault(row.filetype, []).append(row)
+    counted = sorted(by_filetype.items(), key=lambda item: (-len(item[1]), item[0]))
+    common = thresholds.get("", 0.0)
+    return Stats(
+        rows=[_row(name, some, thresholds.get(name, common)) for name, some in counted],
+        total=_row("", rows, common),
+        since_s=rows[0].at_s if rows else 0.0,
+        path=path,
+        problem=problem,
+    )
+
+
+def _row(filetype: str, rows: Sequence[Row], threshold: float) -> StatsRow:
+    outcomes = Counter(row.outcome for row in rows)
+    sources = Counter(row.source for row in rows)
+    through = sum(row.through_keys for row in rows)
+    accepts = sum(outcomes[name] for name in ACCEPTS)
+    waits = sorted(row.latency_ms for row in rows if row.latency_ms >= 0)
+    return StatsRow(
+        filetype=filetype,
+        shown=len(rows),
+        accepted=outcomes["accepted"],
+        partial=outcomes["partial"],
+        typed=outcomes["typed"],
+        rejected=outcomes["rejected"],
+        ignored=outcomes["ignored"],
+        accept_share=_share(accepts, accepts + outcomes["rejected"]),
+        p50_ms=_quantile(waits, 0.5),
+        p95_ms=_quantile(waits, 0.95),
+        cache_share=_share(sources["cache"], len(rows)),
+        speculation_share=_share(sources["speculation"], len(rows)),
+        through_share=_share(through, through + len(rows)),
+        threshold=threshold,
+    )
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else -1.0
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Return the smallest value that the given share does not exceed; -1 if there is none."""
+    return ordered[math.ceil(share * len(ordered)) - 1] if ordered else -1.0
+
+
+def threshold(base: float, history: Sequence[tuple[float, bool]]) -> float:
+    """Return the threshold for a user with this history.
+
+    More rejections never lower it, more accepts never raise it. A base of 0 (show everything) or 1
+    is an explicit choice of the user and stays.
+
+    Args:
+        base: the threshold without any history.
+        history: confidence of each suggestion, and whether it was accepted.
+
+    Returns:
+        A value of [base / 2, (1 + base) / 2]; the base with fewer than `MIN_OUTCOMES` outcomes.
+    """
+    if not 0 < base < 1 or len(history) < MIN_OUTCOMES:
+        return base
+    down, up = base / 2 / STEPS, (1 - base) / 2 / STEPS
+    accepts, counts = Counter[int](), Counter[int]()
+    for confidence, is_accepted in history:
+        step = math.floor((confidence - base) / (up if confidence >= base else down))
+        counts[step] += 1
+        accepts[step] += is_accepted
+
+    def is_bad(step: int) -> bool:
+        return (accepts[step] + DOUBT / 2) / (counts[step] + DOUBT) < TARGET
+
+    def is_good(step: int) -> bool:
+        return accepts[step] / (counts[step] + DOUBT) >= TARGET
+
+    at, accepted = 0, accepts.total()
+    if len(history) - accepted >= MIN_OUTCOMES:
+        while at < STEPS and is_bad(at):
+            at += 1
+    if at == 0 and accepted >= MIN_OUTCOMES:
+        while at > -STEPS and is_good(at) and not is_bad(at - 1):
+            at -= 1
+    moved = base + at * (up if at > 0 else down)
+    return min(max(moved, base / 2), (1 + base) / 2)
+
+
+def thresholds(base: float, history: Iterable[tuple[str, float, bool]]) -> dict[str, float]:
+    """Return the threshold of each filetype with enough outcomes, and of all others under "".
+
+    Args:
+        base: see `threshold`.
+        history: filetype, confidence, whether it was accepted.
+    """
+    by_filetype: dict[str, list[tuple[float, bool]]] = {}
+    for filetype, confidence, is_accepted in history:
+        by_filetype.setdefault(filetype, []).append((confidence, is_accepted))
+    found = {
+        name: threshold(base, one) for name, one in by_filetype.items() if len(one) >= MIN_OUTCOMES
+    }
+    return {**found, "": threshold(base, [each for one in by_filetype.values() for each in one])}

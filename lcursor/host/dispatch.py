@@ -15,7 +15,7 @@ from typing import Any
 import lcursor
 from lcursor import config, protocol
 from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
-from lcursor.fim import outcome_stats
+from lcursor.fim import outcomes
 from lcursor.fim.completer import Completer
 from lcursor.fim.outcomes import OutcomeStore, Row, Rows
 from lcursor.host.backends import open_backend
@@ -147,13 +147,13 @@ class Dispatch:
     def _update_thresholds(self, rows: Rows) -> None:
         """Thread: the outcome store's."""
         if self._completer:
-            self._completer.learn(outcome_stats.history(rows))
+            self._completer.learn(outcomes.history(rows))
 
     def _send_stats(self, rows: Rows) -> None:
         """Thread: the outcome store's."""
         store, slot = self._outcomes, self._completer
         thresholds = slot.thresholds if slot else {}
-        self._send("stats", outcome_stats.stats(rows, thresholds, str(store.path), store.problem))
+        self._send("stats", outcomes.stats(rows, thresholds, str(store.path), store.problem))
 
     def _slot(self) -> Completer:
         if self._completer is None:

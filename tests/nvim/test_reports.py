@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcursor.drive.editor import Editor
-from lcursor.fim import outcome_stats
+from lcursor.fim import outcomes
 from lcursor.protocol.fim import PromptPiece
 from tests.fakes.control import STATS, FakeHost
 from tests.nvim.pilot import Pilot
 from tests.nvim.test_commands import NOTES, notes
-from tests.unit.fim.test_outcome_stats import row
+from tests.unit.fim.test_learning import row
 
 Call = Callable[..., Any]
 Start = Callable[..., Pilot]
@@ -71,7 +71,7 @@ def test_stats(editor: Start, host: FakeHost) -> None:
     nvim.command("LCursor stats")
     host.wait(lambda: host.messages("stats.request"))
     rows = [row(filetype="lua", outcome="rejected"), *[row()] * 3]
-    host.send("stats", dict(outcome_stats.stats(rows, {"": 0.4, "lua": 0.52}, "/home/x/o.sqlite3")))
+    host.send("stats", dict(outcomes.stats(rows, {"": 0.4, "lua": 0.52}, "/home/x/o.sqlite3")))
     nvim.settle()
     lines = nvim.lines()
     head, python, lua_row, total = (line.split() for line in lines[:4])
@@ -95,7 +95,7 @@ def test_stats_reset(editor: Start, host: FakeHost) -> None:
     nvim.press("<Esc>")
     nvim.command("LCursor stats reset")
     host.wait(lambda: host.messages("stats.reset"))
-    host.send("stats", dict(outcome_stats.stats([], {}, "/x", "/x cannot be used (it is broken)")))
+    host.send("stats", dict(outcomes.stats([], {}, "/x", "/x cannot be used (it is broken)")))
     nvim.settle()
     assert nvim.lines()[0] == "/x cannot be used (it is broken)"
     assert "No suggestion was shown yet" in text_of(nvim)

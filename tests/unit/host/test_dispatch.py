@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lcursor import protocol
-from lcursor.fim.outcome_stats import MIN_OUTCOMES
+from lcursor.fim.outcomes import MIN_OUTCOMES
 from lcursor.fim.scheduler import IDLE_S
 from lcursor.host.dispatch import Dispatch
 from tests.fakes.engine import request

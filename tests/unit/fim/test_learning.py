@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lcursor import protocol
-from lcursor.fim import outcome_stats
+from lcursor.fim import outcomes
 from tests.unit.fim.test_outcomes import ROW
 
 
@@ -20,7 +20,7 @@ def row(**more: Any) -> Any:
 
 
 def test_of_nothing() -> None:
-    said = outcome_stats.stats([], {}, "/x", "it is broken")
+    said = outcomes.stats([], {}, "/x", "it is broken")
     protocol.check("stats", dict(said), protocol.TO_LUA)
     assert (said["rows"], said["since_s"], said["problem"]) == ([], 0.0, "it is broken")
     total = said["total"]
@@ -33,7 +33,7 @@ def test_by_filetype_and_in_all() -> None:
         *[row(latency_ms=float(number)) for number in range(1, 21)],
         row(outcome="ignored", latency_ms=-1.0, source="cache", through_keys=7),
     ]
-    said = outcome_stats.stats(rows, {"": 0.4, "lua": 0.5}, "/x")
+    said = outcomes.stats(rows, {"": 0.4, "lua": 0.5}, "/x")
     python, lua = said["rows"]
     assert (python["filetype"], lua["filetype"]) == ("python", "lua")
     assert (python["shown"], python["accepted"], python["ignored"]) == (21, 20, 1)
@@ -60,14 +60,12 @@ def test_by_filetype_and_in_all() -> None:
     ],
 )
 def test_what_is_learned(outcome: str, confidence: float, learned: list[Any]) -> None:
-    assert outcome_stats.history([row(outcome=outcome, confidence=confidence)]) == learned
+    assert outcomes.history([row(outcome=outcome, confidence=confidence)]) == learned
 
 
 def test_every_outcome_of_the_wire_is_counted() -> None:
     for outcome in get_args(protocol.fim.Outcome):
-        total = cast(
-            "dict[str, Any]", outcome_stats.stats([row(outcome=outcome)], {}, "/x")["total"]
-        )
+        total = cast("dict[str, Any]", outcomes.stats([row(outcome=outcome)], {}, "/x")["total"])
         assert total[outcome] == 1
 
 
@@ -100,18 +98,18 @@ def many(confidence: float, accepts: int, rejects: int) -> History:
     ],
 )
 def test_the_rule(history: History, wanted: float) -> None:
-    assert outcome_stats.threshold(BASE, history) == pytest.approx(wanted)
+    assert outcomes.threshold(BASE, history) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(("accepted", "wanted"), [(True, LOW), (False, HIGH)])
 def test_the_bounds(accepted: bool, wanted: float) -> None:
     history = [(number / 1000, accepted) for number in range(1001)]
-    assert outcome_stats.threshold(BASE, history) == pytest.approx(wanted)
+    assert outcomes.threshold(BASE, history) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("base", [0.0, 1.0])
 def test_all_and_nothing_are_the_users_word(base: float) -> None:
-    assert outcome_stats.threshold(base, many(0.5, 100, 0) + many(0.0, 0, 100)) == base
+    assert outcomes.threshold(base, many(0.5, 100, 0) + many(0.0, 0, 100)) == base
 
 
 HISTORIES = st.lists(
@@ -126,7 +124,7 @@ CONFIDENCES = st.floats(0, 1)
 
 @given(BASES, HISTORIES)
 def test_it_stays_within_its_bounds(base: float, history: History) -> None:
-    moved = outcome_stats.threshold(base, history)
+    moved = outcomes.threshold(base, history)
     assert base / 2 <= moved <= (1 + base) / 2
     if len(history) < 30:
         assert moved == base
@@ -137,7 +135,7 @@ def test_rejections_never_lower_it(
     base: float, history: History, confidence: float, count: int
 ) -> None:
     more = history + many(confidence, 0, count)
-    assert outcome_stats.threshold(base, more) >= outcome_stats.threshold(base, history)
+    assert outcomes.threshold(base, more) >= outcomes.threshold(base, history)
 
 
 @given(BASES, HISTORIES, CONFIDENCES, st.integers(1, 40))
@@ -145,19 +143,19 @@ def test_accepts_never_raise_it(
     base: float, history: History, confidence: float, count: int
 ) -> None:
     more = history + many(confidence, count, 0)
-    assert outcome_stats.threshold(base, more) <= outcome_stats.threshold(base, history)
+    assert outcomes.threshold(base, more) <= outcomes.threshold(base, history)
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_the_order_does_not_matter(history: History, shuffler: object) -> None:
     shuffled = list(history)
     shuffler.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert outcome_stats.threshold(BASE, shuffled) == outcome_stats.threshold(BASE, history)
+    assert outcomes.threshold(BASE, shuffled) == outcomes.threshold(BASE, history)
 
 
 def test_a_filetype_with_outcomes_enough_has_its_own() -> None:
     history = [("lua", 0.41, False)] * 40 + [("c", 0.41, True)] * 29
-    found = outcome_stats.thresholds(BASE, history)
+    found = outcomes.thresholds(BASE, history)
     assert found["lua"] == pytest.approx(0.46)
     assert set(found) == {"lua", ""}
     assert found[""] == BASE  # 29 of 69 accepted
@@ -166,5 +164,5 @@ def test_a_filetype_with_outcomes_enough_has_its_own() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["", "lua"]), CONFIDENCES, st.booleans()), max_size=50))
 def test_there_is_always_one_for_all(history: list[tuple[str, float, bool]]) -> None:
     assume(history)
-    found = outcome_stats.thresholds(BASE, history)
-    assert found[""] == outcome_stats.threshold(BASE, [(one, took) for _, one, took in history])
+    found = outcomes.thresholds(BASE, history)
+    assert found[""] == outcomes.threshold(BASE, [(one, took) for _, one, took in history])
