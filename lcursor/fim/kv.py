@@ -1,6 +1,6 @@
 """The KV shadow: a record in Python of which token is at which position of the KV cache.
 
-Pure bookkeeping; calls nothing of llama.cpp. `SlotCache` asks for a plan, carries it out and
+Pure bookkeeping; calls nothing of llama.cpp. `slots.SlotCache` asks for a plan, carries it out and
 updates the shadow after each step, so that the shadow is correct at every moment, also after an
 abort.
 
@@ -18,13 +18,12 @@ cells.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from lcursor.fim.prompt import Prompt
-
-Kind = Literal["splice", "exact"]
 
 GAP = 24
 """Unused positions before the suffix. They cost no cell: a position is only a rotation angle."""
@@ -44,6 +43,7 @@ class Plan:
     Attributes:
         kind: "splice" keeps the suffix where it is; "exact" evaluates it again.
         keep: prefix tokens that stay.
+        cost: tokens that must be evaluated.
         keep_tail: whether the middle marker is already behind an unchanged prompt.
         widen: positions by which the suffix must be shifted, because the gap is full.
         keep_suffix: suffix tokens that stay, counted from its beginning; 0 for "exact".
@@ -51,8 +51,9 @@ class Plan:
         too_stale: whether the beginning of the suffix must be evaluated again.
     """
 
-    kind: Kind
+    kind: Literal["splice", "exact"]
     keep: int
+    cost: int
     keep_tail: bool = False
     widen: int = 0
     keep_suffix: int = 0
@@ -60,6 +61,7 @@ class Plan:
     too_stale: bool = False
 
 
+@dataclass(slots=True)
 class KVShadow:
     """The tokens of one slot, by sequence and position. Empty at first.
 
@@ -68,25 +70,20 @@ class KVShadow:
         has_marker: whether FULL has the suffix marker behind the prefix.
         suffix: the suffix in FULL, as far as it was evaluated; None after it was dropped.
         suffix_at: position of the first suffix token.
-        tail: the middle and the tokens generated behind it.
         stale: prefix tokens that have changed since the suffix was evaluated.
+        tail: the middle and the tokens generated behind it.
     """
 
-    def __init__(self) -> None:
-        self.prefix: list[int] = []
-        self.has_marker = False
-        self.suffix: tuple[int, ...] | None = None
-        self.suffix_at = 0
-        self.tail: list[int] = []
-        self.stale = 0
+    prefix: list[int] = field(default_factory=list)
+    has_marker: bool = False
+    suffix: tuple[int, ...] | None = None
+    suffix_at: int = 0
+    stale: int = 0
+    tail: list[int] = field(default_factory=list)
 
     def copy(self) -> KVShadow:
         """Return an independent copy."""
-        other = KVShadow()
-        other.prefix, other.tail = list(self.prefix), list(self.tail)
-        other.has_marker, other.suffix = self.has_marker, self.suffix
-        other.suffix_at, other.stale = self.suffix_at, self.stale
-        return other
+        return dataclasses.replace(self, prefix=[*self.prefix], tail=[*self.tail])
 
     def plan(self, prompt: Prompt) -> Plan:
         """Return how to get from the cached tokens to a prompt."""
@@ -96,35 +93,30 @@ class KVShadow:
         is_same = keep == len(prefix) == len(self.prefix)
         has_tail = is_same and bool(self.tail) and self.tail[: len(middle)] == middle
         keep_suffix = self.kept_suffix(suffix)
-        changed = max(len(prefix), len(self.prefix)) - keep
-        too_stale = self.stale + changed > MAX_STALE
+        too_stale = self.stale + max(len(prefix), len(self.prefix)) - keep > MAX_STALE
+        cost = len(prefix) - keep + len(middle)
         if not keep_suffix or (too_stale and keep_suffix <= REFRESH_TOKENS):
             is_bare = suffix == self.suffix == () and self.has_marker == marker
-            return Plan("exact", keep, keep_tail=has_tail and is_bare)
-        has_all = keep_suffix == len(suffix) == len(self.suffix or ())
-        overlap = len(prefix) + 1 - self.suffix_at
+            keep_tail = has_tail and is_bare
+            return Plan("exact", keep, 0 if keep_tail else cost + marker + len(suffix), keep_tail)
+        keep_tail = has_tail and keep_suffix == len(suffix) == len(self.suffix or ())
+        extend, overlap = len(suffix) - keep_suffix, len(prefix) + 1 - self.suffix_at
+        cost += extend + (marker and not (self.has_marker and is_same))
+        cost += REFRESH_TOKENS if too_stale else 0
         return Plan(
             "splice",
             keep,
-            keep_tail=has_tail and has_all,
+            0 if keep_tail else cost,
+            keep_tail,
             widen=overlap + GAP if overlap > 0 else 0,
             keep_suffix=keep_suffix,
-            extend=len(suffix) - keep_suffix,
+            extend=extend,
             too_stale=too_stale,
         )
 
     def cost(self, prompt: Prompt) -> int:
         """Return how many tokens must be evaluated to get to a prompt."""
-        prefix, middle = split(prompt)
-        plan = self.plan(prompt)
-        if plan.keep_tail:
-            return 0
-        changed, marker = len(prefix) - plan.keep, int(prompt.marker is not None)
-        if plan.kind == "exact":
-            return changed + marker + len(prompt.after) + len(middle)
-        has_marker = self.has_marker and plan.keep == len(prefix) == len(self.prefix)
-        refreshed = REFRESH_TOKENS if plan.too_stale else 0
-        return changed + (0 if has_marker else marker) + refreshed + plan.extend + len(middle)
+        return self.plan(prompt).cost
 
     def kept_suffix(self, suffix: tuple[int, ...]) -> int:
         """Return how many tokens of a suffix can stay: all that are cached, or many of them."""

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,8 @@ MAX_STATE_BYTES = MAX_BYTES // 4
 """One file: copying more than this out of the model would delay a request too long."""
 PART_BYTES = 4 << 20
 """Written at a time, about 5 ms; a request waits no longer than that."""
+SAVED = ("prefix", "has_marker", "suffix", "suffix_at", "stale")
+"""Fields of the shadow; the tail is not saved, since the logits behind it are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +82,9 @@ class KVDiskCache:
     def load(self, root: str, name: str) -> SavedSlot | None:
         """Return what was saved for a buffer; None if nothing usable was."""
         path = self.path(root, name)
-        try:
-            data = memoryview(path.read_bytes())
-        except OSError:
-            return None
-        saved = self._parse(data, name)
+        saved = None
         with contextlib.suppress(OSError):
+            saved = self._parse(memoryview(path.read_bytes()), name)
             if saved is None:
                 path.unlink()
             else:
@@ -103,25 +102,19 @@ class KVDiskCache:
 
         After the first failure, on a full or read-only disk for example, nothing is saved any more.
 
-        Args:
-            root: folder of the buffer's project.
-            name: path of the buffer in the project.
-            saved: what to save.
-            is_aborted: called between parts.
-
         Raises:
-            Cancelled: `is_aborted` returned True; the old file stays.
+            Cancelled: `is_aborted`, called between parts, returned True; the old file stays.
         """
         if not self._is_writable:
             return False
-        path, head = self.path(root, name), self._head(name, saved)
+        path, head, state = self.path(root, name), self._head(name, saved), memoryview(saved.state)
         digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._delete_oldest(len(head) + len(saved.state) + DIGEST_BYTES, path)
+            self._delete_oldest(len(head) + len(state) + DIGEST_BYTES, path)
             with folders.open_replacement(path) as file:
-                parts: list[bytes | memoryview] = [head, *_parts(saved.state)]
-                for part in parts:
+                starts = range(0, len(state), PART_BYTES)
+                for part in (head, *(state[start : start + PART_BYTES] for start in starts)):
                     if is_aborted():
                         raise Cancelled("a newer request came")
                     digest.update(part)
@@ -132,19 +125,13 @@ class KVDiskCache:
         return self._is_writable
 
     def _head(self, name: str, saved: SavedSlot) -> bytes:
-        shadow = saved.shadow
-        head = json.dumps(
-            {
-                "made_by": self._fingerprint,
-                "name": name,
-                "prefix": shadow.prefix,
-                "has_marker": shadow.has_marker,
-                "suffix": shadow.suffix,
-                "suffix_at": shadow.suffix_at,
-                "stale": shadow.stale,
-                "files": [[file.path, file.text] for file in saved.files],
-            }
-        ).encode()
+        values = {
+            "made_by": self._fingerprint,
+            "name": name,
+            **{each: getattr(saved.shadow, each) for each in SAVED},
+            "files": [[file.path, file.text] for file in saved.files],
+        }
+        head = json.dumps(values).encode()
         return MAGIC + struct.pack("<Q", len(head)) + head
 
     def _parse(self, data: memoryview, name: str) -> SavedSlot | None:
@@ -158,10 +145,8 @@ class KVDiskCache:
             head = json.loads(bytes(body[at : at + length]))
             if head["made_by"] != self._fingerprint or head["name"] != name:
                 return None
-            shadow = KVShadow()
-            shadow.prefix, shadow.has_marker = head["prefix"], head["has_marker"]
-            shadow.suffix = None if head["suffix"] is None else tuple(head["suffix"])
-            shadow.suffix_at, shadow.stale = head["suffix_at"], head["stale"]
+            shadow = KVShadow(**{each: head[each] for each in SAVED})
+            shadow.suffix = None if shadow.suffix is None else tuple(shadow.suffix)
             files = tuple(File(*file) for file in head["files"])
         except (KeyError, TypeError, ValueError):  # written by another version
             return None
@@ -181,12 +166,6 @@ class KVDiskCache:
                 break
             path.unlink(missing_ok=True)
             total -= each
-
-
-def _parts(state: bytes | memoryview) -> Iterator[memoryview]:
-    view = memoryview(state)
-    for start in range(0, len(view), PART_BYTES):
-        yield view[start : start + PART_BYTES]
 
 
 def _hash(text: str) -> str:

@@ -20,8 +20,7 @@ from lcursor.fim.kv import KVShadow, Plan
 from lcursor.fim.kv_disk import MAX_STATE_BYTES, KVDiskCache, SavedSlot
 from lcursor.fim.prompt import SmallWindow
 from lcursor.fim.result import Result, Window
-from lcursor.fim.slot_cache import SLICE_TOKENS
-from lcursor.fim.slots import Slots
+from lcursor.fim.slots import SLICE_TOKENS, Slots
 from lcursor.fim.vocabulary import Vocabulary
 
 MIN_SAVED_TOKENS = 96
@@ -279,11 +278,11 @@ class PromptReader:
         """
         source, full, slot = completion.source, completion.full_prompt, self.slots.current
         key = (source.root, source.path)
-        if self.kv_disk is None or not source.root or slot.cost(full) > len(full.middle):
+        if self.kv_disk is None or not source.root or slot.shadow.cost(full) > len(full.middle):
             return
         if self._on_disk.get(key, KVShadow()).cost(full) < MIN_SAVED_TOKENS:
             return
-        state = slot.state(MAX_STATE_BYTES)
+        state = self._context.state(slot.sequences.full, MAX_STATE_BYTES)
         saved = SavedSlot(slot.shadow, self.files, state)
         if state and self.kv_disk.save(*key, saved, self._context.abort.is_set):
             self._on_disk[key] = slot.shadow.copy()

@@ -102,7 +102,10 @@ def test_a_quantized_cache_completes_with_half_the_memory(model_path: Path, engi
             assert complete(small, text)[0].text == rest
         complete(engine, before + "a ")
         assert small._fingerprint() != engine._fingerprint()
-        sizes = [len(each._slots.current.state(1 << 30)) for each in (small, engine)]
+        sizes = [
+            len(each._context.state(each._slots.current.sequences.full, 1 << 30))
+            for each in (small, engine)
+        ]
         assert 0 < sizes[0] < 0.6 * sizes[1]
     finally:
         small.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lcursor.errors import Cancelled
 from lcursor.fim.kv import MAX_STALE, MIN_KEPT_SUFFIX, REFRESH_TOKENS, common_length
 from lcursor.fim.prompt import Prompt
-from lcursor.fim.slot_cache import SlotCache
+from lcursor.fim.slots import SlotCache
 from tests.fakes.llama import FakeContext
 
 SUF, MID = 1000, 1001
@@ -35,7 +35,7 @@ def cache() -> SlotCache:
 def read(cache: SlotCache, before: Sequence[int], after: Sequence[int]) -> int:
     """Evaluate a prompt; return how many tokens were evaluated, which `cost` has to predict."""
     prompt = Prompt(tuple(before), SUF, tuple(after), (MID,), "", "")
-    cost = cache.cost(prompt)
+    cost = cache.shadow.cost(prompt)
     cache.prefill(prompt)
     assert cache.read_tokens - cost in (0, 1)  # a refreshed suffix takes its marker again
     return cache.read_tokens
@@ -94,7 +94,7 @@ def test_the_slot_in_which_a_prompt_was_begun_is_the_cheapest_for_it() -> None:
     memory.abort.looks_left = 60
     with pytest.raises(Cancelled):
         begun.prefill(wanted)
-    assert begun.cost(wanted) < empty.cost(wanted)
+    assert begun.shadow.cost(wanted) < empty.shadow.cost(wanted)
 
 
 def test_another_middle_is_evaluated(cache: SlotCache) -> None:

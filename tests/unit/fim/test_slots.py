@@ -15,8 +15,7 @@ from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import kv
 from lcursor.fim.kv import GAP
 from lcursor.fim.prompt import Prompt
-from lcursor.fim.slot_cache import SequenceIds, SlotCache
-from lcursor.fim.slots import Slots
+from lcursor.fim.slots import SequenceIds, SlotCache, Slots
 from tests.fakes.llama import FakeContext
 
 SUF, MID = 100, 101
@@ -195,7 +194,7 @@ def test_any_seats_agree_after_any_edits_forks_and_aborts(
             after = [*after[: -len(some)], *some[:2]]
         elif kind == "spm":  # what stands in the cache comes from the disk as well
             there = slots.current
-            assert slots.restore(there.shadow.copy(), there.state(1 << 20))
+            assert slots.restore(there.shadow.copy(), memory.state(there.sequences.full, 1 << 20))
         wanted = prompt(before, after)
         memory.abort.looks_left, memory.abort.is_immediate = patience, patience % 2 == 0
         try:
@@ -260,9 +259,9 @@ def test_a_restored_cache_is_gone_on_with(
     old.append([5, 6])
     memory = FakeContext()
     new = SlotCache(memory)  # type: ignore[arg-type]
-    assert new.restore(old.shadow, old.state(1 << 20))
+    assert new.restore(old.shadow, old._context.state(old.sequences.full, 1 << 20))
     agree(memory, new)
-    cost = new.cost(prompt([*before, *typed], after))
+    cost = new.shadow.cost(prompt([*before, *typed], after))
     new.prefill(prompt([*before, *typed], after))
     assert new.read_tokens == cost <= 2  # the middle marker, whose logits were not kept
     new.prefill(prompt([*before, *typed, *later], after))
@@ -274,8 +273,8 @@ def test_what_does_not_fit_leaves_an_empty_cache() -> None:
     old.prefill(prompt(range(1, 60), [70]))
     memory = FakeContext(room=50)
     new = SlotCache(memory)  # type: ignore[arg-type]
-    assert not new.restore(old.shadow, old.state(1 << 20))
-    assert new.is_empty
+    assert not new.restore(old.shadow, old._context.state(old.sequences.full, 1 << 20))
+    assert new.shadow.end == 0
     agree(memory, new)
 
 
