@@ -114,7 +114,9 @@ class KVDiskCache:
             self._delete_oldest(len(head) + len(state) + DIGEST_BYTES, path)
             with folders.open_replacement(path) as file:
                 starts = range(0, len(state), PART_BYTES)
-                for part in (head, *(state[start : start + PART_BYTES] for start in starts)):
+                parts: list[bytes | memoryview] = [head]
+                parts += [state[start : start + PART_BYTES] for start in starts]
+                for part in parts:
                     if is_aborted():
                         raise Cancelled("a newer request came")
                     digest.update(part)

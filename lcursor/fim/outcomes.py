@@ -175,7 +175,8 @@ class OutcomeStore:
                 self._unpruned = 0
             return True
 
-        if rows and self._with(insert):
+        is_written = self._with(insert) if rows else None
+        if is_written:
             for _ in rows:
                 self._waiting.popleft()
             if not self._is_closed:
