@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
-from lcursor.fim.files import File, cut, other_files_budget
-from lcursor.fim.prompt import Source
+from lcursor.fim.prompt import File, Source, cut, other_files_budget
 
 Kind = Literal["visited", "edited", "yanked", "import", "retrieved"]
 Words = Counter[str]

@@ -39,12 +39,7 @@ class Piece:
 
 
 class Dialect(Protocol):
-    """The API of one kind of server.
-
-    Attributes:
-        models: the path that lists the models.
-        path: the path for prompts.
-    """
+    """The API of one kind of server: the paths that list the models and complete a prompt."""
 
     models: str
     path: str
@@ -53,7 +48,7 @@ class Dialect(Protocol):
         """Return the names in the list of models."""
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """Return the body of a request."""
+        """Return the body of a request for the likeliest tokens."""
 
     def read(self, found: Mapping[str, Any]) -> Piece:
         """Parse one object of the answer."""
@@ -70,7 +65,7 @@ class LlamaCpp:
         return [name for name in (PurePath(path).name, alias) if name][:1]
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """Request greedy sampling; the model is the one the server was started with."""
+        """See `Dialect`; the model is the one the server was started with."""
         return {
             "prompt": prompt.text,
             "n_predict": config.max_tokens,
@@ -84,19 +79,15 @@ class LlamaCpp:
         }
 
     def read(self, found: Mapping[str, Any]) -> Piece:
-        """Parse the text and the cost of the prompt."""
+        """See `Dialect`."""
         times = found.get("timings")
         read_tokens, cached = _count(times, "prompt_n"), max(_count(times, "cache_n"), 0)
+        prompt_tokens = read_tokens + cached if read_tokens >= 0 else -1
         reason: Reason | None = None
         if found.get("stop") is True:
-            why = found.get("stop_type")
-            reason = "tokens" if why == "limit" else _line(found.get("stopping_word"))
-        return Piece(
-            str(found.get("content") or ""),
-            reason,
-            read_tokens + cached if read_tokens >= 0 else -1,
-            read_tokens,
-        )
+            by_word: Reason = "line" if found.get("stopping_word") == "\n" else "end"
+            reason = "tokens" if found.get("stop_type") == "limit" else by_word
+        return Piece(str(found.get("content") or ""), reason, prompt_tokens, read_tokens)
 
 
 class Ollama:
@@ -109,7 +100,7 @@ class Ollama:
         return detect.model_names(found.get("models"), "name")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """Request greedy sampling, and that the model stays loaded."""
+        """See `Dialect`; the model stays loaded."""
         return {
             "model": model,
             "prompt": prompt.text,
@@ -145,7 +136,7 @@ class OpenAi:
         return detect.model_names(found.get("data"), "id")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """Request greedy sampling, with no option that only some of these servers know."""
+        """See `Dialect`; it has no option that only some of these servers know."""
         return {
             "model": model,
             "prompt": prompt.text,
@@ -164,10 +155,6 @@ class OpenAi:
             reason = "tokens" if first["finish_reason"] == "length" else "end"
         text = first.get("text") if isinstance(first, Mapping) else ""
         return Piece(str(text or ""), reason, _count(found.get("usage"), "prompt_tokens"))
-
-
-def _line(stop: object) -> Reason:
-    return "line" if stop == "\n" else "end"
 
 
 def _count(table: object, field: str) -> int:

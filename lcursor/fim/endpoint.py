@@ -20,11 +20,11 @@ from lcursor.errors import (
     ServerModelMissing,
     ServerUnreachable,
 )
-from lcursor.fim import files, placement, prompt_text, trim
+from lcursor.fim import placement, prompt_text, trim
 from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.dialects import DIALECTS, Dialect, Piece
 from lcursor.fim.families import FAMILIES, Family, Resolved
-from lcursor.fim.prompt import Source
+from lcursor.fim.prompt import File, Source
 from lcursor.fim.result import OnText, Reason, Result
 from lcursor.http import detect, endpoint, sse
 from lcursor.http.client import Call, Client
@@ -223,7 +223,7 @@ class Endpoint:
 
     def _built(self, source: Source, family: Family, single_line: bool) -> prompt_text.TextPrompt:
         budget = self.config.files_tokens
-        others: tuple[files.File, ...] = ()
+        others: tuple[File, ...] = ()
         if self.ring is not None and budget:
             self._asked = Query.of(source)
             others = self.ring.layout(self._asked, budget, prompt_text.tokens)

@@ -20,10 +20,9 @@ from lcursor.fim import confidence, devices, families, kv_disk, llama, placement
 from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.drafts import MAX_GUESSES
 from lcursor.fim.families import Resolved
-from lcursor.fim.files import File
 from lcursor.fim.generation import Completion, Generator, ignore_text, ms_since
 from lcursor.fim.kv_disk import KVDiskCache
-from lcursor.fim.prompt import Prompt, Source
+from lcursor.fim.prompt import File, Prompt, Source
 from lcursor.fim.reader import PromptReader
 from lcursor.fim.result import CompletionCache, Entry, OnText
 from lcursor.fim.result import Result as Result

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lcursor.errors import Cancelled
-from lcursor.fim.files import File
 from lcursor.fim.kv import KVShadow
+from lcursor.fim.prompt import File
 from lcursor.storage import folders
 
 MAGIC = b"lcursor kv 1\n"

@@ -1,21 +1,18 @@
-"""Lays out a prompt: chooses what of the file the model sees, and in what order.
+"""Lays out a prompt: chooses what of the file and of other files the model sees, and in what order.
 
 Pure functions of text; the tokenizer is passed in. If possible, the window before the cursor starts
 at a line whose number is a multiple of `STEP_LINES`, so that typing does not change its beginning,
-and with it the KV cache.
+and with it the KV cache. `context_ring.py` decides which other files are shown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from lcursor.fim.families import Resolved, Tokenize, parts
-from lcursor.fim.files import File as File
-from lcursor.fim.files import FileTokens as FileTokens
-from lcursor.fim.files import file_top_budget, imports_of, other_files_budget
 from lcursor.fim.related import related_lines
 
 STEP_LINES = 32
@@ -26,6 +23,21 @@ NEAR_LINES = 5
 """Lines above the cursor that related lines are searched for."""
 MAX_CHARS_PER_TOKEN = 8
 """At most budget times this is tokenized; code with more characters per token is very rare."""
+TOP_LINES = 40
+
+_CLOSES = re.compile(r"\s*([\])}#*]|//|--|(end|else|elif|except|finally|case|default)\b)")
+_IMPORT = re.compile(
+    r"(import|from|use|using|require|require_once|include|package|mod|extern|pub use)\b"
+    r"|#\s*include\b|(local|const|let|var)\b.*\brequire\b|(library|source)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A piece of another file, with the path that the model sees."""
+
+    path: str
+    text: str
 
 
 class SmallWindow(NamedTuple):
@@ -42,9 +54,6 @@ class SmallWindow(NamedTuple):
     suffix_tokens: int
     lines_below: int
     related_lines: int
-
-
-_CLOSES = re.compile(r"\s*([\])}#*]|//|--|(end|else|elif|except|finally|case|default)\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +112,6 @@ def build(
     bos: int | None = None,
     files: Sequence[File] = (),
     files_tokens: int = 0,
-    cache: FileTokens | None = None,
 ) -> Prompt:
     """Lay out a prompt in the family's order.
 
@@ -117,15 +125,17 @@ def build(
         files: pieces of other files in their order; ignored if the template has no place for them.
         files_tokens: most tokens of these, and of the file's own imports if the window begins
             below them.
-        cache: keeps the tokens of files from one call to the next.
     """
-    cache = cache or FileTokens()
     prefix, before, start = _window_before(source, tokenize, prefix_tokens)
     suffix, after = _window_after(source.suffix, tokenize, suffix_tokens)
-    others = cache.fill(files, family, tokenize, other_files_budget(files_tokens))
-    others += cache.fill(
-        top_of_file(source, start), family, tokenize, file_top_budget(files_tokens)
-    )
+    others: list[int] = []
+    if files_tokens and _takes_files(family):
+        budget = other_files_budget(files_tokens)
+        others = tokens_of_files(files, family, tokenize, budget)
+        # The imports have a budget of their own: else the files before them would be cut
+        # differently as they come and go.
+        top = _top_of_file(source, start)
+        others += tokens_of_files(top, family, tokenize, files_tokens - budget)
     return _lay_out(source, family, tokenize, bos, (prefix, before), (suffix, after), others)
 
 
@@ -145,14 +155,11 @@ def build_small(
     less indentation than the next.
 
     Args:
-        source: text around the cursor.
-        family: its template and the ids of its markers.
-        tokenize: the model's tokenizer.
+        source, family, tokenize, bos: see `build`.
         prefix_tokens: most tokens of the lines before the cursor.
         suffix: tokens behind the cursor, see `small_suffix`.
         first_row: row of the file where the window begins, as returned by an earlier call, so that
             typing does not change its beginning; -1 chooses one.
-        bos: id of the first token, if the model wants one.
 
     Returns:
         The prompt, and the row where its window begins.
@@ -255,36 +262,23 @@ def _depth(line: str) -> int:
     return len((line[: len(line) - len(line.lstrip())]).expandtabs(4))
 
 
-def top_of_file(source: Source, start: int) -> tuple[File, ...]:
-    """Return the file's imports if the window, from line `start` of the source on, lacks them.
-
-    They come last of the files: they change only when the window moves, which changes the prefix
-    as well.
-    """
-    above = source.top.split("\n")[: source.first_row + start]
-    if source.first_row == 0:
-        above = source.prefix.split("\n")[:start]
-    text = imports_of(above)
-    return (File(source.path or "untitled", text),) if text else ()
-
-
 def _window_before(source: Source, tokenize: Tokenize, budget: int) -> tuple[str, list[int], int]:
     """Return the text before the cursor that fits, its tokens, and its first line in the source."""
     lines = source.prefix.split("\n")
     chars = budget * MAX_CHARS_PER_TOKEN
-    start = first_line_within(lines, 0, chars)
+    start = _first_line_within(lines, 0, chars)
     while True:
-        start = next_anchor(start, source.first_row, len(lines))
+        start = _next_anchor(start, source.first_row, len(lines))
         text = "\n".join(lines[start:])[-chars:]
         tokens = tokenize(text, False)
         if len(tokens) <= budget:
             return text, tokens, start
         if start == len(lines) - 1:
             return text, tokens[-budget:], start
-        start = first_line_within(lines, start + 1, len(text) * budget // len(tokens))
+        start = _first_line_within(lines, start + 1, len(text) * budget // len(tokens))
 
 
-def first_line_within(lines: list[str], start: int, chars: int) -> int:
+def _first_line_within(lines: list[str], start: int, chars: int) -> int:
     """Return the first line at or after `start` from which at most `chars` characters remain."""
     size = sum(len(line) + 1 for line in lines[start:])
     while size > chars and start < len(lines) - 1:
@@ -293,15 +287,14 @@ def first_line_within(lines: list[str], start: int, chars: int) -> int:
     return start
 
 
-def next_anchor(start: int, first_row: int, count: int) -> int:
+def _next_anchor(start: int, first_row: int, count: int) -> int:
     """Return the first line at or after `start` where a window may begin.
 
     That is a multiple of `STEP_LINES` in the file, or any line if none is left before the cursor.
     """
     if start == 0:
         return 0
-    row = first_row + start
-    anchored = -(-row // STEP_LINES) * STEP_LINES - first_row
+    anchored = -(-(first_row + start) // STEP_LINES) * STEP_LINES - first_row
     return anchored if anchored < count else start
 
 
@@ -320,3 +313,100 @@ def _window_after(suffix: str, tokenize: Tokenize, budget: int) -> tuple[str, li
         text = text[:cut] if cut > 0 else text
         tokens = tokenize(text, False)
     return text, tokens
+
+
+def other_files_budget(files_tokens: int) -> int:
+    """Return the part of the budget for other files; the rest is for the file's own imports."""
+    return files_tokens - files_tokens // 3
+
+
+def _takes_files(family: Resolved) -> bool:
+    """Whether the family's template has a place for other files, and the model the markers."""
+    template = family.family.file
+    known = all(name in family.ids for kind, name in parts(template) if kind == "marker")
+    return "{files}" in family.template and bool(template) and known
+
+
+def _top_of_file(source: Source, start: int) -> tuple[File, ...]:
+    """Return the file's imports if the window, from line `start` of the source on, lacks them.
+
+    They come last of the files: they change only when the window moves, which changes the prefix
+    as well.
+    """
+    above = source.top.split("\n")[: source.first_row + start]
+    if source.first_row == 0:
+        above = source.prefix.split("\n")[:start]
+    text = imports_of(above)
+    return (File(source.path or "untitled", text),) if text else ()
+
+
+def imports_of(lines: Sequence[str]) -> str:
+    """Return the top of a file from its first import on; "" if nothing is imported."""
+    for start, line in enumerate(lines[:TOP_LINES]):
+        if _IMPORT.match(line):
+            return "\n".join(lines[start:TOP_LINES]).rstrip()
+    return ""
+
+
+def tokens_of_files(
+    files: Sequence[File], family: Resolved, tokenize: Tokenize, limit: int
+) -> list[int]:
+    """Return the tokens of files in their order, each in the family's template.
+
+    The first file that does not fit is cut at the end of a line, and ends the list.
+
+    Args:
+        files: what to show.
+        family: its template and the ids of its markers.
+        tokenize: the model's tokenizer; text of files is never tokenized as markers.
+        limit: most tokens of all files.
+    """
+    read: list[int] = []
+    for file in files:
+        around: tuple[list[int], list[int]] = ([], [])
+        is_behind = False
+        for kind, text in parts(family.family.file):
+            if kind == "marker":
+                around[is_behind].append(family.ids[text])
+            elif text == "code" and kind == "field":
+                is_behind = True
+            else:
+                around[is_behind].extend(tokenize(file.path if kind == "field" else text, False))
+        code = tokenize(file.text, False)
+        left = limit - len(read) - len(around[0]) - len(around[1])
+        is_cut = len(code) > left
+        if is_cut:
+            kept = cut(file.text, left, lambda text: len(tokenize(text, False)), len(code))
+            code = tokenize(kept, False)
+        if code:
+            read += [*around[0], *code, *around[1]]
+        if is_cut:
+            break
+    return read
+
+
+def cut(
+    text: str,
+    limit: int,
+    count: Callable[[str], int],
+    tokens: int = -1,
+    *,
+    from_middle: bool = False,
+) -> str:
+    """Return the first lines of a text that have at most `limit` tokens.
+
+    Args:
+        text: what to cut.
+        limit: tokens that may stay.
+        count: counts the tokens of a text.
+        tokens: tokens of the whole text, if known.
+        from_middle: return the lines around its middle instead.
+    """
+    tokens, limit = count(text) if tokens < 0 else tokens, max(limit, 0)
+    lines = text.split("\n")
+    while tokens > limit and lines:
+        fewer = min(len(lines) * limit // tokens, len(lines) - 1)
+        first = (len(lines) - fewer) // 2 if from_middle else 0
+        lines = lines[first : first + fewer]
+        tokens = count("\n".join(lines)) if lines else 0
+    return "\n".join(lines)

@@ -1,19 +1,18 @@
 """A prompt as text, for a server that tokenizes it itself.
 
-The layout is that of `prompt.py`, with the spellings of markers instead of their ids. Without the
-tokenizer, budgets are estimated. The window before the cursor moves in the same steps, so that the
-server finds the beginning of the prompt in its cache. Pure functions.
+The layout is that of `prompt.build`, with characters as tokens and the spellings of markers instead
+of their ids. Without the tokenizer, budgets are estimated. Pure functions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from lcursor.fim.families import FAMILIES, Family, parts
-from lcursor.fim.files import File, file_top_budget, other_files_budget
-from lcursor.fim.prompt import Source, first_line_within, next_anchor, top_of_file
+from lcursor.fim.families import FAMILIES, Family, Resolved
+from lcursor.fim.prompt import File, Source, build
 
 CHARS_PER_TOKEN = 3.2
 """Estimate for source code, on the low side: a prompt must not exceed its budget."""
@@ -34,9 +33,6 @@ _CHAT_MARKER = r"<[|｜][^<>|｜\s]{1,40}[|｜]>"
 """The form of special tokens in most vocabularies; a model has more of them than its markers."""
 
 
-Piece = tuple[str, bool]
-
-
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
     """The text to send, and what the rules for the answer need.
@@ -48,7 +44,7 @@ class TextPrompt:
         suffix: the text after the cursor that is in the prompt.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[tuple[str, bool], ...]
     stops: tuple[str, ...]
     prefix: str
     suffix: str
@@ -56,7 +52,7 @@ class TextPrompt:
     @property
     def text(self) -> str:
         """The text to send."""
-        return _joined(self.pieces)
+        return "".join(text for text, _ in self.pieces)
 
 
 def family_of(model: str) -> Family | None:
@@ -82,32 +78,38 @@ def text(
     files: Sequence[File] = (),
     files_tokens: int = 0,
 ) -> TextPrompt:
-    """Lay out a prompt in the family's order.
+    """Lay out a prompt in the family's order; see `prompt.build`.
 
     Args:
         source: text around the cursor.
         family: its template and markers.
-        prefix_tokens: estimated most tokens of text before the cursor.
-        suffix_tokens: estimated most tokens of text after the cursor.
+        prefix_tokens, suffix_tokens, files, files_tokens: see `prompt.build`; budgets are
+            estimated.
         single_line: end at a newline.
-        files: pieces of other files; ignored if the template has no place for them.
-        files_tokens: estimated most tokens of these and of the file's own imports together.
     """
     marks = _marks(family)
-    prefix, start = _before(source, _chars(prefix_tokens))
-    suffix = _after(source.suffix, _chars(suffix_tokens))
-    others = _files(files, family, marks, _chars(other_files_budget(files_tokens)))
-    top = _files(top_of_file(source, start), family, marks, _chars(file_top_budget(files_tokens)))
-    filled = {
-        "prefix": [(_plain(prefix, marks), False)],
-        "suffix": [(_plain(suffix, marks), False)],
-        "path": [(_plain(source.path or "untitled", marks), False)],
-        "repo": [(_plain(source.repo or "project", marks), False)],
-        "files": others + top,
-    }
+    spellings = {-1 - number: text for number, text in enumerate(family.markers.values())}
+    ids = dict(zip(family.markers, spellings, strict=True))
+    before, after = _chars(prefix_tokens), _chars(suffix_tokens)
+    built = build(
+        source,
+        Resolved(family, ids, frozenset()),
+        lambda text, _: [ord(char) for char in _plain(text, marks)],
+        prefix_tokens=before,
+        suffix_tokens=after,
+        files=files,
+        files_tokens=_chars(files_tokens),
+    )
+    pieces: list[tuple[str, bool]] = []
+    for is_marker, group in groupby(built.tokens, lambda token: token < 0):
+        if is_marker:
+            pieces += [(spellings[token], True) for token in group]
+        else:
+            pieces.append(("".join(map(chr, group)), False))
     line = ("\n",) if single_line else ()
     stops = dict.fromkeys([*line, *family.stops, *reversed(tuple(family.markers.values()))])
-    pieces = _fill(family.project or family.single, family, filled)
+    # A line that is longer than its budget was cut.
+    prefix, suffix = built.prefix[max(len(built.prefix) - before, 0) :], built.suffix[:after]
     return TextPrompt(tuple(pieces), tuple(stops), prefix, suffix)
 
 
@@ -146,61 +148,6 @@ def _plain(text: str, marks: re.Pattern[str]) -> str:
     that no new marker can arise with the text beside it.
     """
     return marks.sub(lambda found: "‹" + re.sub(r"^\W+|\W+$", "", found[0]) + "›", text)
-
-
-def _fill(template: str, family: Family, filled: Mapping[str, list[Piece]]) -> list[Piece]:
-    made: list[Piece] = []
-    for kind, value in parts(template):
-        if kind == "marker":
-            made.append((family.markers[value], True))
-        else:
-            made += filled[value] if kind == "field" else [(value, False)]
-    return [piece for piece in made if piece[0]]
-
-
-def _joined(pieces: Iterable[Piece]) -> str:
-    return "".join(text for text, _ in pieces)
-
-
-def _files(
-    files: Sequence[File], family: Family, marks: re.Pattern[str], budget: int
-) -> list[Piece]:
-    """Return files in the family's template, as many as fit."""
-    made: list[Piece] = []
-    if not family.file or "{files}" not in family.project:
-        return made
-    for file in files:
-        path = [(_plain(file.path, marks), False)]
-        around = _joined(_fill(family.file, family, {"path": path, "code": []}))
-        code = _whole_lines(file.text, budget - len(around))
-        if code:
-            filled = {"path": path, "code": [(_plain(code, marks), False)]}
-            made += _fill(family.file, family, filled)
-            budget -= len(around) + len(code)
-        if len(code) < len(file.text):
-            break
-    return made
-
-
-def _before(source: Source, budget: int) -> tuple[str, int]:
-    """Return the text before the cursor that fits, and its first line in the source."""
-    lines = source.prefix.split("\n")
-    start = first_line_within(lines, 0, budget + 1)  # which counts a newline behind the last line
-    start = next_anchor(start, source.first_row, len(lines))
-    kept = "\n".join(lines[start:])
-    return kept[max(len(kept) - budget, 0) :], start
-
-
-def _after(suffix: str, budget: int) -> str:
-    """Return the complete lines after the cursor that fit, or the beginning of a long line."""
-    return _whole_lines(suffix, budget) or suffix[:budget]
-
-
-def _whole_lines(text: str, budget: int) -> str:
-    if len(text) <= budget:
-        return text
-    end = text.rfind("\n", 0, max(budget, 0) + 1)
-    return text[:end] if end > 0 else ""
 
 
 def _chars(budget: int) -> int:

@@ -14,11 +14,10 @@ from typing import Literal, NamedTuple
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama, prompt, trim
 from lcursor.fim.families import Resolved
-from lcursor.fim.files import File, FileTokens
 from lcursor.fim.generation import Completion
 from lcursor.fim.kv import KVShadow, Plan
 from lcursor.fim.kv_disk import MAX_STATE_BYTES, KVDiskCache, SavedSlot
-from lcursor.fim.prompt import SmallWindow
+from lcursor.fim.prompt import File, SmallWindow
 from lcursor.fim.result import Result, Window
 from lcursor.fim.slots import SLICE_TOKENS, Slots
 from lcursor.fim.vocabulary import Vocabulary
@@ -29,7 +28,7 @@ MIN_WINDOW = 64
 """Smallest number of tokens before the cursor when memory is short."""
 GROW_AFTER = 200
 """Requests without a memory error after which a halved window is doubled again."""
-MAX_CACHED_TEXTS = 128
+MAX_CACHED_TEXTS = 256
 """Texts whose tokens are kept."""
 NAMES_TOKENS = 64
 """Reserved for the names of the project and the file, and for markers."""
@@ -98,7 +97,6 @@ class PromptReader:
         self._windows = ON_GPU if on_gpu else ON_CPU
         # Of the last small windows: the file, the row where it began, the tokens behind the cursor.
         self._last: dict[SmallWindow, tuple[str, int, Sequence[int]]] = {}
-        self._file_tokens = FileTokens()
         self._shrunk = 1
         self._since_shrunk = 0
         self._last_prompt: prompt.Prompt | None = None
@@ -156,7 +154,6 @@ class PromptReader:
             bos=self._bos,
             files=self.files if files is None else files,
             files_tokens=self.files_tokens,
-            cache=self._file_tokens,
         )
 
     def lay_out(self, source: prompt.Source, single_line: bool) -> Completion:

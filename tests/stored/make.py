@@ -26,10 +26,10 @@ from lcursor.chat.conversation import Conversation
 from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, digest
-from lcursor.fim.files import File
 from lcursor.fim.kv import KVShadow
 from lcursor.fim.kv_disk import KVDiskCache, SavedSlot
 from lcursor.fim.outcomes import OutcomeStore, Row
+from lcursor.fim.prompt import File
 from lcursor.index.records import Chunk, FileState, Parsed, Symbol
 from lcursor.index.store import Store
 from lcursor.index.vector_store import VectorStore

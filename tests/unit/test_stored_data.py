@@ -19,9 +19,9 @@ from lcursor.edit.checkpoints.history import OLD_NAMES, History
 from lcursor.edit.checkpoints.undo import revert
 from lcursor.edit.records import FileChange
 from lcursor.errors import LcursorError
-from lcursor.fim.files import File
 from lcursor.fim.kv_disk import KVDiskCache
 from lcursor.fim.outcomes import OutcomeStore, Rows
+from lcursor.fim.prompt import File
 from lcursor.index.records import FileState
 from lcursor.index.store import Store
 from lcursor.index.vector_store import VectorStore

@@ -13,7 +13,7 @@ from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled
 from lcursor.fim.completer import Completer
 from lcursor.fim.context_ring import Query
-from lcursor.fim.files import File
+from lcursor.fim.prompt import File
 from lcursor.protocol import check
 from lcursor.protocol.fim import ChunkKind, ContextChunk
 from tests.fakes.engine import Act, Models, fail, request

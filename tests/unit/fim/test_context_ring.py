@@ -24,8 +24,7 @@ from lcursor.fim.context_ring import (
     dice,
     words,
 )
-from lcursor.fim.files import other_files_budget
-from lcursor.fim.prompt import File
+from lcursor.fim.prompt import File, other_files_budget
 
 HERE = Query("here.py", "def here():\n    ", "\n")
 WIDE = 100_000

@@ -233,7 +233,9 @@ def test_a_saved_cache_spares_the_next_start_the_prompt(start: Open) -> None:
     assert complete(other, where)[0].read_tokens == read
 
 
-def test_pieces_of_other_files_come_into_the_prompt(engine: Engine) -> None:
+def test_pieces_of_other_files_come_into_the_prompt(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine.ring = ContextRing()
     piece = "def helper(a):\n    b = a\n    c = b\n    return c"
     engine.ring.add(Chunk("other.py", 0, piece, "visited"))
@@ -242,6 +244,16 @@ def test_pieces_of_other_files_come_into_the_prompt(engine: Engine) -> None:
     complete(engine, source(), bypass_cache=True)
     text = b"".join(data for _, data, _ in engine.last_prompt()).decode()
     assert text.index("other.py") < text.index("def helper") < text.index("def combine")
+    tokenize, texts = engine.model.tokenize, list[str]()
+
+    def spy(text: str, special: bool = False) -> list[int]:
+        texts.append(text)
+        return tokenize(text, special)
+
+    monkeypatch.setattr(engine.model, "tokenize", spy)
+    complete(engine, source(BEFORE + "fi"), bypass_cache=True)
+    assert texts  # a keystroke tokenizes the text at the cursor alone
+    assert not any("helper" in text for text in texts)
 
 
 def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:

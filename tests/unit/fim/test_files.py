@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.fim.families import FAMILIES, Resolved
-from lcursor.fim.files import cut, imports_of, other_files_budget
-from lcursor.fim.prompt import File, FileTokens, Prompt, Source, build
+from lcursor.fim.prompt import (
+    File,
+    Source,
+    build,
+    cut,
+    imports_of,
+    other_files_budget,
+    tokens_of_files,
+)
 from tests.unit.fim.test_prompt import by_character, family, spell
 
 ONE, TWO = File("one.py", "a = 1\nb = 2"), File("two.py", "c = 3")
@@ -82,7 +89,7 @@ def test_a_file_that_does_not_fit_is_cut_at_a_line_and_ends_it() -> None:
 )
 def test_the_budget_holds_and_only_whole_lines_are_shown(texts: list[str], most: int) -> None:
     files = tuple(File(f"{number}.x", text) for number, text in enumerate(texts))
-    shown = FileTokens().fill(files, family(), by_character, most)
+    shown = tokens_of_files(files, family(), by_character, most)
     assert len(shown) <= most
     pieces = spell(tuple(shown)).split("<file>")[1:]
     for piece, text in zip(pieces, texts, strict=False):
@@ -92,37 +99,6 @@ def test_the_budget_holds_and_only_whole_lines_are_shown(texts: list[str], most:
         piece.partition("\n")[2][:-1] == text
         for piece, text in zip(pieces[:-1], texts, strict=False)
     )
-
-
-def test_a_key_tokenizes_no_file_again() -> None:
-    seen: list[str] = []
-
-    def tokenize(text: str, special: bool) -> list[int]:
-        assert not special
-        seen.append(text)
-        return by_character(text, special)
-
-    cache, marked = FileTokens(), File("one.py", "<|fim_prefix|>\nb = 2\nc = 3")
-    top = "import a\n" * 40
-
-    def key(prefix: str) -> Prompt:
-        return build(
-            Source(prefix, "", 100, "x.py", "R", top),
-            family(),
-            tokenize,
-            prefix_tokens=50,
-            suffix_tokens=9,
-            files=(marked, ONE),
-            files_tokens=150,
-            cache=cache,
-        )
-
-    key("p")
-    first = [text for text in seen if "b = 2" in text or "import" in text]
-    seen.clear()
-    key("pq")
-    assert first
-    assert not any("b = 2" in text or "import" in text for text in seen)
 
 
 def shown_top(source: Source) -> str:

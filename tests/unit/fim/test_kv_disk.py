@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from lcursor.errors import Cancelled
-from lcursor.fim.files import File
 from lcursor.fim.kv import KVShadow
 from lcursor.fim.kv_disk import MAGIC, PART_BYTES, KVDiskCache, SavedSlot
+from lcursor.fim.prompt import File
 
 ROOT, NAME = "/home/anna/project", "src/a.py"
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from lcursor.fim import prompt_text
 from lcursor.fim.families import FAMILIES, Family
-from lcursor.fim.files import File
-from lcursor.fim.prompt import STEP_LINES, Source
+from lcursor.fim.prompt import STEP_LINES, File, Source
 
 SOURCE = Source("def f(x):\n    ret", "\n\nf(1)\n", 0, "pkg/a.py", "demo")
 QWEN = FAMILIES["qwen2.5-coder"]
